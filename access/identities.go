@@ -2,10 +2,19 @@ package access
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -102,4 +111,223 @@ func noIdentity(skipped []string) *fault.Fault {
 		why = " (" + strings.Join(skipped, "; ") + ")"
 	}
 	return fault.AuthNoIdentity.New("there is no key to sign with%s: make one with \"ssh-keygen -t ed25519\", add one with ssh-add, or name one with --identity", why)
+}
+
+// Source reads a file of authorized keys, again whenever it has changed. It may be used by many goroutines.
+type Source struct {
+	path string
+	now  func() time.Time
+
+	mu      sync.Mutex
+	keys    *AuthorizedKeys
+	file    *os.File  // that keys was read from, kept open: neither a lease nor a mode keeps us from reading it again
+	seen    fileStamp // of that file
+	settled bool      // whether another file than that one would have another stamp
+	sum     [sha256.Size]byte
+	trouble error // why keys are those of an earlier Load
+}
+
+// NewSource returns a Source of the file at path; now is the clock. Nothing is read yet.
+func NewSource(path string, now func() time.Time) *Source { return &Source{path: path, now: now} }
+
+// Close lets the file go. A Source that is used again reads it anew.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	file := s.file
+	s.file, s.keys = nil, nil
+	return file.Close()
+}
+
+// Trouble returns why the last Load returned keys that had been read before, nil where it did not: the operator has to see to
+// the file. It is a fault.PlaceUnsafe, or an error of the file system.
+func (s *Source) Trouble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
+}
+
+// fileStamp tells whether a file is still what it was. A change of the content cannot leave ctime as it was.
+type fileStamp struct {
+	dev, ino     uint64
+	size         int64
+	mode, uid    uint32
+	mtime, ctime int64 // nanoseconds since 1970
+}
+
+// settleTime is how long after a change another one could go unseen: file systems count time in steps, the coarsest in
+// two seconds.
+const settleTime = 2 * time.Second
+
+// Load returns the keys of the file. As long as its content stays the same, so does the pointer, so that a caller that logs what
+// was refused sees when to. The error is a fault.PlaceUnsafe, or wraps fs.ErrNotExist or another error of the file system; with
+// an error nobody gets in, and never falls back to open mode or to what the file said before.
+//
+// The file has to be a regular one of ours or of root, no symbolic link, in a directory of ours or of root; neither may
+// be writable by anybody else. A file that no longer is, or that cannot be opened, still counts as it was read while it is
+// the same file with the same content (Trouble tells): what somebody does to its mode or its leases changes nobody's
+// rights, neither adding any nor taking them away.
+func (s *Source) Load() (*AuthorizedKeys, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.load()
+	if err != nil && !s.stands() {
+		s.trouble = nil
+		return nil, err
+	}
+	s.trouble = err
+	return s.keys, nil
+}
+
+// load reads the file if it has changed.
+func (s *Source) load() error {
+	if err := judgeDirOf(s.path); err != nil {
+		return err
+	}
+	if s.keys != nil && s.settled {
+		var st unix.Stat_t
+		if err := unix.Lstat(s.path, &st); err == nil && stampOf(&st) == s.seen {
+			return nil
+		}
+	}
+	file, text, stamp, err := readStable(s.path)
+	if err != nil {
+		return err
+	}
+	if s.file != nil {
+		_ = s.file.Close() // it was only read
+	}
+	changed := time.Unix(0, max(stamp.ctime, stamp.mtime))
+	s.file, s.seen, s.settled = file, stamp, s.now().Sub(changed) > settleTime
+	if sum := sha256.Sum256(text); s.keys == nil || sum != s.sum {
+		s.keys, s.sum = ParseAuthorizedKeys(text, time.Local), sum
+	}
+	return nil
+}
+
+// stands reports whether the file that keys was read from is still the one at the path, and says the same. Where the path
+// cannot be looked at, the file has to be in some directory yet.
+func (s *Source) stands() bool {
+	if s.keys == nil {
+		return false
+	}
+	var there, ours unix.Stat_t
+	if unix.Fstat(int(s.file.Fd()), &ours) != nil {
+		return false
+	}
+	switch err := unix.Lstat(s.path, &there); {
+	case errors.Is(err, unix.EACCES):
+		if ours.Nlink == 0 {
+			return false
+		}
+	case err != nil, there.Dev != ours.Dev, there.Ino != ours.Ino:
+		return false
+	}
+	text, err := io.ReadAll(io.NewSectionReader(s.file, 0, maxKeysFile+1))
+	return err == nil && sha256.Sum256(text) == s.sum
+}
+
+// readStable reads a file that did not change meanwhile, and leaves it open.
+func readStable(path string) (*os.File, []byte, fileStamp, error) {
+	for range 3 {
+		file, text, before, after, err := readOpen(path)
+		if err != nil {
+			return nil, nil, fileStamp{}, fmt.Errorf("read authorized keys: %w", err)
+		}
+		if before == after && int64(len(text)) == after.size {
+			return file, text, after, nil
+		}
+		_ = file.Close() // it was only read
+	}
+	return nil, nil, fileStamp{}, fault.Unsafe(path, "changes while it is read", "write it under another name, then rename it")
+}
+
+// readOnce is readOpen for who does not need the file open.
+func readOnce(path string) ([]byte, error) {
+	file, text, _, _, err := readOpen(path)
+	if err != nil {
+		return nil, err
+	}
+	_ = file.Close() // it was only read
+	return text, nil
+}
+
+// readOpen judges the very file that it reads, not what the path may name a moment later.
+func readOpen(path string) (file *os.File, text []byte, before, after fileStamp, err error) {
+	// Without O_NONBLOCK a lease that another program holds on the file would have the open wait for up to 45 s, and a FIFO
+	// for ever.
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		err = fault.Unsafe(path, "is a symbolic link", "name the file itself with --authorized-keys, or copy it")
+	case errors.Is(err, unix.EWOULDBLOCK):
+		err = fault.Unsafe(path, "cannot be opened while another program holds a lease on it", "end that program (/proc/locks tells its number)")
+	case err != nil:
+		err = &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	if err != nil {
+		return nil, nil, before, after, err
+	}
+	file = os.NewFile(uintptr(fd), path)
+	text, before, after, err = readJudged(file)
+	if err != nil {
+		_ = file.Close() // it was only read
+		return nil, nil, before, after, err
+	}
+	return file, text, before, after, nil
+}
+
+func readJudged(file *os.File) (text []byte, before, after fileStamp, err error) {
+	path := file.Name()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return nil, before, after, err
+	}
+	if before = stampOf(&st); before.mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, before, after, fault.Unsafe(path, "is no regular file", "put the keys into one")
+	}
+	if err := judgeOwner(path, before); err != nil {
+		return nil, before, after, err
+	}
+	if before.size > maxKeysFile {
+		return nil, before, after, fault.Unsafe(path, fmt.Sprintf("is over %d bytes long", maxKeysFile), "remove the keys that nobody needs")
+	}
+	if text, err = io.ReadAll(io.LimitReader(file, maxKeysFile+1)); err != nil {
+		return nil, before, after, err
+	}
+	err = unix.Fstat(int(file.Fd()), &st)
+	return text, before, stampOf(&st), err
+}
+
+// judgeDirOf refuses a directory in which somebody else could put another file in the place of path.
+func judgeDirOf(path string) error {
+	dir := filepath.Dir(path)
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return fmt.Errorf("inspect authorized keys: %w", &fs.PathError{Op: "stat", Path: dir, Err: err})
+	}
+	return judgeOwner(dir, stampOf(&st))
+}
+
+// judgeOwner refuses what belongs to somebody else, or what somebody else may write.
+func judgeOwner(path string, s fileStamp) error {
+	if own := uint32(os.Geteuid()); s.uid != own && s.uid != 0 {
+		return fault.Unsafe(path, fmt.Sprintf("belongs to user %d, not to user %d", s.uid, own), "look at who wrote it, then copy it")
+	}
+	if s.mode&0o022 != 0 {
+		return fault.Unsafe(path, fmt.Sprintf("is writable by group or others (mode %04o)", s.mode&0o7777),
+			fmt.Sprintf("look at what is in it, then run \"chmod go-w %s\"", path),
+		)
+	}
+	return nil
+}
+
+func stampOf(st *unix.Stat_t) fileStamp {
+	return fileStamp{
+		dev: uint64(st.Dev), ino: st.Ino, size: st.Size, mode: uint32(st.Mode), uid: st.Uid,
+		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
+	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -159,24 +161,10 @@ func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]
 		}
 		fmt.Fprintf(&text, "%s %s\n", one.Key, one.Socket)
 	}
-	if err := replaceFile(k.Path, text.Bytes()); err != nil {
+	// A crash leaves the old file or the new one.
+	err = renameio.WriteFile(k.Path, text.Bytes(), 0o600, renameio.WithTempDir(filepath.Dir(k.Path)), renameio.WithStaticPermissions(0o600))
+	if err != nil {
 		return fmt.Errorf("write known kernels: %w", err)
-	}
-	return nil
-}
-
-// replaceFile puts a file of mode 0600 in the place of path: a crash leaves the old one or the new one.
-func replaceFile(path string, text []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil
 }

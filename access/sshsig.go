@@ -2,6 +2,10 @@ package access
 
 import (
 	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
@@ -181,4 +185,129 @@ func signedData(namespace, hash string, message []byte) []byte {
 		Namespace, Reserved, Hash string
 		Sum                       []byte
 	}{namespace, "", hash, sum})...)
+}
+
+// Signer is a key that signs: one in an ssh-agent, in a file, or of the program itself.
+type Signer struct {
+	key    PublicKey
+	source string
+	// sign returns the raw signature of data. An empty algorithm is whatever the key does unasked.
+	sign func(ctx context.Context, data []byte, algorithm string) (*ssh.Signature, error)
+}
+
+// NewSigner returns a Signer over a key of the library; source says where it comes from, for messages. The error is an
+// fault: the key is of a type or a size that is not accepted.
+func NewSigner(key ssh.Signer, source string) (*Signer, error) {
+	public, failure := parseKeyBlob(key.PublicKey().Marshal())
+	if failure != nil {
+		return nil, failure
+	}
+	return &Signer{key: public, source: source, sign: signWith(key)}, nil
+}
+
+// signWith signs with a key that lies in memory.
+func signWith(key ssh.Signer) func(context.Context, []byte, string) (*ssh.Signature, error) {
+	return func(_ context.Context, data []byte, algorithm string) (*ssh.Signature, error) {
+		if named, ok := key.(ssh.AlgorithmSigner); ok && algorithm != "" {
+			return named.SignWithAlgorithm(rand.Reader, data, algorithm)
+		}
+		return key.Sign(rand.Reader, data)
+	}
+}
+
+// Key is the signer's public key.
+func (s *Signer) Key() PublicKey { return s.key }
+
+// Source says where the private key is, such as "ssh-agent" or a file's path.
+func (s *Signer) Source() string { return s.source }
+
+// Sign signs message under a namespace. The signature is verified before it is returned: an agent or a card that signs
+// something else, or with another key, is found out here and not by the daemon. The error is an *fault.Fault, or ctx's cause.
+func (s *Signer) Sign(ctx context.Context, namespace string, message []byte) (*Signature, error) {
+	const hash = "sha512"
+	algorithm := s.key.typ
+	if algorithm == ssh.KeyAlgoRSA {
+		algorithm = ssh.KeyAlgoRSASHA512
+	}
+	raw, err := s.sign(ctx, signedData(namespace, hash, message), algorithm)
+	if err != nil {
+		return nil, err
+	}
+	// The raw form is read as a daemon would, so that nothing leaves that a daemon could not read.
+	parsed, failure := parseRaw(s.key, ssh.Marshal(raw))
+	if failure != nil {
+		return nil, s.lied(failure)
+	}
+	sig := &Signature{Key: s.key, Namespace: namespace, Hash: hash, raw: parsed}
+	if err := sig.Verify(namespace, message, true); err != nil {
+		return nil, s.lied(err)
+	}
+	return sig, nil
+}
+
+// lied is the error of a signature that its own key does not verify.
+func (s *Signer) lied(err error) *fault.Fault {
+	return fault.AuthAgentLied.New("%s returned something that is no signature by %s: nothing was sent; name another key with --identity",
+		s.source, s.key.Fingerprint()).With("key", s.key.Fingerprint()).Wrap(err)
+}
+
+// flagTouched is the bit of a security key's signature that says that somebody touched it.
+const flagTouched = 0x01
+
+// Verify checks that s is a signature of message by its key under the namespace. A security key has to have been touched
+// unless noTouch says that it need not. The error is a fault.
+//
+// It says nothing of whose the key is: look s.Key up first, which also leaves the work to keys that are known.
+func (s *Signature) Verify(namespace string, message []byte, noTouch bool) error {
+	if s.Namespace != namespace {
+		return fault.AuthNamespace.New("the signature was made for %s: sign with \"ssh-keygen -Y sign -n %s\"",
+			printable(s.Namespace, 64), namespace).With("key", s.Key.Fingerprint())
+	}
+	if err := s.Key.verify(signedData(namespace, s.Hash, message), s.raw); err != nil {
+		return fault.AuthSignature.New("the signature does not fit what was to be signed, for this connection alone").With("key", s.Key.Fingerprint()).Wrap(err)
+	}
+	if !noTouch && s.Key.typ == ssh.KeyAlgoSKED25519 && s.raw.Rest[0]&flagTouched == 0 {
+		return fault.AuthNoTouch.New("the security key was not touched: touch it when it blinks, or set no-touch-required for it in authorized_keys").With("key", s.Key.Fingerprint())
+	}
+	return nil
+}
+
+// verify checks a raw signature of data, whether a security key was touched or not: the library insists on that.
+func (k PublicKey) verify(data []byte, sig *ssh.Signature) error {
+	if k.typ == ssh.KeyAlgoSKED25519 {
+		return k.verifySecurityKey(data, sig)
+	}
+	key := k.parsed()
+	if crypto, ok := key.(ssh.CryptoPublicKey); ok {
+		// The library pads a short RSA signature, so that one signature had several forms.
+		if n, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok && len(sig.Blob) != n.Size() {
+			return errVerify
+		}
+	}
+	return key.Verify(data, sig)
+}
+
+// errVerify is a signature that is none.
+var errVerify = fault.AuthSignature.New("the signature does not fit")
+
+// verifySecurityKey checks the signature of a FIDO authenticator, which signs its application, its flags and its counter along
+// with the data (OpenSSH's PROTOCOL.u2f).
+func (k PublicKey) verifySecurityKey(data []byte, sig *ssh.Signature) error {
+	var key struct {
+		Type        string
+		Point       []byte
+		Application string
+	}
+	err := ssh.Unmarshal([]byte(k.blob), &key)
+	// A key that was made for a web site signs what the site's browser wants.
+	if err != nil || len(key.Point) != ed25519.PublicKeySize || !strings.HasPrefix(key.Application, "ssh:") || len(sig.Rest) != 5 {
+		return errVerify
+	}
+	app, sum := sha256.Sum256([]byte(key.Application)), sha256.Sum256(data)
+	signed := append(app[:], sig.Rest...)
+	signed = append(signed, sum[:]...)
+	if sig.Format != k.typ || !ed25519.Verify(key.Point, signed, sig.Blob) {
+		return errVerify
+	}
+	return nil
 }

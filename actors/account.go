@@ -11,35 +11,36 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Bounds are what each agent may take of the kernel, over all its connections (PROTOCOL 9). The operator has none.
+// Bounds are what each agent may use of the kernel, over all its connections (PROTOCOL 9). The operator has none.
 type Bounds struct {
-	InFlightBytes         int64 // requests under way, and answers not yet taken
+	InFlightBytes         int64 // of requests in flight and answers not yet read
 	JournalBytesPerSecond int64 // sustained
 	JournalBurstBytes     int64 // at once, after a pause
 }
 
-// account is what one agent takes at the moment.
+// account is what one agent uses at the moment.
 type account struct {
 	of  *accounts
 	pid int64
 
 	inFlight atomic.Int64
-	waiting  atomic.Bool // somebody waits for room
+	waiting  atomic.Bool // there are waiters
 	mu       sync.Mutex
-	waiters  []func() // told to look again
+	waiters  []func() // called when there may be room
 
-	// paid is the time, in nanoseconds since the kernel's start, when the journal's rate will have made up for what was written.
+	// paid is when the journal's rate will have made up for what was written, in nanoseconds since the kernel's
+	// start.
 	paid atomic.Int64
 
-	throttled atomic.Int64 // calls that were refused since the last note
+	throttled atomic.Int64 // calls refused since the last note
 
 	// Guarded by of.mu.
 	connections int
-	report      *time.Timer // notes what was throttled; nil: there is nothing
+	report      *time.Timer // writes a note about refused calls; nil: there are none
 }
 
-// maxThrottled is how many calls of an agent are refused in a second. Then its connections are not read from until the next:
-// refusals take time that others wait for.
+// maxThrottled bounds the calls of an agent that are refused in a second. Above it, its connections are not read
+// until the next second: refusals take time from others too.
 const maxThrottled = 4096
 
 // accounts are those of the agents that have connections, or have written much lately.
@@ -48,11 +49,11 @@ type accounts struct {
 	begun  time.Time
 	note   func(pid int64, step schema.Request)
 
-	notes sync.WaitGroup // under way
+	notes sync.WaitGroup // in flight
 
 	mu     sync.Mutex
 	each   map[int64]*account
-	sweep  int // how many there may be before those that are not needed are forgotten
+	sweep  int // the number at which unused accounts are removed
 	closed bool
 }
 
@@ -60,8 +61,8 @@ func newAccounts(b Bounds, note func(int64, schema.Request)) *accounts {
 	return &accounts{bounds: b, begun: time.Now(), note: note, each: make(map[int64]*account)}
 }
 
-// open returns what a connection of pid draws on its account with; close has to follow. It is nil for the operator's.
-func (s *accounts) open(pid int64) *drawing {
+// open returns the share of a connection of pid in its account; close must follow. It is nil for the operator.
+func (s *accounts) open(pid int64) *share {
 	if pid == kernel.Operator || s.bounds == (Bounds{}) {
 		return nil
 	}
@@ -82,10 +83,10 @@ func (s *accounts) open(pid int64) *drawing {
 		s.each[pid] = a
 	}
 	a.connections++
-	return &drawing{account: a}
+	return &share{account: a}
 }
 
-// end notes what was throttled and not noted yet. Nothing is noted after it.
+// end writes the notes that are due. None is written after it.
 func (s *accounts) end() {
 	s.mu.Lock()
 	s.closed = true
@@ -104,8 +105,8 @@ func (s *accounts) end() {
 
 func (s *accounts) since(now time.Time) int64 { return int64(now.Sub(s.begun)) }
 
-// drawing is what one connection has drawn on its agent's account. A nil drawing is the operator's, and draws nothing.
-type drawing struct {
+// share is the share of one connection in its agent's account. nil is the operator's: it counts nothing.
+type share struct {
 	account *account
 
 	mu     sync.Mutex
@@ -113,8 +114,8 @@ type drawing struct {
 	closed bool
 }
 
-// close gives back what the connection still holds.
-func (d *drawing) close() {
+// close releases what the connection still uses.
+func (d *share) close() {
 	if d == nil {
 		return
 	}
@@ -128,9 +129,9 @@ func (d *drawing) close() {
 	d.account.of.mu.Unlock()
 }
 
-// take adds size bytes of input to what is in flight, once there is room or nothing else is, and the agent is not refused too
-// many calls already. It returns false where ctx ends before.
-func (d *drawing) take(ctx context.Context, size int) bool {
+// take adds size bytes of input, once there is room or nothing else is in flight, and the agent has not been refused
+// too many calls. It returns false if ctx ends first.
+func (d *share) take(ctx context.Context, size int) bool {
 	for !d.tryTake(size) {
 		look := make(chan struct{})
 		d.await(size, func() { close(look) })
@@ -143,8 +144,8 @@ func (d *drawing) take(ctx context.Context, size int) bool {
 	return true
 }
 
-// await has look called, once, when tryTake is worth trying again.
-func (d *drawing) await(size int, look func()) {
+// await calls look once, when tryTake may succeed.
+func (d *share) await(size int, look func()) {
 	if d == nil {
 		return
 	}
@@ -153,13 +154,13 @@ func (d *drawing) await(size int, look func()) {
 	a.waiters = append(a.waiters, look)
 	a.waiting.Store(true)
 	a.mu.Unlock()
-	if a.fits(size) { // whatever gave back before this looks for nobody
+	if a.fits(size) { // a release before this call has told no one
 		a.wake()
 	}
 }
 
-// tryTake is take for who does not wait.
-func (d *drawing) tryTake(size int) bool {
+// tryTake is take without waiting.
+func (d *share) tryTake(size int) bool {
 	if d == nil {
 		return true
 	}
@@ -179,14 +180,14 @@ func (d *drawing) tryTake(size int) bool {
 	return true
 }
 
-// fits reports whether tryTake would take so many bytes.
+// fits reports whether tryTake would succeed.
 func (a *account) fits(size int) bool {
 	held := a.inFlight.Load()
 	return a.throttled.Load() < maxThrottled && (held == 0 || held+int64(size) <= a.of.bounds.InFlightBytes)
 }
 
-// add adds bytes that are there already.
-func (d *drawing) add(size int) {
+// add adds bytes that are in flight already.
+func (d *share) add(size int) {
 	if d == nil {
 		return
 	}
@@ -198,8 +199,8 @@ func (d *drawing) add(size int) {
 	}
 }
 
-// give takes back what was taken or added.
-func (d *drawing) give(size int) {
+// give releases bytes that were taken or added.
+func (d *share) give(size int) {
 	if d == nil || size == 0 {
 		return
 	}
@@ -212,7 +213,7 @@ func (d *drawing) give(size int) {
 	d.account.wake()
 }
 
-// wake has those that wait look again.
+// wake calls the waiters.
 func (a *account) wake() {
 	if !a.waiting.Load() {
 		return
@@ -227,8 +228,7 @@ func (a *account) wake() {
 	}
 }
 
-// admit is the stage of the gate that refuses the calls of an agent while it is over a bound. What was refused leaves no entry
-// of its own.
+// admit is the stage of the gate that refuses calls of an agent over a bound. They leave no entry.
 func (s *accounts) admit(call *kernel.Call) kernel.Verdict {
 	if call.Caller.PID == kernel.Operator || call.Parked {
 		return kernel.Verdict{}
@@ -256,13 +256,13 @@ func (s *accounts) admit(call *kernel.Call) kernel.Verdict {
 	return kernel.Deny(err)
 }
 
-// nanoseconds is how long the sustained rate takes for so many bytes.
+// nanoseconds is the time in which the sustained rate allows that many bytes.
 func (b *Bounds) nanoseconds(bytes int64) int64 {
 	return int64(float64(bytes) / float64(b.JournalBytesPerSecond) * float64(time.Second))
 }
 
-// wrote counts an entry of the agent's in the journal.
-func (d *drawing) wrote(bytes int) {
+// wrote counts bytes of the agent's entries in the journal.
+func (d *share) wrote(bytes int) {
 	if d == nil {
 		return
 	}
@@ -276,10 +276,10 @@ func (d *drawing) wrote(bytes int) {
 	}
 }
 
-// throttle counts a call that was refused. All of a second become one note.
+// throttle counts a refused call. One note covers all of a second.
 func (a *account) throttle() {
 	if a.throttled.Add(1) > 1 {
-		return // another caller has done it already
+		return // another call has started the timer
 	}
 	s := a.of
 	s.mu.Lock()
@@ -296,7 +296,7 @@ func (a *account) throttle() {
 	})
 }
 
-// flush notes what was throttled. It may run calls of the agent, so the caller holds no lock.
+// flush writes the note. It may run calls of the agent, so the caller must hold no lock.
 func (a *account) flush() {
 	defer a.of.notes.Done()
 	a.of.note(a.pid, schema.KernelThrottled.With(&schema.ThrottledInput{PID: a.pid, Count: a.throttled.Swap(0)}))

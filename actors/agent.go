@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"context"
+	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,26 +14,26 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// agent is the actor of a process with a program: it has the program started, journals that it runs and how it ended, and
-// starts it again or lets it go. Whatever takes time happens on goroutines that report back.
+// agent is the actor of a process with a program: it starts the program, journals its start and its end, and restarts
+// it or ends. Whatever takes time runs on goroutines that report back.
 type agent struct {
 	kernel  *Kernel
 	parent  *actor.PID
 	program kernel.Program
-	cause   kernel.Call     // what its notes name as theirs
-	from    *process.Hosted // of a process of the kernel's last life: how it was left
+	cause   kernel.Call     // of its notes
+	from    *process.Hosted // state of a process of the kernel's last life
 
-	phase     phase
-	run       *run // the program, from its start until its end is noted
-	runs      int  // starts in this life
-	stop      stop
-	deaf      bool // nothing can be journaled any more
-	dismissed bool
+	phase        phase
+	run          *run // from the start of the program until its end is on disk
+	runs         int  // number of starts in this life
+	stop         stop
+	unrecordable bool // nothing can be journaled any more
+	dismissed    bool
 
-	note schema.Request // under way
+	note schema.Request // being written
 
 	rest  time.Duration // pause before the next start
-	until int64         // tick at which the quarantine before it is over
+	until int64         // tick at which its quarantine ends
 	timer *time.Timer
 }
 
@@ -39,12 +41,12 @@ type agent struct {
 type phase int
 
 const (
-	starting    phase = iota // the program
-	notingRun                // that its start is on disk
-	running                  // its end
-	notingEnd                // that its end is on disk
-	resting                  // the pause before the next start
-	goneForGood              // its goroutines
+	starting  phase = iota // the program
+	notingRun              // that its start is on disk
+	running                // its end
+	notingEnd              // that its end is on disk
+	resting                // the pause before the next start
+	leaving                // the end of its goroutines
 )
 
 // run is one run of a program.
@@ -56,32 +58,32 @@ type run struct {
 	exit      *host.Exit
 }
 
-// What agents are told.
+// Messages to agents.
 type (
-	stop struct { // has the program ended
+	stop struct { // end the program
 		cause    kernel.Call
 		ordered  bool // the process has ended
 		shutdown bool // the kernel ends
 		hurry    bool // without grace
 	}
-	started struct { // the start is over
+	started struct { // the start succeeded or failed
 		process *host.Process
 		err     error
 	}
-	exited struct{ exit host.Exit } // nothing of the program is left
-	served struct{}                 // its channel is over
-	noted  struct {                 // a note is on disk, or could not be made
+	exited struct{ exit host.Exit } // no process of the program is left
+	served struct{}                 // its channel has closed
+	noted  struct {                 // a note is on disk, or cannot be written
 		tick int64
 		err  *fault.Fault
 	}
-	halt      struct{ on bool } // its program is to stop where it is, or to go on
-	retimed   struct{}          // wall_seconds were granted, to somebody
-	dismissed struct{}          // no more messages will come
-	deafened  struct{}          // nothing can be journaled any more
-	awake     struct{}          // the timer
+	halt          struct{ on bool } // pause the program, or let it continue
+	retimed       struct{}          // wall_seconds were granted to some process
+	dismissed     struct{}          // no more messages will come
+	journalFailed struct{}          // nothing can be journaled any more
+	awake         struct{}          // the timer
 )
 
-// Receive takes what the program and the journal report.
+// Receive handles what the program and the journal report.
 func (a *agent) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -106,8 +108,8 @@ func (a *agent) Receive(ctx actor.Context) {
 	case dismissed:
 		a.dismissed = true
 		a.finish(ctx)
-	case deafened:
-		a.deaf = true
+	case journalFailed:
+		a.unrecordable = true
 		if a.phase == notingRun || a.phase == notingEnd {
 			a.noted(ctx, noted{tick: a.kernel.clock.now()})
 		}
@@ -118,5 +120,236 @@ func (a *agent) Receive(ctx actor.Context) {
 		if r := a.run; r != nil && r.process != nil { // it panicked; else nothing is left to kill
 			r.process.Kill()
 		}
+	}
+}
+
+// begin continues where the last life of the kernel ended, or starts the program.
+func (a *agent) begin(ctx actor.Context) {
+	switch h := a.from; {
+	case h == nil:
+		a.start(ctx)
+	case h.Ended(), h.Unsettled():
+		a.noteEnd(ctx, a.unknownEnd(h))
+	default:
+		if a.until = h.Blocked; h.Blocked >= heldTicks {
+			a.until = 0 // it was held by a restore, and is not any more
+		}
+		a.pause(ctx)
+	}
+}
+
+// holdTicks: a program that a restore holds rests for this long, which no clock reaches.
+const heldTicks = 1 << 52
+
+// task runs work on a goroutine, which sends its report to the agent.
+func (a *agent) task(ctx actor.Context, work func() (report any)) {
+	self, root := ctx.Self(), a.kernel.root
+	a.kernel.tasks.Go(func() {
+		if report := work(); report != nil {
+			root.Send(self, report)
+		}
+	})
+}
+
+func (a *agent) start(ctx actor.Context) {
+	a.phase, a.run = starting, &run{}
+	a.runs++
+	hosting, program, deadline := a.kernel.hosting, a.program, a.kernel.budgets.Deadline(a.program.PID)
+	a.task(ctx, func() any {
+		p, err := hosting.start(&program, deadline)
+		return started{p, err}
+	})
+}
+
+// started journals that the program runs. One that is to stop already is terminated instead.
+func (a *agent) started(ctx actor.Context, m started) {
+	if m.err != nil {
+		a.kernel.log.Info("program not started", "pid", a.program.PID, "error", m.err)
+		a.noteEnd(ctx, a.notStarted(m.err))
+		return
+	}
+	p := m.process
+	a.run.process = p
+	a.limit()
+	if d := a.kernel.processes.Process(a.program.PID); d != nil && d.Paused {
+		a.halt(ctx, true)
+	}
+	a.task(ctx, func() any {
+		<-p.Done()
+		exit, _ := p.Wait(context.Background()) // it has ended: there is nothing to wait for
+		// Another process may hold an end of its channel. It must not speak for the program, and is not waited for.
+		// If this fails the channel is not served yet.
+		past := time.Unix(1, 0)
+		_ = p.Conn().SetReadDeadline(past)
+		_ = p.Conn().SetWriteDeadline(past)
+		return exited{exit}
+	})
+	if a.stop.ordered || a.stop.shutdown {
+		a.phase = running
+		a.terminate(ctx)
+		return
+	}
+	a.phase = notingRun
+	again := a.runs > 1 || a.from != nil && (a.from.Begun || a.from.Ran())
+	a.write(ctx, schema.ProcessNoteStart.With(&schema.ProcessStartInput{
+		PID: a.program.PID, OSPID: int64(p.OSPID()), Sandbox: p.Sandbox(), Again: again,
+	}))
+}
+
+// limit sets the deadline of wall_seconds, of its budget or an ancestor's.
+func (a *agent) limit() {
+	if a.run != nil && a.run.process != nil {
+		a.run.process.EndAt(a.kernel.budgets.Deadline(a.program.PID))
+	}
+}
+
+// halt pauses the program or lets it continue. Finding its processes takes time, so a goroutine does it. It checks
+// what was asked for last, so that the last request wins.
+func (a *agent) halt(ctx actor.Context, on bool) {
+	parent, root, report := a.parent, a.kernel.root, halted{a.program.PID}
+	if a.run == nil || a.run.process == nil {
+		ctx.Send(parent, report) // it looks when it starts
+		return
+	}
+	p := a.run.process
+	p.Want(on)
+	a.task(ctx, func() any {
+		p.Halt()
+		root.Send(parent, report)
+		return nil
+	})
+}
+
+// serve opens the program's channel. The start is on disk, so that the program's calls have later entries.
+func (a *agent) serve(ctx actor.Context) {
+	a.phase = running
+	a.run.connected, a.run.serving = true, true
+	k, p := a.kernel, a.run.process
+	caller := kernel.Caller{
+		PID:  a.program.PID,
+		Via:  "channel",
+		Conn: "a-" + strconv.FormatInt(a.program.PID, 10) + "." + strconv.Itoa(a.runs),
+	}
+	self := ctx.Self()
+	a.task(ctx, func() any {
+		link, err := k.hosting.Connect(p)
+		if err != nil {
+			k.log.Debug("program did not speak", "pid", caller.PID, "error", err)
+			_ = p.Conn().Close()
+			return served{}
+		}
+		k.Serve(link, caller, func() {
+			_ = link.Close()
+			_ = p.Conn().Close()
+			k.root.Send(self, served{})
+		})
+		return nil
+	})
+	ctx.Send(a.parent, startDone{a.program.PID})
+	a.ended(ctx)
+}
+
+// ended journals the end of the program, once no process of it is left and all that it sent is handled. If it was
+// told to end, what it still sends is not waited for: it may wait for the very answer that waits for its end.
+func (a *agent) ended(ctx actor.Context) {
+	r := a.run
+	if a.phase == notingRun && r.exit != nil && a.kernel.refusing.Load() {
+		ctx.Send(a.parent, ended{a.program.PID}) // the entry of its start may not be written for long
+	}
+	if a.phase != running || r.exit == nil || r.serving && !a.stop.ordered && !a.stop.shutdown {
+		return
+	}
+	a.noteEnd(ctx, a.end())
+}
+
+// stopping ends the program. Without one the agent ends.
+func (a *agent) stopping(ctx actor.Context, m stop) {
+	if m.ordered && !a.stop.ordered {
+		a.stop.ordered, a.cause = true, m.cause
+	}
+	a.stop.shutdown = a.stop.shutdown || m.shutdown
+	a.stop.hurry = a.stop.hurry || m.hurry
+	// The remaining notes are part of the operator's command, and may use the journal's reserve. A note that was
+	// refused is written again at once.
+	a.cause.Urgent = a.cause.Urgent || m.cause.Urgent || m.shutdown
+	if (a.phase == notingRun || a.phase == notingEnd) && a.timer != nil && a.timer.Stop() {
+		a.write(ctx, a.note)
+	}
+	switch a.phase {
+	case resting:
+		a.leave(ctx)
+	case notingRun, running:
+		a.terminate(ctx)
+		a.ended(ctx)
+	}
+}
+
+// terminate ends all processes of the program.
+func (a *agent) terminate(ctx actor.Context) {
+	p := a.run.process
+	if a.stop.hurry {
+		p.Kill()
+	}
+	if a.run.asked {
+		return
+	}
+	a.run.asked = true
+	grace := a.kernel.hosting.Grace
+	a.task(ctx, func() any {
+		_ = p.Terminate(context.Background(), grace) // the program ends in any case
+		return nil
+	})
+}
+
+// pause waits until the program may be started again.
+func (a *agent) pause(ctx actor.Context) {
+	a.phase, a.run = resting, nil
+	if !a.held() {
+		a.wake(ctx, a.rest)
+	}
+}
+
+// held reports whether a restore keeps the program from being started.
+func (a *agent) held() bool { return a.from != nil && a.kernel.hosting.Hold }
+
+// tickPoll is how often an agent in quarantine checks the kernel's clock, which commands may move.
+const tickPoll = 100 * time.Millisecond
+
+func (a *agent) awake(ctx actor.Context) {
+	switch {
+	case a.phase == notingRun, a.phase == notingEnd:
+		a.write(ctx, a.note)
+	case a.phase != resting:
+	case a.kernel.clock.now() < a.until:
+		a.wake(ctx, tickPoll)
+	default:
+		a.start(ctx)
+	}
+}
+
+func (a *agent) wake(ctx actor.Context, after time.Duration) {
+	self, root := ctx.Self(), a.kernel.root
+	a.timer = time.AfterFunc(after, func() { root.Send(self, awake{}) })
+}
+
+func (a *agent) stopTimer() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// leave ends the agent for good.
+func (a *agent) leave(ctx actor.Context) {
+	a.phase = leaving
+	a.stopTimer()
+	ctx.Send(a.parent, startDone{a.program.PID})
+	ctx.Send(a.parent, endedForGood{a.program.PID})
+	a.finish(ctx)
+}
+
+// finish stops the actor when no more messages will come.
+func (a *agent) finish(ctx actor.Context) {
+	if a.dismissed && (a.run == nil || !a.run.serving) {
+		ctx.Stop(ctx.Self())
 	}
 }

@@ -17,11 +17,11 @@ const (
 	reasonShutdown   = "shutdown"
 )
 
-// write has a step journaled; noted tells when it is on disk. Where the journal cannot be written it waits for its turn to
-// try, and nobody who wants the program gone waits with it.
+// write journals a step; noted reports that it is on disk. While the journal cannot be written the step waits to be
+// tried again, and calls that wait for the program's end are answered without it.
 func (a *agent) write(ctx actor.Context, step schema.Request) {
 	a.note = step
-	if a.deaf {
+	if a.unrecordable {
 		a.noted(ctx, noted{tick: a.kernel.clock.now()})
 		return
 	}
@@ -37,14 +37,14 @@ func (a *agent) write(ctx actor.Context, step schema.Request) {
 		return
 	}
 	s.note = ctx.Self()
-	a.cause.Message.Meta = s.calls[0].Message.Meta // the next note follows from this one
+	a.cause.Message.Meta = s.calls[0].Message.Meta // the next note has this one as its cause
 	a.kernel.send(s)
 }
 
-// noted goes on when a note is on disk. One that the full disk does not take is written again, unless the kernel ends:
+// noted continues after a note is on disk. A note that a full disk refuses is written again, unless the kernel ends:
 // the next start finds that it is missing.
 func (a *agent) noted(ctx actor.Context, m noted) {
-	if m.err != nil && m.err.Kind == fault.Unavailable && !a.stop.shutdown && !a.deaf {
+	if m.err != nil && m.err.Kind == fault.Unavailable && !a.stop.shutdown && !a.unrecordable {
 		a.postpone(ctx, firstRetry)
 		return
 	}
@@ -63,7 +63,7 @@ func (a *agent) noted(ctx actor.Context, m noted) {
 	}
 }
 
-// postpone leaves the note for later.
+// postpone tries the note again later.
 func (a *agent) postpone(ctx actor.Context, wait time.Duration) {
 	if a.phase == notingEnd || a.run.exit != nil {
 		ctx.Send(a.parent, ended{a.program.PID})
@@ -79,20 +79,20 @@ func (a *agent) noteEnd(ctx actor.Context, in *schema.ProcessEndInput) {
 	a.write(ctx, schema.ProcessNoteEnd.With(in))
 }
 
-// afterEnd starts the program again when its time comes, or lets it go.
+// afterEnd starts the program again after its pause, or ends the agent.
 func (a *agent) afterEnd(ctx actor.Context, tick int64) {
 	in := a.note.Input.(*schema.ProcessEndInput)
 	if !in.Restart || a.stop.ordered || a.stop.shutdown {
 		a.leave(ctx)
 		return
 	}
-	ctx.Send(a.parent, settled{a.program.PID})
+	ctx.Send(a.parent, startDone{a.program.PID})
 	a.program.Faults, a.program.Quick = in.Faults, in.Quick
 	a.until = tick + in.BlockedTicks
 	a.pause(ctx)
 }
 
-// end is how a run of the program ended, and what that means.
+// end describes how a run of the program ended.
 func (a *agent) end() *schema.ProcessEndInput {
 	exit := a.run.exit
 	in := a.blank(string(exit.Reason), exit.String())
@@ -113,8 +113,8 @@ func (a *agent) end() *schema.ProcessEndInput {
 	return in
 }
 
-// notStarted is the end of a run that never was. A program that could not be started at first is not tried again: whoever
-// asked for it is there to be told.
+// notStarted describes a run that could not be started. After the first start it is not tried again: the caller is
+// there to be told.
 func (a *agent) notStarted(err error) *schema.ProcessEndInput {
 	in := a.blank(reasonNotStarted, err.Error())
 	if a.stop.ordered || a.runs == 1 && a.from == nil {
@@ -124,7 +124,8 @@ func (a *agent) notStarted(err error) *schema.ProcessEndInput {
 	return in
 }
 
-// unknownEnd is the end of a run in the kernel's last life that nobody saw. It is no fault of the program's.
+// unknownEnd describes the end of a run in the kernel's last life that no kernel saw. It does not count as a fault of
+// the program.
 func (a *agent) unknownEnd(h *process.Hosted) *schema.ProcessEndInput {
 	in := a.blank(process.Unknown, "the kernel died meanwhile")
 	in.Restart = !h.Ended() && a.restart() != host.RestartNever
@@ -138,7 +139,7 @@ func (a *agent) blank(reason, why string) *schema.ProcessEndInput {
 	return &schema.ProcessEndInput{PID: a.program.PID, Reason: reason, Why: &why, Faults: a.program.Faults, Quick: a.program.Quick}
 }
 
-// decide fills in what the table of faults says.
+// decide applies the table of faults.
 func (a *agent) decide(in *schema.ProcessEndInput, cause host.Cause, ran time.Duration) {
 	p := a.program
 	record, d := a.kernel.hosting.Policy(a.restart()).Decide(
@@ -157,7 +158,7 @@ func (a *agent) decide(in *schema.ProcessEndInput, cause host.Cause, ran time.Du
 	a.rest = d.Delay
 }
 
-// restart is the policy that the program was spawned with; the schema lets no other pass.
+// restart is the policy that the program was spawned with; the schema allows no other.
 func (a *agent) restart() host.Restart {
 	r, err := host.ParseRestart(text(a.program.Spec.Restart))
 	if err != nil {

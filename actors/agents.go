@@ -11,65 +11,65 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// agents is the actor that has the effects of calls done. It has an actor of its own for every process with a program, and
-// sends a call's answer on once what the call needed done is.
+// agents is the actor that carries out effects on programs. It has an actor for every process with a program, and
+// answers a call once its effects are done.
 type agents struct {
-	kernel *Kernel
-	alive  map[int64]*actor.PID
-	begun  map[int64][]*pending // calls that wait until a program is started
-	going  map[int64][]*pending // calls that wait until a program is gone
-	// halting are calls that wait until a program has been stopped where it is, or goes on.
-	halting map[int64][]*pending
-	gone    map[int64]bool // of those alive: nothing of the program is left, and that is noted
-	ends    int            // agents that have ended
-	deaf    bool           // nothing can be journaled any more
-	ending  bool
-	ended   chan struct{} // closed when the end is over
+	kernel     *Kernel
+	alive      map[int64]*actor.PID
+	awaitStart map[int64][]*pending // calls that wait for the start of a program
+	awaitEnd   map[int64][]*pending // calls that wait for the end of a program
+	// awaitPause are calls that wait until a program is paused or continued.
+	awaitPause   map[int64][]*pending
+	over         map[int64]bool // of those alive: the program has ended, which is on disk
+	ends         int            // number of agents that have ended
+	unrecordable bool           // nothing can be journaled any more
+	ending       bool
+	ended        chan struct{} // closed when all programs have ended
 }
 
-// pending is a batch that waits until what it needs done is done.
+// pending is a batch that waits for its effects.
 type pending struct {
 	batch *frames
 	left  int
 }
 
-// effect is what a call needs done that is on disk.
+// effect is an effect of a call that is on disk.
 type effect struct {
 	effect *kernel.Work
-	cause  kernel.Call // without what it says
+	cause  kernel.Call // without its data
 }
 
-// effects are those of a batch, whose answers wait for them; nobody waits where it is nil.
+// effects are those of a batch, whose answers wait for them; batch is nil if no answer does.
 type effects struct {
 	list  []effect
 	batch *frames
 }
 
-// LogValue tells nothing of the calls.
+// LogValue does not show the calls.
 func (e effects) LogValue() slog.Value { return slog.IntValue(len(e.list)) }
 
 // resumed is an agent of the kernel's last life.
 type resumed struct{ process.Hosted }
 
-// endAll has all programs ended, at once where hurry says so.
+// endAll ends all programs; hurry: without grace.
 type endAll struct{ hurry bool }
 
-// What agents say of themselves.
+// Reports of agents.
 type (
-	halted   struct{ pid int64 } // the program is as it was last told to be: stopped where it is, or going on
-	settled  struct{ pid int64 } // the first start has come to an end, whichever
-	ended    struct{ pid int64 } // nothing of the program is left, which cannot be noted yet
-	vanished struct{ pid int64 } // the program is gone for good
+	halted       struct{ pid int64 } // the program is paused, or continued, as last asked
+	startDone    struct{ pid int64 } // the first start has succeeded or failed
+	ended        struct{ pid int64 } // the program has ended, which cannot be journaled yet
+	endedForGood struct{ pid int64 } // the program has ended for good
 )
 
 func newAgents(k *Kernel) *agents {
 	return &agents{
-		kernel: k, alive: make(map[int64]*actor.PID), begun: make(map[int64][]*pending),
-		going: make(map[int64][]*pending), halting: make(map[int64][]*pending), gone: make(map[int64]bool), ended: k.ended,
+		kernel: k, alive: make(map[int64]*actor.PID), awaitStart: make(map[int64][]*pending),
+		awaitEnd: make(map[int64][]*pending), awaitPause: make(map[int64][]*pending), over: make(map[int64]bool), ended: k.ended,
 	}
 }
 
-// Receive handles effects and what becomes of them.
+// Receive handles effects and the reports of agents.
 func (m *agents) Receive(ctx actor.Context) {
 	switch msg := ctx.Message().(type) {
 	case *actor.Started:
@@ -82,13 +82,13 @@ func (m *agents) Receive(ctx actor.Context) {
 		m.begin(ctx, &msg)
 	case halted:
 		m.answerHalt(ctx, msg.pid)
-	case settled:
+	case startDone:
 		m.answerStart(ctx, msg.pid)
 	case ended:
 		m.answerStop(ctx, msg.pid)
-	case vanished:
-		m.programGone(ctx, msg.pid)
-		ctx.Send(m.alive[msg.pid], dismissed{}) // it is told nothing more
+	case endedForGood:
+		m.programOver(ctx, msg.pid)
+		ctx.Send(m.alive[msg.pid], dismissed{}) // it gets no more messages
 	case resumed:
 		m.agent(ctx, &agent{program: msg.Program, from: &msg.Hosted, cause: kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: msg.Origin}})
 	case retimed:
@@ -99,7 +99,7 @@ func (m *agents) Receive(ctx actor.Context) {
 		m.checkEnd()
 	case *actor.Terminated:
 		m.died(ctx, msg.Who)
-	case *actor.Stopped: // where it panicked, the kernel ends, and nothing may be left
+	case *actor.Stopped: // after a panic the kernel ends, and no program may stay
 		for _, name := range []schema.Domain{schema.Process, record} {
 			if pid, ok := m.kernel.domains[name]; ok {
 				ctx.Unwatch(pid)
@@ -111,38 +111,38 @@ func (m *agents) Receive(ctx actor.Context) {
 	}
 }
 
-// begin has done what the calls of a batch need done.
+// begin carries out the effects of a batch.
 func (m *agents) begin(ctx actor.Context, e *effects) {
 	wait := &pending{batch: e.batch, left: 1}
 	for i := range e.list {
 		one := &e.list[i]
-		if p := one.effect.Start; p != nil && !m.ending { // else the next start finds that it was never begun
+		if p := one.effect.Start; p != nil && !m.ending { // else the next start finds that it was never started
 			wait.left++
-			m.begun[p.PID] = []*pending{wait}
+			m.awaitStart[p.PID] = []*pending{wait}
 			m.agent(ctx, &agent{program: *p, cause: one.cause})
 		}
-		if pid := one.effect.Await; m.begun[pid] != nil {
+		if pid := one.effect.Await; m.awaitStart[pid] != nil {
 			wait.left++
-			m.begun[pid] = append(m.begun[pid], wait)
+			m.awaitStart[pid] = append(m.awaitStart[pid], wait)
 		}
 		for _, pid := range one.effect.Halt {
 			if m.alive[pid] != nil {
 				wait.left++
-				m.halting[pid] = append(m.halting[pid], wait)
+				m.awaitPause[pid] = append(m.awaitPause[pid], wait)
 				ctx.Send(m.alive[pid], halt{one.effect.On})
 			}
 		}
 		for _, pid := range one.effect.Stop {
-			if m.alive[pid] != nil && !m.gone[pid] {
+			if m.alive[pid] != nil && !m.over[pid] {
 				if pid != one.cause.Caller.PID { // a process that ends itself is answered while it still runs
 					wait.left++
-					m.going[pid] = append(m.going[pid], wait)
+					m.awaitEnd[pid] = append(m.awaitEnd[pid], wait)
 				}
 				ctx.Send(m.alive[pid], stop{ordered: true, cause: one.cause})
 			}
 		}
 	}
-	m.settle(ctx, wait)
+	m.effectDone(ctx, wait)
 }
 
 // agent starts the actor of a process.
@@ -154,52 +154,52 @@ func (m *agents) agent(ctx actor.Context, a *agent) {
 	}
 	m.alive[pid] = m.kernel.spawn("agent/"+strconv.FormatInt(pid, 10), a)
 	ctx.Watch(m.alive[pid])
-	if m.deaf {
-		ctx.Send(m.alive[pid], deafened{})
+	if m.unrecordable {
+		ctx.Send(m.alive[pid], journalFailed{})
 	}
 }
 
 // answerStart answers the spawn of a process.
 func (m *agents) answerStart(ctx actor.Context, pid int64) {
-	for _, wait := range m.begun[pid] {
-		m.settle(ctx, wait)
+	for _, wait := range m.awaitStart[pid] {
+		m.effectDone(ctx, wait)
 	}
-	delete(m.begun, pid)
+	delete(m.awaitStart, pid)
 }
 
-// programGone notes that nothing of the program is left.
-func (m *agents) programGone(ctx actor.Context, pid int64) {
-	m.gone[pid] = true
+// programOver notes that the program has ended.
+func (m *agents) programOver(ctx actor.Context, pid int64) {
+	m.over[pid] = true
 	m.answerStop(ctx, pid)
 }
 
-// answerHalt answers the calls that waited for the program to be stopped where it is, or to go on.
+// answerHalt answers the calls that waited for the program to pause or continue.
 func (m *agents) answerHalt(ctx actor.Context, pid int64) {
-	for _, wait := range m.halting[pid] {
-		m.settle(ctx, wait)
+	for _, wait := range m.awaitPause[pid] {
+		m.effectDone(ctx, wait)
 	}
-	delete(m.halting, pid)
+	delete(m.awaitPause, pid)
 }
 
 // answerStop answers the calls that waited for the end of the program.
 func (m *agents) answerStop(ctx actor.Context, pid int64) {
-	for _, wait := range m.going[pid] {
-		m.settle(ctx, wait)
+	for _, wait := range m.awaitEnd[pid] {
+		m.effectDone(ctx, wait)
 	}
-	delete(m.going, pid)
+	delete(m.awaitEnd, pid)
 }
 
-// settle counts one thing as done, and answers when that was the last.
-func (m *agents) settle(ctx actor.Context, wait *pending) {
+// effectDone counts one effect as done, and answers after the last.
+func (m *agents) effectDone(ctx actor.Context, wait *pending) {
 	if wait.left--; wait.left == 0 && wait.batch != nil {
 		ctx.Send(wait.batch.replyTo, &wait.batch.batch)
 	}
 }
 
-// forgetEvery is how many agents end between two looks for folders of forgotten agents.
+// forgetEvery is after how many ended agents the folders of forgotten agents are looked for.
 const forgetEvery = 256
 
-// died notes the end of an agent's actor, or of one without which nothing can be journaled.
+// died handles the death of an agent's actor, or of one without which nothing can be journaled.
 func (m *agents) died(ctx actor.Context, who *actor.PID) {
 	for pid, at := range m.alive {
 		if at != who {
@@ -207,10 +207,10 @@ func (m *agents) died(ctx actor.Context, who *actor.PID) {
 		}
 		delete(m.alive, pid)
 		m.answerHalt(ctx, pid)
-		if !m.gone[pid] {
+		if !m.over[pid] {
 			m.panicked(ctx, pid)
 		}
-		delete(m.gone, pid)
+		delete(m.over, pid)
 		if len(m.alive) == 0 {
 			m.kernel.hosting.Occupied(false)
 		}
@@ -220,18 +220,18 @@ func (m *agents) died(ctx actor.Context, who *actor.PID) {
 		m.checkEnd()
 		return
 	}
-	m.deaf = true
-	m.tell(ctx, deafened{})
+	m.unrecordable = true
+	m.tell(ctx, journalFailed{})
 }
 
-// panicked answers what waits for an agent whose actor has failed, and ends its process.
+// panicked answers the calls that wait for an agent whose actor has failed, and ends its process.
 func (m *agents) panicked(ctx actor.Context, pid int64) {
 	m.answerStart(ctx, pid)
-	m.programGone(ctx, pid)
+	m.programOver(ctx, pid)
 	why := "the kernel failed to look after it"
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: m.kernel.origin}
 	step := schema.ProcessNoteEnd.With(&schema.ProcessEndInput{PID: pid, Reason: process.Unknown, Why: &why})
-	if m.deaf {
+	if m.unrecordable {
 		return // the next start finds it
 	}
 	end, err := m.kernel.step(cause, step)
@@ -239,14 +239,14 @@ func (m *agents) panicked(ctx actor.Context, pid int64) {
 		m.kernel.log.Error("end of a program not journaled", "pid", pid, "error", err)
 		return
 	}
-	end.owed = true // nobody else tells it
+	end.mustApply = true // nothing else reports it
 	m.kernel.send(end)
 }
 
-// tell sends a message to all agents that may still act on it.
+// tell sends a message to all agents whose program has not ended.
 func (m *agents) tell(ctx actor.Context, message any) {
 	for pid, at := range m.alive {
-		if !m.gone[pid] {
+		if !m.over[pid] {
 			ctx.Send(at, message)
 		}
 	}

@@ -1,25 +1,27 @@
 package actors
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// audit is the actor that appends to the audit log, the journal; the domain schema.Audit answers questions about it. Every
-// finished batch comes by here, several in one message: their calls are appended
-// to the journal, and their answers are released once that which they reveal cannot be lost any more.
+// audit is the actor that appends to the journal; the domain schema.Audit answers questions about it. It appends the
+// calls of every finished batch, and releases their answers once nothing that they reveal can be lost.
 //
-// A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
-// that it may have seen are on disk: those of its own domain, and those of the registries and approvals that every domain looks at.
-// All that is appended while an fsync runs shares the next one.
+// A batch with a command waits until it is on disk. A batch of queries waits until it is written, and until the
+// commands that it may have seen are on disk: those of its own domain, and of the registries and approvals that every
+// domain reads. All that is appended during an fsync shares the next one (group commit).
 type audit struct {
 	kernel *Kernel
 	log    *slog.Logger
@@ -29,26 +31,26 @@ type audit struct {
 	epoch   uint64
 	stopped bool // a sync has failed: nothing is appended any more
 
-	fresh     []*batch      // appended, not written yet
-	urgent    bool          // and all of them may use the journal's reserve
-	held      []hold        // written, not released yet
-	scheduled bool          // a flush is on its way
-	syncing   bool          // so is a sync
-	rotating  bool          // which begins the next segment: nothing is written until it is there
-	resync    bool          // and another has to follow
-	delayed   bool          // one will be, a moment later
-	noSooner  time.Time     // than this does the next begin: the last one took long
-	syncEvery time.Duration // not 0: answers do not wait for the disk, which follows that soon
-	synced    uint64
-	commands  map[schema.Domain]uint64 // seq of the last command of each domain
-	signing   atomic.Bool              // a checkpoint
-	metrics   *metrics.Metrics
-	tick      int64  // of the last entry
-	moved     uint64 // the entry that was the first of that tick
-	snapshots snapshotting
-	owed      []*step // lost, and to be made again once the journal can be written
+	fresh      []*batch      // appended, not written yet
+	urgent     bool          // all of fresh may use the journal's reserve
+	unreleased []unreleased  // written, not released yet
+	scheduled  bool          // a flush is scheduled
+	syncing    bool          // a sync runs
+	rotating   bool          // the sync begins the next segment: nothing is written until it is there
+	resync     bool          // another sync has to follow
+	delayed    bool          // a timer will start a sync
+	noSooner   time.Time     // time of the next sync at the earliest: the last one took long
+	syncEvery  time.Duration // not 0: answers do not wait for the disk, which is synced this much later
+	synced     uint64
+	commands   map[schema.Domain]uint64 // seq of the last command of each domain
+	signing    atomic.Bool              // a checkpoint is being signed
+	metrics    *metrics.Metrics
+	tick       int64  // of the last entry
+	moved      uint64 // seq of the first entry of that tick
+	snapshots  snapshotting
+	retries    []*step // steps to be made again once the journal can be written
 
-	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
+	rebuilding map[schema.Domain]bool // registries that have not rebuilt their state yet
 }
 
 func newAudit(k *Kernel, log *journal.Log) *audit {
@@ -58,34 +60,35 @@ func newAudit(k *Kernel, log *journal.Log) *audit {
 	}
 }
 
-// hold is a batch whose answers wait until seq is on disk.
-type hold struct {
+// unreleased is a batch whose answers wait until seq is on disk.
+type unreleased struct {
 	batch *batch
 	seq   uint64
 }
 
-// flush has what was appended in a turn written together.
+// flush asks to write everything that was appended in a turn.
 type flush struct{}
 
-// syncNow has what was written synced.
+// syncNow asks to sync what was written.
 type syncNow struct{}
 
-// durable is the report of a sync: through is on disk.
+// durable reports a sync: entries up to through are on disk.
 type durable struct {
 	through uint64
 	took    time.Duration
 	err     error
 }
 
-// After a sync that took longSync, the next one begins a little later, by a gatherPart of that time and maxGather at most: those who
-// were answered share it with their next calls, else half of them would always wait for the other half.
+// After a sync that took at least longSync, the next one begins later, by a spacingPart of that time and by maxSpacing
+// at most. So clients that were just answered share it with their next calls; else half of the clients would always
+// wait for the other half.
 const (
-	longSync   = 2 * time.Millisecond
-	gatherPart = 16
-	maxGather  = time.Millisecond
+	longSync    = 2 * time.Millisecond
+	spacingPart = 16
+	maxSpacing  = time.Millisecond
 )
 
-// Receive handles what domains and the loop send.
+// Receive handles messages of domains and of the loop.
 func (a *audit) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *batch:
@@ -96,8 +99,8 @@ func (a *audit) Receive(ctx actor.Context) {
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
-	case owe:
-		a.owed = append(a.owed, m.step)
+	case retryStep:
+		a.retries = append(a.retries, m.step)
 	case durable:
 		a.durable(ctx, m)
 	case syncNow:
@@ -129,10 +132,10 @@ func (a *audit) Receive(ctx actor.Context) {
 func (a *audit) append(ctx actor.Context, b *batch) {
 	urgent := b.urgent()
 	if len(a.fresh) > 0 && a.urgent != urgent {
-		a.flush(ctx) // what may not use the reserve does not; what may is refused only where it saw what that loses
+		a.flush(ctx) // ordinary entries must not use the reserve, and an urgent entry is lost only with one that it depends on
 	}
 	if a.stopped || b.epoch != a.epoch {
-		a.refuse(ctx, b) // the latter was decided on a state that has been thrown away
+		a.refuse(ctx, b) // b.epoch != a.epoch: it was decided on a state that has been discarded
 		return
 	}
 	for i := range b.calls {
@@ -173,10 +176,10 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 	}
 }
 
-// entryFrame is about what an entry takes beside request and outcome.
+// entryFrame is about what an entry takes besides request and outcome, in bytes.
 const entryFrame = 256
 
-// flush writes what was appended, and releases what need not wait for the disk.
+// flush writes what was appended, and releases the batches that need not wait for the disk.
 func (a *audit) flush(ctx actor.Context) {
 	if len(a.fresh) == 0 || a.rotating {
 		return
@@ -197,11 +200,11 @@ func (a *audit) flush(ctx actor.Context) {
 	if a.kernel.budgets.Keep() {
 		ctx.Send(a.kernel.agents, retimed{})
 	}
-	// An urgent entry says nothing of room for others.
+	// An urgent entry does not show that there is room for others.
 	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
 	recorded := entries && !a.urgent
 	if recorded {
-		a.settle(ctx)
+		a.retrySteps(ctx)
 	}
 	if recorded && a.kernel.refusing.CompareAndSwap(true, false) {
 		a.kernel.spent.Store(false)
@@ -210,7 +213,7 @@ func (a *audit) flush(ctx actor.Context) {
 		a.log.Info("journal can be written again: commands are accepted")
 	}
 	for _, b := range a.fresh {
-		a.hold(b)
+		a.awaitDisk(b)
 	}
 	a.fresh = a.fresh[:0]
 	a.release(ctx)
@@ -220,15 +223,15 @@ func (a *audit) flush(ctx actor.Context) {
 	a.beginSnapshots(ctx)
 }
 
-// notify has the questions about what comes next asked again, once for as many entries as there are by then.
+// notify has questions about the next entry asked again, once for all entries until then.
 func (a *audit) notify(ctx actor.Context) {
 	if a.kernel.followed.Swap(false) && a.kernel.life.Err() == nil {
 		ctx.Send(a.kernel.domains[schema.Audit], wakeUp{})
 	}
 }
 
-// hold notes what b has to wait for.
-func (a *audit) hold(b *batch) {
+// awaitDisk keeps b until the entries that it reveals are on disk.
+func (a *audit) awaitDisk(b *batch) {
 	var last uint64
 	for i := range b.calls {
 		if b.calls[i].Throttled {
@@ -242,10 +245,10 @@ func (a *audit) hold(b *batch) {
 	if b.unrecorded() {
 		last = a.journal.Head().Seq
 	}
-	a.held = append(a.held, hold{batch: b, seq: min(a.reveals(b), last)})
+	a.unreleased = append(a.unreleased, unreleased{batch: b, seq: min(a.reveals(b), last)})
 }
 
-// reveals is the last entry whose effect b may have seen, where answers wait for the disk.
+// reveals is the last entry whose effect b may have seen, if answers wait for the disk.
 func (a *audit) reveals(b *batch) uint64 {
 	if a.syncEvery > 0 {
 		return 0
@@ -253,27 +256,27 @@ func (a *audit) reveals(b *batch) uint64 {
 	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval], a.moved)
 }
 
-// release sends back every batch that waits for nothing any more, and has the rest synced.
+// release sends back every batch whose entries are on disk, and starts a sync for the others.
 func (a *audit) release(ctx actor.Context) {
-	kept := a.held[:0]
-	for _, h := range a.held {
+	kept := a.unreleased[:0]
+	for _, h := range a.unreleased {
 		if h.seq > a.synced {
 			kept = append(kept, h)
 		} else {
 			h.batch.sender.answer(ctx, a)
 		}
 	}
-	clear(a.held[len(kept):])
-	a.held = kept
+	clear(a.unreleased[len(kept):])
+	a.unreleased = kept
 	switch {
-	case len(kept) > 0, a.journal.CheckpointWaits(): // queries alone are vouched for as well
+	case len(kept) > 0, a.journal.CheckpointWaits(): // entries of queries are covered by checkpoints too
 		a.sync()
 	case a.syncEvery > 0 && a.journal.Written() > a.synced:
 		a.syncIn(a.syncEvery)
 	}
 }
 
-// sync has what was written made durable, at the end of the turn. Where that is under way already, another one follows.
+// sync starts a sync at the end of the turn, or has another follow the one that runs.
 func (a *audit) sync() {
 	if a.resync = a.syncing; a.syncing {
 		return
@@ -286,7 +289,7 @@ func (a *audit) sync() {
 	a.syncAtRest(a.journal.Sync)
 }
 
-// syncIn has that done after some time.
+// syncIn starts a sync after some time.
 func (a *audit) syncIn(d time.Duration) {
 	if !a.delayed {
 		a.delayed = true
@@ -294,7 +297,7 @@ func (a *audit) syncIn(d time.Duration) {
 	}
 }
 
-// syncAtRest has something synced at the end of the turn, which reports what has come of it, on the goroutine of that.
+// syncAtRest runs sync at the end of the turn, which sends its report to this actor.
 func (a *audit) syncAtRest(sync func() (through uint64, err error)) {
 	a.kernel.loop.syncAtRest(func() {
 		begun := time.Now()
@@ -303,7 +306,7 @@ func (a *audit) syncAtRest(sync func() (through uint64, err error)) {
 	})
 }
 
-// durable takes the report of a sync. After a failed one it is unknown what is on disk: the kernel stops.
+// durable handles the report of a sync. After a failed one it is unknown what is on disk: the kernel stops.
 func (a *audit) durable(ctx actor.Context, m durable) {
 	rotated := a.rotating
 	a.syncing, a.rotating = false, false
@@ -313,7 +316,7 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 		return
 	}
 	if m.took >= longSync {
-		a.noSooner = time.Now().Add(min(m.took/gatherPart, maxGather))
+		a.noSooner = time.Now().Add(min(m.took/spacingPart, maxSpacing))
 	}
 	if rotated {
 		a.flush(ctx)
@@ -326,15 +329,124 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 	a.checkpoint()
 }
 
-// checkpoint has one signed where that is due, on a goroutine: nobody's answer waits for a signature.
+// checkpoint signs one on a goroutine if it is due: no answer waits for a signature.
 func (a *audit) checkpoint() {
 	if a.journal.CheckpointDue() && a.signing.CompareAndSwap(false, true) {
 		a.kernel.background(func() {
 			defer a.signing.Store(false)
 			for a.journal.CheckpointDue() {
-				// journal.Options.Trouble is told of what goes wrong here, and a stopped log tells the next sync.
+				// journal.Options.Trouble is told of errors here, and a stopped log fails the next sync.
 				_ = a.journal.Checkpoint()
 			}
 		})
 	}
+}
+
+// auditEntry is the row of a record in the form of CAP's SyscallResult, nil if the record has none. A call has one
+// row. For a call with an effect that is the end's entry, shown as the call's own; the intent is a row only while it
+// is in unended, which gives its status. Only the operator sees where rules are defined.
+func auditEntry(record *journal.Record, unended map[uint64]string, reader int64) (*schema.AuditEntry, error) {
+	call, err := recall(record)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
+	}
+	if f := call.Err; f != nil && reader != kernel.Operator && f.Detail("at") != "" { // of an operator that acted as this process
+		f.Message = strings.ReplaceAll(f.Message, " ("+f.Detail("at")+")", "")
+	}
+	if call.Intends() {
+		status := unended[record.Seq]
+		if status == "" {
+			return nil, nil
+		}
+		e := rowOf(call)
+		e.Success, e.Status, e.Payload, e.Intent = false, status, nil, e.Seq
+		return e, nil
+	}
+	end := schema.EndOf(&call.Message)
+	if end == nil {
+		return rowOf(call), nil
+	}
+	row, ok := schema.Lookup(end.Type)
+	if !ok {
+		return nil, fmt.Errorf("read entry %d: %w", record.Seq, errNewer(end.Type))
+	}
+	call.Syscall, call.Message.Type, call.PID = row, end.Called(), end.PID
+	call.Message.Meta.ID, call.Message.Meta.Causation = call.Message.Meta.Causation, end.Causation
+	e := rowOf(call)
+	e.Intent = end.Intent
+	if end.Unknown {
+		e.Status = schema.StatusUnknown
+	}
+	return e, nil
+}
+
+// rowOf is the row of a call of the journal that has an outcome.
+func rowOf(call *kernel.Call) *schema.AuditEntry {
+	meta, called := &call.Message.Meta, call.Message.Called()
+	e := &schema.AuditEntry{
+		Success: call.Err == nil, Status: schema.StatusOK, SyscallCode: call.Syscall.Code, PID: call.PID, Tick: call.Tick,
+		Payload:   slices.Clone(schema.Value(call.Data)), // the record's memory is reused by the reader
+		LatencyUS: call.Proof.LatencyUS, Seq: int64(call.Proof.Seq), Type: called, Time: call.Time,
+		ID: meta.ID, Correlation: schema.MaybeText(meta.Correlation), Causation: schema.MaybeText(meta.Causation),
+	}
+	if e.SyscallCode == "" {
+		e.SyscallCode = called
+	}
+	if call.Err != nil {
+		e.Error, e.Code, e.ErrorID, e.Status = schema.MaybeText(call.Err.Error()), int64(call.Err.Code()), string(call.Err.ID), schema.StatusFailed
+		if call.Err.Denied() {
+			e.Status = schema.StatusDenied
+		}
+	}
+	return e
+}
+
+// ownerOf is the PID whose call a record is about. It decodes only records that end an intent.
+func ownerOf(record *journal.Record) int64 {
+	if record.PID != kernel.Operator {
+		return record.PID
+	}
+	_, typ := schema.Peek(record.Request)
+	if row, ok := schema.Lookup(typ); !ok || !row.Ends() {
+		return record.PID
+	}
+	msg, invalid := schema.Decode(record.Request, schema.OsMessage)
+	if invalid != nil {
+		return record.PID
+	}
+	if end := schema.EndOf(&msg); end != nil {
+		return end.PID
+	}
+	return record.PID
+}
+
+// recorder encodes calls as journal entries (PROTOCOL 7). It reuses its buffers for the next call.
+type recorder struct {
+	entryOf journal.Entry
+	request []byte
+	outcome []byte
+}
+
+// entry returns the journal's entry for call, valid until the next one. It holds what the types of request and
+// outcome keep, and no data of a query's outcome. repeats is the entry whose outcome was given again, 0 for a call
+// that ran.
+func (r *recorder) entry(call *kernel.Call, repeats uint64) *journal.Entry {
+	msg := call.Message
+	msg.Data = call.Syscall.Input().Redact(msg.Data, call.Input, call.Err != nil)
+	r.request = schema.AppendMessage(r.request[:0], &msg)
+	r.request = r.request[:len(r.request)-1] // the journal adds its own '\n'
+
+	outcome := schema.Outcome{Data: call.Data, Refs: call.Refs, Err: call.Err, Repeats: repeats}
+	if a := call.Approval; a != nil {
+		outcome.Let = &schema.LetThrough{Approval: a.ID, Rule: a.Rule, Policy: a.Policy, Exhausted: a.Exhausted, Advisory: a.Advisory}
+	}
+	if call.Err == nil && call.Syscall.Kind != schema.KindQuery {
+		outcome.Data = call.Syscall.Output().Redact(call.Data, nil, false)
+	}
+	r.outcome = schema.AppendOutcome(r.outcome[:0], call.Syscall.Kind, &outcome)
+	r.entryOf = journal.Entry{
+		Time: call.Time, Tick: call.Tick, PID: call.PID, Origin: call.Origin, Conn: call.Caller.Conn,
+		Request: r.request, Outcome: r.outcome, LatencyUS: call.Proof.LatencyUS,
+	}
+	return &r.entryOf
 }

@@ -3,7 +3,9 @@ package actors
 import (
 	"errors"
 	"slices"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,9 +15,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// failed takes back what could not be written. Where commands are among it, every domain has applied what is not there:
-// their callers get 503, and the domains make their states anew from the journal. Otherwise nothing is lost but the
-// record: the answers go out without one, once what they reveal is on disk. Either way commands are refused until something can be written again.
+// failed rolls back a write that failed. If commands are among it, domains have applied what is not in the journal:
+// the callers get 503, and the domains rebuild their state from the journal. Otherwise only the record is lost: the
+// answers leave without proof, once what they reveal is on disk. Commands are refused until a write succeeds.
 func (a *audit) failed(ctx actor.Context, err error) {
 	if errors.Is(err, journal.ErrStopped) {
 		a.stop(ctx, err)
@@ -36,22 +38,23 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}
-	// An entry that is too long for a reserve which has room, such as the end of a hundred thousand processes, is refused alone.
+	// An entry that is too long for a reserve with room, such as the end of a hundred thousand processes, is refused
+	// alone.
 	if a.urgent && a.journal.Kept() < leastReserve && a.kernel.spent.CompareAndSwap(false, true) {
 		a.log.Error("urgent entries cannot be written either: urgent commands are refused too", "error", err)
 	}
 	if !slices.ContainsFunc(lost, (*batch).applied) {
 		for _, b := range lost {
-			if b.outcomeOf() != nil { // what its caller is told is what the next start will find
+			if b.outcomeOf() != nil { // its caller must be told what the next start will find
 				a.refuse(ctx, b)
 				continue
 			}
 			a.unconcluded(b)
 			b.withoutProof()
 			for i := range b.calls {
-				a.kernel.keys.Forget(&b.calls[i]) // an outcome without an entry is nobody's to refer to
+				a.kernel.keys.Forget(&b.calls[i]) // the outcome has no entry to refer to
 			}
-			a.held = append(a.held, hold{batch: b, seq: min(a.reveals(b), a.journal.Head().Seq)})
+			a.unreleased = append(a.unreleased, unreleased{batch: b, seq: min(a.reveals(b), a.journal.Head().Seq)})
 		}
 		a.release(ctx)
 		return
@@ -73,7 +76,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 }
 
-// uncount takes a batch whose entries were lost out of the metrics, which are of the journal alone.
+// uncount removes a lost batch from the metrics, which are a fold over the journal.
 func (a *audit) uncount(b *batch) {
 	for i := range b.calls {
 		if !b.unrecorded() && !b.calls[i].Throttled {
@@ -82,11 +85,12 @@ func (a *audit) uncount(b *batch) {
 	}
 }
 
-// leastReserve is what is left of a reserve that is as good as used up, in bytes: some lines of the longest, and their steps.
+// leastReserve is how much of a reserve is left when it counts as used up, in bytes: a few of the longest lines, and
+// their steps.
 const leastReserve = 64 << 10
 
-// reasonOf is the system's word for what keeps the journal from being written. The rest of err names files, which are not
-// everybody's to know.
+// reasonOf is the system's error that keeps the journal from being written. The rest of err names files, which
+// clients must not see.
 func reasonOf(err error) string {
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return number.Error()
@@ -99,8 +103,8 @@ func (b *batch) applied() bool {
 	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.KindCommand && c.Err == nil && !c.Repeated })
 }
 
-// urgent reports whether b may use the journal's reserve: urgent calls of it have changed their domain's state, and no
-// others have. What was refused leaves no more behind than any other refusal, however often it is tried.
+// urgent reports whether b may use the journal's reserve: only urgent calls of it have changed their domain's state.
+// A refused call is not urgent, so that repeating it does not use up the reserve.
 func (b *batch) urgent() (urgent bool) {
 	for i := range b.calls {
 		c := &b.calls[i]
@@ -121,8 +125,8 @@ func (b *batch) withoutProof() {
 	}
 }
 
-// stop ends the kernel: what is not known to be on disk is not acknowledged. A rebuild that is under way goes on, so that domains
-// have what they hold refused too.
+// stop ends the kernel: calls whose entries may not be on disk are not acknowledged. A running rebuild continues, so
+// that domains refuse what they have queued.
 func (a *audit) stop(ctx actor.Context, err error) {
 	a.kernel.refusing.Store(true)
 	a.kernel.spent.Store(true)
@@ -130,16 +134,16 @@ func (a *audit) stop(ctx actor.Context, err error) {
 	a.stopped = true
 	a.dropSnapshots()
 	lost := a.fresh
-	for _, h := range a.held {
+	for _, h := range a.unreleased {
 		lost = append(lost, h.batch)
 	}
-	a.fresh, a.held = nil, nil
+	a.fresh, a.unreleased = nil, nil
 	for _, b := range lost {
 		a.refuseWith(ctx, b, func(*kernel.Call) *fault.Fault { return errUncertain() })
 	}
 }
 
-// refuse answers b with 503: as far as anybody can see, its calls were never made, but for steps that they had taken.
+// refuse answers b with 503: no call of it took effect, except for steps that were recorded before.
 func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNotWritten) }
 
 func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *fault.Fault) {
@@ -147,7 +151,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 	b.withoutProof()
 	intent := b.outcomeOf()
 	s, _ := b.sender.(*step)
-	owed := s != nil && s.owed
+	mustApply := s != nil && s.mustApply
 	for i := range b.calls {
 		call := &b.calls[i]
 		a.kernel.keys.Forget(call)
@@ -156,19 +160,19 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 		switch {
 		case intent != nil:
 			call.Err = errUnrecorded(intent.calls[0].Message.Type)
-		case !owed && (call.Err == nil || call.Err.Kind != fault.Unavailable): // else it says why already
+		case !mustApply && (call.Err == nil || call.Err.Kind != fault.Unavailable): // else its error already says why
 			call.Err = why(call)
 		}
 	}
-	if owed {
-		s.due = false
-		a.owed = append(a.owed, s)
+	if mustApply {
+		s.retrying = false
+		a.retries = append(a.retries, s)
 		return
 	}
 	b.sender.answer(ctx, a)
 }
 
-// unconcluded takes back what is known of an intent, or of its outcome, whose entry is lost.
+// unconcluded rolls back what is known of an intent, or of its outcome, whose entry is lost.
 func (a *audit) unconcluded(b *batch) {
 	if b.intends() {
 		a.kernel.keys.Unintend(b.calls[0].Proof.Seq)
@@ -182,7 +186,7 @@ func errUncertain() *fault.Fault {
 	return fault.JournalLost.New("the journal's disk failed: whether this was done shows at the kernel's next start")
 }
 
-// errNotWritten is what a call is answered whose entry cannot be written.
+// errNotWritten answers a call whose entry cannot be written.
 func errNotWritten(call *kernel.Call) *fault.Fault {
 	if !call.Begun {
 		return errNoJournal()
@@ -191,7 +195,7 @@ func errNotWritten(call *kernel.Call) *fault.Fault {
 		"the journal cannot be written: %s was begun, and a part of it may be done; try again once its disk has room", call.Message.Type)
 }
 
-// errNoState is what a call is answered while its domain's state cannot be read from the journal.
+// errNoState answers a call whose domain's state cannot be read from the journal now.
 func errNoState() *fault.Fault {
 	return fault.JournalUnavailable.New("the journal cannot be read: nothing was done; try again in a few seconds")
 }
@@ -200,20 +204,20 @@ func errNoJournal() *fault.Fault {
 	return fault.JournalUnavailable.New("the journal cannot be written: nothing was done; try again once its disk has room")
 }
 
-// rebuild has a domain make its state anew from the journal, and hold calls until resume: what the registries show is
-// what was lost until all of them are done.
+// rebuild has a domain rebuild its state from the journal, and queue calls until resume: until all registries are
+// done they may show what was lost.
 type rebuild struct{ epoch uint64 }
 
-// rebuilt says that it has.
+// rebuilt reports that it is done.
 type rebuilt struct {
 	domain schema.Domain
 	epoch  uint64
 }
 
-// resume has a domain go on.
+// resume has a domain run calls again.
 type resume struct{ epoch uint64 }
 
-// rebuilt notes that a registry shows nothing any more that was lost.
+// rebuilt notes that a registry shows only what is in the journal.
 func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
 	if !a.rebuilding[name] {
 		return
@@ -224,14 +228,47 @@ func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
 	}
 }
 
-// tell sends a message to every domain, in the order of their names: a run can be told from its input alone.
+// tell sends a message to every domain, in the order of their names, so that a simulated run is deterministic.
 func (a *audit) tell(ctx actor.Context, message any) {
 	for _, name := range a.kernel.names {
 		ctx.Send(a.kernel.domains[name], message)
 	}
 }
 
-// errUnrecorded is what the caller gets of an effect whose outcome cannot be journaled.
+// errUnrecorded answers a call with an effect whose outcome cannot be journaled.
 func errUnrecorded(typ string) *fault.Fault {
 	return fault.JournalLost.New("%s came to an end, but the journal cannot be written: its outcome counts as unknown", typ)
+}
+
+// Pauses between attempts to write what must be written once the journal can be.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// probes spaces the retries of all writes that no client waits for. A failed write has every state rebuilt, so
+// retries must not grow with the number of writers.
+type probes struct {
+	mu    sync.Mutex
+	next  time.Time
+	pause time.Duration
+}
+
+// take returns 0 if the caller may try now, else how long to wait before asking again.
+func (p *probes) take(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wait := p.next.Sub(now); wait > 0 {
+		return wait
+	}
+	p.pause = min(max(2*p.pause, firstRetry), lastRetry)
+	p.next = now.Add(p.pause)
+	return 0
+}
+
+// over resets the pauses: the journal can be written.
+func (p *probes) over() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next, p.pause = time.Time{}, 0
 }

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	questions "github.com/promptware-os/pwos/kernel/audit"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// view is what the audit domain sees of the journal.
+// view is the journal as the audit domain sees it.
 type view struct {
 	kernel    *Kernel
 	journal   *journal.Log
@@ -21,9 +23,9 @@ type view struct {
 
 var _ questions.Journal = view{}
 
-// Metrics and the rest implement audit.Journal.
+// Metrics and the methods below implement audit.Journal.
 func (v view) Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error) {
-	if _, err := v.look(ctx); err != nil { // so that all that was appended is counted
+	if _, err := v.look(ctx); err != nil { // so that everything appended is counted
 		return nil, err
 	}
 	out := v.kernel.metrics.ShownTo(call.PID, call.Origin)
@@ -36,7 +38,7 @@ func (v view) Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetr
 	return out, nil
 }
 
-// look asks the actor that appends for the journal as it is now.
+// look asks the actor that appends for the journal's present end.
 type look struct{ seen chan<- seen }
 
 // seen is the last entry, and the intents up to there that have not ended, with their status.
@@ -65,7 +67,7 @@ func (v view) Log(ctx context.Context, as int64, in *schema.AuditLogInput, reach
 }
 
 func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
-	if _, err := v.look(ctx); err != nil { // so that all that was appended is checked
+	if _, err := v.look(ctx); err != nil { // so that everything appended is verified
 		return nil, err
 	}
 	report, err := journal.Verify(ctx, v.kernel.files, v.kernel.journalDir, journal.VerifyOptions{})
@@ -82,8 +84,8 @@ func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
 // Notify implements audit.Journal.
 func (v view) Notify() { v.kernel.followed.Store(true) }
 
-// Bounds of what one Since returns and reads: what a subscriber that does not read may have outside of the journal, and how long
-// it may take to find nothing.
+// Bounds of one Since: what a subscriber that does not read may occupy outside of the journal, and how much is read
+// to find nothing.
 const (
 	maxRows     = 64
 	maxRowBytes = 64 << 10
@@ -122,7 +124,200 @@ func (v view) Since(ctx context.Context, as, from int64, reach func(int64) bool,
 	return rows, next, nil
 }
 
-// reader reads the journal from an entry on, as far as limit says.
+// reader reads the journal from an entry on, within limit.
 func (v view) reader(from uint64, limit func() uint64) *journal.Reader {
 	return journal.NewReader(v.kernel.files, v.kernel.journalDir, journal.ReaderOptions{From: from, Limit: limit})
+}
+
+// auditSearch is one Audit.Log: it reads the parts of the journal that can hold matching entries, and collects those.
+type auditSearch struct {
+	view
+	as     int64 // the PID that sees the entries
+	in     *schema.AuditLogInput
+	reach  func(pid int64) bool
+	filter index.Filter
+	limit  int
+	seen       // the journal when the search began
+	size   int // of the entries found, as JSON
+	out    schema.AuditLogOutput
+
+	intents map[uint64]schema.Value // data of the messages of intents that were read, if requests are wanted
+}
+
+// errEnough ends a search whose page is full.
+var errEnough = errors.New("page is full")
+
+// search answers an Audit.Log: as many entries as fit the limit and a line.
+func (v view) search(ctx context.Context, as int64, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
+	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
+		return nil, errNoJournal()
+	}
+	s := auditSearch{view: v, as: as, in: in, reach: reach, limit: 50, seen: now, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	if in.Limit != nil {
+		s.limit = int(*in.Limit)
+	}
+	s.filter = index.Filter{PID: in.PID, SinceTime: in.SinceTime, UntilTime: in.UntilTime}
+	if in.Type != nil {
+		s.filter.Type = *in.Type
+	}
+	if in.Correlation != nil {
+		s.filter.Correlation = *in.Correlation
+	}
+	switch err := s.run(ctx); {
+	case errors.Is(err, errEnough):
+		s.out.Next = s.out.Entries[len(s.out.Entries)-1].Seq
+	case err != nil:
+		return nil, err
+	}
+	return &s.out, nil
+}
+
+// run reads range after range.
+func (s *auditSearch) run(ctx context.Context) error {
+	from := uint64(1)
+	if s.in.SinceSeq != nil {
+		from = uint64(*s.in.SinceSeq) + 1
+	}
+	for {
+		ranges, err := s.ranges(ctx, from)
+		if err != nil {
+			return err
+		}
+		for _, r := range ranges {
+			if err := s.read(ctx, r); err != nil || r.Last == index.OpenEnd {
+				return err
+			}
+			from = r.Last + 1
+		}
+	}
+}
+
+// ranges asks the index. What the index does not cover is read.
+func (s *auditSearch) ranges(ctx context.Context, from uint64) ([]index.Range, error) {
+	all := []index.Range{{First: from, Last: index.OpenEnd}}
+	snapshots := s.snapshots
+	if snapshots == nil || s.filter == (index.Filter{}) {
+		return all, nil
+	}
+	ranges, err := snapshots.Store.Ranges(ctx, s.filter, from, rangesAtOnce)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err == nil && len(ranges) > 0:
+		return ranges, nil
+	case errors.Is(err, index.ErrDamaged):
+		err = errors.Join(err, snapshots.Store.Drop())
+	}
+	s.kernel.log.Warn("index of the journal was not used: the journal is read instead", "error", err)
+	return all, nil
+}
+
+// rangesAtOnce is how many ranges the index returns at a time.
+const rangesAtOnce = 64
+
+// read collects the matching entries of a range.
+func (s *auditSearch) read(ctx context.Context, r index.Range) error {
+	reader := s.reader(r.First, func() uint64 { return min(r.Last, s.head, s.journal.Synced()) })
+	defer reader.Close() // read only
+	for {
+		record, err := reader.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read journal: %w", err)
+		}
+		if !s.timely(record) {
+			continue
+		}
+		if err := s.keep(ctx, record); err != nil {
+			return err
+		}
+	}
+}
+
+// timely checks what can be checked without decoding the entry.
+func (s *auditSearch) timely(r *journal.Record) bool {
+	if s.in.SinceTime != nil && r.Time < *s.in.SinceTime || s.in.UntilTime != nil && r.Time > *s.in.UntilTime {
+		return false
+	}
+	return s.reach(ownerOf(r))
+}
+
+// keep adds an entry to the page if it matches.
+func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
+	entry, err := auditEntry(record, s.unended, s.as)
+	if err != nil {
+		return err
+	}
+	if s.in.Request != nil && *s.in.Request {
+		if err := s.addRequest(ctx, record, entry); err != nil {
+			return err
+		}
+	}
+	if entry == nil {
+		return nil
+	}
+	if s.in.Type != nil && entry.Type != *s.in.Type || s.in.Correlation != nil && string(entry.Correlation) != *s.in.Correlation {
+		return nil
+	}
+	text, err := schema.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	if s.size += len(text) + 1; s.size > kernel.MaxData && len(s.out.Entries) > 0 {
+		return errEnough
+	}
+	s.out.Entries = append(s.out.Entries, *entry)
+	if len(s.out.Entries) == s.limit {
+		return errEnough
+	}
+	return nil
+}
+
+// addRequest adds the data of a call's message to its row. For a call with an effect it is in the intent's record,
+// which the search has usually read before.
+func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, entry *schema.AuditEntry) error {
+	if entry != nil && entry.Intent != 0 && uint64(entry.Intent) != record.Seq {
+		intent := uint64(entry.Intent)
+		data, passed := s.intents[intent]
+		if !passed {
+			var err error
+			if data, err = s.requestAt(ctx, intent); err != nil {
+				return err
+			}
+		}
+		delete(s.intents, intent)
+		entry.Request = data
+		return nil
+	}
+	call, err := recall(record)
+	if err != nil {
+		return fmt.Errorf("read entry %d: %w", record.Seq, err)
+	}
+	data := slices.Clone(schema.Value(call.Message.Data)) // the record's memory is reused by the reader
+	if entry != nil {
+		entry.Request = data
+		return nil
+	}
+	if s.intents == nil {
+		s.intents = make(map[uint64]schema.Value)
+	}
+	s.intents[record.Seq] = data
+	return nil
+}
+
+// requestAt reads the data of the message of one record.
+func (s *auditSearch) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
+	reader := s.reader(seq, func() uint64 { return seq })
+	defer reader.Close() // read only
+	record, err := reader.Next(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", seq, err)
+	}
+	call, err := recall(record)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", seq, err)
+	}
+	return slices.Clone(schema.Value(call.Message.Data)), nil
 }

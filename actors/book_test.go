@@ -18,7 +18,7 @@ import (
 // book is a domain whose state is the list of the commands that it has applied, by the word that each carries. A query
 // is answered with the list, a command with its place in it. A test may have it answer otherwise.
 type book struct {
-	stateless
+	kernel.Stateless
 
 	// decide, where set, is asked first; ok is false where it leaves the answer to the book.
 	decide func(call *kernel.Call, pages []string) (result kernel.Result, ok bool, err error)

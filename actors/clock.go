@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// clock is the kernel's tick (PROTOCOL 6): it starts where the journal ended, and only grows. Nothing runs to move it on: who looks
-// finds what has passed since.
+// clock is the kernel's tick (PROTOCOL 6): it starts at the last tick of the journal, and only grows. No timer moves
+// it: a reader counts the ticks that have passed.
 type clock struct {
 	tick     atomic.Int64
-	interval time.Duration // of a tick; 0: it is moved by hand only
+	interval time.Duration // of a tick; 0: only commands move it
 
 	mu   sync.Mutex
-	last time.Time // when the last tick passed that was counted
+	last time.Time // when the last counted tick passed
 }
 
 func newClock(tick int64, interval time.Duration) *clock {
@@ -38,7 +38,7 @@ func (c *clock) advance() {
 	}
 }
 
-// reach moves the clock on to tick, if it is not there yet.
+// reach moves the clock to tick, if that is later.
 func (c *clock) reach(tick int64) {
 	for {
 		at := c.tick.Load()

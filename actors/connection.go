@@ -15,43 +15,43 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// connection is the actor of one channel. It keeps the order: batches go to their domains in the order of their frames,
-// the next one before the last was answered only if both are the same domain's, whose mailbox keeps their order.
+// connection is the actor of one channel. It keeps the order of frames: it sends a batch before the last one was
+// answered only if both go to the same domain, whose mailbox keeps their order.
 type connection struct {
-	kernel   *Kernel
-	link     Link
-	caller   kernel.Caller // changes with Process.Attach, while nothing is decoded
-	self     *actor.PID
-	input    input
-	credits  credits
-	writer   writer
-	stamps   *schema.Stamper
-	writing  bool     // the end of the turn writes
-	spilling bool     // what does not fit a line is put elsewhere
-	unsaid   []func() // what is to be encoded once it is
+	kernel    *Kernel
+	link      Link
+	caller    kernel.Caller // changes with Process.Attach, while nothing is decoded
+	self      *actor.PID
+	input     input
+	credits   credits
+	writer    writer
+	stamps    *schema.Stamper
+	writing   bool     // the writer flushes at the end of the turn
+	spilling  bool     // a goroutine encodes an answer or event and stores its long members as blobs
+	unencoded []func() // encodings that wait for it
 
 	waiting     []*frames // not sent yet, oldest first
 	outstanding []*frames // sent to current, not answered yet, oldest first
 	current     schema.Domain
-	watched     map[schema.Domain]bool // domains that will tell when they die
+	watched     map[schema.Domain]bool // domains whose death this actor is told of
 	following   []*subscription
 	provides    bool           // it provides a registered syscall
-	asked       schema.Dialect // in which it is asked to carry out calls
+	asked       schema.Dialect // the dialect in which it is sent calls to carry out
 	endings     map[endingKey]ending
-	hungUp      bool            // the peer has gone; what it has sent is taken in all the same
-	gone        bool            // and that is done, or waits for answers: nobody else waits for those
-	waits       context.Context // of the answer to a call that takes long; nil: none was made yet
+	hungUp      bool            // the peer has closed both directions; frames that it sent before are still handled
+	drained     bool            // all of those are handled or wait for answers, which nobody else waits for
+	waits       context.Context // of calls that take long; nil: there was none yet
 	giveUp      context.CancelCauseFunc
-	over        atomic.Bool // the actor is about to stop, or has: it is told nothing more
-	ended       func()      // called when it has stopped
+	over        atomic.Bool // the actor is about to stop or has stopped: messages to it are dropped
+	ended       func()      // called once it has stopped
 }
 
-func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing, ended func()) *connection {
+func newConnection(k *Kernel, link Link, caller kernel.Caller, share *share, ended func()) *connection {
 	c := &connection{
 		kernel:  k,
 		link:    link,
 		caller:  caller,
-		credits: credits{account: drawn},
+		credits: credits{account: share},
 		stamps:  schema.NewStamper(),
 		watched: make(map[schema.Domain]bool, 1),
 		ended:   ended,
@@ -60,18 +60,18 @@ func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing, e
 	return c
 }
 
-// ready has the connection told what its link reports.
+// ready sends the connection what its link reports.
 func (c *connection) ready(e poll.Event) { c.tell(e) }
 
-// tell sends the connection a message, unless it has ended. It is for any goroutine.
+// tell sends the connection a message, unless it has ended. Any goroutine may call it.
 func (c *connection) tell(message any) {
 	if !c.over.Load() {
 		c.kernel.root.Send(c.self, message)
 	}
 }
 
-// background does what takes long on a goroutine, and has its report sent to the connection. A panic is that connection's failure
-// alone.
+// background runs slow work on a goroutine, which sends its report to the connection. If it panics, only this
+// connection ends.
 func (c *connection) background(work func() (report any)) {
 	c.kernel.background(func() {
 		defer func() {
@@ -84,18 +84,18 @@ func (c *connection) background(work func() (report any)) {
 	})
 }
 
-// panicked is what became of work in the background.
+// panicked is the report of work that panicked.
 type panicked struct{ reason any }
 
-// endOfTurn has what was encoded in a turn written.
+// endOfTurn asks to write what this turn has encoded.
 type endOfTurn struct{}
 
-// Receive handles what the link and the domains send.
+// Receive handles messages of the link and of domains.
 func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case poll.Event:
 		c.input.readable = c.input.readable || m&poll.In != 0
-		c.writer.full = c.writer.full && m&(poll.Out|poll.Hup) == 0 // a peer that has gone takes nothing more, which a write finds out
+		c.writer.full = c.writer.full && m&(poll.Out|poll.Hup) == 0 // a peer that has closed takes nothing more, which a write finds out
 		c.hungUp = c.hungUp || m&poll.Hup != 0
 		c.take()
 	case goOn:
@@ -108,7 +108,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.input.away, c.input.made = false, m
 		c.take()
 	case *batch:
-		c.took(m)
+		c.resume(m)
 	case split:
 		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
 			c.outstanding = slices.Insert(c.outstanding, i, m.head)
@@ -139,15 +139,15 @@ func (c *connection) Receive(ctx actor.Context) {
 	c.advance(ctx)
 }
 
-// advance goes on as far as it goes, after anything has changed.
+// advance does all that is possible now. It is called after every change.
 func (c *connection) advance(ctx actor.Context) {
 	c.dispatch(ctx)
-	if c.input.barred && len(c.waiting) == 0 && len(c.outstanding) == 0 && !c.spilling {
-		c.input.barred = false
+	if c.input.blocked && len(c.waiting) == 0 && len(c.outstanding) == 0 && !c.spilling {
+		c.input.blocked = false
 		c.again()
 	}
-	if c.hungUp && !c.gone && (c.input.ended || c.input.waitsForCredits()) {
-		c.gone = true
+	if c.hungUp && !c.drained && (c.input.ended || c.input.waitsForCredits()) {
+		c.drained = true
 		c.abandon()
 		if len(c.outstanding) > 0 {
 			ctx.Send(c.kernel.domains[c.current], hangUp{c.caller.Conn})
@@ -158,16 +158,16 @@ func (c *connection) advance(ctx actor.Context) {
 		c.writing = true
 		c.kernel.loop.atRest(c.self, endOfTurn{})
 	}
-	if c.input.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && len(c.following) == 0 && c.said() && !c.input.again {
+	if c.input.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && len(c.following) == 0 && c.allWritten() && !c.input.again {
 		c.over.Store(true)
 		ctx.Stop(ctx.Self())
 	}
 }
 
-// said reports whether all answers are written.
-func (c *connection) said() bool { return c.writer.idle() && !c.spilling }
+// allWritten reports whether all answers are written.
+func (c *connection) allWritten() bool { return c.writer.idle() && !c.spilling }
 
-// dispatch sends on what may be sent without running frames out of order.
+// dispatch sends the batches that can be sent without running frames out of order.
 func (c *connection) dispatch(ctx actor.Context) {
 	for len(c.waiting) > 0 {
 		b := c.waiting[0]
@@ -176,23 +176,23 @@ func (c *connection) dispatch(ctx actor.Context) {
 		}
 		if call := &b.calls[0]; isAttach(call) {
 			if c.spilling {
-				return // what is yet to be said may begin a subscription
+				return // an answer that is not encoded yet may begin a subscription
 			}
 			call.Refused = c.mayAttach()
 		}
 		c.waiting[0] = nil
 		c.waiting = c.waiting[1:]
 		if b.domain == local {
-			c.say(b)
+			c.encode(b)
 			continue
 		}
 		c.send(ctx, b)
 	}
-	c.waiting = nil // so that its array does not creep
+	c.waiting = nil // so that the array does not grow without bound
 }
 
-// took takes back what the connection sent, or goes on with.
-func (c *connection) took(b *batch) {
+// resume takes a batch back, or continues after a message that follows work of this connection.
+func (c *connection) resume(b *batch) {
 	switch s := b.sender.(type) {
 	case *question:
 		c.followed(s)
@@ -201,8 +201,8 @@ func (c *connection) took(b *batch) {
 	}
 }
 
-// answered takes back an outstanding batch. A domain answers in order, but for calls that need something done outside the
-// kernel: the answers behind one of those wait.
+// answered takes an outstanding batch back. A domain answers in order, except for calls with an effect outside the
+// kernel: the answers behind such a call wait for it.
 func (c *connection) answered(b *frames) {
 	if !slices.Contains(c.outstanding, b) {
 		return // answered already, when its domain died
@@ -211,26 +211,26 @@ func (c *connection) answered(b *frames) {
 	for len(c.outstanding) > 0 && c.outstanding[0].answered {
 		first := c.outstanding[0]
 		c.outstanding = c.outstanding[1:]
-		c.say(first)
+		c.encode(first)
 	}
 	if len(c.outstanding) == 0 {
 		c.outstanding = nil
 	}
 }
 
-// say encodes the answers of a batch.
-func (c *connection) say(b *frames) { c.inTurn(func() { c.sayFrom(b, 0) }) }
+// encode appends the answers of a batch to what is to be written.
+func (c *connection) encode(b *frames) { c.inTurn(func() { c.encodeFrom(b, 0) }) }
 
-// inTurn has something encoded, behind what is put elsewhere first.
+// inTurn runs an encoding after those that wait for a spill.
 func (c *connection) inTurn(encode func()) {
 	if c.spilling {
-		c.unsaid = append(c.unsaid, encode)
+		c.unencoded = append(c.unencoded, encode)
 	} else {
 		encode()
 	}
 }
 
-func (c *connection) sayFrom(b *frames, from int) {
+func (c *connection) encodeFrom(b *frames, from int) {
 	now := time.Now()
 	for i := from; i < len(b.calls); i++ {
 		call := &b.calls[i]
@@ -240,14 +240,14 @@ func (c *connection) sayFrom(b *frames, from int) {
 			c.spill(func(s spill) []byte { return s.reply(nil, call, &stamp) }, func() {
 				c.lasting(call)
 				c.changed(call)
-				c.sayFrom(b, i+1)
+				c.encodeFrom(b, i+1)
 			})
 			return
 		}
 		c.lasting(call)
 		c.changed(call)
 	}
-	c.writer.owe(len(b.calls), b.size, b.answers)
+	c.writer.addCredits(len(b.calls), b.size, b.answers)
 	b.recycle()
 }
 
@@ -257,30 +257,30 @@ type spilled struct {
 	then func()
 }
 
-// spill has an answer or an event encoded on a goroutine that is long, or does not fit a line, since that writes files. What is to be
-// said after it waits; then goes on.
+// spill encodes an answer or event on a goroutine because it is long, or does not fit a line and is stored as a blob.
+// Later encodings wait until next has run.
 func (c *connection) spill(encode func(spill) []byte, then func()) {
 	c.spilling = true
 	s := spill{c.kernel.blobs, c.link.LineLimit()}
 	c.background(func() any { return &spilled{encode(s), then} })
 }
 
-// spilled goes on with what waited for it.
+// spilled runs the encodings that waited.
 func (c *connection) spilled(m *spilled) {
 	c.spilling = false
 	c.writer.appendLine(m.line)
 	m.then()
-	for len(c.unsaid) > 0 && !c.spilling {
-		encode := c.unsaid[0]
-		c.unsaid = c.unsaid[1:]
+	for len(c.unencoded) > 0 && !c.spilling {
+		encode := c.unencoded[0]
+		c.unencoded = c.unencoded[1:]
 		encode()
 	}
 }
 
-// send hands b to its domain.
+// send sends b to its domain.
 func (c *connection) send(ctx actor.Context, b *frames) {
 	c.watch(ctx, b.domain)
-	if c.gone {
+	if c.drained {
 		b.final()
 	}
 	if b.alone {
@@ -291,25 +291,26 @@ func (c *connection) send(ctx actor.Context, b *frames) {
 	ctx.Send(c.kernel.domains[b.domain], &b.batch)
 }
 
-// context is that of calls that take long: it ends with the connection, or once nobody waits there any more.
+// context is the context of calls that take long: it ends with the connection, or once no peer waits for their
+// answers.
 func (c *connection) context() context.Context {
 	if c.waits == nil {
 		c.waits, c.giveUp = context.WithCancelCause(context.Background())
-		if c.gone {
+		if c.drained {
 			c.abandon()
 		}
 	}
 	return c.waits
 }
 
-// abandon cancels what is being done for this connection outside the kernel.
+// abandon cancels this connection's work outside the kernel.
 func (c *connection) abandon() {
 	if c.giveUp != nil {
 		c.giveUp(errHungUp)
 	}
 }
 
-// watch has the named domain and the audit log report when they die: an answer is expected of both.
+// watch subscribes to the death of the named domain and of the audit log: both have to answer.
 func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
 	for _, name := range []schema.Domain{domain, record} {
 		if !c.watched[name] {
@@ -319,7 +320,7 @@ func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
 	}
 }
 
-// domainDied answers the calls that a dead domain had not answered.
+// domainDied answers the calls that a dead domain has not answered.
 func (c *connection) domainDied(pid *actor.PID) {
 	for name := range c.watched {
 		if c.kernel.domains[name] == pid {
@@ -332,10 +333,10 @@ func (c *connection) domainDied(pid *actor.PID) {
 	}
 	for _, b := range c.outstanding {
 		if b.answered {
-			c.say(b)
+			c.encode(b)
 			continue
 		}
-		// The batch is not ours: the domain may have passed it on. So it is neither changed nor used again.
+		// The domain may have passed the batch on, so it is neither changed nor reused.
 		lost := newFrames()
 		lost.size = b.size
 		for i := range b.calls {
@@ -345,12 +346,12 @@ func (c *connection) domainDied(pid *actor.PID) {
 				Err:     errInterrupted(msg.Type),
 			})
 		}
-		c.say(lost)
+		c.encode(lost)
 	}
 	c.outstanding = nil
 }
 
-// errInterrupted is what a call is answered that a dead actor had.
+// errInterrupted answers a call whose actor died.
 func errInterrupted(typ string) *fault.Fault {
 	return fault.KernelInterrupted.New("the kernel failed while %s was under way: it may or may not have happened", typ)
 }
@@ -359,7 +360,7 @@ func errInterrupted(typ string) *fault.Fault {
 func (c *connection) stopped(ctx actor.Context) {
 	c.over.Store(true)
 	c.abandon()
-	if len(c.outstanding) > 0 { // the connection failed, and nobody waits any more
+	if len(c.outstanding) > 0 { // the connection failed; nobody waits for these answers
 		ctx.Send(c.kernel.domains[c.current], hangUp{c.caller.Conn})
 	}
 	c.unfollow(ctx)
@@ -370,6 +371,40 @@ func (c *connection) stopped(ctx actor.Context) {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
 	c.kernel.providers.unbind(c)
-	c.credits.account.close() // which may be another process's than at first
+	c.credits.account.close() // which may not be the process it began as
 	c.kernel.background(c.ended)
+}
+
+// isBarrier reports whether a call is a barrier: nothing behind it is read before it is answered, since the call changes
+// how that is decoded, charged and judged.
+func isBarrier(call *kernel.Call) bool { return call.Err == nil && call.Syscall.Barrier }
+
+// isAttach reports whether a call makes its connection another process.
+func isAttach(call *kernel.Call) bool {
+	return call.Err == nil && call.Syscall == schema.ProcessAttach.Row()
+}
+
+// mayAttach returns why the connection must stay the process it is, nil if it may change. All earlier frames are
+// answered.
+func (c *connection) mayAttach() *fault.Fault {
+	if len(c.following) > 0 || len(c.endings) > 0 || c.provides {
+		return fault.ConnectionFollows.New("this connection has subscriptions, unacknowledged mail, or syscalls that it provides, and stays who it is")
+	}
+	return nil
+}
+
+// attached makes the connection the process that an answered attach names. What is in flight counts as that process's
+// from here on.
+func (c *connection) attached(call *kernel.Call) {
+	out, err := schema.ProcessAttach.Decode(call.Data)
+	if err != nil {
+		panic("attach: the kernel's own reply: " + err.Error())
+	}
+	c.caller.PID, c.caller.Origin = out.PID, ""
+	if via := call.Input.(*schema.AttachInput).Via; via != nil {
+		c.caller.Via = *via
+	}
+	share := c.kernel.accounts.open(out.PID)
+	share.add(c.credits.bytes)
+	c.credits.account = share
 }

@@ -13,55 +13,55 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// domain is the actor that owns a state machine: it alone calls Decide and Apply, one call at a time, in the order of its
-// mailbox. A call that needs other domains' doing has its steps done first, one after the other, and holds up the calls
-// behind it meanwhile; a parked call delays no other.
+// domain is the actor that owns a state machine: it alone calls Decide and Apply, one call at a time, in the order of
+// its mailbox. The steps of a call run before it, one after the other, and the calls behind it wait meanwhile; a
+// parked call delays no other.
 type domain struct {
 	kernel *Kernel
 	name   schema.Domain
 	state  kernel.Domain
 	log    *slog.Logger
-	epoch  uint64 // which life of the journal the state belongs to
+	epoch  uint64 // of the journal that the state was made of
 
 	rebuilding rebuilding
-	late       *stepDone // came while the state was made anew
+	late       *stepDone // arrived during a rebuild
 
-	queue   []*batch               // batches that stand behind a call with steps
+	queue   []*batch               // batches behind a call with steps
 	busy    *saga                  // that call
-	pended  map[string]*pended     // by connection: what waits at the gate
-	watched map[schema.Domain]bool // domains of steps, which will tell when they die
-	parked  map[int64][]*parked    // by the PID of their call, in the order in which they began to wait
+	pended  map[string]*pended     // by connection: calls that wait at the gate
+	watched map[schema.Domain]bool // domains of steps, whose death this actor is told of
+	parked  map[int64][]*parked    // by the PID of their call, in the order in which they were parked
 
-	watching []*batch // queries that follow: whatever the domain applies may be news to them
-	news     uint64   // how often there was some
+	watching []*batch // queries of subscriptions without news: any change of the state may be some
+	changes  uint64   // number of changes so far
 
-	resumed    bool    // processes go on, which is not published yet
-	exited     []int64 // processes that have ended, likewise
-	registered bool    // what was registered has changed, which is not published yet
+	resumed    bool    // a process was resumed, which is not published yet
+	exited     []int64 // PIDs of processes that have ended, likewise
+	registered bool    // a registration was made or removed, likewise
 }
 
-// saga is a call that is decided in slices, or whose steps are under way.
+// saga is a call that is decided in slices, or whose steps run.
 type saga struct {
 	batch  *batch
-	at     int // the call's place in the batch
+	at     int // index of the call in the batch
 	result kernel.Result
 	begun  time.Time
-	epoch  uint64          // the life of the journal in which it began
-	awaits schema.Domain   // whose step is under way
-	last   *schema.Syscall // the row of the last step of this turn
-	uses   bool            // its step uses the call's approval up: the call is to be decided again
+	epoch  uint64          // of the journal in which it began
+	awaits schema.Domain   // the domain of the step that runs
+	last   *schema.Syscall // the row of the last step in this turn
+	uses   bool            // its step uses up the call's approval: the call is decided again after it
 }
 
-// published tells a domain that another has published something that may be news to those who follow it here.
+// published tells a domain that another domain has published a change that its followers may ask about.
 type published struct{}
 
-// stepDone tells the domain of a saga that its step has been applied, or why it could not be.
+// stepDone tells the domain of a saga that its step was applied, or why not.
 type stepDone struct {
 	saga *saga
 	err  *fault.Fault
 }
 
-// Receive runs what came in, as far as it goes.
+// Receive handles a message, and then the batches that waited for it.
 func (d *domain) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *batch:
@@ -80,7 +80,7 @@ func (d *domain) Receive(ctx actor.Context) {
 	case *parked:
 		d.unpark(ctx, m)
 	case published:
-		d.hear()
+		d.stateChanged()
 	case wakeUp:
 		d.wakeAll(ctx)
 	case answeredQuestion:
@@ -111,8 +111,8 @@ func (d *domain) Receive(ctx actor.Context) {
 	}
 }
 
-// run runs the calls of b from the given one on, and forwards b when all have an outcome. It returns early when one has
-// steps to be done first, or waits.
+// run decides the calls of b from the given one on, and forwards b when all have an outcome. It returns early at a
+// call that has steps or waits.
 func (d *domain) run(ctx actor.Context, b *batch, from int) {
 	if !b.sender.ready(ctx, d) {
 		return
@@ -124,7 +124,7 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 	begun := time.Now()
 	for i := from; i < len(b.calls); i++ {
 		call := &b.calls[i]
-		if call.Time == 0 || b.question != "" && !call.Claimed { // what waited at the gate is made now; a key is claimed once
+		if call.Time == 0 || b.question != "" && !call.Claimed { // a call that waited at the gate has the time of now; a key is claimed once
 			call.Time = begun.UnixMilli()
 		}
 		result, pending, err := d.outcome(call, b)
@@ -167,14 +167,14 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 	d.forward(ctx, b)
 }
 
-// outcome is what comes of a call: the gate's verdict, or what its sender has decided.
+// outcome returns the gate's verdict on a call, or what its sender has decided.
 func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pending, error) {
 	call.Lapsed = b.question != "" && !time.Now().Before(b.until)
 	v := b.sender.admit(d, call)
 	if v.Pending != nil {
 		return kernel.Result{}, v.Pending, nil
 	}
-	if b.question != "" { // what it waited for at the gate is no part of what it may wait for now
+	if b.question != "" { // the time at the gate does not count as the call's own wait
 		b.question, b.until = "", time.Time{}
 	}
 	if v.Fault != nil {
@@ -188,7 +188,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pe
 	return result, nil, err
 }
 
-// unused reports whether a call that is to take effect was let through by an approval which is not used up yet.
+// unused reports whether a call takes effect by an approval that is not used up yet.
 func unused(call *kernel.Call) bool {
 	return call.Approval != nil && call.Approval.Use != nil && !call.Approval.Used && !call.Repeated
 }
@@ -215,7 +215,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	}
 	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
-		d.hear()
+		d.stateChanged()
 		d.resumed = d.resumed || call.Syscall == schema.ProcessResume.Row()
 		if in, ok := call.Input.(*schema.ProcessExitInput); ok {
 			d.exited = append(d.exited, in.PIDs...)
@@ -228,8 +228,9 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	d.wake(ctx, result.Wakes)
 }
 
-// decide asks the state machine. A panic is that caller's failure alone, since Decide changes nothing. A call that is not alone,
-// or whose row has no outcome, begins nothing outside the kernel: it would never be answered. Nor does one that is not alone read.
+// decide asks the state machine. Decide changes nothing, so a panic fails that call alone. A call that is not alone,
+// or whose row has no outcome, must not begin an effect: it would never be answered. Nor may a call that is not alone
+// read.
 func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -247,15 +248,15 @@ func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, er
 	return result, err
 }
 
-// microseconds is a time rounded up: nothing takes no time at all.
+// microseconds rounds a time up.
 func microseconds(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// forward sends a finished batch to the audit log, and lets the other domains see what it changed. In this order: what they decide
-// on the strength of it then stands behind it in the journal.
+// forward sends a finished batch to the audit log, and then publishes what it changed: so what other domains decide
+// because of it has a later entry.
 func (d *domain) forward(ctx actor.Context, b *batch) {
 	b.epoch = d.epoch
 	ctx.Send(d.kernel.audit, b)
-	if d.rebuilding.err == nil { // else what was published last stands until there is a state again
+	if d.rebuilding.err == nil { // else the last published state stays until there is one again
 		d.publish()
 	}
 	if d.resumed {

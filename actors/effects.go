@@ -14,27 +14,26 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Most effects that are done at a time. More wait for their turn, each on a connection of its own, which waits for its
-// answer.
+// Most effects that run at a time. Others wait for their turn.
 const (
-	maxEffectsEach = 16 // for one process, so that none takes all
+	maxEffectsEach = 16 // of one process, so that none takes all
 	maxEffects     = 64
 )
 
-// errEnding is why effects are cancelled when the kernel ends.
+// errEnding cancels effects when the kernel ends.
 var errEnding = fault.KernelStopping.New("the kernel is shutting down")
 
-// errHungUp is why one is cancelled when its connection has closed.
+// errHungUp cancels an effect when its connection has closed.
 var errHungUp = fault.CallCancelled.New("its connection is closed")
 
-// runs are the effects that are done outside the kernel. Each has a goroutine, which ends in a command to the domain of its
+// runs are the effects that run outside the kernel. Each has a goroutine, which ends by sending a command with the
 // outcome; the audit log answers the call once that is on disk.
 type runs struct {
 	kernel  *Kernel
 	runners map[string]kernel.Runner
 	log     *slog.Logger
 	turns   turns
-	codes   turns // of calls whose handlers are code
+	codes   turns // of calls whose handlers are registered code
 	ending  context.Context
 	cancel  context.CancelCauseFunc
 	alive   sync.WaitGroup
@@ -47,10 +46,10 @@ func newRuns(k *Kernel, runners map[string]kernel.Runner) *runs {
 	return r
 }
 
-// end cancels all effects, those that are yet to be begun too.
+// end cancels all effects, including those that have not begun.
 func (r *runs) end() { r.cancel(errEnding) }
 
-// begin does the effect of b, whose intent is on disk, and owns b from here on.
+// begin runs the effect of b, whose intent is on disk, and owns b from here on.
 func (r *runs) begin(b *frames) {
 	r.alive.Add(1)
 	r.kernel.loop.background(func() {
@@ -59,7 +58,7 @@ func (r *runs) begin(b *frames) {
 	})
 }
 
-// run does one effect and has its outcome journaled.
+// run runs one effect and journals its outcome.
 func (r *runs) run(b *frames) {
 	call := &b.calls[0]
 	ctx, cancel := context.WithCancelCause(b.ctx)
@@ -87,7 +86,7 @@ func (r *runs) run(b *frames) {
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
 	step, failed := r.kernel.step(call, call.Syscall.Ended(end))
-	if failed != nil { // such a row is a bug, and the intent stays without an outcome until the next start
+	if failed != nil { // a bug of the row; the intent has no outcome until the next start
 		r.log.Error("effect has no outcome", "call", call, "error", failed)
 		call.Effect, call.Err = nil, failed
 		r.kernel.root.Send(b.replyTo, &b.batch)
@@ -112,7 +111,7 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 	if ok && do.Describe {
 		return schema.Marshal(do.Tool())
 	}
-	if ok && do.Path == nil && do.Code == nil { // it takes no turn: its provider may make calls for it that do
+	if ok && do.Path == nil && do.Code == nil { // no turn: its provider may make calls on its behalf that need one
 		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), call, job)
 		end.Ran = begun(err)
 		return data, err
@@ -143,7 +142,7 @@ func begun(err error) bool {
 	return !errors.Is(err, fault.ProviderAway) && !errors.Is(err, fault.ProviderItself) && !errors.Is(err, fault.WireInvalidInput)
 }
 
-// checked is the runner of a registered syscall, with call and answer held against its schemas. That takes long, so it is done here.
+// checked validates call and answer of a registered syscall by its schemas. It runs here because it is slow.
 func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 	return func(ctx context.Context, job *kernel.Job) ([]byte, error) {
 		if wrong := do.CheckInput(do.Data); wrong != nil {
@@ -153,7 +152,7 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 		if why, ok := errors.AsType[*fault.Fault](err); ok && why.ID.Domain() == "provider" {
 			return nil, why.With("syscall", do.Name)
 		}
-		if err != nil || job.Elsewhere != nil || !schema.Valid(data) { // what is elsewhere was checked before it went there
+		if err != nil || job.Elsewhere != nil || !schema.Valid(data) { // a value in a blob was validated before it was stored
 			return data, err
 		}
 		if wrong := do.CheckOutput(data); wrong != nil {
@@ -163,7 +162,7 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 	}
 }
 
-// job is what the runner of b is given.
+// job is the input of the runner of b.
 func (r *runs) job(b *frames) *kernel.Job {
 	call := &b.calls[0]
 	job := &kernel.Job{
@@ -177,7 +176,7 @@ func (r *runs) job(b *frames) *kernel.Job {
 	return job
 }
 
-// guarded keeps a panic of the runner the failure of its caller alone.
+// guarded turns a panic of the runner into a failure of its call.
 func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.Call, job *kernel.Job) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -188,7 +187,7 @@ func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.C
 	return runner(ctx, job)
 }
 
-// failure is what the caller is told of an error.
+// failure is the fault that the caller gets for an error.
 func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *fault.Fault {
 	if ctx.Err() != nil {
 		return fault.CallCancelled.New("%s was stopped: %s", call.Message.Type, fault.Of(context.Cause(ctx)).Message)
@@ -200,7 +199,7 @@ func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *fault
 	return shown
 }
 
-// ended answers the call whose outcome s is: with what the domain made of it.
+// ended answers the call of an effect with the outcome that the domain recorded.
 func (r *runs) ended(s *step) {
 	intent, call := s.ends, &s.calls[0]
 	first := &intent.calls[0]
@@ -211,4 +210,117 @@ func (r *runs) ended(s *step) {
 		first.Proof.PID = first.PID
 	}
 	r.kernel.root.Send(intent.replyTo, &intent.batch)
+}
+
+// turns bounds how many goroutines work at a time, in all and for each process. Those of a process that wait for its
+// own bound do not use up the common one.
+type turns struct {
+	each int
+	all  chan struct{}
+
+	mu  sync.Mutex
+	own map[int64]*lane
+}
+
+type lane struct {
+	slots chan struct{}
+	users int // callers that use a slot or wait for one
+}
+
+func newTurns(each, all int) turns {
+	return turns{each: each, all: make(chan struct{}, all), own: make(map[int64]*lane)}
+}
+
+// take waits for a turn of pid. It returns how to release it, or why ctx ended first.
+func (t *turns) take(ctx context.Context, pid int64) (back func(), err error) {
+	own := t.join(pid)
+	if err := take(ctx, own.slots); err != nil {
+		t.leave(pid)
+		return nil, err
+	}
+	if err := take(ctx, t.all); err != nil {
+		<-own.slots
+		t.leave(pid)
+		return nil, err
+	}
+	return func() {
+		<-t.all
+		<-own.slots
+		t.leave(pid)
+	}, nil
+}
+
+// take puts a token into slots. After the end of ctx it does not, even if there is room.
+func take(ctx context.Context, slots chan struct{}) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t *turns) join(pid int64) *lane {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.own[pid]
+	if own == nil {
+		own = &lane{slots: make(chan struct{}, t.each)}
+		t.own[pid] = own
+	}
+	own.users++
+	return own
+}
+
+func (t *turns) leave(pid int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own := t.own[pid]; own.users == 1 {
+		delete(t.own, pid)
+	} else {
+		own.users--
+	}
+}
+
+// Code is what the kernel needs to accept registered code. The runner of Syscall.Invoke runs it.
+type Code struct {
+	// Check returns what is wrong with code that is to be registered. It is slow. nil: no code can be registered.
+	Check  func(ctx context.Context, source string) error
+	AtOnce int // handlers that run at a time; one process's take at most half
+}
+
+// codeOf is the code that a call registers, nil if the call registers none.
+func codeOf(call *kernel.Call) *string {
+	if in, ok := call.Input.(*schema.RegisterInput); ok && call.Err == nil {
+		return in.Code
+	}
+	return nil
+}
+
+// checkCode checks the code that a call registers, on a goroutine. It skips code of a caller that may not register
+// it.
+func (k *Kernel) checkCode(call *kernel.Call) {
+	call = subject(call)
+	source, pid := codeOf(call), call.Caller.PID
+	if source == nil {
+		return
+	}
+	if call.Refused = kernel.Authorize(k.processes, pid, k.tokens.Token(pid), call.Syscall, k.clock.now()); call.Refused != nil {
+		return
+	}
+	if k.code.Check == nil {
+		call.Refused = fault.KernelUnsupported.New("this kernel runs no code")
+		return
+	}
+	back, err := k.runs.codes.take(k.runs.ending, pid)
+	if err == nil {
+		defer back()
+		err = k.code.Check(k.runs.ending, *source)
+	}
+	if err != nil {
+		call.Refused = fault.Of(err)
+	}
 }

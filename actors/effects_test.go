@@ -21,7 +21,7 @@ import (
 // fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller goes, late is refused then, fail is
 // an error, denied and quota are refusals, refused is one before anything begins, panic panics, junk is no JSON; all else is answered with the URL.
 type fetches struct {
-	stateless
+	kernel.Stateless
 	released chan struct{}
 
 	mu   sync.Mutex

@@ -21,7 +21,7 @@ import (
 //
 // It answers everything else, and notes what it was asked in the order in which that happened.
 type fake struct {
-	stateless
+	kernel.Stateless
 	released chan struct{}
 	opened   func()
 
@@ -102,12 +102,3 @@ func text(call *kernel.Call) string {
 	}
 	return call.Message.Type
 }
-
-// stateless is the part of a domain that keeps nothing.
-type stateless struct{}
-
-func (stateless) Snapshot() func(func([]byte) error) error {
-	return func(func([]byte) error) error { return nil }
-}
-func (stateless) Reset()               {}
-func (stateless) Restore([]byte) error { return nil }

@@ -64,7 +64,7 @@ func (f domainFunc) Decide(call *kernel.Call) (kernel.Result, error) {
 
 func (domainFunc) Apply(*kernel.Call) {}
 
-func (domainFunc) Snapshot() func(func([]byte) error) error { return stateless{}.Snapshot() }
+func (domainFunc) Snapshot() func(func([]byte) error) error { return kernel.Stateless{}.Snapshot() }
 func (domainFunc) Reset()                                   {}
 func (domainFunc) Restore([]byte) error                     { return nil }
 

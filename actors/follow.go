@@ -14,38 +14,38 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// following is what a domain has to know of a subscription: on whose behalf the connection goes on.
+// following is what a domain knows of a subscription: the process that it acts for.
 type following struct {
-	call kernel.Call // the subscription's, without its outcome
-	over atomic.Bool // nobody wants to hear more: what has not been decided yet must not be
+	call kernel.Call // that subscribed, without its outcome
+	over atomic.Bool // the subscription is over: questions not decided yet are dropped
 }
 
-// subscription is a call that goes on after its answer (kernel.Lasting). The connection asks its domain for more whenever
-// all that it has pushed before is written, one question at a time: so what a peer does not read stays where it is kept,
-// and only what one answer holds is under way.
+// subscription is a call that continues after its answer (kernel.Lasting). The connection asks its domain for more
+// whenever everything pushed before is written, one question at a time: what a peer does not read stays in the
+// domain, and at most one answer is in flight.
 type subscription struct {
 	*following
 	next     schema.Request
-	end      *endingKey // what its end brings about; nil: nothing
+	end      *endingKey // the command that its end causes; nil: none
 	underway bool
 }
 
 // maxFollowing bounds the subscriptions of a connection, and with them its memory.
 const maxFollowing = 64
 
-// ending is a command that a connection's end brings about.
+// ending is a command that the end of a connection causes.
 type ending struct {
 	cause kernel.Call
 	step  schema.Request
 }
 
-// endingKey tells endings apart: of those with one key, the last counts.
+// endingKey identifies an ending: a later one with the same key replaces it.
 type endingKey struct {
 	typ string
 	pid int64
 }
 
-// lasting notes what goes on after an answered call.
+// lasting stores what continues after an answered call.
 func (c *connection) lasting(call *kernel.Call) {
 	l := call.Lasting
 	if l == nil || call.Err != nil {
@@ -64,7 +64,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l.Follow == nil {
 		return
 	}
-	cause.Message.Data = bytes.Clone(call.Message.Data) // which the connection's next frames overwrite
+	cause.Message.Data = bytes.Clone(call.Message.Data) // the connection's next frames overwrite the buffer
 	s := &subscription{following: &following{call: cause}, next: *l.Follow, end: key}
 	if len(c.following) == maxFollowing {
 		c.unsubscribed(s, fault.SubscriptionTooMany.New("a connection has at most %d subscriptions, and this one has as many: open another", maxFollowing))
@@ -73,17 +73,17 @@ func (c *connection) lasting(call *kernel.Call) {
 	c.following = append(c.following, s)
 }
 
-// follow asks for more where all that came before is written. A peer that has ended its side, and has been answered all
-// that it asked for, gets no more.
+// follow asks for more if everything pushed before is written. A peer that has ended its side, and has all its
+// answers, gets no more.
 func (c *connection) follow(ctx actor.Context) {
 	if len(c.following) == 0 {
 		return
 	}
-	if c.gone || c.input.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 {
+	if c.drained || c.input.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 {
 		c.unfollow(ctx)
 		return
 	}
-	if !c.said() || c.writer.err != nil || c.input.again { // the next turn asks, so that no subscription has this one for long
+	if !c.allWritten() || c.writer.err != nil || c.input.again { // the next turn asks, so that no subscription keeps the loop busy
 		return
 	}
 	for _, s := range slices.Clone(c.following) {
@@ -93,7 +93,7 @@ func (c *connection) follow(ctx actor.Context) {
 	}
 }
 
-// ask sends a subscription's question.
+// ask sends the question of a subscription.
 func (c *connection) ask(ctx actor.Context, s *subscription) {
 	q := &question{replyTo: ctx.Self(), following: s.following}
 	q.sender = q
@@ -107,7 +107,7 @@ func (c *connection) ask(ctx actor.Context, s *subscription) {
 	ctx.Send(c.kernel.domains[q.domain], &q.batch)
 }
 
-// followed takes the outcome of a question.
+// followed handles the outcome of a question.
 func (c *connection) followed(q *question) {
 	i := slices.IndexFunc(c.following, func(s *subscription) bool { return s.following == q.following })
 	if i < 0 {
@@ -118,7 +118,7 @@ func (c *connection) followed(q *question) {
 	switch l := call.Lasting; {
 	case call.Err != nil:
 		c.unsubscribed(s, call.Err)
-	case l == nil: // it was given up
+	case l == nil: // it was cancelled
 		c.forget(s)
 	default:
 		c.push(s, call.Proof, l.Events)
@@ -130,14 +130,14 @@ func (c *connection) followed(q *question) {
 	}
 }
 
-// push encodes events in the dialect in which they were subscribed to.
+// push encodes events in the dialect of their subscription.
 func (c *connection) push(s *subscription, proof schema.Proof, events []kernel.Event) {
 	if len(events) > 0 {
 		c.inTurn(func() { c.pushAll(s, proof, events) })
 	}
 }
 
-// pushAll is push for what is next.
+// pushAll pushes all events of an outcome.
 func (c *connection) pushAll(s *subscription, proof schema.Proof, events []kernel.Event) {
 	now := time.Now()
 	for i := range events {
@@ -170,8 +170,8 @@ func (c *connection) forget(s *subscription) {
 	c.following = slices.DeleteFunc(c.following, func(one *subscription) bool { return one == s })
 }
 
-// unfollow ends all subscriptions. One whose question is under way is over once that has come back: there may be something
-// in the answer that is nowhere else any more.
+// unfollow ends all subscriptions. One with a question in flight ends when that returns: its answer may hold
+// something that was removed from the domain, such as mail.
 func (c *connection) unfollow(ctx actor.Context) {
 	asked := make(map[schema.Domain]string)
 	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
@@ -185,32 +185,32 @@ func (c *connection) unfollow(ctx actor.Context) {
 	}
 }
 
-// lost forgets the subscriptions whose question a dead domain, or the audit log, has not answered.
+// lost removes the subscriptions whose question a dead domain, or the audit log, has not answered.
 func (c *connection) lost(pid *actor.PID) {
 	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
 		return s.underway && (c.kernel.domains[s.next.Row.Domain] == pid || c.kernel.audit == pid)
 	})
 }
 
-// end runs what the end of a subscription, or of the connection, brings about.
+// end runs the commands that the end of a subscription, or of the connection, causes.
 func (c *connection) end(key endingKey) {
 	e := c.endings[key]
 	delete(c.endings, key)
 	c.kernel.conclude(&e.cause, e.step)
 }
 
-// conclude runs what the end of a call's connection brings about.
+// conclude runs the command that the end of a call's connection causes.
 func (k *Kernel) conclude(cause *kernel.Call, request schema.Request) {
 	s, err := k.step(cause, request)
 	if err != nil {
 		k.log.Error("connection left something behind", "call", cause, "error", err)
 		return
 	}
-	s.owed = true
+	s.mustApply = true
 	k.send(s)
 }
 
-// question is what a connection asks on behalf of a subscription: one call of the kernel's own, whose outcome is pushed.
+// question is what a connection asks for a subscription: a call of the kernel's own, whose outcome is pushed.
 type question struct {
 	batch
 	replyTo *actor.PID
@@ -226,7 +226,7 @@ func (q *question) ready(ctx actor.Context, d *domain) bool {
 	return true
 }
 
-// admit is the gate's verdict on the subscription: it goes on for as long as its subscriber may still subscribe.
+// admit returns the gate's verdict on the subscription: it continues while its subscriber may still subscribe.
 func (q *question) admit(d *domain, call *kernel.Call) kernel.Verdict {
 	subscribed := q.following.call
 	subscribed.Parked, subscribed.Lapsed, subscribed.Time = true, call.Lapsed, time.Now().UnixMilli()
@@ -241,10 +241,11 @@ func (q *question) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if call.Syscall.Kind == schema.KindCommand && d.kernel.refusing.Load() {
 		return kernel.Result{}, errNoJournal()
 	}
-	return d.decide(call, true) // nothing else is in flight beside it
+	return d.decide(call, true) // a question is always alone
 }
 
-// park keeps a question that there is no news for without end: a command's until its PID is woken, a query's until anything changes.
+// park keeps a question without news, without limit: a command's until its PID is woken, a query's until the state
+// changes.
 func (q *question) park(_ actor.Context, d *domain, _ time.Duration) {
 	if q.calls[0].Syscall.Kind == schema.KindQuery {
 		d.watching = append(d.watching, &q.batch)
@@ -253,23 +254,23 @@ func (q *question) park(_ actor.Context, d *domain, _ time.Duration) {
 	}
 }
 
-// giveUp answers that nothing came of it. Nothing is recorded.
+// giveUp answers without an outcome. Nothing is recorded.
 func (q *question) giveUp(ctx actor.Context, _ *domain) { ctx.Send(q.replyTo, &q.batch) }
 
-// refuse keeps it for later.
+// refuse keeps the question for later.
 func (q *question) refuse(_ actor.Context, d *domain, _ int) {
 	d.rebuilding.following = append(d.rebuilding.following, &q.batch)
 }
 
 func (q *question) answer(ctx actor.Context, _ *audit) { ctx.Send(q.replyTo, &q.batch) }
 
-// hear has the resting queries decided again, before anything that comes in later: there is news.
-func (d *domain) hear() {
-	d.news++
+// stateChanged decides the questions without news again, before any later message: the state has changed.
+func (d *domain) stateChanged() {
+	d.changes++
 	d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
 }
 
-// unwatch takes the resting queries out that are picked.
+// unwatch removes the waiting questions that pick selects.
 func (d *domain) unwatch(pick func(*batch) bool) (taken []*batch) {
 	d.watching = slices.DeleteFunc(d.watching, func(b *batch) bool {
 		if !pick(b) {

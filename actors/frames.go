@@ -2,34 +2,38 @@ package actors
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// maxBatch bounds a batch, so that no connection holds a domain for long. Commands that come together share one fsync
-// only if they share a batch.
+// maxBatch bounds a batch, so that no connection keeps a domain busy for long. Commands that come together share one
+// fsync only if they share a batch.
 const maxBatch = 64
 
-// local marks frames that no domain sees.
+// local is the domain of frames that the connection answers itself.
 const local schema.Domain = ""
 
-// frames are consecutive frames of one connection that go the same way: all to one domain, or all answered by the connection itself
-// (domain local), because they never became calls. The connection fills them, the domain decides them, the connection writes their
-// answers and recycles them. A call of the kernel's own is a frame of a connection that has no other.
+// frames are consecutive frames of one connection that go to one domain, or are answered by the connection itself
+// (domain local) because they could not be decoded. The connection fills them, the domain decides them, and the
+// connection writes their answers and recycles them. A call that the kernel makes itself is a connection with one
+// frame.
 type frames struct {
 	batch
-	size     int // bytes read for these calls: with their number, the credits to give back
-	answers  int // bytes of their outcomes that the account was charged with
+	size     int // bytes read for these calls: with their number, the credits to return
+	answers  int // bytes of their outcomes that were charged to the account
 	replyTo  *actor.PID
-	alone    bool            // nothing else of the connection is under way beside them
-	ctx      context.Context // of frames that are alone: it ends with the connection, or once the client hangs up
-	run      *ownRun         // does the effect, where it is the kernel's own call: Act
-	answered bool            // they have come back, and wait for those before them
+	alone    bool            // they run alone on their connection
+	ctx      context.Context // of frames that run alone: ends with the connection, or when the client disconnects
+	run      *ownRun         // carries out the effect of a call that Act made
+	answered bool            // they have returned, and wait for the batches before them
 }
 
 var framesPool = sync.Pool{New: func() any { return new(frames) }}
@@ -40,14 +44,14 @@ func newFrames() *frames {
 	return f
 }
 
-// recycle ends the life of f.
+// recycle returns f to the pool.
 func (f *frames) recycle() {
 	clear(f.calls)
 	*f = frames{batch: batch{calls: f.calls[:0]}}
 	framesPool.Put(f)
 }
 
-// ready holds frames back while an earlier call of their connection waits at the gate. Where that is theirs, the others follow them.
+// ready queues frames behind an earlier call of their connection that waits at the gate.
 func (f *frames) ready(_ actor.Context, d *domain) bool {
 	conn := f.calls[0].Caller.Conn
 	p := d.pended[conn]
@@ -65,7 +69,7 @@ func (f *frames) ready(_ actor.Context, d *domain) bool {
 
 func (f *frames) admit(d *domain, call *kernel.Call) kernel.Verdict { return d.kernel.gate.Admit(call) }
 
-// decide is what came of the call's first run, where its idempotency key was used before, else what the state machine decides.
+// decide returns the outcome of the first call with the same idempotency key, or asks the state machine.
 func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if call.Syscall.Kind == schema.KindQuery {
 		return d.decide(call, f.alone)
@@ -89,13 +93,13 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 		return kernel.Result{}, first.Err
 	}
 	result := kernel.Result{Data: first.Data, Refs: first.Refs}
-	if r, ok := d.state.(kernel.Repeater); ok { // the first may not have been answered yet
+	if r, ok := d.state.(kernel.Repeater); ok { // the first call may not be answered yet
 		result.Effect = r.Repeat(call, first.Data)
 	}
 	return result, nil
 }
 
-// giveUp leaves the last word to the gate, where that is what they wait at.
+// giveUp leaves it to the gate to refuse a call that waits there.
 func (f *frames) giveUp(ctx actor.Context, d *domain) {
 	if f.question == "" {
 		f.batch.giveUp(ctx, d)
@@ -117,22 +121,22 @@ func (f *frames) charge(call *kernel.Call) {
 	}
 }
 
-// answer sends them back to their connection, once what is to be done outside the kernel first is done.
+// answer sends the frames back to their connection, after their effects outside the kernel.
 func (f *frames) answer(ctx actor.Context, a *audit) {
 	if f.intends() {
 		a.kernel.runs.begin(f)
 	} else if list := f.effects(); list != nil {
-		ctx.Send(a.kernel.agents, effects{list, f}) // whose they are from here on
+		ctx.Send(a.kernel.agents, effects{list, f}) // which owns them from here on
 	} else {
 		ctx.Send(f.replyTo, &f.batch)
 	}
 }
 
-// split tells a connection that head, the first calls of rest, will come back on its own, before rest.
+// split tells a connection that head, the first calls of rest, returns separately and before rest.
 type split struct{ head, rest *frames }
 
-// split forwards the first n calls of f, so that they stand in the journal before the steps of the one behind them, as
-// they were applied. The connection is told that what it waits for has become two.
+// split forwards the first n calls of f, so that their entries precede those of the next call's steps, as they were
+// applied. The connection is told that it waits for two batches now.
 func (f *frames) split(ctx actor.Context, d *domain, n int) {
 	head := newFrames()
 	head.domain, head.replyTo, head.account = f.domain, f.replyTo, f.account
@@ -143,4 +147,111 @@ func (f *frames) split(ctx actor.Context, d *domain, n int) {
 	f.calls = f.calls[:left]
 	ctx.Send(f.replyTo, split{head: head, rest: f})
 	d.forward(ctx, &head.batch)
+}
+
+// batch is a number of calls on their way: to a domain, from there to the audit log, and back to their sender. One
+// actor owns it at a time.
+type batch struct {
+	sender  sender
+	domain  schema.Domain
+	calls   []kernel.Call
+	account *share // of the agent that makes these calls, or that they are made for; nil: the operator's
+
+	begun    time.Time // when its last call was decided: the latency of an intent counts from here
+	until    time.Time // when a waiting call is decided for the last time
+	question string    // id of the question that its first call waits for at the gate; "": none
+
+	epoch uint64 // of the journal in which it was decided
+}
+
+// sender is where a batch comes from: the *frames of a connection, a *step of the kernel, the *question of a
+// subscription. It implements what differs between them; batch implements what most of them do.
+type sender interface {
+	// ready reports whether a domain may run the batch now. If not, it has queued or refused the batch.
+	ready(ctx actor.Context, d *domain) bool
+	// admit returns the gate's verdict on a call.
+	admit(d *domain, call *kernel.Call) kernel.Verdict
+	// decide returns the outcome of an admitted call.
+	decide(d *domain, call *kernel.Call) (kernel.Result, error)
+	// park keeps the batch until its call can be decided again.
+	park(ctx actor.Context, d *domain, wait time.Duration)
+	// giveUp cancels the wait of a parked batch.
+	giveUp(ctx actor.Context, d *domain)
+	// final has its call decided without waiting.
+	final()
+	// refuse answers the calls from the given one on: the domain has no state now.
+	refuse(ctx actor.Context, d *domain, from int)
+	// charge adds the outcome of a call to its agent's bytes in flight.
+	charge(call *kernel.Call)
+	// answer is called when nothing that the outcomes reveal can be lost any more.
+	answer(ctx actor.Context, a *audit)
+}
+
+func (b *batch) park(ctx actor.Context, d *domain, wait time.Duration) { d.park(ctx, b, wait) }
+
+func (b *batch) giveUp(ctx actor.Context, d *domain) {
+	call := &b.calls[0]
+	call.Err = fault.CallCancelled.New("%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
+	d.kernel.keys.Settle(call)
+	d.forward(ctx, b)
+}
+
+func (b *batch) final() {}
+
+func (b *batch) refuse(ctx actor.Context, d *domain, from int) {
+	for i := from; i < len(b.calls); i++ {
+		d.fail(&b.calls[i], errNoState())
+	}
+	d.forward(ctx, b)
+}
+
+func (b *batch) charge(*kernel.Call) {}
+
+// unrecorded reports whether b leaves no entry: it is a question of the kernel about the journal.
+func (b *batch) unrecorded() bool {
+	_, ok := b.sender.(*question)
+	return ok && b.calls[0].Syscall.Kind == schema.KindQuery
+}
+
+// throttled reports whether no call of b has an entry: all were refused because the agent is over a bound.
+func (b *batch) throttled() bool {
+	for i := range b.calls {
+		if !b.calls[i].Throttled {
+			return false
+		}
+	}
+	return true
+}
+
+// intends reports whether b is an intent without outcome so far.
+func (b *batch) intends() bool {
+	return len(b.calls) == 1 && b.calls[0].Err == nil && b.calls[0].Effect != nil && b.calls[0].Effect.Run != nil
+}
+
+// effects returns what the calls of b need done outside the kernel.
+func (b *batch) effects() (list []effect) {
+	for i := range b.calls {
+		if call := &b.calls[i]; call.Effect != nil && call.Err == nil {
+			list = append(list, effect{call.Effect, kernel.Call{
+				Caller: call.Caller, Origin: call.Origin, Urgent: call.Urgent, Message: schema.Message{Meta: call.Message.Meta},
+			}})
+		}
+	}
+	return list
+}
+
+// fill makes b a call of the kernel's own, with cause as its cause.
+func (k *Kernel) fill(b *batch, cause *kernel.Call, request schema.Request) *fault.Fault {
+	data, err := schema.Marshal(request.Input)
+	if err != nil {
+		return fault.Of(err)
+	}
+	b.domain = request.Row.Domain
+	b.calls = []kernel.Call{stepCall(&k.ids, cause, request, request.Row, data)}
+	return nil
+}
+
+// LogValue names b without its calls: the library logs messages to stopped actors, and payloads must not be logged.
+func (b *batch) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("domain", string(b.domain)), slog.Int("calls", len(b.calls)))
 }

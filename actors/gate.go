@@ -1,34 +1,38 @@
 package actors
 
 import (
+	"context"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// pended are frames whose first call waits at the gate, with what their connection has sent since: frames take effect in their order.
+// pended are frames whose first call waits at the gate, and what their connection has sent since: frames take effect
+// in order.
 type pended struct {
 	frames *frames
 	behind []*batch
 }
 
-// answeredQuestion has the calls pass the gate again that wait for the answer to a question.
+// answeredQuestion has the calls that wait for this question pass the gate again.
 type answeredQuestion struct{ id string }
 
-// exitedProcesses has the calls of processes that have ended pass the gate again that wait at it.
+// exitedProcesses has the waiting calls of ended processes pass the gate again.
 type exitedProcesses struct{ pids []int64 }
 
-// Answered has the calls pass the gate again that wait for the answer to a question. It may be called until Close.
+// Answered has the calls that wait for this question pass the gate again. It may be called until Close.
 func (k *Kernel) Answered(question string) {
 	for name := range k.states {
 		k.root.Send(k.domains[name], answeredQuestion{question})
 	}
 }
 
-// Ask journals a question about a call as one of its process, as Note does. It reports false where that cannot be.
+// Ask journals a question about a call as an entry of its process, as Note does. It returns false if that is not
+// possible.
 func (k *Kernel) Ask(call *kernel.Call, question schema.Request) bool {
 	if k.refusing.Load() {
 		return false
@@ -45,10 +49,10 @@ func (k *Kernel) Ask(call *kernel.Call, question schema.Request) bool {
 	return true
 }
 
-// Repeats reports whether a call that the gate judges gets the outcome again that its idempotency key has.
+// Repeats reports whether a call repeats an idempotency key, and so gets the first outcome again.
 func (k *Kernel) Repeats(call *kernel.Call) bool { return k.keys.Repeats(call) }
 
-// budget is the Budget stage: what gets its first outcome again does nothing, and costs nothing.
+// budget is the Budget stage: a repeated call does nothing and costs nothing.
 func (k *Kernel) budget(call *kernel.Call) kernel.Verdict {
 	if k.Repeats(call) {
 		return kernel.Verdict{}
@@ -56,7 +60,7 @@ func (k *Kernel) budget(call *kernel.Call) kernel.Verdict {
 	return k.budgets.Stage(call)
 }
 
-// use has the approval of the i-th call of b used up, and decides the call then: it is all that has changed.
+// use uses up the approval of the i-th call of b, and then decides the call: nothing else has changed.
 func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
 	if f, ok := b.sender.(*frames); ok && i > 0 {
 		f.split(ctx, d, i)
@@ -67,7 +71,8 @@ func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
 	d.step(ctx, nil)
 }
 
-// pend keeps b, whose i-th call waits at the gate, and all that its connection sends after it, until the question is answered.
+// pend keeps b, whose i-th call waits at the gate, and everything that its connection sends after it, until the
+// question is answered.
 func (d *domain) pend(ctx actor.Context, b *batch, i int, q *kernel.Pending) {
 	if b.question != q.ID {
 		b.question, b.until = q.ID, time.Time{}
@@ -84,7 +89,7 @@ func (d *domain) pend(ctx actor.Context, b *batch, i int, q *kernel.Pending) {
 	d.park(ctx, b, q.Wait)
 }
 
-// passAgain has the calls of processes decided again that wait at the gate.
+// passAgain decides the waiting calls of these processes again.
 func (d *domain) passAgain(pids []int64) {
 	for _, pid := range pids {
 		if d.parked[pid] == nil {
@@ -96,11 +101,97 @@ func (d *domain) passAgain(pids []int64) {
 	}
 }
 
-// answered has the calls decided again that wait for the answer to a question.
+// answered decides the calls that wait for a question again.
 func (d *domain) answered(question string) {
 	for pid := range d.parked {
 		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.question == question }) {
 			d.queue = append(d.queue, p.batch)
 		}
 	}
+}
+
+// asked is the call that a Capability.Check with data asks about: what a frame of that syscall and data would become.
+func (k *Kernel) asked(call *kernel.Call, in *schema.CheckInput) *kernel.Call {
+	about := &kernel.Call{Caller: call.Caller, Probe: &kernel.Probe{Operator: call.Caller.PID == kernel.Operator}}
+	about.Caller.PID = in.Of(call.Caller.PID)
+	about.Message = schema.Message{Dialect: call.Message.Dialect, Kind: schema.KindCommand, Type: in.Syscall, Data: in.Data, Meta: call.Message.Meta}
+	if row, ok := kernel.Named(in.Syscall); ok {
+		about.Message.Type, about.Message.Kind = row.Type, row.Kind
+	} else if r := k.registered(about, nil, in.Syscall); r != nil && r.Kind == schema.KindQuery.String() {
+		about.Message.Kind = schema.KindQuery
+	}
+	if in.ResourceID != nil || in.Amount != nil {
+		about.Err = kernel.Invalid("data", "says it all: leave out resource_id and amount")
+		return about
+	}
+	if k.read(about); k.needsReading(about) && about.Caller.PID != call.Caller.PID && !about.Probe.Operator {
+		about.Err = kernel.Invalid("data", "must not refer to files of another process")
+	}
+	return about
+}
+
+// subject is the call that a frame asks about, or the frame's own.
+func subject(call *kernel.Call) *kernel.Call {
+	if call.Asks != nil {
+		return call.Asks
+	}
+	return call
+}
+
+// explain answers a Capability.Check about a call of this domain with the verdicts of the gate's stages and what the
+// handler would decide. About another process's call an agent is told only the gate's part: what that process sees is
+// not the agent's to know.
+func (d *domain) explain(call *kernel.Call) (kernel.Result, error) {
+	about := call.Asks
+	if err := kernel.MayAskAbout(d.kernel.processes, call.PID, about.Caller.PID); err != nil {
+		return kernel.Result{}, err
+	}
+	out := &schema.CheckOutput{Type: about.Message.Called()}
+	if about.Err != nil {
+		return explained(out, "data", "", kernel.Deny(about.Err))
+	}
+	about.Time = call.Time
+	var v kernel.Verdict
+	out.Stages, v = d.kernel.gate.Explain(about)
+	out.PID, out.Tick = &about.PID, &about.Tick
+	if !v.Allows() || about.PID != call.PID && call.PID != kernel.Operator && d.name != schema.Resource {
+		return explained(out, "", "", v)
+	}
+	about.Probe.Why("") // reset to the last stage
+	result, err := d.decide(about, true)
+	if err != nil {
+		return explained(out, "handler", "", kernel.Deny(fault.Of(err)))
+	}
+	if do := invocation(&result); do != nil && !do.Describe {
+		return kernel.Result{Read: func(context.Context) (kernel.Result, error) {
+			return explained(out, "handler", "", kernel.Deny(do.CheckInput(do.Data)))
+		}}, nil
+	}
+	return explained(out, "handler", about.Probe.Said(), kernel.Verdict{})
+}
+
+// invocation is the call of a registered syscall that a result begins, nil if it begins none.
+func invocation(result *kernel.Result) *kernel.Invocation {
+	if result.Effect == nil {
+		return nil
+	}
+	do, _ := result.Effect.Run.(*kernel.Invocation)
+	return do
+}
+
+// explained is the answer with the verdict of the last stage, and why it allows the call; "": the answer has it
+// already.
+func explained(out *schema.CheckOutput, last, why string, v kernel.Verdict) (kernel.Result, error) {
+	if last != "" {
+		out.Stages = append(out.Stages, kernel.Explained(last, why, v))
+	}
+	out.Allowed = v.Allows()
+	if v.Pending != nil {
+		v.Fault = fault.ApprovalPending.New("%s would wait for somebody's approval", out.Type)
+	}
+	if f := v.Fault; f != nil {
+		out.Reason, out.Error, out.Code = f.Text(), string(f.ID), int64(f.Code())
+	}
+	data, err := schema.Marshal(out)
+	return kernel.Result{Data: data}, err
 }

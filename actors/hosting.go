@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/host"
@@ -16,38 +17,39 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Hosting is how the programs of agents are run. Of the zero value every program is one that could not be started.
+// Hosting is how the programs of agents run. With the zero value no program can be started.
 type Hosting struct {
-	// Host returns what runs programs. It is first called when there is one to be run.
+	// Host returns the host that runs programs. It is first called for the first program.
 	Host func() (*host.Host, error)
-	// Connect leads a program through the prologue and returns its channel, or an error where it ended before.
+	// Connect runs the prologue with a program and returns its channel, or an error if the program ended first.
 	Connect func(*host.Process) (Link, error)
 	// Dir holds a folder for each process with a program.
 	Dir string
-	// Private are the kernel's own directories: no agent works in one of them, nor in one that they lie in.
+	// Private are the kernel's own directories: no agent works in one of them, or in a directory above one.
 	Private []string
-	// Trusted are the files that the kernel believes, whether they are there or not: no agent works in a directory that one
-	// of them lies below, or a link on the way to one.
+	// Trusted are files that the kernel trusts, whether they exist or not: no agent works in a directory above one,
+	// or above a link on the way to one.
 	Trusted []string
-	// Grace is the time between TERM and KILL.
+	// Grace is the time between SIGTERM and SIGKILL.
 	Grace time.Duration
-	// Policy says what becomes of an agent whose program ended; nil means host.DefaultPolicy.
+	// Policy says what happens after a program ended; nil means host.DefaultPolicy.
 	Policy func(host.Restart) host.Policy
 	// Hold keeps the programs of the kernel's last life from being started. Their processes stay, and can be ended.
 	Hold bool
-	// Forget is called when many agents have ended since the last time: there may be folders of some that nobody remembers.
-	// Two calls may overlap; it may be nil.
+	// Forget is called after many agents have ended: folders of forgotten processes may be left. Two calls may
+	// overlap; it may be nil.
 	Forget func()
-	// Confine adds to the command of a program what the kernel's own places and settings ask for, and its secrets; it may be nil.
+	// Confine adds to a program's command what the kernel's directories and settings require, and its secrets; it may
+	// be nil.
 	Confine func(*host.Command, *schema.Program) error
-	// Occupied is told when there begin to be agents with programs, and when there are none any more; it may be nil.
+	// Occupied is called when the first agent with a program begins and when the last one ends; it may be nil.
 	Occupied func(bool)
 }
 
-// startTime bounds a start: what takes longer is taken for failed.
+// startTime bounds a start: a slower one counts as failed.
 const startTime = 30 * time.Second
 
-// hosting is what the agents have in common: their goroutines, and how many may start at once.
+// hosting is what agents share: the host, and the bound on starts at a time.
 type hosting struct {
 	Hosting
 	starts chan struct{}
@@ -66,10 +68,10 @@ func newHosting(h Hosting) *hosting {
 	return &hosting{Hosting: h, starts: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
-// errLate is why a program is not started whose budget of time is used up.
+// errLate refuses a program whose wall_seconds are used up.
 var errLate = errors.New("the wall_seconds of its budget are over")
 
-// start starts a program, in its turn, unless its deadline is over: what may call no more has no reason to go on.
+// start starts a program in its turn, unless its deadline has passed.
 func (h *hosting) start(p *kernel.Program, deadline time.Time) (*host.Process, error) {
 	if h.Host == nil {
 		return nil, errors.New("this kernel hosts no programs")
@@ -95,10 +97,11 @@ func (h *hosting) start(p *kernel.Program, deadline time.Time) (*host.Process, e
 	return programs.Start(ctx, command)
 }
 
-// LogName is the file in a process's folder that its program's standard error goes to.
+// LogName is the file in a process's folder that its program's standard error is written to.
 const LogName = "stderr.log"
 
-// command is what the host is asked for. The log lies beside the working directory, out of the program's reach.
+// command is the host's command for a program. The log is outside of the working directory, which the program may
+// write.
 func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	folder := filepath.Join(h.Dir, strconv.FormatInt(p.PID, 10))
 	c := host.Command{
@@ -119,7 +122,7 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 		}
 	}
 	if err := os.MkdirAll(own, 0o700); err != nil {
-		return c, fmt.Errorf("make directory of agent %d: %w", p.PID, errors.Unwrap(err)) // the path is nobody's business
+		return c, fmt.Errorf("make directory of agent %d: %w", p.PID, errors.Unwrap(err)) // the client must not see the path
 	}
 	switch {
 	case p.Spec.Cwd == nil:
@@ -158,4 +161,80 @@ func text(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+var (
+	// errPrivate refuses a working directory in which an agent could rewrite the journal, or replace the kernel.
+	errPrivate = errors.New("the working directory lies in one of the kernel's own, or holds it: choose another")
+
+	// errLink refuses a working directory that others can replace by a link.
+	errLink = errors.New("the working directory is reached by a symbolic link: name the directory that it leads to")
+)
+
+// apart refuses a working directory, absolute and clean, that is not separate from the kernel's own directories. It
+// is checked before each start, since another directory may be there by then. A sandbox follows no link, so that one
+// put there afterwards has no effect.
+func (h *hosting) apart(dir string) error {
+	switch place, err := filepath.EvalSymlinks(dir); {
+	case err != nil:
+		return fmt.Errorf("find working directory: %w", host.ErrNotFound)
+	case place != dir:
+		return errLink
+	}
+	for _, private := range h.Private {
+		own, err := filepath.EvalSymlinks(private)
+		if err != nil {
+			return fmt.Errorf("find the kernel's own directories: %w", errors.Unwrap(err))
+		}
+		if within(dir, own) || leadsThrough(private, dir) {
+			return errPrivate
+		}
+	}
+	for _, file := range h.Trusted {
+		if leadsThrough(file, dir) {
+			return fmt.Errorf("the working directory holds %s, which the kernel trusts, or a link to it: choose another", file)
+		}
+	}
+	return nil
+}
+
+// canonical follows the symlinks in a path, as far as the path exists.
+func canonical(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil || filepath.Dir(path) == path {
+		return real
+	}
+	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
+}
+
+// leadsThrough reports whether dir has a part in resolving an absolute path: it holds the file, a directory above it,
+// or a symbolic link on the way. A path with a link cycle counts as one that dir has a part in.
+func leadsThrough(path, dir string) bool {
+	const most = 255 // links, as for EvalSymlinks
+	at, rest := string(filepath.Separator), strings.Split(filepath.Clean(path), string(filepath.Separator))
+	for links := 0; len(rest) > 0; {
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		if within(next, dir) {
+			return true
+		}
+		target, err := os.Readlink(next)
+		if err != nil { // not a link
+			at = next
+			continue
+		}
+		if links++; links > most {
+			return true
+		}
+		if filepath.IsAbs(target) {
+			at = string(filepath.Separator)
+		}
+		rest = append(strings.Split(target, string(filepath.Separator)), rest...)
+	}
+	return false
+}
+
+// within reports whether a path is dir, or is in it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }

@@ -12,50 +12,51 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// input is a connection's way in: it takes lines from the link, decodes them, and gathers those that came together and go the
-// same way.
+// input is the receiving half of a connection: it takes lines from the link, decodes them, and batches calls that
+// came together and go to the same domain.
 type input struct {
 	readable bool // the link may have more
-	again    bool // the next turn goes on
-	awaits   bool // the account tells when it has room
-	ended    bool // nothing will come any more
+	again    bool // the next turn continues to read
+	awaits   bool // a callback comes when the account has room
+	ended    bool // no more input will come
 
-	line    []byte // waits for credits; nil: none does
-	tooLong bool   // one does that was too long
-	away    bool   // one is decoded on a goroutine
-	made    *made  // one is decoded, and waits for credits for what it brought by reference
+	line    []byte // decoded next, once there are credits; nil: none
+	tooLong bool   // the line waiting for credits was too long
+	away    bool   // a goroutine decodes a line
+	made    *made  // decoded by a goroutine, and waits for credits for what it has by reference
 
-	barred bool // nothing is taken in until a call that bars the way is answered
+	blocked bool // a barrier call is not answered yet: nothing is read until it is
 
-	batch *frames // gathered, not sent yet; nil: nothing
-	text  []byte  // where the lines of a burst are kept
+	batch *frames // being filled; nil: empty
+	text  []byte  // holds the lines of a burst
 }
 
-// longLine is what a line may have, in bytes, to be decoded on the loop, and what data an answer, to be encoded there. It takes a fraction of a millisecond.
+// longLine bounds, in bytes, what the loop itself decodes as a line and encodes as an answer: a fraction of a
+// millisecond of work.
 const longLine = 64 << 10
 
-// made is a call that was made of a line on a goroutine.
+// made is a call that a goroutine decoded.
 type made struct {
 	call   kernel.Call
-	answer bool // it gets one
-	size   int  // bytes that it has taken: those of its line
+	answer bool // it is to be answered
+	size   int  // credits that it holds, in bytes: those of its line
 }
 
-// waits reports whether there is something to take in once there are credits.
+// waits reports whether there is input to handle once there are credits.
 func (in *input) waits() bool {
 	return in.waitsForCredits() || in.readable && !in.ended
 }
 
-// waitsForCredits reports whether there is a line that cannot be taken in before something is answered.
+// waitsForCredits reports whether a line waits for an answer to free credits.
 func (in *input) waitsForCredits() bool { return in.line != nil || in.tooLong || in.made != nil }
 
-// goOn has a connection take in what it can: there are credits again, or it is its turn.
+// goOn asks a connection to continue with its input: it has credits again, or it is a new turn.
 type goOn struct{}
 
-// take takes in what has been received, as far as there are credits. It reads from the link once, as far as anything came.
+// take handles received lines as far as there are credits. It reads from the link once, as much as one read returns.
 func (c *connection) take() {
 	in := &c.input
-	for filled, over := false, false; !in.ended && !in.away && !in.barred; {
+	for filled, over := false, false; !in.ended && !in.away && !in.blocked; {
 		if !c.takeMade() {
 			break
 		}
@@ -66,19 +67,19 @@ func (c *connection) take() {
 			tooLong = errors.Is(err, schema.ErrLineTooLong)
 			if err != nil && !tooLong {
 				in.ended = true
-				c.hungUp = c.hungUp || !errors.Is(err, io.EOF) // else the peer has ended its side, and may read on
+				c.hungUp = c.hungUp || !errors.Is(err, io.EOF) // else the peer has ended its side only, and may still read
 				break
 			}
 		}
 		if !ok {
 			if in.readable && filled {
-				c.again() // so that no connection has the loop for long
+				c.again() // so that no connection keeps the loop busy for long
 				break
 			}
 			if !in.readable && over {
 				break
 			}
-			over = !in.readable // a last Fill gives back the buffer that the lines were in
+			over = !in.readable // a last Fill returns the buffer that the lines were in
 			filled, in.readable = true, c.link.Fill()
 			continue
 		}
@@ -96,13 +97,13 @@ func (c *connection) take() {
 	}
 }
 
-// takeLine makes a call of a line that has its credits.
+// takeLine decodes a line that has its credits.
 func (c *connection) takeLine(line []byte, tooLong bool) {
 	size := len(line)
 	if tooLong {
 		call := kernel.Call{Caller: c.caller, Err: schema.TooLong(c.link.LineLimit())}
 		call.Message.Dialect = c.link.Dialect()
-		c.gather(&call, size)
+		c.addToBatch(&call, size)
 		return
 	}
 	if size > longLine {
@@ -110,7 +111,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 		c.decodeAway(func() made {
 			call, answer := c.decode(line)
 			if answer {
-				c.bring(&call)
+				c.readReferences(&call)
 				c.kernel.checkCode(&call)
 			}
 			return made{call, answer, size}
@@ -121,20 +122,20 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case c.kernel.brought(subject(&call)), answersByRef(&call), codeOf(subject(&call)) != nil:
-		bringing := call // a copy, so that other calls stay off the heap
+	case c.kernel.needsReading(subject(&call)), answersByRef(&call), codeOf(subject(&call)) != nil:
+		referred := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
-			c.bring(&bringing)
-			c.kernel.checkCode(&bringing)
-			return made{bringing, true, size}
+			c.readReferences(&referred)
+			c.kernel.checkCode(&referred)
+			return made{referred, true, size}
 		})
 	default:
-		c.gather(&call, size)
+		c.addToBatch(&call, size)
 	}
 }
 
-// decode makes a call of a line, or of the fault that stood in its place. It returns false for a frame that gets no answer: a
-// valid event.
+// decode makes a call of a line, or of the fault that decoding gave. It returns false for a valid event, which is not
+// answered.
 func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 	call.Caller = c.caller
 	call.Message, call.Err = schema.Decode(line, c.link.Dialect())
@@ -152,8 +153,8 @@ func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 	return call, true
 }
 
-// decodeAway has a call made on a goroutine, since that takes long: the line is, or it brings something by reference, which has to
-// be read. Nothing more is taken in meanwhile.
+// decodeAway runs a slow decode on a goroutine: of a long line, or of a call that refers to a blob. The connection
+// reads nothing meanwhile.
 func (c *connection) decodeAway(decode func() made) {
 	c.sendBatch()
 	c.input.away = true
@@ -171,7 +172,7 @@ func (c *connection) decodeAway(decode func() made) {
 	})
 }
 
-// takeMade takes what a goroutine has made of a line. It returns false where that has to wait for credits.
+// takeMade batches what a goroutine has decoded. It returns false if that has to wait for credits.
 func (c *connection) takeMade() bool {
 	r := c.input.made
 	if r == nil {
@@ -182,13 +183,13 @@ func (c *connection) takeMade() bool {
 		c.input.made = nil
 		return true
 	}
-	if more := len(subject(&r.call).Message.Data) - r.size; more > 0 { // brought by reference
+	if more := len(subject(&r.call).Message.Data) - r.size; more > 0 { // read from a blob
 		if !c.credits.grow(more) {
-			return false // whatever is answered has it tried again
+			return false // tried again after the next answer
 		}
 		r.size += more
 	}
-	c.gather(&r.call, r.size)
+	c.addToBatch(&r.call, r.size)
 	c.input.made = nil
 	return true
 }
@@ -196,7 +197,8 @@ func (c *connection) takeMade() bool {
 // hasRoom tells a connection that its agent's account may have room.
 type hasRoom struct{}
 
-// await has the connection try again once its agent has credits. Those of its own come back with an answer.
+// await retries once the agent's account has room. The connection's own credits return with an answer, which retries
+// too.
 func (c *connection) await(size int) {
 	if c.input.awaits || !c.credits.open(size) {
 		return
@@ -209,7 +211,7 @@ func (c *connection) await(size int) {
 	})
 }
 
-// again has the next turn go on.
+// again continues in the next turn.
 func (c *connection) again() {
 	if !c.input.again {
 		c.input.again = true
@@ -217,8 +219,8 @@ func (c *connection) again() {
 	}
 }
 
-// gather adds call to the batch, after sending what it cannot join.
-func (c *connection) gather(call *kernel.Call, size int) {
+// addToBatch adds a call to the batch, after sending a batch that it cannot join.
+func (c *connection) addToBatch(call *kernel.Call, size int) {
 	to := way(call)
 	alone := call.Syscall != nil && runsAlone(call)
 	if b := c.input.batch; b != nil && (len(b.calls) == maxBatch || b.domain != to || b.alone || alone) {
@@ -231,17 +233,16 @@ func (c *connection) gather(call *kernel.Call, size int) {
 	b := c.input.batch
 	b.calls = append(b.calls, *call)
 	b.size += size
-	c.input.barred = bars(call)
+	c.input.blocked = isBarrier(call)
 }
 
-// runsAlone reports whether nothing else of a connection may be under way beside a call: its row says so, or it takes long because
-// of what it asks for.
+// runsAlone reports whether a call runs alone on its connection: its row says so, or its input makes it slow.
 func runsAlone(call *kernel.Call) bool {
 	in, ok := call.Input.(interface{ TakesLong() bool })
 	return call.Syscall.Alone || ok && in.TakesLong() || call.Asks != nil && call.Asks.Syscall == schema.SyscallInvoke.Row()
 }
 
-// sendBatch has what is gathered go its way.
+// sendBatch queues the batch for dispatch.
 func (c *connection) sendBatch() {
 	if b := c.input.batch; b != nil {
 		c.input.batch = nil
@@ -250,7 +251,7 @@ func (c *connection) sendBatch() {
 	}
 }
 
-// read finds out what a call's message asks for. It fills in the error where that is nothing.
+// read resolves a call's row and decodes its data. It sets the call's error if it cannot.
 func (k *Kernel) read(call *kernel.Call) {
 	request := call.Message.Request
 	if call.Caller.Kernel {
@@ -272,8 +273,8 @@ func (k *Kernel) read(call *kernel.Call) {
 	}
 }
 
-// registered returns what is registered under a name in the origin of a caller, or of the process that the operator acts as; nil
-// where nothing is.
+// registered returns the registration of a name in the origin of the caller, or of the process that the operator acts
+// as; nil if there is none.
 func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.Registration {
 	if k.registry == nil {
 		return nil
@@ -291,20 +292,20 @@ func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.R
 	return k.registry.Registered(origin, name)
 }
 
-// bring reads what a call brings by reference, which takes long.
-func (c *connection) bring(call *kernel.Call) {
+// readReferences reads what a call refers to, which takes long.
+func (c *connection) readReferences(call *kernel.Call) {
 	if answersByRef(call) {
 		call.Refused = c.kernel.providers.completeLong(c.kernel.runs.ending, c.kernel, c, call.Input.(*schema.CompleteInput))
 		call.Parked = call.Refused == nil
 		return
 	}
-	c.kernel.bring(call)
+	c.kernel.readReferences(call)
 }
 
-// bring reads what a call brings by reference.
-func (k *Kernel) bring(call *kernel.Call) {
+// readReferences reads what a call refers to.
+func (k *Kernel) readReferences(call *kernel.Call) {
 	call = subject(call)
-	if in := brings(call); in != nil {
+	if in := referring(call); in != nil {
 		call.Err = k.inline(call, in)
 	}
 	if in := k.noted(call); in != nil {
@@ -312,8 +313,8 @@ func (k *Kernel) bring(call *kernel.Call) {
 	}
 }
 
-// keep copies line to where a call may alias it, since its buffer is read into again. A lone line gets what it needs,
-// the lines of a burst share.
+// keep copies a line that a call may alias, since its buffer is reused. A single line gets memory of its own; the
+// lines of a burst share some.
 func (in *input) keep(line []byte) []byte {
 	const shared = 4 << 10
 	if cap(in.text)-len(in.text) < len(line) {
@@ -328,13 +329,13 @@ func (in *input) keep(line []byte) []byte {
 	return in.text[begin:len(in.text):len(in.text)]
 }
 
-// way is where a call goes.
+// way returns the domain that a call is sent to.
 func way(call *kernel.Call) schema.Domain {
 	switch asked := call.Asks; {
 	case call.Err != nil, call.Syscall == schema.SyscallProgress.Row():
 		return local
 	case asked != nil && asked.Err == nil:
-		return asked.Syscall.Domain // whose handler is asked
+		return asked.Syscall.Domain // the domain whose handler it asks about
 	}
 	return call.Syscall.Domain
 }

@@ -28,46 +28,46 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// Config is what a Kernel is made of. The domains' states are made already: restored and replayed.
+// Config is what New makes a Kernel of. The domains have their state already: restored from a snapshot and replayed.
 type Config struct {
 	Domains       map[schema.Domain]kernel.Domain
 	Tokens        kernel.Tokens
 	Processes     kernel.Processes
-	Registry      kernel.Registry // nil: nothing is registered
-	ProviderTime  time.Duration   // how long a connection has to answer a call of a syscall that it provides; 0: 30 s
+	Registry      kernel.Registry // nil: no syscall is registered
+	ProviderTime  time.Duration   // of a connection to answer a call of a syscall that it provides; 0: 30 s
 	Journal       *journal.Log
 	Dir           string            // where the journal is
 	Snapshots     *Snapshots        // nil: none are taken
 	SnapshotEvery uint64            // entries between two
-	SyncEvery     time.Duration     // 0: a command is answered once it is on disk; else once it is written, and synced that soon
-	Made          uint64            // the entry that every snapshot is of; 0 where they differ, or one is missing
-	FS            journal.FS        // what Dir is in; nil means journal.OSFS
+	SyncEvery     time.Duration     // 0: answer a command once it is on disk; else once it is written, and sync this much later
+	Made          uint64            // seq of the entry that all snapshots are of; 0 if they differ, or one is missing
+	FS            journal.FS        // that holds Dir; nil: journal.OSFS
 	Keys          *idempotency.Keys // idempotency keys of the last 24 hours
-	Metrics       *metrics.Metrics  // of the journal so far; nil: it is empty
+	Metrics       *metrics.Metrics  // folded over the journal so far; nil: the journal is empty
 	Budgets       *budget.Ledger    // likewise
-	Origin        string            // of the operator and whom it spawns
-	Gate          kernel.Gate       // what the wiring adds: quota, policy, approval. The other stages are the kernel's own
-	// ReadOrigin puts an origin that the operator chooses for a call into its normal form; nil: it is taken as it is.
+	Origin        string            // of the operator and the processes that it spawns
+	Gate          kernel.Gate       // the stages that the wiring adds: quota, policy, approval; the kernel adds the others
+	// ReadOrigin normalizes an origin that the operator chose for a call; nil: it is used unchanged.
 	ReadOrigin func(string) (string, error)
-	Tick       int64         // where the journal ended
-	Interval   time.Duration // of a tick; 0: the clock is moved by hand only
+	Tick       int64         // at the end of the journal
+	Interval   time.Duration // of a tick; 0: only commands move the clock
 	Hosting    Hosting
-	Blobs      Blobs // nil: what does not fit a line is an error
-	// JudgesBodies tells whether a rule looks at the body of fetches that have it by reference; nil: none does.
+	Blobs      Blobs // nil: a value that does not fit a line is an error
+	// JudgesBodies reports whether a rule looks at the body of a fetch that has it by reference; nil: no rule does.
 	JudgesBodies func() bool
-	Runners      map[string]kernel.Runner // by the type of the syscall whose effects they do
-	Code         Code                     // what can be registered with code; zero: nothing
+	Runners      map[string]kernel.Runner // by the type of the syscall whose effect they carry out
+	Code         Code                     // what code can be registered; zero: none
 	Bounds       Bounds                   // of each agent; zero: none
-	Poller       poll.Poller              // watches the links; Close closes it. nil: one of goroutines
-	Warnings     func() []string          // what the operator has to see to; nil: there is nothing
+	Poller       poll.Poller              // watches the links; Close closes it. nil: a poller with a goroutine per link
+	Warnings     func() []string          // what the operator should look at; nil: there is never anything
 	Log          *slog.Logger
-	Manual       bool // the kernel does nothing but in Turn; for simulations
+	Manual       bool // for simulations: the kernel only runs in Turn
 
-	// Restore makes the state of a domain anew from what is on disk.
+	// Restore rebuilds the state of a domain from what is on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
 }
 
-// Kernel is the root of the actors: it starts the domains and the audit log, serves connections, and takes everything
+// Kernel is the root of the actors: it starts the domains and the audit log, serves connections, and shuts everything
 // down in order.
 type Kernel struct {
 	log     *slog.Logger
@@ -75,9 +75,9 @@ type Kernel struct {
 	root    *actor.RootContext
 	loop    *loop
 	domains map[schema.Domain]*actor.PID
-	names   []schema.Domain                 // of the domains, without the actor that appends
-	audit   *actor.PID                      // it appends to the journal; the domain of that name answers questions about it
-	auditor *audit                          // for when it has ended
+	names   []schema.Domain                 // of the domains, without the actor that appends to the journal
+	audit   *actor.PID                      // appends to the journal; the domain schema.Audit answers questions about it
+	auditor *audit                          // read after its actor has stopped
 	states  map[schema.Domain]kernel.Domain // likewise
 
 	journalDir string
@@ -97,9 +97,9 @@ type Kernel struct {
 	budgets    *budget.Ledger
 	ids        ids
 	refusing   atomic.Bool            // the journal cannot be written
-	refusal    atomic.Pointer[string] // why; nil where it can
-	followed   atomic.Bool            // the audit domain wants to know of the next entry
-	spent      atomic.Bool            // nor can what is urgent: its reserve is used up, or there is none
+	refusal    atomic.Pointer[string] // why commands are refused; nil if they are not
+	followed   atomic.Bool            // the audit domain wants to be told of the next entry
+	spent      atomic.Bool            // urgent commands are refused too: the journal's reserve is used up, or there is none
 	probes     probes
 	accounts   *accounts
 
@@ -109,20 +109,20 @@ type Kernel struct {
 	judgesBodies func() bool // see Config
 	runs         *runs       // effects under way
 	hosting      *hosting
-	agents       *actor.PID     // has done what calls need done outside the kernel
-	ended        chan struct{}  // closed when it has ended every program
+	agents       *actor.PID     // carries out the effects of calls on programs
+	ended        chan struct{}  // closed when every program has ended
 	tasks        sync.WaitGroup // its goroutines
 
-	stopping chan struct{}   // closed when the kernel is to end
+	stopping chan struct{}   // closed when the kernel is asked to end
 	life     context.Context // ends then
 	end      context.CancelFunc
 	once     sync.Once
-	failure  atomic.Pointer[error] // the first, whoever asked for the end before
+	failure  atomic.Pointer[error] // the first error, even if the kernel was asked to end before it
 	asking   sync.WaitGroup        // goroutines beside the loop
 	own      atomic.Uint64         // numbers the calls of Do
 }
 
-// record is the name under which the actor that appends to the journal is found beside the domains.
+// record is the name under which the actor that appends to the journal is registered beside the domains.
 const record schema.Domain = "journal"
 
 // New starts the domains. Close ends them.
@@ -161,7 +161,7 @@ func New(cfg Config) *Kernel {
 	k.states[schema.Audit] = questions.New(view{k, cfg.Journal, cfg.Snapshots}, cfg.Processes)
 	k.restore = func(name schema.Domain, state kernel.Domain) error {
 		if name == schema.Audit {
-			return nil // what it shows is the journal itself
+			return nil // it has no state but the journal
 		}
 		return cfg.Restore(name, state)
 	}
@@ -205,7 +205,8 @@ func New(cfg Config) *Kernel {
 	return k
 }
 
-// spawn starts an actor under the supervisor, to run on the loop. Names are ours and unique, so that a clash is a bug.
+// spawn starts an actor on the loop, under the supervisor. The names are the kernel's own and unique: a clash is a
+// bug.
 func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 	props := actor.PropsFromProducer(func() actor.Actor { return a },
 		actor.WithMailbox(actor.Unbounded()), actor.WithDispatcher(k.loop))
@@ -216,8 +217,8 @@ func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 	return pid
 }
 
-// Serve hands a connection to the loop. ended is called once, on a goroutine beside the loop, when the peer ended its side and every
-// answer is written, or the link broke: it closes the link.
+// Serve hands a connection to the loop. ended is called once, on its own goroutine, after the peer ended its side and
+// all answers are written, or after the link broke. ended closes the link.
 func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
 	c := newConnection(k, link, caller, k.accounts.open(caller.PID), ended)
 	c.self = k.spawn("connection/"+caller.Conn, c)
@@ -227,13 +228,14 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
 	}
 }
 
-// Turn takes one turn of a kernel that is Manual, on one goroutine at a time: the actors run until none has a message. It returns
-// the functions that the loop would have others do meanwhile, the sync of the journal last. Each is to be called once, on any goroutine,
-// now or after further turns: what it reports is for a turn after it. Close and Recover wait for turns, and for all of that work. more
-// says that there is something to do in the next turn already.
+// Turn runs one turn of a kernel that is Manual: the actors run until no mailbox has a message. Callers must not run
+// two turns at once. It returns the work that the loop would run on other goroutines, the sync of the journal last.
+// The caller runs each function once, on any goroutine, now or after later turns; its report is handled in a turn
+// after it. Close and Recover wait for turns and for all of that work. more reports whether the next turn already has
+// something to do.
 func (k *Kernel) Turn() (beside []func(), more bool) { return k.loop.step() }
 
-// prepare does beforehand what of a call needs nothing but the call. It is for goroutines beside the loop.
+// prepare does the part of a call that depends on nothing but the call. It runs on goroutines other than the loop.
 func (k *Kernel) prepare(call *kernel.Call) {
 	if call.Err != nil || call.Syscall == nil {
 		return
@@ -243,7 +245,7 @@ func (k *Kernel) prepare(call *kernel.Call) {
 	}
 }
 
-// background does what takes long beside the loop. Close waits for it.
+// background runs slow work on a goroutine. Close waits for it.
 func (k *Kernel) background(work func()) {
 	k.asking.Add(1)
 	k.loop.background(func() {
@@ -252,8 +254,8 @@ func (k *Kernel) background(work func()) {
 	})
 }
 
-// Recover runs the commands that recovery owes, before anybody is served: first the outcomes of effects that the journal does
-// not tell.
+// Recover runs the commands that recovery has to make before anybody is served: first the outcomes of effects that
+// the journal does not have.
 func (k *Kernel) Recover(steps []schema.Request) {
 	for _, i := range k.keys.Open() {
 		if err := k.concludes(&i); err != nil {
@@ -267,17 +269,17 @@ func (k *Kernel) Recover(steps []schema.Request) {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
-		s.owed = true
+		s.mustApply = true
 		k.send(s)
 		k.await(step.Row.Domain)
 	}
 }
 
-// awaited is sent to a domain to learn that it has handled what was sent before. What comes from outside the loop, for several domains,
-// has no order but that.
+// awaited is sent to a domain to learn that it has handled all earlier messages. Messages from outside the loop to
+// several domains have no order otherwise.
 type awaited struct{ done chan<- struct{} }
 
-// await returns when a domain has handled what was sent to it, or the kernel is to end.
+// await returns when a domain has handled all messages sent to it so far, or the kernel is asked to end.
 func (k *Kernel) await(name schema.Domain) {
 	done := make(chan struct{})
 	k.root.Send(k.domains[name], awaited{done})
@@ -287,16 +289,16 @@ func (k *Kernel) await(name schema.Domain) {
 	}
 }
 
-// Rehost goes on with the programs of the kernel's last life: it notes the ends that no kernel saw, and starts again what is to
-// be started again. It comes after Recover.
+// Rehost takes over the programs of the kernel's last life: it records the ends that no kernel saw, and restarts the
+// programs whose policy says so. Call it after Recover.
 func (k *Kernel) Rehost(programs []process.Hosted) {
 	for _, p := range programs {
 		k.root.Send(k.agents, resumed{p})
 	}
 }
 
-// StopPrograms ends every program, and returns when nothing of them is left and that is noted. The end of ctx is the end of
-// their grace. No program is started any more. Effects are cancelled.
+// StopPrograms ends every program, and returns when no process of them is left and their ends are on disk. The end of
+// ctx cuts their grace period short. No program is started any more. Effects are cancelled.
 func (k *Kernel) StopPrograms(ctx context.Context) {
 	k.runs.end()
 	k.root.Send(k.agents, endAll{})
@@ -309,10 +311,10 @@ func (k *Kernel) StopPrograms(ctx context.Context) {
 	k.tasks.Wait()
 }
 
-// Stopping is closed when the kernel is to end: somebody asked for it, or a domain failed.
+// Stopping is closed when the kernel is asked to end: by a command, or by a failure.
 func (k *Kernel) Stopping() <-chan struct{} { return k.stopping }
 
-// requestShutdown asks for an orderly end; err is the reason where no caller asked for it.
+// requestShutdown asks for an orderly end; err is the reason, nil if a command asked for it.
 func (k *Kernel) requestShutdown(err error) {
 	if err != nil {
 		k.failure.CompareAndSwap(nil, &err)
@@ -323,8 +325,8 @@ func (k *Kernel) requestShutdown(err error) {
 	})
 }
 
-// Close stops the domains and then the audit log, each once it has handled what was sent to it, and returns what made
-// the kernel fail, if anything did. Every connection must have ended. It must be called once. The journal stays open.
+// Close stops the domains and then the audit log, each once it has handled its messages, and returns the error that
+// made the kernel fail, if any. All connections must have ended. Call it once. The journal stays open.
 func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
 	k.StopPrograms(context.Background())
@@ -337,7 +339,7 @@ func (k *Kernel) Close() error {
 		}
 	}
 	errs = append(errs, k.poison(k.audit))
-	k.asking.Wait() // only actors begin them, and those have ended
+	k.asking.Wait() // only actors start them, and the actors have stopped
 	k.system.Shutdown()
 	errs = append(errs, k.loop.close())
 	if failure := k.failure.Load(); failure != nil {
@@ -346,8 +348,8 @@ func (k *Kernel) Close() error {
 	return errors.Join(errs...)
 }
 
-// SaveSnapshots saves the state of every part, so that the next start has nothing to replay. It is for a kernel that Close
-// ended without an error.
+// SaveSnapshots saves the state of every part, so that the next start has nothing to replay. Call it after Close has
+// returned no error.
 func (k *Kernel) SaveSnapshots() error {
 	a := k.auditor
 	if _, err := a.journal.Sync(); err != nil {
@@ -378,14 +380,14 @@ func (k *Kernel) poison(pid *actor.PID) error {
 	return nil
 }
 
-// supervisor decides what becomes of an actor that panicked. A connection is stopped alone. A
-// domain's panic comes from Apply, which leaves a state that cannot be trusted: the kernel ends, and its next start
-// makes the state anew.
+// supervisor decides what happens after an actor panicked. Of a connection only that connection ends. A panic of a
+// domain comes from Apply and leaves a state that cannot be trusted: the kernel ends, and its next start replays the
+// journal.
 type supervisor struct{ kernel *Kernel }
 
 var _ actor.SupervisorStrategy = (*supervisor)(nil)
 
-// HandleFailure is called by the library while the panic still unwinds, so the stack shows where it happened.
+// HandleFailure is called by the library while the panic unwinds, so that the stack shows where it happened.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	s.kernel.log.Error("actor panicked", "actor", child.Id, "panic", reason, "stack", string(debug.Stack()))
 	sup.StopChildren(child)
@@ -394,7 +396,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	}
 }
 
-// concludes is the command that ends an intent of the kernel's last life.
+// concludes returns the command that ends an intent of the kernel's last life.
 func (k *Kernel) concludes(i *idempotency.Intent) *fault.Fault {
 	row, ok := schema.Lookup(i.Type)
 	if !ok || row.Outcome == "" {

@@ -1,50 +1,167 @@
 package actors
 
 import (
+	"sync"
+
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// Link is a channel of lines that never makes its caller wait. The loop is its caller; Interrupt and Close are for any goroutine.
+// writer is the sending half of a connection. It never waits: what the peer does not take at once stays in the
+// buffer, with further answers, until the link is ready.
+type writer struct {
+	link    Link
+	credits *credits
+
+	buf     *[]byte // encoded, not written; nil: empty
+	written int     // bytes of buf that are written
+	full    bool    // the peer takes nothing more for now
+	frames  int     // number of answers in buf, with size the credits to return
+	bytes   int
+	answers int   // bytes of their outcomes that are charged to the account
+	err     error // the link is broken; answers are dropped
+}
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+// maxPooled keeps one huge answer from staying in memory for ever.
+const maxPooled = 64 << 10
+
+// append encodes the answer to call. It returns false, and encodes nothing, if that does not fit a line.
+func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) bool {
+	w.open()
+	begin := len(*w.buf)
+	if call.Err == nil {
+		*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
+		return w.fits(begin)
+	}
+	*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
+	if !w.fits(begin) {
+		*w.buf = schema.AppendError(*w.buf, &call.Message, schema.Brief(call.Err), stamp)
+	}
+	return true
+}
+
+// push encodes an event of the subscription that call made. It returns false, and encodes nothing, if that does not
+// fit a line.
+func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) bool {
+	w.open()
+	begin := len(*w.buf)
+	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
+	*w.buf = schema.AppendEvent(*w.buf, call.Message.Dialect, e.Type, e.Data, meta, stamp)
+	return w.fits(begin)
+}
+
+// appendLine appends an encoded line.
+func (w *writer) appendLine(line []byte) {
+	if w.buf == nil {
+		w.buf = &line
+	} else {
+		*w.buf = append(*w.buf, line...)
+	}
+}
+
+func (w *writer) open() {
+	if w.buf == nil {
+		w.buf = buffers.Get().(*[]byte)
+	}
+}
+
+// fits removes the last line, which starts at begin, if it is too long.
+func (w *writer) fits(begin int) bool {
+	if len(*w.buf)-begin-1 <= w.link.LineLimit() {
+		return true
+	}
+	*w.buf = (*w.buf)[:begin]
+	return false
+}
+
+// addCredits adds credits that return once everything is written.
+func (w *writer) addCredits(frames, bytes, answers int) {
+	w.frames += frames
+	w.bytes += bytes
+	w.answers += answers
+}
+
+// ready reports whether flush has something to do.
+func (w *writer) ready() bool { return w.buf != nil && !w.full }
+
+// flush writes as much as the peer takes.
+func (w *writer) flush() {
+	if !w.ready() {
+		return
+	}
+	if w.err == nil && len(*w.buf) > 0 {
+		n, err := w.link.Write((*w.buf)[w.written:])
+		w.written += n
+		w.fail(err)
+	}
+	if w.full = w.err == nil && w.written < len(*w.buf); w.full {
+		return
+	}
+	w.credits.give(w.frames, w.bytes, w.answers)
+	if cap(*w.buf) <= maxPooled {
+		*w.buf = (*w.buf)[:0]
+		buffers.Put(w.buf)
+	}
+	w.buf, w.written, w.frames, w.bytes, w.answers = nil, 0, 0, 0, 0
+}
+
+// fail stores an error of the link and ends the input: further frames could not be answered.
+func (w *writer) fail(err error) {
+	if err != nil && w.err == nil {
+		w.err = err
+		w.link.Interrupt()
+	}
+}
+
+// idle reports whether everything is written.
+func (w *writer) idle() bool { return w.buf == nil }
+
+// Link is a stream of lines that never blocks its caller. The loop calls it; any goroutine may call Interrupt and
+// Close.
 type Link interface {
-	// Open has p watch the link from now on. ready is told what has become possible, on any goroutine: poll.In where Fill may
-	// have something, at once if that is so already; poll.Out after a Write that did not write all; poll.Hup when the peer has
-	// gone altogether, and not only ended its side.
+	// Open has p watch the link from now on. ready is called on any goroutine with what has become possible: poll.In
+	// when Fill may find something, at once if there is already something; poll.Out after a Write that did not write
+	// everything; poll.Hup when the peer has closed both directions.
 	Open(p poll.Poller, ready func(poll.Event)) error
-	// Fill reads once from what was received. Where more is false, nothing is left for now: ready tells when there is. Called again
-	// then, it gives back the buffer that the lines were in.
+	// Fill reads once. If more is false, nothing is left for now, and ready is called when there is. Another call
+	// then returns the buffer of the lines to the pool.
 	Fill() (more bool)
-	// Next returns the next line of what Fill has read, valid until the next Fill; ok is false where there is none.
-	// schema.ErrLineTooLong is not final, other errors are: io.EOF where the peer has ended its side.
+	// Next returns the next line that Fill has read, valid until the next Fill; ok is false if there is none.
+	// schema.ErrLineTooLong is not final, other errors are: io.EOF when the peer has ended its side.
 	Next() (line []byte, ok bool, err error)
-	// Write writes as much as the peer takes without waiting.
+	// Write writes as much as the peer takes without blocking.
 	Write(p []byte) (n int, err error)
-	// Dialect is the dialect to answer in where a frame shows none.
+	// Dialect is the dialect of answers to frames that show none.
 	Dialect() schema.Dialect
 	// LineLimit is the longest line in bytes.
 	LineLimit() int
-	// Interrupt makes Next return what was received already, and then an error other than io.EOF; ready is told poll.In and
-	// poll.Hup. It may be called again.
+	// Interrupt makes Next return what was received already, and then an error other than io.EOF; ready is called
+	// with poll.In and poll.Hup. It may be called again.
 	Interrupt()
 	// Close ends both directions. It may be called again.
 	Close() error
 }
 
-// The window of a connection: what it may have in flight, from reading a frame until its answer is written. It bounds what a
-// connection takes of a turn as well.
+// The window of a connection: what it may have in flight, from reading a frame until its answer is written. It also
+// bounds its part of a turn.
 const (
 	windowFrames = 128
 	windowBytes  = 256 << 10
 )
 
-// credits is the window that bounds a connection's memory: a client that does not read its answers is no longer read from.
+// credits is the window that bounds a connection's memory: a client that does not read its answers is not read from
+// (backpressure).
 type credits struct {
 	frames  int
 	bytes   int
-	account *drawing // that the bytes are charged to as well; nil: to none
+	account *share // that the bytes are charged to as well; nil: none
 }
 
-// take takes what a frame of size bytes needs, if the window and the account have room; the first frame always fits the window.
+// take takes the credits for a frame of size bytes, if window and account have room; the first frame always fits the
+// window.
 func (c *credits) take(size int) bool {
 	if !c.open(size) || !c.account.tryTake(size) {
 		return false
@@ -59,7 +176,7 @@ func (c *credits) open(size int) bool {
 	return c.frames == 0 || c.frames < windowFrames && c.bytes+size <= windowBytes
 }
 
-// grow adds to what the last frame has taken, once there is room or all others are answered.
+// grow adds to the size of the last frame, once there is room or all others are answered.
 func (c *credits) grow(size int) bool {
 	if c.frames > 1 && c.bytes+size > windowBytes {
 		return false
@@ -69,7 +186,7 @@ func (c *credits) grow(size int) bool {
 	return true
 }
 
-// give takes back credits, and what the answers have taken of the account.
+// give returns credits, and the answers' bytes to the account.
 func (c *credits) give(frames, bytes, answers int) {
 	c.frames -= frames
 	c.bytes -= bytes

@@ -12,41 +12,40 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// loop is the dispatcher of all actors. One goroutine runs them, one after the other, and does all that they do without waiting.
-// A turn of it:
+// loop is the dispatcher of all actors. One goroutine runs them, one after the other. A turn of it:
 //
-//	wait    for input, for messages from outside, or for nothing where there is work left
-//	run     actors until none has a message; then what they have put off until then, and again
-//	sync    the journal, where answers wait for that, and once more run
+//	wait    for input, for messages from outside, or not at all if there is work left
+//	run     the actors until no mailbox has a message; then the sends deferred to that point, and again
+//	sync    the journal, if answers wait for it, and run once more
 //
-// So everything that came in together shares one write to the journal, one fsync, and one write to each connection. A sync that
-// takes long does not hold up the loop: another goroutine goes on with it (see lease).
+// So everything that came in together shares one write to the journal, one fsync, and one write to each connection. A
+// slow sync does not block the loop: another goroutine takes over (see lease).
 type loop struct {
 	poller poll.Poller
 	root   *actor.RootContext
-	begin  func()      // called at the beginning of a turn
-	failed func(error) // is told that the poller has failed
+	begin  func()      // called at the start of a turn
+	failed func(error) // called if the poller has failed
 
-	manual bool // whoever made the kernel takes the turns, see Kernel.Turn
+	manual bool // turns are run by the owner of the kernel, see Kernel.Turn
 
 	mu     sync.Mutex
-	beside []func() // of a manual loop: what would run on goroutines beside it
-	ready  []func() // mailboxes with messages, oldest first
-	next   []parcel // sent at the beginning of the next turn
-	asleep bool     // the loop waits: whoever adds to ready wakes it
+	beside []func()       // of a manual loop: what would run on goroutines
+	ready  []func()       // mailboxes with messages, oldest first
+	next   []deferredSend // sent at the start of the next turn
+	asleep bool           // the loop waits: an addition to ready must wake it
 	closed bool
 
-	// Of the goroutine that has the loop.
+	// Used by the goroutine that has the loop.
 	running []func()
-	rest    []parcel // sent when no actor has a message
-	sync    func()   // wanted at the end of the turn; nil: nothing is
+	rest    []deferredSend // sent when no mailbox has a message
+	sync    func()         // to be called at the end of the turn; nil: none
 
 	lease lease
 	alive sync.WaitGroup
 }
 
-// parcel is a message that is yet to be sent.
-type parcel struct {
+// deferredSend is a message to be sent later.
+type deferredSend struct {
 	to      *actor.PID
 	message any
 }
@@ -60,14 +59,14 @@ func newLoop(p poll.Poller) *loop {
 	return &loop{poller: p, lease: newLease()}
 }
 
-// Schedule implements actor.Dispatcher: it has the loop run a mailbox.
+// Schedule implements actor.Dispatcher: it queues a mailbox to run.
 func (l *loop) Schedule(run func()) {
 	l.mu.Lock()
 	l.ready = append(l.ready, run)
 	l.wake()
 }
 
-// wake unlocks l, and has it look for what was added.
+// wake unlocks l, and wakes the loop if it waits.
 func (l *loop) wake() {
 	wake := l.asleep
 	l.asleep = false
@@ -80,21 +79,21 @@ func (l *loop) wake() {
 // Throughput implements actor.Dispatcher: the library never yields.
 func (l *loop) Throughput() int { return math.MaxInt }
 
-// atRest sends a message once no actor has one. It is for actors.
-func (l *loop) atRest(to *actor.PID, message any) { l.rest = append(l.rest, parcel{to, message}) }
+// atRest sends a message when no mailbox has one. Only actors may call it.
+func (l *loop) atRest(to *actor.PID, message any) { l.rest = append(l.rest, deferredSend{to, message}) }
 
-// nextTurn sends a message at the beginning of the next turn.
+// nextTurn sends a message at the start of the next turn.
 func (l *loop) nextTurn(to *actor.PID, message any) {
 	l.mu.Lock()
-	l.next = append(l.next, parcel{to, message})
+	l.next = append(l.next, deferredSend{to, message})
 	l.wake()
 }
 
-// syncAtRest has sync called at the end of the turn, which waits for the disk and reports to an actor. One at a time: the next may be
-// asked for once that has reported. It is for actors.
+// syncAtRest calls sync at the end of the turn; sync blocks on the disk and reports to an actor. Only one at a time:
+// the next may be asked for after that report. Only actors may call it.
 func (l *loop) syncAtRest(sync func()) { l.sync = sync }
 
-// background runs work beside the loop.
+// background runs work on a goroutine.
 func (l *loop) background(work func()) {
 	if !l.manual {
 		go work()
@@ -105,7 +104,7 @@ func (l *loop) background(work func()) {
 	l.mu.Unlock()
 }
 
-// start begins to run.
+// start starts the loop.
 func (l *loop) start() {
 	if l.manual {
 		return
@@ -114,7 +113,7 @@ func (l *loop) start() {
 	l.alive.Go(func() { l.lease.watch(func() { l.alive.Go(l.run) }) })
 }
 
-// close ends the loop, and waits for its goroutines. All actors have stopped.
+// close ends the loop, and waits for its goroutines. All actors must have stopped.
 func (l *loop) close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -125,8 +124,8 @@ func (l *loop) close() error {
 	return l.poller.Close()
 }
 
-// run takes turns for as long as the caller's goroutine has the loop. It stays on its thread: one that wanders from thread to thread
-// wakes and idles the others on the way.
+// run takes turns while the caller's goroutine has the loop. It stays on its thread: moving between threads wakes and
+// idles others.
 func (l *loop) run() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -134,7 +133,7 @@ func (l *loop) run() {
 	}
 }
 
-// turn takes one turn. It returns false where the loop has ended, or another goroutine has gone on with it.
+// turn takes one turn. It returns false if the loop has ended, or another goroutine has taken it over.
 func (l *loop) turn() bool {
 	if !l.wait() {
 		return false
@@ -178,7 +177,7 @@ func (l *loop) step() (beside []func(), more bool) {
 	return beside, len(l.ready) > 0 || len(l.next) > 0
 }
 
-// wait returns when there is something to do, or false where there never will be.
+// wait returns when there is something to do, or false when the loop has ended.
 func (l *loop) wait() bool {
 	l.mu.Lock()
 	l.asleep = len(l.ready) == 0 && len(l.next) == 0 && l.sync == nil && !l.closed
@@ -189,21 +188,21 @@ func (l *loop) wait() bool {
 	l.mu.Unlock()
 	if err := l.poller.Wait(timeout, l.awake); err != nil {
 		l.failed(err)
-		time.Sleep(lookEvery) // the end of the kernel is to come, without input
+		time.Sleep(lookEvery) // the kernel ends soon, and there is no input to wait for
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.closed
 }
 
-// awake notes that nobody has to wake the loop any more: what the poller reports is for this turn.
+// awake notes that the loop need not be woken: this turn handles what the poller reports.
 func (l *loop) awake() {
 	l.mu.Lock()
 	l.asleep = false
 	l.mu.Unlock()
 }
 
-// work runs the actors until there is nothing left to do in this turn.
+// work runs the actors until this turn has nothing left to do.
 func (l *loop) work() {
 	for {
 		l.drain()
@@ -232,34 +231,34 @@ func (l *loop) drain() {
 	}
 }
 
-func (l *loop) send(parcels []parcel) {
-	for _, p := range parcels {
+func (l *loop) send(sends []deferredSend) {
+	for _, p := range sends {
 		l.root.Send(p.to, p.message)
 	}
 }
 
-// lease says which goroutine has the loop. The one that syncs loses it to another when that takes long: on a disk that is slow,
-// or slow for once, everything goes on that need not wait for it.
+// lease says which goroutine has the loop. A goroutine that syncs for long loses it to another, so that calls that do
+// not wait for the disk are not delayed by a slow one.
 type lease struct {
 	begun   atomic.Uint64 // syncs so far
-	syncing atomic.Uint64 // the number of the one that is under way; 0: there is none, or the loop was lent
+	syncing atomic.Uint64 // number of the sync that runs; 0: none, or the loop was taken over
 
 	watching atomic.Bool
-	wake     chan struct{} // the watchdog is to look; takes one
+	wake     chan struct{} // starts the watchdog; buffered: one
 	quit     chan struct{}
 }
 
-// Times of the watchdog. It sleeps while nothing is synced, so that an idle kernel wakes for nothing.
+// Times of the watchdog. It sleeps while there are no syncs, so that an idle kernel has no wake-ups.
 const (
-	lookEvery = time.Millisecond // a sync that is there at two looks takes long
-	looksIdle = 100              // looks without a new sync until it sleeps
+	lookEvery = time.Millisecond // a sync that is seen at two looks is slow
+	looksIdle = 100              // looks without a new sync before it sleeps
 )
 
 func newLease() lease {
 	return lease{wake: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// begin is called before a sync, by the goroutine that has the loop. It returns what to end it with.
+// begin is called before a sync by the goroutine that has the loop. It returns the argument of end.
 func (e *lease) begin() (number uint64) {
 	number = e.begun.Add(1)
 	e.syncing.Store(number)
@@ -272,22 +271,22 @@ func (e *lease) begin() (number uint64) {
 // end reports whether the caller still has the loop.
 func (e *lease) end(number uint64) bool { return e.syncing.CompareAndSwap(number, 0) }
 
-// watch is the watchdog: it has lend called for each sync that takes long, to go on with the loop.
-func (e *lease) watch(lend func()) {
+// watch is the watchdog: it calls replace for each slow sync, to start another goroutine with the loop.
+func (e *lease) watch(replace func()) {
 	for {
 		select {
 		case <-e.wake:
 		case <-e.quit:
 			return
 		}
-		if !e.look(lend) {
+		if !e.look(replace) {
 			return
 		}
 	}
 }
 
-// look looks at every sync until there are none any more. It returns false where the loop has ended.
-func (e *lease) look(lend func()) bool {
+// look checks every sync until there are none any more. It returns false when the loop has ended.
+func (e *lease) look(replace func()) bool {
 	every := time.NewTicker(lookEvery)
 	defer every.Stop()
 	var begun, seen uint64
@@ -299,7 +298,7 @@ func (e *lease) look(lend func()) bool {
 		}
 		now := e.syncing.Load()
 		if now != 0 && now == seen && e.syncing.CompareAndSwap(now, 0) {
-			lend()
+			replace()
 		}
 		seen = now
 		if last := e.begun.Load(); last != begun {

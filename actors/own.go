@@ -9,14 +9,14 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Note journals one of the kernel's own commands, which no call is the cause of. It does not wait: the entry stands
-// before that of any call which is made later. It may be called until Close. While the journal cannot be written it is
-// dropped: a write that fails with it would have every domain make its state anew, as often as somebody gives cause for a
-// note.
+// Note journals a command of the kernel's own that no call caused. It does not wait: its entry precedes that of any
+// later call. It may be called until Close. While the journal cannot be written the note is dropped: another failed
+// write would have every domain rebuild its state.
 func (k *Kernel) Note(step schema.Request) { k.noteOf(kernel.Operator, step) }
 
 // noteOf is Note for an entry that is shown as one of the process pid.
@@ -38,20 +38,21 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 	k.send(s)
 }
 
-// Do makes one call as the operator, whose stored things are those of origin (empty: the kernel's own), and waits for
-// its answer as any client does: a command's effect is on disk by then, and others see it. It returns the reply's data, which
+// Do makes one call as the operator and waits for its answer as any client does: a command's effect is on disk by
+// then, and visible. Stored things are those of origin (empty: the kernel's own). It returns the reply's data, which
 // must not be changed, or the *fault.Fault that a client would get.
 func (k *Kernel) Do(origin string, request schema.Request) ([]byte, error) {
 	return k.DoUntil(context.Background(), origin, request)
 }
 
-// DoUntil is Do for a caller that hangs up when ctx ends: a call that still waits then is answered with an error.
+// DoUntil is Do for a caller that disconnects when ctx ends: a call that still waits then is answered with an error.
 func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Request) ([]byte, error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
 	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, request, nil)
 }
 
-// DoOwn is Do for a command of the kernel's own, which no client can name. The message with that id and correlation is its cause.
+// DoOwn is Do for a command of the kernel's own, which no client can name. cause and correlation are ids for its
+// metadata.
 func (k *Kernel) DoOwn(request schema.Request, cause, correlation string) ([]byte, error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
 	call, err := callOf(kernel.Caller{PID: kernel.Operator, Conn: conn, Kernel: true}, request)
@@ -62,9 +63,9 @@ func (k *Kernel) DoOwn(request schema.Request, cause, correlation string) ([]byt
 	return k.make(context.Background(), call, nil)
 }
 
-// Act makes a call of the kernel's own in the name of pid, and has run do its effect once the intent is on disk. The effect
-// does not count among pid's effects: the caller of Act bounds how many there are. When ctx ends, so does that of run. Act
-// returns what the call was answered, after run has returned.
+// Act makes a call of the kernel's own for the process pid, and calls run for its effect once the intent is on disk.
+// The effect does not count among pid's effects: the caller bounds their number. The end of ctx ends that of run. Act
+// returns the call's answer, after run has returned.
 func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run kernel.Runner) ([]byte, error) {
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
@@ -72,8 +73,8 @@ func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run
 	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "channel"}, request, own)
 }
 
-// Call makes a call in the name of caller, as its own connections do: through the gate, and recorded as theirs. The connection's name
-// must be one that no other has. It returns as Do does. When ctx ends, the caller hangs up.
+// Call makes a call for a caller as its own connections do: through the gate, and recorded as theirs. The name of the
+// connection must be unique. It returns as Do does. When ctx ends, the caller disconnects.
 func (k *Kernel) Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error) {
 	return k.make(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
 }
@@ -87,7 +88,7 @@ func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, request schema.R
 	return k.make(ctx, call, run)
 }
 
-// callOf is the call that a request is. The data is encoded because the journal keeps it, and decoded again as a start will decode it.
+// callOf makes a call of a request. It encodes the data for the journal.
 func callOf(caller kernel.Caller, request schema.Request) (*kernel.Call, error) {
 	row := request.Row
 	data, err := schema.Marshal(request.Input)
@@ -97,23 +98,23 @@ func callOf(caller kernel.Caller, request schema.Request) (*kernel.Call, error) 
 	return &kernel.Call{Caller: caller, Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: data}}, nil
 }
 
-// make makes a call, whose message gets its id here.
+// make makes a call, and gives its message an id.
 func (k *Kernel) make(ctx context.Context, made *kernel.Call, run *ownRun) ([]byte, error) {
 	call, caller := *made, made.Caller
 	call.Message.Meta.Present, call.Message.Meta.ID, call.Message.Meta.Timestamp = true, k.ids.next(), time.Now().UnixMilli()
 	k.read(&call)
-	if k.bring(&call); call.Err != nil {
+	if k.readReferences(&call); call.Err != nil {
 		return nil, call.Err
 	}
-	drawn := k.accounts.open(caller.PID)
-	defer drawn.close()
-	if !drawn.take(ctx, 0) {
+	share := k.accounts.open(caller.PID)
+	defer share.close()
+	if !share.take(ctx, 0) {
 		return nil, errHungUp
 	}
 	waits, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)
 	f := newFrames()
-	f.domain, f.alone, f.account, f.ctx, f.run = way(&call), runsAlone(&call), drawn, waits, run
+	f.domain, f.alone, f.account, f.ctx, f.run = way(&call), runsAlone(&call), share, waits, run
 	f.calls = append(f.calls, call)
 	domain := k.domains[f.domain]
 	own := &ownCall{kernel: k, domain: domain, typ: call.Message.Type, answer: make(chan ownAnswer, 1)}
@@ -130,12 +131,12 @@ func (k *Kernel) make(ctx context.Context, made *kernel.Call, run *ownRun) ([]by
 	return a.data, a.err
 }
 
-// ownCall is the actor that the answer to a call of the kernel's own goes to.
+// ownCall is the actor that the answer to a call of the kernel's own is sent to.
 type ownCall struct {
 	kernel *Kernel
 	domain *actor.PID
 	typ    string
-	answer chan ownAnswer // takes one
+	answer chan ownAnswer // buffered: one answer
 	done   bool
 }
 
@@ -144,7 +145,7 @@ type ownAnswer struct {
 	err  error
 }
 
-// Receive takes the answer, or the death of an actor that was to send it.
+// Receive handles the answer, or the death of an actor that was to send it.
 func (o *ownCall) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -152,7 +153,7 @@ func (o *ownCall) Receive(ctx actor.Context) {
 		ctx.Watch(o.kernel.audit)
 	case *batch:
 		o.answered(ctx, m)
-	case *actor.Terminated: // the batch may be on its way still, and is left alone
+	case *actor.Terminated: // the batch may still be in flight, and is not reused
 		o.reply(ctx, nil, errInterrupted(o.typ))
 	case *actor.Stopped:
 		ctx.Unwatch(o.domain)
@@ -191,7 +192,7 @@ func (k *Kernel) Tick() int64 {
 type ownRun struct {
 	run  kernel.Runner
 	mu   sync.Mutex
-	over bool // the call was answered: it must not begin
+	over bool // the call was answered: the effect must not begin
 	busy bool
 	done chan struct{}
 }
@@ -208,7 +209,7 @@ func (o *ownRun) do(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	return o.run(ctx, job)
 }
 
-// wait returns once the effect has ended, or can no longer begin.
+// wait returns once the effect has ended, or cannot begin any more.
 func (o *ownRun) wait() {
 	o.mu.Lock()
 	o.over = true
@@ -217,4 +218,33 @@ func (o *ownRun) wait() {
 	if busy {
 		<-o.done
 	}
+}
+
+// Boot journals a command of the kernel's own before there is a kernel: state decides and applies it, and it is on
+// disk when Boot returns, on a full disk too as far as the journal's reserve lasts. If it fails with another error
+// than journal.ErrStopped, nothing was done.
+func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step schema.Request) error {
+	row := step.Row
+	data, err := schema.Marshal(step.Input)
+	if err != nil {
+		return fmt.Errorf("note %s: %w", row.Type, err)
+	}
+	cause := kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: origin}
+	call := stepCall(new(ids), &cause, step, row, data)
+	call.Tick = tick
+	begun := time.Now()
+	result, err := state.Decide(&call)
+	if err != nil {
+		return fmt.Errorf("note %s: %w", row.Type, err)
+	}
+	call.Data, call.Proof.LatencyUS = result.Data, microseconds(time.Since(begun))
+	log.Append(new(recorder).entry(&call, 0))
+	if err := log.FlushFromReserve(); err != nil {
+		return fmt.Errorf("note %s: %w", row.Type, err)
+	}
+	if _, err := log.Sync(); err != nil {
+		return fmt.Errorf("note %s: %w", row.Type, err)
+	}
+	state.Apply(&call)
+	return nil
 }

@@ -168,7 +168,7 @@ func TestAct(t *testing.T) {
 }
 
 // connects is a domain whose calls are effects.
-type connects struct{ stateless }
+type connects struct{ kernel.Stateless }
 
 func (connects) Decide(call *kernel.Call) (kernel.Result, error) {
 	if end, ok := call.Input.(*schema.EffectEnd); ok {

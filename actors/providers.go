@@ -1,7 +1,10 @@
 package actors
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,11 +18,12 @@ import (
 // providerTime is how long a connection has to answer a call of a syscall that it provides.
 const providerTime = 30 * time.Second
 
-// providers are the connections that provide registered syscalls, and the calls that wait for them. It is safe for concurrent use.
+// providers are the connections that provide registered syscalls, and the calls in flight to them. It is safe for
+// concurrent use.
 type providers struct {
 	time time.Duration
 	ids  *ids
-	long chan struct{} // the answers that are read from blobs: takes longAnswers
+	long chan struct{} // slots for answers that are read from blobs
 
 	mu    sync.Mutex
 	by    map[registered]*connection
@@ -29,31 +33,31 @@ type providers struct {
 // registered names a registered syscall.
 type registered struct{ origin, name string }
 
-// provided is a call that waits for its provider.
+// provided is a call in flight to its provider.
 type provided struct {
 	by     *connection
-	from   string      // the connection that makes it
-	causes []*provided // what it may be made for: calls that from has been asked to carry out
-	over   bool        // it has its answer
-	answer chan answer // takes one
+	from   string      // the calling connection
+	causes []*provided // calls that from was asked to carry out, and may make this one for
+	over   bool        // it is answered
+	answer chan answer // buffered: one answer
 
-	pid    int64  // whom it is made as
-	origin string // whose stored things that sees
+	pid    int64  // the PID that it is made as
+	origin string // of the stored things that the PID sees
 	check  func(data []byte) *fault.Fault
 
-	message  string             // its id, as the caller gave it
-	progress func(kernel.Event) // tells the caller how far it has come; nil: that is not wanted
-	told     time.Time          // when it last did
+	message  string             // its message id, from the caller
+	progress func(kernel.Event) // pushes progress to the caller; nil: the caller wants none
+	told     time.Time          // time of the last progress event
 }
 
-// answer is what came of a call: data, which may refer to a blob, or an error.
+// answer is the outcome of a call: data, which may refer to a blob, or an error.
 type answer struct {
 	data      []byte
 	elsewhere *kernel.Elsewhere
 	err       *fault.Fault
 }
 
-// waits reports whether a connection waits for the call: it makes the call, or one that the call may be made for, or carries that out.
+// waits reports whether a connection waits for the call: it made the call, or one that led to it, or carries it out.
 func (call *provided) waits(conn string, seen map[*provided]bool) bool {
 	seen[call] = true
 	return call.from == conn || slices.ContainsFunc(call.causes, func(cause *provided) bool {
@@ -65,20 +69,20 @@ func newProviders(limit time.Duration, ids *ids) *providers {
 	return &providers{time: limit, ids: ids, long: make(chan struct{}, longAnswers), by: make(map[registered]*connection), calls: make(map[string]*provided)}
 }
 
-// requested has a connection asked to carry out a call, or told that nobody waits for it.
+// requested asks a connection to carry out a call, or tells it that the call was cancelled.
 type requested struct {
 	callID string
 	event  kernel.Event
 }
 
-// bind makes a connection the provider of a syscall, in the place of another.
+// bind makes a connection the provider of a syscall, replacing another.
 func (p *providers) bind(origin, name string, c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.by[registered{origin, name}] = c
 }
 
-// unbind ends what a connection provides. Callers that wait for it are told.
+// unbind removes what a connection provides, and fails the calls in flight to it.
 func (p *providers) unbind(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +140,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	return (<-call.answer).of(job) // it may have been answered meanwhile
 }
 
-// of is the answer as the runner of its job returns it.
+// of converts the answer to what the runner of its job returns.
 func (o answer) of(job *kernel.Job) ([]byte, error) {
 	if o.err != nil {
 		return nil, o.err
@@ -145,13 +149,13 @@ func (o answer) of(job *kernel.Job) ([]byte, error) {
 	return o.data, nil
 }
 
-// begin notes a call that waits for the provider of its syscall.
+// begin registers a call in flight to the provider of its syscall.
 func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *provided, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := do.Name
 	if entry, ok := schema.MCPEntry(name); ok {
-		name = entry // who provides it provides all below it
+		name = entry // the provider of a path provides everything below it
 	}
 	c := p.by[registered{do.Origin, name}]
 	if c == nil {
@@ -166,8 +170,8 @@ func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *prov
 	return id, call, nil
 }
 
-// causes are the calls that one may be made for: the one whose call_id it names as its causation; where it names nothing, all that
-// its connection has been asked to carry out. p is locked.
+// causes returns the calls that one may be made for: the call whose call_id it names as its causation, or else all
+// that its connection was asked to carry out. p is locked.
 func (p *providers) causes(job *kernel.Job) (calls []*provided) {
 	if job.Cause != "" {
 		if call := p.calls[job.Cause]; call != nil {
@@ -183,7 +187,7 @@ func (p *providers) causes(job *kernel.Job) (calls []*provided) {
 	return calls
 }
 
-// end gives up a call, unless it has been answered.
+// end cancels a call, unless it is answered.
 func (p *providers) end(id string, call *provided, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +196,7 @@ func (p *providers) end(id string, call *provided, why *fault.Fault) {
 	}
 }
 
-// refuse ends a call that its provider cannot be asked.
+// refuse ends a call whose provider cannot be asked.
 func (p *providers) refuse(id string, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +205,7 @@ func (p *providers) refuse(id string, why *fault.Fault) {
 	}
 }
 
-// complete answers a call for its provider. It returns what is wrong with that.
+// complete answers a call for its provider. It returns what is wrong with the answer.
 func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fault {
 	var o answer
 	switch {
@@ -231,7 +235,7 @@ func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fau
 	return nil
 }
 
-// given is how many of an answer's forms are there.
+// given counts the forms of answer that are present.
 func given(in *schema.CompleteInput) (n int) {
 	for _, is := range []bool{in.Data != nil, in.DataRef != nil, in.Error != nil} {
 		if is {
@@ -241,10 +245,11 @@ func given(in *schema.CompleteInput) (n int) {
 	return n
 }
 
-// progressEvery is the time between two events that tell a caller how far its call has come: what comes sooner is dropped.
+// progressEvery is the least time between two progress events to a caller: earlier ones are dropped.
 const progressEvery = 100 * time.Millisecond
 
-// progress tells the caller of a call how far that has come, where it wants to know. It returns what is wrong with that.
+// progress pushes the progress of a call to its caller, if the caller wants it. It returns what is wrong with the
+// event.
 func (p *providers) progress(c *connection, in *schema.ProgressInput) *fault.Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,13 +266,13 @@ func (p *providers) progress(c *connection, in *schema.ProgressInput) *fault.Fau
 	if err != nil {
 		return fault.Of(fmt.Errorf("tell caller: %w", err))
 	}
-	call.progress(kernel.Event{Type: schema.SyscallProgressed, Data: data, Causation: call.message}) // with p locked: before the answer
+	call.progress(kernel.Event{Type: schema.SyscallProgressed, Data: data, Causation: call.message}) // with p locked, so that it precedes the answer
 	return nil
 }
 
-// provide carries out what a provider says of calls that it was asked to carry out. That does not wait behind frames of its connection: what these
-// wait for may be the caller. The frame of a Syscall.Complete goes its way for the record; a Syscall.Progress is answered here, and leaves
-// none. What has an answer by reference is left to bring. It is for any goroutine.
+// provide handles a provider's Syscall.Complete and Syscall.Progress. They do not queue behind other frames of its
+// connection, which may wait for the caller. A Syscall.Complete is then recorded as any call; a Syscall.Progress is
+// answered here and not recorded. An answer by reference is left to readReferences. Any goroutine may call it.
 func (c *connection) provide(call *kernel.Call) {
 	if call.Err != nil {
 		return
@@ -278,7 +283,7 @@ func (c *connection) provide(call *kernel.Call) {
 			return
 		}
 		call.Refused = c.kernel.providers.complete(c, in)
-		call.Parked = call.Refused == nil // no bound refuses what has happened
+		call.Parked = call.Refused == nil // no bound refuses what has already happened
 	case *schema.ProgressInput:
 		if call.Err = c.kernel.providers.progress(c, in); call.Err == nil {
 			call.Data = schema.SuccessOutput{Success: true}.AppendJSON(nil)
@@ -286,10 +291,10 @@ func (c *connection) provide(call *kernel.Call) {
 	}
 }
 
-// registered makes the connection the provider of a syscall whose registration is answered.
+// registered makes the connection the provider of a syscall once its registration is answered.
 func (c *connection) registered(call *kernel.Call) {
 	in := call.Input.(*schema.RegisterInput)
-	if in.Provider == nil || schema.UserSpace(in.Name) && call.PID == kernel.Operator { // who registers a path for another
+	if in.Provider == nil || schema.UserSpace(in.Name) && call.PID == kernel.Operator { // the operator registers a path for another process
 		return
 	}
 	c.provides = true
@@ -299,33 +304,33 @@ func (c *connection) registered(call *kernel.Call) {
 
 // fits reports whether an event fits a line.
 func (c *connection) fits(e *kernel.Event) bool {
-	const envelope, escaped = 512, 6 // bytes: of what else a line has; at most, of one of an id
+	const envelope, escaped = 512, 6 // bytes: for the rest of the line; the most that escaping makes of one byte of an id
 	return len(e.Data)+escaped*len(e.Causation)+envelope <= c.link.LineLimit()
 }
 
-// pushOne pushes an event that fits a line and that no subscription is the cause of.
+// pushOne pushes an event that fits a line and belongs to no subscription.
 func (c *connection) pushOne(d schema.Dialect, e *kernel.Event) {
 	c.push(&subscription{following: &following{call: kernel.Call{Message: schema.Message{Dialect: d}}}}, schema.Proof{}, []kernel.Event{*e})
 }
 
-// progressed has a connection tell its peer how far a call has come.
+// progressed sends a connection the progress of a call.
 type progressed struct {
 	dialect schema.Dialect // of the call
 	event   kernel.Event
 }
 
-// progressed pushes a Syscall.Progressed. Where the peer does not read, or a line has no room, it is dropped.
+// progressed pushes a Syscall.Progressed. It is dropped if the peer does not read, or a line has no room for it.
 func (c *connection) progressed(p *progressed) {
-	if !c.writer.full && !c.gone && c.fits(&p.event) {
+	if !c.writer.full && !c.drained && c.fits(&p.event) {
 		c.pushOne(p.dialect, &p.event)
 	}
 }
 
-// requested pushes a Syscall.Requested, where the peer reads and a line has room.
+// requested pushes a Syscall.Requested, if the peer reads and a line has room for it.
 func (c *connection) requested(r *requested) {
 	is := c.kernel.processes.Process(c.caller.PID)
 	switch {
-	case c.writer.full || c.gone:
+	case c.writer.full || c.drained:
 		c.kernel.providers.refuse(r.callID, fault.ProviderAway.New("the provider's connection reads nothing: nothing was done"))
 	case is != nil && is.State == "TERMINATED":
 		c.kernel.providers.refuse(r.callID, fault.ProviderAway.New("the provider, pid %d, has ended: nothing was done", is.PID))
@@ -336,7 +341,7 @@ func (c *connection) requested(r *requested) {
 	}
 }
 
-// changed has the connection take on what an answered call makes of it.
+// changed updates the connection after an answered call.
 func (c *connection) changed(call *kernel.Call) {
 	switch {
 	case call.Err != nil || call.Syscall == nil:
@@ -345,4 +350,72 @@ func (c *connection) changed(call *kernel.Call) {
 	case call.Syscall == schema.SyscallRegister.Row():
 		c.registered(call)
 	}
+}
+
+// MaxAnswer bounds an answer that a provider gives by reference, in bytes. One of more than MaxInlined goes to its
+// caller by reference too, and so is not in the journal.
+const MaxAnswer = 16 << 20
+
+// longAnswers is how many answers are read at a time, since they take memory.
+const longAnswers = 2
+
+// answersByRef reports whether a call is a Syscall.Complete whose answer is in a blob.
+func answersByRef(call *kernel.Call) bool {
+	in, ok := call.Input.(*schema.CompleteInput)
+	return ok && call.Err == nil && in.DataRef != nil
+}
+
+// completeLong is complete for an answer by reference. It reads and writes files. ending ends with the kernel.
+func (p *providers) completeLong(ending context.Context, k *Kernel, c *connection, in *schema.CompleteInput) *fault.Fault {
+	p.mu.Lock()
+	call := p.calls[in.CallID]
+	p.mu.Unlock()
+	switch {
+	case given(in) != 1:
+		return p.complete(c, in) // to get the error
+	case call == nil || call.by != c:
+		return schema.NoCall(in.CallID)
+	case k.blobs == nil:
+		return fault.BlobNotFound.New("this kernel has no blob directory")
+	}
+	if err := in.DataRef.Valid("dataRef"); err != nil {
+		return err
+	}
+	select {
+	case p.long <- struct{}{}:
+		defer func() { <-p.long }()
+	case <-ending.Done():
+		return errEnding
+	}
+	content, err := k.blobs.Read(c.caller.PID, k.originOf(&c.caller), in.DataRef.Pointer(), MaxAnswer)
+	if err != nil {
+		return fault.Of(err)
+	}
+	data, wrong := schema.InLine("data", content, in.DataRef.Pointer().Text())
+	switch {
+	case wrong != nil:
+		return wrong
+	case len(data) <= MaxInlined:
+		return p.complete(c, &schema.CompleteInput{CallID: in.CallID, Data: data})
+	case !schema.ValidWithin(data, schema.MaxKeptDepth):
+		return kernel.Invalid("dataRef", "must not refer to what is nested deeper than %d levels", schema.MaxKeptDepth)
+	}
+	o := answer{err: call.check(data)}
+	if o.err == nil {
+		sum := sha256.Sum256(data)
+		o.elsewhere = &kernel.Elsewhere{Digest: "sha256-" + base64.StdEncoding.EncodeToString(sum[:])}
+		o.data, o.elsewhere.Refs, err = schema.Refer(schema.SyscallInvoke.Output(), data, 0, func(content []byte, text bool) (schema.BlobPointer, error) {
+			return k.blobs.Put(call.pid, call.origin, text, bytes.NewReader(content))
+		})
+		if err != nil {
+			return fault.Of(err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls[in.CallID] != call {
+		return schema.NoCall(in.CallID)
+	}
+	p.answer(in.CallID, call, o)
+	return nil
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// reading is the outcome of a call that was computed off its domain's actor (kernel.Result.Read). Meanwhile the domain goes on;
-// the batch holds that call alone, and is the goroutine's.
+// reading is the outcome of a call that a goroutine computed (kernel.Result.Read). The domain runs other calls
+// meanwhile; the batch holds that call alone, and belongs to the goroutine.
 type reading struct {
-	batch  *batch
-	begun  time.Time
-	epoch  uint64 // the life of the journal in which it began
-	news   uint64 // how often there was news by then
-	result kernel.Result
-	err    error
+	batch   *batch
+	begun   time.Time
+	epoch   uint64 // of the journal in which it began
+	changes uint64 // the number of changes by then
+	result  kernel.Result
+	err     error
 }
 
 // LogValue names the call without its data.
@@ -31,7 +31,7 @@ func (r reading) LogValue() slog.Value { return r.batch.LogValue() }
 // read computes the outcome of b on a goroutine. It is cancelled when the call's connection closes.
 func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error), begun time.Time) {
 	self, root := d.kernel.domains[d.name], d.kernel.root
-	r := reading{batch: b, begun: begun, epoch: d.epoch, news: d.news}
+	r := reading{batch: b, begun: begun, epoch: d.epoch, changes: d.changes}
 	ctx, cancel := context.WithCancel(d.kernel.life)
 	release := func() bool { return true }
 	if f, ok := b.sender.(*frames); ok {
@@ -45,7 +45,7 @@ func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error
 	})
 }
 
-// guarded goes on with deciding a call. A panic is that caller's failure alone.
+// guarded runs a part of a decision. A panic fails that call alone.
 func (d *domain) guarded(call *kernel.Call, decide func() (kernel.Result, error)) (result kernel.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -56,8 +56,8 @@ func (d *domain) guarded(call *kernel.Call, decide func() (kernel.Result, error)
 	return decide()
 }
 
-// haveRead gives a call its outcome. What was decided on a state that has been thrown away is decided again, and so is a call that
-// would wait for news that have come.
+// haveRead gives a call its outcome. What was decided on a discarded state is decided again, and so is a call that
+// would wait although the state has changed since.
 func (d *domain) haveRead(ctx actor.Context, r *reading) {
 	b, call := r.batch, &r.batch.calls[0]
 	_, system := errors.AsType[syscall.Errno](r.err)
@@ -66,10 +66,10 @@ func (d *domain) haveRead(ctx actor.Context, r *reading) {
 	case errors.Is(r.err, context.Canceled):
 		b.sender.giveUp(ctx, d)
 		return
-	case d.rebuilding.held || r.epoch != d.epoch || waits && (r.news != d.news || q != nil && q.over.Load()):
+	case d.rebuilding.held || r.epoch != d.epoch || waits && (r.changes != d.changes || q != nil && q.over.Load()):
 		d.queue = append(d.queue, b)
 		return
-	case system: // it may pass
+	case system: // may be temporary
 		d.log.Error("files of the journal cannot be read", "call", call, "error", r.err)
 		d.fail(call, errNoState())
 	case r.err != nil:

@@ -18,7 +18,7 @@ import (
 
 // longReads is a domain of one query, which takes as long as the test likes where it is asked for something long.
 type longReads struct {
-	stateless
+	kernel.Stateless
 	end   chan error
 	ended chan error
 }

@@ -13,68 +13,68 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// rebuilding is what a domain knows of making its state anew, after the journal has lost what the state had applied. That reads the
-// journal, so a goroutine does it, which alone uses the state meanwhile: calls are held or refused, nothing is published, and no
-// snapshot is taken.
+// rebuilding is a domain's progress in rebuilding its state, after the journal has lost entries that the state had
+// applied. A goroutine reads the journal, and alone uses the state meanwhile: calls are queued or refused, nothing is
+// published, no snapshot is taken.
 type rebuilding struct {
-	held    bool   // calls wait: the state is not made yet, or the registries' are not
-	stalled bool   // calls are refused instead, since that takes long
-	wanted  uint64 // the life of the journal that the state is to be made of
-	made    uint64 // the one that it was made of; 0 where that failed
-	resumed uint64 // the one for which the registries' are made
+	held    bool   // calls wait: the state, or that of a registry, is not made yet
+	stalled bool   // calls are refused instead, because it takes long
+	wanted  uint64 // epoch of the journal that the state is to be made of
+	made    uint64 // the epoch that it was made of; 0 if that failed
+	resumed uint64 // the epoch for which the registries are made
 
-	// err says why there is no state: errRestoring while a goroutine makes it, or why that failed, for a reason that may pass.
-	// nil: there is one.
+	// err is why there is no state: errRestoring while a goroutine makes it, or an error that may be temporary. nil:
+	// there is a state.
 	err    error
-	failed error // the last such failure, since a state was made
+	failed error // the last such error since a state was made
 	retry  *time.Timer
-	work   *restoring // the goroutine's; nil: it does not run
+	work   *restoring // of the goroutine; nil: it does not run
 
 	following []*batch // questions of subscriptions that came while calls were refused
 }
 
-// waits reports whether calls are to be kept for later.
+// waits reports whether calls are queued.
 func (r *rebuilding) waits() bool { return r.held && !r.stalled }
 
-// restoreAgain has a domain take back the state that its goroutine has made for that life of the journal, or try again to make it.
+// restoreAgain tells a domain that its goroutine has made the state of that epoch, or that it is time to try again.
 type restoreAgain struct{ epoch uint64 }
 
-// stalled has every domain refuse calls until resume: the state of a registry cannot be made for now.
+// stalled has every domain refuse calls until resume: the state of a registry cannot be made now.
 type stalled struct{ epoch uint64 }
 
 // restoreFailed tells the audit log so.
 type restoreFailed rebuilt
 
-// Pauses between attempts to make a state: at least the first, and as many times as long as the attempt took.
+// Pauses between attempts to make a state: at least the first, and this many times as long as the attempt took.
 const (
 	restorePause = time.Second
 	restoreRest  = 10
 )
 
-// errRestoring says that the state is being made.
+// errRestoring: the state is being made.
 var errRestoring = errors.New("the state is being made of the journal")
 
 // restoring is a state that a goroutine makes.
 type restoring struct {
 	epoch     uint64
 	begun     time.Time
-	failure   atomic.Pointer[error] // set once the goroutine is done with the state, to nil where it is made
-	abandoned atomic.Bool           // the domain has ended, and does not take it back
+	failure   atomic.Pointer[error] // set when the goroutine has finished, to nil if it succeeded
+	abandoned atomic.Bool           // the domain has ended, and does not use the state
 }
 
-// rebuild makes the state anew from the journal, which has lost what the state had applied.
+// rebuild makes the state again from the journal, which has lost entries that the state had applied.
 func (d *domain) rebuild(ctx actor.Context, epoch uint64) {
 	r := &d.rebuilding
 	r.held, r.stalled, r.wanted, r.made = true, false, epoch, 0
 	if r.retry != nil {
 		r.retry.Stop()
 	}
-	if r.work == nil { // else it is begun again when that is done
+	if r.work == nil { // else it begins again when that has finished
 		d.restore(ctx)
 	}
 }
 
-// restore has a goroutine make the state of what the journal says, and publish it.
+// restore starts a goroutine that makes the state and publishes it.
 func (d *domain) restore(ctx actor.Context) {
 	work := &restoring{epoch: d.rebuilding.wanted, begun: time.Now()}
 	d.rebuilding.work, d.rebuilding.err = work, errRestoring
@@ -90,7 +90,7 @@ func (d *domain) restore(ctx actor.Context) {
 	})
 }
 
-// makeState runs on the goroutine. A panic is a failure as any other: it ends the kernel.
+// makeState runs on the goroutine. A panic is an error like any other: it ends the kernel.
 func (d *domain) makeState() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -105,14 +105,14 @@ func (d *domain) makeState() (err error) {
 	return nil
 }
 
-// unsaved ends the kernel where there is no state, which keeps it from being saved.
+// unsaved ends the kernel if there is no state, so that none is saved.
 func (d *domain) unsaved(err error) {
 	if err != nil {
 		d.kernel.requestShutdown(fmt.Errorf("rebuild domain %s: %w", d.name, err))
 	}
 }
 
-// abandon is called when the domain ends. A goroutine that still runs says itself what came of it.
+// abandon is called when the domain ends. A goroutine that still runs reports its error itself.
 func (d *domain) abandon() {
 	r := &d.rebuilding
 	if r.retry != nil {
@@ -128,8 +128,8 @@ func (d *domain) abandon() {
 	}
 }
 
-// restored goes on with what came of it. Where the system refuses to open or read files, which may pass, calls are refused and it is
-// tried again. Any other failure ends the kernel.
+// restored handles the goroutine's result. If the system refuses to open or read files, which may be temporary, calls
+// are refused and the rebuild is tried again. Any other error ends the kernel.
 func (d *domain) restored(ctx actor.Context, work *restoring) {
 	r := &d.rebuilding
 	r.work = nil
@@ -152,7 +152,7 @@ func (d *domain) restored(ctx actor.Context, work *restoring) {
 	r.err, r.failed = nil, nil
 	if err != nil {
 		d.unsaved(err)
-		// made stays 0: the audit log goes on to refuse what is decided here.
+		// made stays 0: the audit log continues to refuse what is decided here.
 	} else {
 		r.made = r.wanted
 	}
@@ -162,7 +162,8 @@ func (d *domain) restored(ctx actor.Context, work *restoring) {
 	}
 }
 
-// restoreAgain takes the state back where its goroutine is done. Else it tries again, unless another rebuild has begun since.
+// restoreAgain takes the state back if its goroutine has finished. Else it tries again, unless another rebuild has
+// begun since.
 func (d *domain) restoreAgain(ctx actor.Context, epoch uint64) {
 	switch r := &d.rebuilding; {
 	case r.work != nil:
@@ -185,12 +186,12 @@ func (d *domain) stall(ctx actor.Context, epoch uint64) {
 	}
 }
 
-// resume goes on with what came in since.
+// resume runs the queued calls.
 func (d *domain) resume(ctx actor.Context, epoch uint64) {
 	r := &d.rebuilding
 	r.resumed = epoch
 	if r.wanted != epoch || r.err != nil {
-		return // there is another rebuild after this one, or it is tried again
+		return // another rebuild follows, or this one is tried again
 	}
 	r.held, r.stalled = false, false
 	if r.made == epoch {
@@ -198,14 +199,14 @@ func (d *domain) resume(ctx actor.Context, epoch uint64) {
 	}
 	d.queue = append(d.queue, r.following...)
 	r.following = nil
-	d.answered(kernel.Resumed) // the pause that they wait for the end of may be lost
+	d.answered(kernel.Resumed) // the pause whose end they wait for may be lost
 	if late := d.late; late != nil {
 		d.late = nil
 		d.stepDone(ctx, *late)
 	}
 }
 
-// stepDone goes on with the saga whose step is done, once the domain may.
+// stepDone continues the saga whose step is done, once the domain has its state.
 func (d *domain) stepDone(ctx actor.Context, m stepDone) {
 	switch {
 	case m.saga != d.busy: // it has failed meanwhile

@@ -10,21 +10,21 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *fault.Fault where a client may see them. It is
-// safe for concurrent use, and its methods take as long as files do.
+// Blobs stores values that do not fit a line (MESSAGE 4.3.2). An error that a client may see wraps a *fault.Fault. It
+// is safe for concurrent use; its methods do file I/O.
 type Blobs interface {
 	// Put writes a blob of an origin from r, for a process. text says that it is the text of a string.
 	Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error)
-	// Read returns what a reference of a process, and of its origin, names, at most so many bytes.
+	// Read returns at most that many bytes of what a reference of a process, and of its origin, refers to.
 	Read(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error)
 }
 
-// MaxInlined is how many bytes a value may have that a call brings by reference: it is put into the call, and so into the
-// journal, as if it had come on the line, so that a replay does not need the blob.
+// MaxInlined bounds a value that a call refers to, in bytes: it is put into the call, and so into the journal, as if
+// it had come on the line. A replay does not need the blob.
 const MaxInlined = 1_000_000
 
-// brings returns what a call brings by reference, nil where it brings nothing: to inline it reads a file.
-func brings(call *kernel.Call) schema.Referring {
+// referring returns the input of a call that refers to a blob, nil if it refers to none.
+func referring(call *kernel.Call) schema.Referring {
 	in, ok := call.Input.(schema.Referring)
 	if !ok || call.Err != nil {
 		return nil
@@ -35,8 +35,8 @@ func brings(call *kernel.Call) schema.Referring {
 	return in
 }
 
-// inline puts what a call brings by reference into the call. A call without reference is left as it is. It reads a file, and
-// touches nothing but the call: any goroutine may run it.
+// inline puts the content of a reference into the call. It reads a file and uses nothing but the call: any goroutine
+// may call it.
 func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	member, _, ref := in.Reference()
 	if ref == nil {
@@ -58,10 +58,12 @@ func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	return failed
 }
 
-// brought reports whether something is read for a call before it is judged.
-func (k *Kernel) brought(call *kernel.Call) bool { return brings(call) != nil || k.noted(call) != nil }
+// needsReading reports whether something is read for a call before the gate sees it.
+func (k *Kernel) needsReading(call *kernel.Call) bool {
+	return referring(call) != nil || k.noted(call) != nil
+}
 
-// noted returns a fetch whose body by reference is to be noted, since a rule looks at it; nil: the call is none.
+// noted returns a fetch whose body is in a blob that a rule looks at; nil: the call is none.
 func (k *Kernel) noted(call *kernel.Call) *schema.HTTPFetchInput {
 	in, ok := call.Input.(*schema.HTTPFetchInput)
 	if !ok || call.Err != nil || in.BodyRef == nil || k.judgesBodies == nil || !k.judgesBodies() {
@@ -70,7 +72,7 @@ func (k *Kernel) noted(call *kernel.Call) *schema.HTTPFetchInput {
 	return in
 }
 
-// note adds to a call what the body of a fetch is. It reads a file, as inline does.
+// note adds to a call what the body of a fetch contains. It reads a file, as inline does.
 func (k *Kernel) note(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
 	if k.blobs == nil {
 		return fault.BlobNotFound.New("this kernel has no blob directory")
@@ -100,7 +102,7 @@ func (k *Kernel) note(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault
 	return nil
 }
 
-// originOf is whose blobs the caller may refer to.
+// originOf is the origin of the blobs that a caller may refer to.
 func (k *Kernel) originOf(caller *kernel.Caller) string {
 	if p := k.processes.Process(caller.PID); p != nil {
 		return p.Origin
@@ -111,15 +113,15 @@ func (k *Kernel) originOf(caller *kernel.Caller) string {
 	return k.origin
 }
 
-// spill writes answers and events that do not fit a line, as ones that refer to what is too long. It writes files, and touches
-// nothing but its arguments: any goroutine may run it.
+// spill stores the long members of answers and events that do not fit a line as blobs. It writes files and uses
+// nothing but its arguments: any goroutine may call it.
 type spill struct {
 	blobs Blobs // nil: there are none
 	limit int   // of a line, in bytes, without its '\n'
 }
 
-// reply appends the answer to a call that succeeded. Where what is too long cannot be kept, the answer is an error; what the call
-// did, it has done.
+// reply appends the answer to a call that succeeded. If a long member cannot be stored the answer is an error,
+// although the call was done.
 func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte {
 	begin := len(dst)
 	dst = schema.AppendReply(dst, &call.Message, call.Data, stamp)
@@ -139,7 +141,8 @@ func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte 
 	return schema.AppendReply(dst[:begin], &call.Message, short, &own)
 }
 
-// event appends an event of the subscription that call made. What cannot be kept is pushed as it is: nobody asks for an event again.
+// event appends an event of the subscription that call made. If a long member cannot be stored the event is left as
+// it is: nobody asks for an event again.
 func (s spill) event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) []byte {
 	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
 	begin := len(dst)
@@ -157,13 +160,14 @@ func (s spill) event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *sche
 	return schema.AppendEvent(dst[:begin], call.Message.Dialect, e.Type, short, meta, &own)
 }
 
-// over is by how much a line, with its '\n', is too long.
+// over is by how many bytes a line, with its '
+// ', is too long.
 func (s spill) over(line []byte) int { return len(line) - 1 - s.limit }
 
-// refsRoom is what the metadata says of references, more or less.
+// refsRoom is about how many bytes the references take in the metadata.
 const refsRoom = 256
 
-// elsewhere returns data that is shorter by what it has over, with its largest members put into the blob directory.
+// elsewhere returns data shortened by over bytes, with its largest members stored as blobs.
 func (s spill) elsewhere(call *kernel.Call, data []byte, over int) (short, refs []byte, err error) {
 	row := call.Syscall
 	switch {

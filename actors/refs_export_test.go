@@ -8,7 +8,7 @@ import (
 )
 
 // Brings reports whether a call brings something by reference.
-func Brings(call *kernel.Call) bool { return brings(call) != nil }
+func Brings(call *kernel.Call) bool { return referring(call) != nil }
 
 // SpillReply and SpillEvent write a line of at most so many bytes, with what is too long put into blobs.
 func SpillReply(blobs Blobs, limit int, call *kernel.Call) []byte {

@@ -11,9 +11,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Replay applies the journal's commands to the domains that own them, but for those that a domain's state is made of
-// already, and calls seen for every entry; of a query it is given what is counted only. It is how a state is made: nothing else
-// reads the journal back into the kernel.
+// Replay applies the journal's commands to the domains that own them, except for those that a restored snapshot
+// contains, and calls seen for every entry; for a query seen gets only what is counted. Every state is made this way:
+// nothing else reads the journal back into the kernel.
 func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]Position, seen func(*kernel.Call)) error {
 	for {
 		record, err := r.Next(ctx)
@@ -45,9 +45,9 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 	}
 }
 
-// asked is the call of a query's entry, as far as it can be told without decoding: whose it was, its type, its verdict.
+// asked is the call of a query's entry as far as it is known without decoding: PID, type, verdict.
 func asked(record *journal.Record, typ string) (*kernel.Call, error) {
-	row, _ := schema.Lookup(typ) // nil for one of a newer kernel, which is not counted
+	row, _ := schema.Lookup(typ) // nil for a row of a newer kernel, which is not counted
 	call := &kernel.Call{
 		Syscall: row, PID: record.PID, Origin: record.Origin, Tick: record.Tick,
 		Proof: schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS},
@@ -60,7 +60,7 @@ func asked(record *journal.Record, typ string) (*kernel.Call, error) {
 	return call, nil
 }
 
-// recall makes the call again that an entry tells of.
+// recall makes a call again from its entry.
 func recall(record *journal.Record) (*kernel.Call, error) {
 	msg, err := schema.Decode(record.Request, schema.OsMessage)
 	if err != nil {
@@ -83,7 +83,7 @@ func recall(record *journal.Record) (*kernel.Call, error) {
 	call.Data, call.Refs, call.Err, call.Repeated = outcome.Data, outcome.Refs, outcome.Err, outcome.Repeats != 0
 	if row.Kind == schema.KindCommand {
 		call.Input, err = row.Input().Decode(msg.Data)
-		if err != nil && call.Err == nil { // of a call that failed the data may be redacted
+		if err != nil && call.Err == nil { // the data of a failed call may be redacted
 			return nil, fmt.Errorf("decode data: %w", err)
 		}
 	}

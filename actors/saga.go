@@ -2,21 +2,25 @@ package actors
 
 import (
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// step takes the saga under way further: the next slice of its decision, its next step, or, when all are done, the call itself. A
-// step that fails fails the call; what its earlier steps did belongs to nobody alive then, and is taken away as after a crash.
+// step advances the current saga: the next slice of its decision, its next step, or, after all of them, the call
+// itself. A step that fails fails the call; what the earlier steps did belongs to a process that does not exist, and
+// is removed as after a crash.
 func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
 	if (s.epoch != d.epoch || d.rebuilding.stalled) && failed == nil {
-		failed = errNotWritten(call) // what its steps did so far may be lost, and this state is another
+		failed = errNotWritten(call) // what its steps did may be lost: the state was rebuilt
 	}
 	if more := s.result.More; failed == nil && more != nil {
 		result, err := d.guarded(call, more)
@@ -31,7 +35,7 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	}
 	for failed == nil && len(s.result.Steps) > 0 {
 		next := s.result.Steps[0]
-		if next.Row == s.last { // of so many that they were sliced
+		if next.Row == s.last { // there are so many that they are sliced
 			s.last = nil
 			d.stepNext(ctx)
 			return
@@ -48,7 +52,7 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 			step.saga, step.from, s.awaits = s, ctx.Self(), step.domain
 			d.watch(ctx, step.domain)
 			ctx.Send(d.kernel.domains[step.domain], &step.batch)
-			return // stepDone goes on from here
+			return // stepDone continues from here
 		}
 		failed = d.ownStep(ctx, step)
 	}
@@ -68,13 +72,13 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	d.run(ctx, s.batch, s.at+1)
 }
 
-// stepNext takes the saga further in the next turn: others get theirs between two steps.
+// stepNext advances the saga in the next turn, so that others get theirs between two steps.
 func (d *domain) stepNext(ctx actor.Context) {
 	d.busy.awaits = d.name
 	d.kernel.loop.nextTurn(ctx.Self(), stepDone{d.busy, nil})
 }
 
-// watch has the named domain tell when it dies, or that it is dead.
+// watch subscribes to the death of the named domain.
 func (d *domain) watch(ctx actor.Context, name schema.Domain) {
 	if d.watched == nil {
 		d.watched = make(map[schema.Domain]bool)
@@ -85,7 +89,7 @@ func (d *domain) watch(ctx actor.Context, name schema.Domain) {
 	}
 }
 
-// otherDied fails the saga that waits for a step of a domain which is dead.
+// otherDied fails the saga that waits for a step of a dead domain.
 func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
 	for name := range d.watched {
 		if d.kernel.domains[name] != pid {
@@ -98,7 +102,7 @@ func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
 	}
 }
 
-// ownStep runs a step that is this domain's own, at once.
+// ownStep runs a step of this domain itself, at once.
 func (d *domain) ownStep(ctx actor.Context, s *step) *fault.Fault {
 	call := &s.calls[0]
 	s.admit(d, call)
@@ -112,4 +116,136 @@ func (d *domain) ownStep(ctx actor.Context, s *step) *fault.Fault {
 	failed := call.Err
 	d.forward(ctx, &s.batch)
 	return failed
+}
+
+// step is a command of the kernel's own. It has no caller; its other fields say which actor is told of its outcome.
+type step struct {
+	batch
+	saga      *saga      // the call that it is a step of
+	from      *actor.PID // its domain, told when the step was applied
+	note      *actor.PID // the agent that is told when the step is on disk
+	ends      *frames    // the intent whose outcome it is
+	mustApply bool       // it must take effect: it is made again if its entry is lost
+	retrying  bool       // it is being made again: the journal can be written
+}
+
+// step makes a command of the kernel's own, with cause as its cause.
+func (k *Kernel) step(cause *kernel.Call, request schema.Request) (*step, *fault.Fault) {
+	s := new(step)
+	s.sender = s
+	cause.Begun = true
+	return s, k.fill(&s.batch, cause, request)
+}
+
+// command sends a step to its domain.
+func (k *Kernel) command(cause *kernel.Call, request schema.Request) *fault.Fault {
+	s, err := k.step(cause, request)
+	if err == nil {
+		k.send(s)
+	}
+	return err
+}
+
+func (k *Kernel) send(s *step) { k.root.Send(k.domains[s.domain], &s.batch) }
+
+// ready postpones a step that must take effect while the journal cannot be written: to apply it would only have every
+// state rebuilt. It refuses a step of a saga whose earlier steps were lost while it was queued.
+func (s *step) ready(ctx actor.Context, d *domain) bool {
+	if s.saga != nil && s.saga.epoch != d.epoch {
+		s.refuse(ctx, d, 0)
+		return false
+	}
+	if s.mustApply && !s.retrying && d.kernel.refusing.Load() {
+		ctx.Send(d.kernel.audit, retryStep{s})
+		return false
+	}
+	return true
+}
+
+// admit allows the step: the gate is for calls of clients.
+func (s *step) admit(d *domain, call *kernel.Call) kernel.Verdict {
+	call.Tick = d.kernel.clock.now()
+	return kernel.Verdict{}
+}
+
+func (s *step) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
+	return d.decide(call, false)
+}
+
+func (s *step) refuse(ctx actor.Context, d *domain, from int) {
+	if !s.mustApply {
+		s.batch.refuse(ctx, d, from)
+		return
+	}
+	s.retrying = false
+	ctx.Send(d.kernel.audit, retryStep{s})
+}
+
+func (s *step) answer(ctx actor.Context, a *audit) {
+	if s.note != nil {
+		ctx.Send(s.note, noted{s.calls[0].Tick, s.calls[0].Err})
+	}
+	if s.ends != nil {
+		a.kernel.runs.ended(s)
+	} else if list := s.effects(); list != nil {
+		ctx.Send(a.kernel.agents, effects{list: list})
+	}
+}
+
+// outcomeOf returns the intent whose outcome b is; nil if it is none.
+func (b *batch) outcomeOf() *frames {
+	if s, ok := b.sender.(*step); ok {
+		return s.ends
+	}
+	return nil
+}
+
+// retryStep postpones a step until the journal can be written.
+type retryStep struct{ step *step }
+
+// LogValue is that of the batch.
+func (o retryStep) LogValue() slog.Value { return o.step.LogValue() }
+
+// retrySteps makes the postponed steps, before any command of a client: that may need what they release.
+func (a *audit) retrySteps(ctx actor.Context) {
+	for _, s := range a.retries {
+		s.retrying = true
+		ctx.Send(a.kernel.domains[s.domain], &s.batch)
+	}
+	a.retries = nil
+}
+
+// stepCall makes the call of a step.
+func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Syscall, data []byte) kernel.Call {
+	return kernel.Call{
+		Caller:  kernel.Caller{PID: kernel.Operator, Conn: cause.Caller.Conn},
+		Syscall: row,
+		Input:   step.Input,
+		Origin:  cause.Origin,
+		Urgent:  cause.Urgent,
+		Holds:   cause.Holds,
+		Time:    time.Now().UnixMilli(),
+		Message: schema.Message{
+			Kind: row.Kind, Type: row.Type, Data: data,
+			Meta: schema.Metadata{
+				Present: true, ID: ids.next(), Timestamp: time.Now().UnixMilli(),
+				Correlation: cause.Message.Meta.Correlation, Causation: cause.Message.Meta.ID,
+			},
+		},
+	}
+}
+
+// ids makes ids for the kernel's own messages. It is safe for concurrent use.
+type ids struct {
+	mu      sync.Mutex
+	stamper *schema.Stamper
+}
+
+func (i *ids) next() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stamper == nil {
+		i.stamper = schema.NewStamper()
+	}
+	return i.stamper.NewID()
 }

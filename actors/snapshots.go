@@ -9,32 +9,30 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/store"
 )
 
-// Snapshots keeps the state of the kernel's parts in the store, so that a start replays only what came after. A nil
-// *Snapshots keeps nothing.
+// Snapshots stores the state of the kernel's parts, so that a start replays only later entries. A nil *Snapshots
+// stores nothing.
 type Snapshots struct {
 	Store Store
-	Form  string // what a state depends on beside the journal; one of another form is not loaded
 	Log   *slog.Logger
 }
 
-// Store is what is asked of a *store.Store.
+// Store is the part of an *index.Index that is used here.
 type Store interface {
-	Snapshots(ctx context.Context) ([]store.SnapshotInfo, error)
-	Load(ctx context.Context, name string, restore func(chunk []byte) error) error
+	Load(ctx context.Context, name string, restore func(chunk []byte) error) (at journal.Head, tick int64, err error)
 	Save(ctx context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error
-	Ranges(ctx context.Context, f store.Filter, since uint64, most int) ([]store.Range, error)
-	DropIndex(ctx context.Context) error
+	Ranges(ctx context.Context, f index.Filter, since uint64, most int) ([]index.Range, error)
+	Drop() error
 }
 
-// Part is what has a state: a domain, or the idempotency keys.
+// Part is something with a state: a domain, or the idempotency keys.
 type Part interface {
 	Snapshot() func(write func(chunk []byte) error) error
 	Reset()
@@ -54,61 +52,45 @@ var (
 	_ Part = (*budget.Ledger)(nil)
 )
 
-// Position is the entry up to which a part's state is made, and the kernel's tick then. The zero Position is the empty
-// state's.
+// Position is the entry up to which a part's state is made, and the kernel's tick then. The zero Position belongs to
+// the empty state.
 type Position struct {
 	Seq  uint64
 	Tick int64
 }
 
-// Load gives a part the state that was saved last. Where there is none, or it cannot be used, the part is empty.
+// Load restores the state of a part that was saved last. If there is none, or it cannot be used, the part is empty.
 func (s *Snapshots) Load(ctx context.Context, name schema.Domain, p Part) (Position, error) {
 	p.Reset()
 	if s == nil {
 		return Position{}, nil
 	}
-	at, err := s.load(ctx, name, p)
+	at, tick, err := s.Store.Load(ctx, string(name), p.Restore)
 	if err == nil || ctx.Err() != nil {
-		return at, ctx.Err()
+		return Position{at.Seq, tick}, ctx.Err()
 	}
-	if !errors.Is(err, store.ErrNoSnapshot) {
+	if !errors.Is(err, index.ErrNoSnapshot) {
 		s.Log.Warn("snapshot was not used: the journal is replayed instead", "part", name, "error", err)
 	}
 	p.Reset()
 	return Position{}, nil
 }
 
-func (s *Snapshots) load(ctx context.Context, name schema.Domain, p Part) (Position, error) {
-	all, err := s.Store.Snapshots(ctx)
-	if err != nil {
-		return Position{}, err
-	}
-	for _, info := range all {
-		if info.Name == s.name(name) {
-			return Position{info.At.Seq, info.Tick}, s.Store.Load(ctx, info.Name, p.Restore)
-		}
-	}
-	return Position{}, store.ErrNoSnapshot
-}
-
-// save writes one state, which is of the entries up to at: all of them must be on disk.
+// save writes one state of the entries up to at, all of which must be on disk.
 func (s *Snapshots) save(name schema.Domain, at journal.Head, tick int64, write func(func([]byte) error) error) error {
-	if err := s.Store.Save(context.Background(), s.name(name), at, tick, write); err != nil {
+	if err := s.Store.Save(context.Background(), string(name), at, tick, write); err != nil {
 		return fmt.Errorf("save snapshot of %s: %w", name, err)
 	}
 	return nil
 }
 
-func (s *Snapshots) name(part schema.Domain) string { return s.Form + "/" + string(part) }
-
-// snapshotRest bounds what snapshots cost: so many times as long as a round took passes until the next.
+// snapshotRest bounds the cost of snapshots: the pause after a round is this many times as long as the round took.
 const snapshotRest = 30
 
 // takeSnapshot asks a domain for its state.
 type takeSnapshot struct{ epoch uint64 }
 
-// snapshotOf is that state. What the domain had applied stands in the journal by the time the audit log handles it, and
-// nothing that it applies later does.
+// snapshotOf is that state. When the audit log handles it, exactly what the domain had applied has been appended.
 type snapshotOf struct {
 	domain schema.Domain
 	epoch  uint64
@@ -118,16 +100,16 @@ type snapshotOf struct {
 // snapshotsSaved ends a round.
 type snapshotsSaved struct{ rest time.Duration }
 
-// snapshotting is the audit log's part in it: a round at a time.
+// snapshotting is the audit log's part of it: one round at a time.
 type snapshotting struct {
 	store   *Snapshots
-	begun   uint64    // the entry that the saved states are of
+	begun   uint64    // the entry that the states of this round are of
 	every   uint64    // entries between two rounds: what a start after a crash has to replay
-	due     uint64    // the entry from which on a round may begin
-	resting time.Time // and not before
+	due     uint64    // the entry at which the next round may begin
+	resting time.Time // no round begins earlier
 	running bool
 	round   []savedPart
-	missing int // domains that have yet to answer
+	missing int // domains that have not answered yet
 }
 
 type savedPart struct {
@@ -136,7 +118,7 @@ type savedPart struct {
 	tick int64
 }
 
-// begin starts a round where one is due.
+// begin starts a round if one is due.
 func (a *audit) beginSnapshots(ctx actor.Context) {
 	s := &a.snapshots
 	if s.store == nil || s.running || a.journal.Head().Seq < s.due || len(a.rebuilding) > 0 || time.Now().Before(s.resting) {
@@ -151,7 +133,7 @@ func (a *audit) beginSnapshots(ctx actor.Context) {
 func (a *audit) addSnapshot(m snapshotOf) {
 	s := &a.snapshots
 	if m.epoch != a.epoch || s.missing == 0 {
-		return // of a round that was given up
+		return // of a cancelled round
 	}
 	s.round = append(s.round, savedPart{m, a.journal.Head(), a.tick})
 	if s.missing--; s.missing > 0 {
@@ -164,10 +146,10 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	} {
 		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
 	}
-	a.sync() // the last entries may be queries', for which nobody else asks
+	a.sync() // the last entries may be of queries, for which nobody else syncs
 }
 
-// saveSnapshots has a complete round saved once all that it is made of is on disk.
+// saveSnapshots saves a complete round once its entries are on disk.
 func (a *audit) saveSnapshots(ctx actor.Context) {
 	s := &a.snapshots
 	if !s.running || s.missing > 0 || len(s.round) == 0 || s.round[len(s.round)-1].at.Seq > a.synced {
@@ -188,14 +170,14 @@ func (a *audit) saveSnapshots(ctx actor.Context) {
 	})
 }
 
-// dropSnapshots gives up a round whose entries were lost.
+// dropSnapshots cancels a round whose entries were lost.
 func (a *audit) dropSnapshots() {
 	if s := &a.snapshots; len(s.round) > 0 || s.missing > 0 {
 		s.running, s.round, s.missing = false, nil, 0
 	}
 }
 
-// snapshotsSaved lets the next round begin.
+// snapshotsSaved allows the next round.
 func (a *audit) snapshotsSaved(m snapshotsSaved) {
 	a.snapshots.running = false
 	a.snapshots.resting = time.Now().Add(m.rest)
@@ -204,7 +186,7 @@ func (a *audit) snapshotsSaved(m snapshotsSaved) {
 // snapshot answers takeSnapshot.
 func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
 	if d.rebuilding.held || epoch != d.epoch {
-		return // the state is being made anew, and the round is given up
+		return // a rebuild runs, and the round is cancelled
 	}
 	ctx.Send(d.kernel.audit, snapshotOf{d.name, epoch, d.state.Snapshot()})
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// parked is a batch of one call that waits for something to happen in its domain.
+// parked is a batch of one call that waits for an event in its domain.
 type parked struct {
 	batch *batch
-	pid   int64       // its call's; when a timer's message comes late, the batch is somebody else's
-	timer *time.Timer // nil: it waits without end
+	pid   int64       // of its call; if a timer's message is late, the batch has been reused
+	timer *time.Timer // nil: it waits without limit
 }
 
 // LogValue names the call without its data.
 func (p *parked) LogValue() slog.Value { return p.batch.LogValue() }
 
-// hangUp tells a domain that a connection's peer has hung up: its calls are given up.
+// hangUp tells a domain that a client has disconnected: its waiting calls are cancelled.
 type hangUp struct{ conn string }
 
-// park keeps b until its call's PID is woken, or for the given time at most, counted from when it was first parked.
+// park keeps b until the PID of its call is woken, or for the given time, counted from when it was first parked.
 func (d *domain) park(ctx actor.Context, b *batch, wait time.Duration) {
 	b.calls[0].Parked = true
 	if b.until.IsZero() {
@@ -36,7 +36,7 @@ func (d *domain) park(ctx actor.Context, b *batch, wait time.Duration) {
 	d.keep(p)
 }
 
-// keep notes a parked batch.
+// keep stores a parked batch.
 func (d *domain) keep(p *parked) {
 	if d.parked == nil {
 		d.parked = make(map[int64][]*parked)
@@ -45,7 +45,7 @@ func (d *domain) keep(p *parked) {
 	d.parked[p.pid] = append(d.parked[p.pid], p)
 }
 
-// take takes the parked batches of a process out that are picked.
+// take removes the parked batches of a process that pick selects.
 func (d *domain) take(pid int64, pick func(*parked) bool) (taken []*parked) {
 	left := slices.DeleteFunc(d.parked[pid], func(p *parked) bool {
 		if !pick(p) {
@@ -73,7 +73,7 @@ func (d *domain) unpark(ctx actor.Context, p *parked) {
 	}
 }
 
-// wake has the waiting calls of the given processes decided again, before anything that comes in later.
+// wake decides the waiting calls of these processes again, before any later message.
 func (d *domain) wake(_ actor.Context, pids []int64) {
 	if len(d.parked) == 0 {
 		return
@@ -85,20 +85,20 @@ func (d *domain) wake(_ actor.Context, pids []int64) {
 	}
 }
 
-// wakeUp has all waiting calls of a domain decided again.
+// wakeUp decides all waiting calls of a domain again.
 type wakeUp struct{}
 
-// WakeUp has the waiting calls of a domain decided again, because what they wait for is no call's doing. It may be called
-// until Close.
+// WakeUp decides the waiting calls of a domain again, because of an event that is no call. It may be called until
+// Close.
 func (k *Kernel) WakeUp(name schema.Domain) { k.root.Send(k.domains[name], wakeUp{}) }
 
-// wakeAll is WakeUp, before anything that comes in later.
+// wakeAll decides all waiting calls again, before any later message.
 func (d *domain) wakeAll(ctx actor.Context) {
 	d.wake(ctx, slices.Sorted(maps.Keys(d.parked)))
-	d.hear()
+	d.stateChanged()
 }
 
-// hangUp ends the waiting of a connection's calls. One that has not come to its turn yet will not wait.
+// hangUp cancels the waiting calls of a connection. A call that is still queued will not wait.
 func (d *domain) hangUp(ctx actor.Context, conn string) {
 	for _, pid := range slices.Sorted(maps.Keys(d.parked)) {
 		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.calls[0].Caller.Conn == conn }) {
@@ -125,7 +125,7 @@ func (d *domain) stopped(ctx actor.Context) {
 		d.take(pid, func(*parked) bool { return true })
 	}
 	d.watching = nil
-	d.abandon() // nobody is to save a state that could not be made
+	d.abandon() // the state must not be saved if it could not be made
 	for name := range d.watched {
 		ctx.Unwatch(d.kernel.domains[name])
 	}

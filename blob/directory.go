@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// sweepEvery is the time between two looks for blobs that nobody needs any more, where their life is not shorter.
+// sweepEvery is the time between two sweeps, unless blobs live for less.
 const sweepEvery = time.Minute
 
 // Directory is a Store with what keeps its directory clean.
@@ -24,7 +24,7 @@ type Directory struct {
 	alive sync.WaitGroup
 }
 
-// Open opens a directory of blobs, which nobody else may have open.
+// Open opens a directory of blobs. No other Directory may have it open.
 func Open(o Options, log *slog.Logger) (*Directory, error) {
 	store, err := New(o)
 	if err != nil {
@@ -55,8 +55,8 @@ func (b *Directory) sweep(every time.Duration, log *slog.Logger) {
 	}
 }
 
-// awaitFirst returns once there is anything in the directory, or may be, so that an idle kernel does not wake. It returns false where
-// the store is to be closed.
+// awaitFirst waits until there may be something in the directory, so that an idle kernel does not wake. It returns false when the
+// store is closed.
 func (b *Directory) awaitFirst() bool {
 	changed, stop, err := dirwatch.OnChange(dirwatch.Open, b.dir, filepath.Dir(b.dir)) // which tells that it was removed
 	defer stop()
@@ -86,18 +86,9 @@ func (b *Directory) Close() error {
 
 // Put writes a file for a process, text or not, which only that may read by its reference.
 func (b *Directory) Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error) {
-	put := b.Store.Put
-	if text {
-		put = b.PutText
-	}
-	kept, err := put(origin, r)
+	kept, err := b.Store.Put(origin, text, r)
 	if err == nil {
 		err = b.Give(pid, kept.Pointer)
 	}
 	return kept.Pointer, err
-}
-
-// Read reads what a process refers to, of most bytes at most.
-func (b *Directory) Read(pid int64, origin string, p schema.BlobPointer, most int64) (data []byte, err error) {
-	return b.ReadFor(pid, origin, p, most)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // folder is an origin's, opened. That of the kernel's own origin is the store's root.
@@ -60,7 +61,7 @@ func (s *Store) folder(name string) (folder, error) {
 // file opens a file of the folder for reading, if it is one that counts. Nothing is decided before it is open: what is
 // judged is what was opened. A file that the store has written is known by its identity, and may be no other.
 func (f folder) file(name string, known identity, wait time.Duration) (*os.File, fs.FileInfo, error) {
-	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for who writes to it
+	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
 	if err != nil {
 		return nil, nil, escaped(err)
 	}
@@ -87,7 +88,6 @@ func escaped(err error) error {
 
 // Reader reads one blob. It must be closed.
 type Reader struct {
-	f     *os.File
 	rest  io.LimitedReader // no more than the blob had when it was opened
 	size  int64
 	close func() error
@@ -99,12 +99,13 @@ func (r *Reader) Size() int64 { return r.size }
 // Read reads on.
 func (r *Reader) Read(p []byte) (int, error) { return r.rest.Read(p) }
 
-// Close lets go of the blob. It may be called more than once.
+// Close closes the blob. It may be called more than once.
 func (r *Reader) Close() error { return r.close() }
 
 // Open opens the blob that a reference of the origin names (MESSAGE 4.3.2). Errors wrap a fault where a client may see
 // them: BlobNotFound for what is not there or another origin's, BlobForbidden for what lies elsewhere or is no regular file of
-// ours, BlobInvalid, BlobTooLarge, and BlobChanging for a file that somebody is still writing. A file that another program has put there a moment ago takes some 25 ms.
+// ours, BlobInvalid, BlobTooLarge, and BlobChanging for a file that is still being written. Opening a file that another program wrote a moment ago
+// takes some 25 ms.
 func (s *Store) Open(origin string, p schema.BlobPointer) (*Reader, error) {
 	in, name, err := s.parse(origin, p)
 	if err != nil {
@@ -123,9 +124,10 @@ func (s *Store) Open(origin string, p schema.BlobPointer) (*Reader, error) {
 		s.release(at)
 		return nil, explain("open blob", err)
 	}
+	closeFile := r.close
 	r.close = sync.OnceValue(func() error {
 		s.release(at)
-		return r.f.Close()
+		return closeFile()
 	})
 	return r, nil
 }
@@ -139,6 +141,17 @@ func (s *Store) open(in, name string) (*Reader, error) {
 	s.mu.Lock()
 	known := s.entries[path.Join(in, name)].id
 	s.mu.Unlock()
+	r, err := s.reader(dir, name, known)
+	if err == nil {
+		s.mu.Lock()
+		s.learn(path.Join(in, name), r.size, s.now())
+		s.mu.Unlock()
+	}
+	return r, err
+}
+
+// reader opens a file of a folder that is no longer than a blob may be.
+func (s *Store) reader(dir folder, name string, known identity) (*Reader, error) {
 	f, info, err := dir.file(name, known, s.settle)
 	if err != nil {
 		return nil, err
@@ -146,28 +159,12 @@ func (s *Store) open(in, name string) (*Reader, error) {
 	if info.Size() > s.limits.FileBytes {
 		return nil, errors.Join(tooLarge("the blob", s.limits.FileBytes), f.Close())
 	}
-	s.mu.Lock()
-	s.learn(path.Join(in, name), info.Size(), s.now())
-	s.mu.Unlock()
-	return &Reader{f: f, size: info.Size(), rest: io.LimitedReader{R: f, N: info.Size()}}, nil
+	return &Reader{rest: io.LimitedReader{R: f, N: info.Size()}, size: info.Size(), close: f.Close}, nil
 }
 
-// Retain keeps a blob from being removed until release is called, which may be done more than once. Errors are Open's.
-func (s *Store) Retain(origin string, p schema.BlobPointer) (release func(), err error) {
-	r, err := s.Open(origin, p)
-	if err != nil {
-		return nil, err
-	}
-	in, name, _ := s.parse(origin, p) // Open has parsed it
-	if err := errors.Join(s.hold(path.Join(in, name)), r.Close()); err != nil {
-		return nil, err
-	}
-	return sync.OnceFunc(func() { s.release(path.Join(in, name)) }), nil
-}
-
-// Read returns what a reference of the scheme file or data names, at most so many bytes of it: more is BlobTooLarge. Other
-// errors are those of Open and Data. What lies behind an https reference is not the store's.
-func (s *Store) Read(origin string, p schema.BlobPointer, most int64) ([]byte, error) {
+// Read returns what a reference of a process, of the scheme file or data, names, at most so many bytes of it: more is BlobTooLarge.
+// Other errors are those of OpenFor and Data. What lies behind an https reference is not the store's.
+func (s *Store) Read(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error) {
 	switch p.Scheme {
 	case "data":
 		_, data, err := Data(p, most)
@@ -175,18 +172,89 @@ func (s *Store) Read(origin string, p schema.BlobPointer, most int64) ([]byte, e
 	case "https":
 		return nil, invalid("a reference of the scheme https must be fetched first")
 	}
-	r, err := s.Open(origin, p)
+	r, err := s.OpenFor(pid, origin, p)
 	if err != nil {
 		return nil, err
 	}
-	return ReadAll(r, most)
-}
-
-// ReadAll reads a blob of at most so many bytes, more is BlobTooLarge, and closes it.
-func ReadAll(r *Reader, most int64) ([]byte, error) {
 	if r.Size() > most {
 		return nil, errors.Join(tooLarge("what the reference names", most), r.Close())
 	}
 	data, err := io.ReadAll(r)
 	return data, errors.Join(err, r.Close())
+}
+
+// settleTime is longer than the steps in which file systems count time. A file that was changed longer ago shows any change to
+// come by its ctime.
+const settleTime = 25 * time.Millisecond
+
+// identity is what tells a file from all others, whatever its names; the zero identity is that of none.
+type identity struct{ dev, ino uint64 }
+
+// stat is what the system says of a file.
+func stat(info fs.FileInfo) *syscall.Stat_t { return info.Sys().(*syscall.Stat_t) }
+
+func identify(info fs.FileInfo) identity {
+	return identity{uint64(stat(info).Dev), stat(info).Ino}
+}
+
+// ours reports whether a file belongs to the user that runs this.
+func ours(info fs.FileInfo) bool { return int(stat(info).Uid) == os.Geteuid() }
+
+// single reports whether a file is a regular one of the user's that has one name.
+func single(info fs.FileInfo, user int) bool {
+	return info.Mode().IsRegular() && int(stat(info).Uid) == user && stat(info).Nlink == 1
+}
+
+// changed is when a file was last written to, linked or unlinked. No program can set it.
+func changed(info fs.FileInfo) time.Time {
+	at := ctime(stat(info))
+	return time.Unix(at.Unix())
+}
+
+// errYoung says that a file was changed too recently to tell whether it is being swapped.
+var errYoung = errors.New("changed just now")
+
+// judge says whether the file that was opened is the one that the name stands for, under no other name. Looking at both is
+// not enough: while another program makes and removes a link again and again, the file may have one name when its links are
+// counted and be another's file when the name is looked at. A link changes the file's ctime, though. Where that was in the
+// past before all looking, and is the same after it, nothing was linked meanwhile, and all that was seen holds at once.
+func (f folder) judge(file *os.File, name string) (fs.FileInfo, error) {
+	start := time.Now()
+	before, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	named, err := f.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	after, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return after, agree(f.user(), start, before, named, after)
+}
+
+// agree is the verdict on what was seen, from start on, in this order: the open file, the name, the open file again.
+func agree(user int, start time.Time, before, named, after fs.FileInfo) error {
+	switch {
+	case !single(before, user), !single(after, user), !os.SameFile(before, named):
+		return foreign()
+	case start.Sub(changed(before)) <= settleTime, !changed(after).Equal(changed(before)):
+		return errYoung
+	}
+	return nil
+}
+
+// patiently is judge, which waits once and tries again where the file was written just now.
+func (f folder) patiently(file *os.File, name string, wait time.Duration) (fs.FileInfo, error) {
+	info, err := f.judge(file, name)
+	if err == errYoung && wait > 0 { //nolint:errorlint // the very value that judge returns
+		time.Sleep(wait)
+		info, err = f.judge(file, name)
+	}
+	if err == errYoung { //nolint:errorlint // as above
+		err = fault.BlobChanging.New("the file that the reference names is being changed: wait until it is whole, then try again")
+	}
+	return info, err
 }

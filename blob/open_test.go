@@ -38,9 +38,7 @@ func TestOrigins(t *testing.T) {
 			if err == nil || err.Error() != absent.Error() {
 				t.Errorf("%s asks for what is %s's: %q, %v; for nothing: %v", asks, owner, text, err, absent)
 			}
-			_, err = s.Retain(asks, p)
-			want(t, err, fault.BlobNotFound)
-			_, err = s.Read(asks, p, 1000)
+			_, err = s.Read(0, asks, p, 1000)
 			want(t, err, fault.BlobNotFound)
 		}
 		// Nor can the folder be asked for.
@@ -125,7 +123,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, err := range []error{second(s.Open(own, tc.p)), second(s.Retain(own, tc.p))} {
+			for _, err := range []error{second(s.Open(own, tc.p)), second(s.OpenFor(0, own, tc.p))} {
 				want(t, err, tc.id)
 				if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "secret") {
 					t.Errorf("repeats it: %v", err)
@@ -189,7 +187,7 @@ func TestRead(t *testing.T) {
 		{schema.BlobPointer{Scheme: "data", Path: ",a%62c"}, 2, ""},
 		{schema.BlobPointer{Scheme: "https", Path: "/", Authority: "example.com"}, 5, ""},
 	} {
-		data, err := s.Read(own, tc.p, tc.most)
+		data, err := s.Read(0, own, tc.p, tc.most)
 		if tc.want == "" && tc.p.Scheme == "https" {
 			want(t, err, fault.BlobInvalid)
 		} else if tc.want == "" {

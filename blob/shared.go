@@ -3,7 +3,6 @@ package blob
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -52,7 +51,7 @@ func (s *Store) Give(pid int64, p schema.BlobPointer) error {
 	if err != nil {
 		return err
 	}
-	user, group := owner(info)
+	user, group := int(stat(info).Uid), int(stat(info).Gid)
 	if in := path.Dir(at); in != "." {
 		if err := root.Mkdir(path.Join(folder, in), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -85,22 +84,13 @@ func (s *Store) OpenFor(pid int64, origin string, p schema.BlobPointer) (*Reader
 	if err != nil {
 		return nil, explain("open blob", err)
 	}
-	user, _ := owner(info)
-	f := folder{Root: dir, owner: user, foreign: true}
+	f := folder{Root: dir, owner: int(stat(info).Uid), foreign: true}
 	defer f.close()
-	file, info, err := f.file(name, identity{}, s.settle)
-	if err != nil {
-		return nil, explain("open blob", err)
-	}
-	if info.Size() > s.limits.FileBytes {
-		return nil, errors.Join(tooLarge("the blob", s.limits.FileBytes), file.Close())
-	}
-	r := &Reader{f: file, size: info.Size(), close: file.Close}
-	r.rest.R, r.rest.N = file, info.Size()
-	return r, nil
+	r, err := s.reader(f, name, identity{})
+	return r, explain("open blob", err)
 }
 
-// Drop removes the folders of processes that nobody remembers.
+// Drop removes the folders of processes that are not remembered.
 func (s *Store) Drop(remembered func(pid int64) bool) error {
 	return s.eachShared(func(name string) error {
 		pid, err := strconv.ParseInt(strings.TrimPrefix(name, sharedPrefix), 10, 64)
@@ -118,10 +108,10 @@ func (s *Store) sweepShared() error {
 		root := s.root.Load()
 		return fs.WalkDir(root.FS(), name, func(at string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
-				return nil //nolint:nilerr // it went, or is the process's own matter
+				return nil //nolint:nilerr // it was removed, or the process has closed its own folder
 			}
 			if info, err := d.Info(); err == nil && info.ModTime().Before(oldest) {
-				_ = root.Remove(at) // a process that keeps it from going has its own folder full
+				_ = root.Remove(at) // a process that prevents that fills only its own folder
 			}
 			return nil
 		})
@@ -140,24 +130,4 @@ func (s *Store) eachShared(do func(name string) error) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// owner is whose a file is.
-func owner(info fs.FileInfo) (user, group int) {
-	if st := identityOf(info); st != nil {
-		return int(st.Uid), int(st.Gid)
-	}
-	return os.Geteuid(), os.Getegid()
-}
-
-// ReadFor is Read for a process, see OpenFor.
-func (s *Store) ReadFor(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error) {
-	if p.Scheme != "file" {
-		return s.Read(origin, p, most)
-	}
-	r, err := s.OpenFor(pid, origin, p)
-	if err != nil {
-		return nil, err
-	}
-	return ReadAll(r, most)
 }

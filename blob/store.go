@@ -21,7 +21,7 @@ type Options struct {
 	FileBytes int64            // of one blob: 64 MiB
 	DirBytes  int64            // of all: 1 GiB
 	DirFiles  int              // of all: 65,536
-	TTL       time.Duration    // for which a blob is kept that nobody uses: 1 h
+	TTL       time.Duration    // for which a blob that is not in use is kept: 1 h
 	Now       func() time.Time // nil: time.Now
 }
 
@@ -75,11 +75,11 @@ func New(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
 	s := &Store{
-		dir: o.Dir, origin: o.Origin, limits: o, now: o.Now, settle: settle + time.Millisecond,
+		dir: o.Dir, origin: o.Origin, limits: o, now: o.Now, settle: settleTime + time.Millisecond,
 		entries: map[string]entry{}, uses: map[string]int{}, writing: map[string]bool{},
 	}
 	s.root.Store(root)
-	// The processes of before are gone, and what they were given has one name again.
+	// The processes of the kernel before have ended, and what they were given has one name again.
 	err = s.Drop(func(int64) bool { return false })
 	if err == nil {
 		_, err = s.sweep(true)
@@ -90,7 +90,7 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// openPrivate opens a directory that nobody else may look into, and makes it where there is none.
+// openPrivate opens a directory that no other user may read, and makes it where there is none.
 func openPrivate(dir string) (*os.Root, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -118,8 +118,8 @@ func openPrivate(dir string) (*os.Root, error) {
 }
 
 // renewed opens the directory anew where old, in which something failed with err, was removed, as whatever clears temporary
-// directories may have it: nothing could be kept any more. What lay in it is gone, which the next Sweep finds. It reports whether
-// there is another one than old.
+// directories may have it: nothing could be kept any more. What was in it is lost, which the next Sweep finds. It reports whether
+// the directory is now another than old.
 func (s *Store) renewed(old *os.Root, err error) bool {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrClosed) {
 		return false
@@ -163,7 +163,7 @@ func (s *Store) Usage() Usage {
 	return s.used
 }
 
-// reserve takes from the quota what is about to be written, or says that it is exhausted, not how much others hold of it.
+// reserve takes from the quota what is about to be written. Its error does not tell how much others use.
 func (s *Store) reserve(files int, bytes int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Store) unreserve(files int, bytes int64) {
 	s.used.Bytes -= bytes
 }
 
-// learn puts a file into the books, or what is new of it. It is called with the lock held.
+// learn adds a file to the usage, or updates its size. The lock is held.
 func (s *Store) learn(path string, size int64, at time.Time) {
 	old, known := s.entries[path]
 	if !known {
@@ -199,7 +199,7 @@ func (s *Store) learn(path string, size int64, at time.Time) {
 	s.entries[path] = old
 }
 
-// forget takes a file from the books. It is called with the lock held.
+// forget removes a file from the usage. The lock is held.
 func (s *Store) forget(path string) {
 	if e, known := s.entries[path]; known {
 		s.used.Files--

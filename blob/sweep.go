@@ -15,8 +15,8 @@ type found struct {
 	info fs.FileInfo
 }
 
-// Sweep removes what nobody uses and what is older than the time to live, and learns of what others have put there or taken
-// away. It returns what was removed. Age counts from when a blob was committed, or last opened and closed again; for the
+// Sweep removes what is not in use and older than the time to live, and updates the usage for files that other programs have added
+// or removed. It returns what was removed. Age counts from when a blob was committed, or last opened and closed again; for the
 // files of others, and of an earlier start, from when they were last changed.
 func (s *Store) Sweep() (Usage, error) {
 	removed, err := s.sweep(false)
@@ -54,7 +54,7 @@ func (s *Store) sweep(start bool) (removed Usage, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.entries {
-		if !seen[name] { // gone, or committed meanwhile
+		if !seen[name] { // removed by another program, or committed meanwhile
 			if _, lerr := s.root.Load().Lstat(name); errors.Is(lerr, fs.ErrNotExist) {
 				s.forget(name)
 			}
@@ -63,7 +63,7 @@ func (s *Store) sweep(start bool) (removed Usage, err error) {
 	return removed, err
 }
 
-// visit brings the books up to date with one file, and removes it if its time is over.
+// visit updates the usage for one file, and removes the file if its time is over.
 func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 	return bytes, true, nil
 }
 
-// clear removes the folders that are empty, which can be done as long as nobody writes.
+// clear removes the folders that are empty, which can be done as long as nothing is written.
 func (s *Store) clear() error {
 	files, err := list(s.root.Load(), "")
 	if err != nil {

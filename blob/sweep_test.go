@@ -33,7 +33,7 @@ func TestSweep(t *testing.T) {
 	c := newClock()
 	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
 	first, held, opened := put(t, s, own, "first").Pointer, put(t, s, other, "held").Pointer, put(t, s, own, "opened").Pointer
-	release, err := s.Retain(other, held)
+	holder, err := s.Open(other, held)
 	testkit.Must(t, err)
 	r, err := s.Open(own, opened)
 	testkit.Must(t, err)
@@ -58,8 +58,8 @@ func TestSweep(t *testing.T) {
 	}
 
 	// What was held is as young as its last use.
-	release()
-	release()
+	testkit.Must(t, holder.Close())
+	testkit.Must(t, holder.Close())
 	testkit.Must(t, r.Close())
 	c.advance(time.Hour)
 	sweep(t, s, 0, 0)
@@ -97,21 +97,21 @@ func TestSweepUnfinished(t *testing.T) {
 	}
 }
 
-// Two holds are two: the first release removes nothing.
-func TestRetainTwice(t *testing.T) {
+// Two holds are two: the first close removes nothing.
+func TestOpenTwice(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
 	p := put(t, s, own, "abc").Pointer
-	one, err := s.Retain(own, p)
+	one, err := s.Open(own, p)
 	testkit.Must(t, err)
-	two, err := s.Retain(own, p)
+	two, err := s.Open(own, p)
 	testkit.Must(t, err)
-	one()
-	one()
+	testkit.Must(t, one.Close())
+	testkit.Must(t, one.Close())
 	c.advance(2 * time.Hour)
 	sweep(t, s, 0, 0)
-	two()
+	testkit.Must(t, two.Close())
 	c.advance(2 * time.Hour)
 	sweep(t, s, 1, 3)
 }
@@ -127,7 +127,7 @@ func TestSweepLearns(t *testing.T) {
 	dropped := filepath.Join(dir, "dropped")
 	testkit.Must(t, os.WriteFile(dropped, make([]byte, 16), 0o600))
 	sweep(t, s, 0, 0)
-	_, err := s.Put(own, strings.NewReader("a"))
+	_, err := s.Put(own, false, strings.NewReader("a"))
 	want(t, err, fault.BlobNoRoom)
 	testkit.Must(t, os.Truncate(dropped, 15))
 	sweep(t, s, 0, 0)
@@ -235,7 +235,7 @@ func TestSweepMeanwhile(t *testing.T) {
 	for _, origin := range []string{own, own, other, third} {
 		all.Go(func() {
 			for range 50 {
-				b, err := s.Put(origin, strings.NewReader("abc"))
+				b, err := s.Put(origin, false, strings.NewReader("abc"))
 				if err != nil {
 					t.Error(err)
 					return

@@ -130,7 +130,7 @@ func (w *Writer) Commit() (Blob, error) {
 	return b, nil
 }
 
-// publish renames the file and puts it into the books in one step, as Sweep sees it.
+// publish renames the file and adds it to the usage in one step, as Sweep sees it.
 func (w *Writer) publish(id identity) error {
 	s := w.store
 	s.mu.Lock()
@@ -158,7 +158,7 @@ func (w *Writer) Abort() {
 	w.ended()
 }
 
-// ended lets go of the folder, and of the name as one that is being written.
+// ended closes the folder, and marks the name as no longer being written.
 func (w *Writer) ended() {
 	w.dir.close()
 	w.store.mu.Lock()
@@ -166,15 +166,12 @@ func (w *Writer) ended() {
 	w.store.mu.Unlock()
 }
 
-// Put writes a blob of an origin from r, to its end.
-func (s *Store) Put(origin string, r io.Reader) (Blob, error) { return s.put(origin, "", r) }
-
-// PutText is Put for a text. Its name says that it is one: see schema.BlobPointer.Text.
-func (s *Store) PutText(origin string, r io.Reader) (Blob, error) {
-	return s.put(origin, schema.TextSuffix, r)
-}
-
-func (s *Store) put(origin, suffix string, r io.Reader) (Blob, error) {
+// Put writes a blob of an origin from r, to its end. The name of a text says that it is one: see schema.BlobPointer.Text.
+func (s *Store) Put(origin string, text bool, r io.Reader) (Blob, error) {
+	suffix := ""
+	if text {
+		suffix = schema.TextSuffix
+	}
 	w, err := s.create(origin, suffix)
 	if err != nil {
 		return Blob{}, err

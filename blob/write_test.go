@@ -96,7 +96,7 @@ func TestAbort(t *testing.T) {
 	}
 
 	torn := errors.New("torn")
-	if _, err := s.Put(own, io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(torn))); !errors.Is(err, torn) {
+	if _, err := s.Put(own, false, io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(torn))); !errors.Is(err, torn) {
 		t.Errorf("%v, want %v", err, torn)
 	}
 	empty()
@@ -126,7 +126,7 @@ func TestQuota(t *testing.T) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(1, uint64(i)))
 			for range 100 {
-				b, err := s.Put([]string{own, other}[i%2], iotest.OneByteReader(strings.NewReader(strings.Repeat("a", r.IntN(400)))))
+				b, err := s.Put([]string{own, other}[i%2], false, iotest.OneByteReader(strings.NewReader(strings.Repeat("a", r.IntN(400)))))
 				if err == nil {
 					committed.Add(b.Size)
 				} else {
@@ -146,7 +146,7 @@ func TestQuota(t *testing.T) {
 	}
 	left := bytes - s.Usage().Bytes
 	if s.Usage().Files < files {
-		_, err := s.Put(own, strings.NewReader(strings.Repeat("a", int(left)+1)))
+		_, err := s.Put(own, false, strings.NewReader(strings.Repeat("a", int(left)+1)))
 		want(t, err, fault.BlobNoRoom)
 		put(t, s, own, strings.Repeat("a", int(left)))
 		if u := s.Usage(); u.Bytes != bytes {
@@ -172,7 +172,7 @@ func TestQuotaExact(t *testing.T) {
 			var all sync.WaitGroup
 			for range 50 {
 				all.Go(func() {
-					_, err := s.Put(own, strings.NewReader(strings.Repeat("a", tc.size)))
+					_, err := s.Put(own, false, strings.NewReader(strings.Repeat("a", tc.size)))
 					if err == nil {
 						fit.Add(1)
 						return
@@ -209,7 +209,7 @@ func TestClosed(t *testing.T) {
 	want(t, err, fault.KernelStopping)
 	_, err = s.Open(own, b.Pointer)
 	want(t, err, fault.KernelStopping)
-	_, err = s.Retain(own, b.Pointer)
+	_, err = s.OpenFor(0, own, b.Pointer)
 	want(t, err, fault.KernelStopping)
 	_, err = s.Sweep()
 	want(t, err, fault.KernelStopping)

@@ -5,11 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sys/unix"
+
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -20,24 +26,24 @@ type Client struct {
 	places unixsock.Places
 	pid    int
 	login  *login
-	as     int64 // who we are to the kernel
+	as     int64 // our PID in the kernel
 	origin string
 
 	mu      sync.Mutex
 	use     use
-	over    error // why nothing more can be sent; nil as long as it can
-	failure error // an error that answers no message of ours: why the kernel hung up
+	over    error // why nothing more can be sent; nil: it can
+	failure error // an error that answers no message of ours: why the kernel closed the connection
 	out     []byte
-	heard   *heard  // nil: events are of no interest
-	pending []*call // sent or about to be, not answered, in that order
+	heard   *heard  // nil: events are dropped
+	pending []*call // sent or queued, not answered, in order
 	stamps  *schema.Stamper
 
 	wake  chan struct{} // something is in out
-	quit  chan struct{} // the sender is to end
+	quit  chan struct{} // closed to end the sender
 	tasks sync.WaitGroup
 }
 
-// use is what a Client is used for: it is settled by the first call.
+// use is what a Client is used for; the first call decides.
 type use uint8
 
 const (
@@ -56,21 +62,21 @@ func newClient(conn *unixsock.Conn, pid int) *Client {
 	}
 }
 
-// PID returns the process number of the kernel, 0 where the system does not tell.
+// PID returns the process number of the kernel, 0 if the system does not report it.
 func (c *Client) PID() int { return c.pid }
 
-// Places returns what lies in the kernel's runtime directory.
+// Places returns the files in the kernel's runtime directory.
 func (c *Client) Places() unixsock.Places { return c.places }
 
-// Identity is who a Client is to its kernel.
+// Identity is the identity of a Client at its kernel.
 type Identity struct {
 	PID  int64            // 0: the operator
-	Key  access.PublicKey // that was shown; zero where the kernel asked for none (open mode)
+	Key  access.PublicKey // that logged in; zero if the kernel asked for none (open mode)
 	From string           // where its private part is: "ssh-agent" or a file's path
 	Host access.PublicKey // of the kernel; zero in open mode
 }
 
-// Identity returns who the kernel takes us for.
+// Identity returns our identity at the kernel.
 func (c *Client) Identity() Identity {
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
@@ -78,7 +84,7 @@ func (c *Client) Identity() Identity {
 	return Identity{PID: c.as, Key: a.Key, From: a.From, Host: a.Host}
 }
 
-// Greet takes another connection to the same kernel through the prologue, with the key that got this one in.
+// Greet runs the prologue on another connection to the same kernel, with the key that logged this one in.
 func (c *Client) Greet(ctx context.Context, conn *unixsock.Conn) error {
 	_, err := c.login.greet(ctx, conn)
 	return err
@@ -89,16 +95,16 @@ func (c *Client) Call(ctx context.Context, kind schema.Kind, typ string, data []
 	return c.Do(ctx, schema.Message{Kind: kind, Type: typ, Data: data})
 }
 
-// Do sends m, a command or a query, as an OsMessage and returns its answer, whose data is the caller's to keep. An id and
-// a timestamp that m lacks are made. It returns the kernel's fault where it answered with an error (Answered), the cause
-// of ctx's end, a fault.DaemonHungUp, or an error that wraps ErrClosed or ErrBusy; the last is the only one which tells that nothing
-// was run. What the kernel kept beside an answer that is too long for a line is read, and stands in its place.
+// Do sends m, a command or a query, as an OsMessage and returns its answer, whose data the caller owns. It adds a
+// missing id and timestamp. It returns the kernel's fault if that answered with an error (Answered), the cause of
+// ctx's end, a fault.DaemonHungUp, or an error that wraps ErrClosed or ErrBusy; only after the last it is certain
+// that nothing was run. It reads the parts of an answer that the kernel stored as blobs.
 func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, error) {
 	return c.DoReporting(ctx, m, nil)
 }
 
-// DoReporting is Do, with report called for each Syscall.Progressed of the call, before it returns; nil: there are to be none. While
-// report runs, only the latest of those that come is kept.
+// DoReporting is Do, and calls report for each Syscall.Progressed of the call before it returns; nil: none are
+// wanted. While report runs, only the latest event is kept.
 func (c *Client) DoReporting(ctx context.Context, m schema.Message, report func(*schema.ProgressedEvent)) (schema.Message, error) {
 	m.Meta.Progress = report != nil
 	if m.Kind != schema.KindCommand && m.Kind != schema.KindQuery {
@@ -130,7 +136,7 @@ func (c *Client) DoReporting(ctx context.Context, m schema.Message, report func(
 	}
 }
 
-// send queues m and notes that it wants an answer.
+// send queues m and registers that it needs an answer.
 func (c *Client) send(m schema.Message) (*call, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,12 +164,12 @@ func (c *Client) send(m schema.Message) (*call, error) {
 	c.out = schema.AppendMessage(c.out, &m)
 	select {
 	case c.wake <- struct{}{}:
-	default: // it has been told already
+	default: // it has been woken already
 	}
 	return k, nil
 }
 
-// take settles what the Client is used for and starts what that needs. The caller holds mu.
+// take decides the use of the Client and starts its goroutines. The caller holds mu.
 func (c *Client) take(want use) error {
 	switch {
 	case c.over != nil:
@@ -179,7 +185,7 @@ func (c *Client) take(want use) error {
 	return nil
 }
 
-// sendAll writes what Do queues, everything that has gathered with one write.
+// sendAll writes what Do queues, as many messages as there are with one write.
 func (c *Client) sendAll() {
 	var spare []byte
 	for {
@@ -193,13 +199,13 @@ func (c *Client) sendAll() {
 		c.out = spare[:0]
 		c.mu.Unlock()
 		if _, err := c.conn.Write(out); err != nil {
-			return // the other end is gone; receiveAll finds out too, after the answers that are still to be read
+			return // the kernel has closed; receiveAll finds out too, after the remaining answers
 		}
 		spare = out
 	}
 }
 
-// oneLine replaces line breaks, which in valid JSON stand only between tokens.
+// oneLine replaces line breaks, which in valid JSON occur only between tokens.
 func oneLine(data []byte) []byte {
 	if !bytes.ContainsAny(data, "\r\n") {
 		return data
@@ -212,7 +218,7 @@ func oneLine(data []byte) []byte {
 	}, data)
 }
 
-// Close ends the connection. Calls that have no answer yet return ErrClosed.
+// Close ends the connection. Calls without an answer return ErrClosed.
 func (c *Client) Close() error {
 	c.end(ErrClosed)
 	err := c.conn.Close()
@@ -223,7 +229,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// end says that nothing more is sent and no further answer comes, because of err. Only the first one counts.
+// end records that nothing more is sent or answered, because of err. Only the first call counts.
 func (c *Client) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,8 +248,8 @@ func (c *Client) end(err error) {
 	close(c.quit)
 }
 
-// Call calls a syscall by its row and returns the data of the reply: Call(ctx, c, schema.MemoryList, &schema.MemoryListInput{}).
-// Its errors are those of [Client.Do], and that of a reply which does not have the row's form.
+// Call calls a syscall by its row and returns the data of the reply: Call(ctx, c, schema.MemoryList,
+// &schema.MemoryListInput{}). Its errors are those of [Client.Do], and that of a reply with another form.
 func Call[In, Out any](ctx context.Context, c *Client, row schema.Callable[In, Out], in *In) (*Out, error) {
 	data, err := row.Encode(in)
 	if err != nil {
@@ -254,4 +260,48 @@ func Call[In, Out any](ctx context.Context, c *Client, row schema.Callable[In, O
 		return nil, err
 	}
 	return row.Decode(answer.Data)
+}
+
+// errLocked: a daemon holds the instance lock.
+var errLocked = errors.New("a daemon is starting, or has not ended yet")
+
+// Shutdown asks the kernel to end and waits until it has: it has closed this connection and released its instance
+// lock, which is its last act. It returns what Do returns, or the cause of ctx's end.
+func (c *Client) Shutdown(ctx context.Context) (schema.Message, error) {
+	answer, err := c.Call(ctx, schema.KindCommand, "Syscall.Shutdown", []byte("{}"))
+	if err != nil {
+		return answer, err
+	}
+	select {
+	case <-c.quit: // the connection has ended
+	case <-ctx.Done():
+		return answer, context.Cause(ctx)
+	}
+	_, err = backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, unlocked(c.places.Lock) },
+		backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(0))
+	if err != nil {
+		return answer, fmt.Errorf("wait for the kernel's end: %w", err)
+	}
+	return answer, nil
+}
+
+// unlocked returns errLocked while a daemon holds the instance lock. It tests that with a shared lock, which it
+// releases at once.
+func unlocked(path string) error {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return backoff.Permanent(err)
+	}
+	defer lockfile.Release(file) // nothing was written
+	err = lockfile.TryShared(file)
+	switch {
+	case errors.Is(err, lockfile.ErrHeld):
+		return errLocked
+	case err != nil:
+		return backoff.Permanent(err)
+	}
+	return nil
 }

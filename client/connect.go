@@ -13,11 +13,11 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// maxAnswer bounds a line from the kernel, in bytes. The kernel keeps to the limit of its configuration, which a client does not
-// know; this one only ends a reader's growth when the other end has lost its mind.
+// maxAnswer bounds a line from the kernel, in bytes. The kernel obeys the limit of its configuration, which a client
+// does not know; this bound only stops a broken peer.
 const maxAnswer = 256 << 20
 
-// connect makes one connection and takes it through the prologue.
+// connect makes one connection and runs the prologue.
 func (d *dialer) connect(ctx context.Context) (*Client, error) {
 	nc, err := unixsock.Dial(ctx, d.options.socket())
 	if err != nil {
@@ -31,7 +31,7 @@ func (d *dialer) connect(ctx context.Context) (*Client, error) {
 	return c, nil
 }
 
-// Over returns a client over a connection that needs no prologue: its other end is a kernel in this process. Close closes it.
+// Over returns a client over a connection without prologue, to a kernel in this process. Close closes it.
 func Over(nc *net.UnixConn) (*Client, error) {
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, maxAnswer)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *dialer) greet(ctx context.Context, nc *net.UnixConn) (*Client, error) {
 	return c, nil
 }
 
-// loginFailed says what the failure of a confirmation means.
+// loginFailed interprets the failure of a confirmation.
 func (d *dialer) loginFailed(err error) error {
 	refusal := Answered(err)
 	if refusal == nil || refusal.Kind != fault.Unauthenticated {
@@ -75,11 +75,11 @@ func (d *dialer) loginFailed(err error) error {
 	return fmt.Errorf("%w: %w", errNextKey, refusal)
 }
 
-// errNextKey: the kernel refused a key, and there is another to show it.
+// errNextKey: the kernel refused a key, and there is another one.
 var errNextKey = errors.New("the kernel refused a key")
 
-// confirm makes sure that the kernel took the signature that it was sent, with a ping, and returns the PID that we are
-// there. The kernel has to say no, but says nothing where it means yes.
+// confirm checks with a ping that the kernel accepted the signature, and returns our PID there. The kernel answers a
+// bad signature, but not a good one.
 func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails when closed: nobody waits then
 	defer func() {
@@ -92,7 +92,7 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 		Kind: schema.KindQuery, Type: "Syscall.Ping", Data: []byte(`{"payload":null}`),
 		Meta: schema.Metadata{Present: true, ID: string(st.ID[:]), Timestamp: time.Now().UnixMilli()},
 	}
-	// A kernel that has hung up already left its reason to be read.
+	// A kernel that has closed the connection left its reason to be read.
 	_, writeErr := conn.Write(schema.AppendMessage(nil, &ping))
 	line, err := conn.Next()
 	if err != nil {
@@ -109,13 +109,13 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	return as, nil
 }
 
-// SeqOf is the entry that an answer names as its own; 0: it names none.
+// SeqOf is the seq of an answer's own entry; 0: it has none.
 func SeqOf(m *schema.Message) int64 {
 	seq, _ := proofOf(m, "seq")
 	return seq
 }
 
-// pidIn reads from an answer whose record it names: metadata.kernel.pid (PROTOCOL 3).
+// pidIn reads metadata.kernel.pid of an answer (PROTOCOL 3).
 func pidIn(m *schema.Message) (pid int64, ok bool) { return proofOf(m, "pid") }
 
 // proofOf is a member of metadata.kernel.
@@ -138,7 +138,7 @@ func proofOf(m *schema.Message, member string) (n int64, ok bool) {
 	return *number.(*int64), true
 }
 
-// Who asks which process the kernel takes this connection for; 0: the operator.
+// Who asks for the PID of this connection in the kernel; 0: the operator.
 func (c *Client) Who(ctx context.Context) (int64, error) {
 	answer, err := c.Call(ctx, schema.KindQuery, schema.SyscallPing.Type, []byte(`{"payload":null}`))
 	if err != nil {

@@ -1,10 +1,14 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -14,16 +18,16 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// dialer is one Dial under way.
+// dialer is one call of Dial.
 type dialer struct {
 	options Options
 	places  unixsock.Places
 	login   *login
-	started *Daemon // by us, and not released yet: it does not let us in so far
-	last    error   // of the latest attempt: what to report when patience runs out
+	started *Daemon // that we started and not released yet: it has not let us in
+	last    error   // of the latest attempt: reported when patience runs out
 }
 
-// Dial connects to the kernel that o names, starts it first if need be and o says how, and goes through the prologue
+// Dial connects to the kernel that o names, starts it first if it does not run and o says how, and runs the prologue
 // (BRIDGE 4.5.2). It returns a fault.DaemonUnreachable, a fault.AuthLogin, or the cause of ctx's end.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	d := &dialer{options: o, places: o.places()}
@@ -52,7 +56,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	case errors.Is(err, fault.AuthLogin):
 		return nil, err
 	case patient.Err() == nil || errors.Is(err, fault.DaemonLaunch):
-		// err says it all
+		// err says everything
 	case d.last != nil:
 		err = fmt.Errorf("%w: %w", spent, d.last)
 	default:
@@ -61,8 +65,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return nil, unreachable(o.socket(), err)
 }
 
-// pace is how long to wait between attempts. It only paces those who wait for somebody else: a daemon that goes, or a
-// client that starts one.
+// pace is the pause between attempts, while a daemon ends or another client starts one.
 func pace() *backoff.ExponentialBackOff {
 	return &backoff.ExponentialBackOff{
 		InitialInterval:     2 * time.Millisecond,
@@ -72,7 +75,8 @@ func pace() *backoff.ExponentialBackOff {
 	}
 }
 
-// attempt connects once, or starts a daemon and connects to it. What another attempt cannot mend is permanent.
+// attempt connects once, or starts a daemon and connects to it. An error that another attempt cannot change is
+// permanent.
 func (d *dialer) attempt(ctx context.Context) (*Client, error) {
 	c, err := d.connect(ctx)
 	switch {
@@ -95,10 +99,10 @@ func absent(err error) bool {
 	return errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens)
 }
 
-// judge marks err as permanent unless it is one that passes: somebody else is starting a daemon or is one already, a
-// daemon hung up before its prologue, as it does when it is shutting down, or there is another key to show.
+// judge marks err as permanent unless it is temporary: another client starts a daemon, a daemon closed the connection
+// before the prologue, as one that is ending does, or there is another key.
 func judge(err error) error {
-	if errors.Is(err, fault.AuthLogin) { // whatever lies behind it, such as an ssh-agent that hung up
+	if errors.Is(err, fault.AuthLogin) { // even if its cause is temporary, such as a closed ssh-agent
 		return backoff.Permanent(err)
 	}
 	if said := Answered(err); said != nil && said.Kind == fault.Unavailable { // shutting down, or too many wait to log in
@@ -113,7 +117,7 @@ func judge(err error) error {
 	return backoff.Permanent(err)
 }
 
-// spawn starts a daemon, unless another client is at it or was faster.
+// spawn starts a daemon, unless another client is doing so or was faster.
 func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	if err := unixsock.EnsurePrivateDir(d.places.Dir); err != nil {
 		return nil, err
@@ -131,11 +135,11 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 			c = nil
 		}
 	}()
-	// The last holder may have been done a moment after our first look.
+	// The last holder may have released it after our first look.
 	if c, err = d.connect(ctx); err == nil || !absent(err) {
 		return c, err
 	}
-	// A daemon that would find another one's lock is not worth a process.
+	// No process is started for a daemon that would find the lock taken.
 	if err := unlocked(d.places.Lock); err != nil {
 		return nil, err
 	}
@@ -151,7 +155,7 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	return c, d.settle(err)
 }
 
-// settle lets go of the daemon that we have started, if we have, and ends it where err says that it was for nothing.
+// settle releases the daemon that we have started, if any, or ends it if err says that it is of no use.
 func (d *dialer) settle(err error) error {
 	daemon := d.started
 	d.started = nil
@@ -163,4 +167,87 @@ func (d *dialer) settle(err error) error {
 		daemon.release()
 	}
 	return err
+}
+
+// patience is a context with a timeout that can be paused: typing a passphrase or touching a key may take any time.
+type patience struct {
+	context.Context
+	end context.CancelCauseFunc
+
+	mu    sync.Mutex
+	timer *time.Timer
+	since time.Time     // when the timer was started
+	left  time.Duration // remaining then
+}
+
+func newPatience(ctx context.Context, limit time.Duration, spent error) *patience {
+	p := &patience{since: time.Now(), left: limit}
+	p.Context, p.end = context.WithCancelCause(ctx)
+	deadline, bounded := ctx.Deadline()
+	p.timer = time.AfterFunc(limit, func() {
+		if bounded && !deadline.After(time.Now()) {
+			return // ctx ends by itself, with its cause
+		}
+		p.end(spent)
+	})
+	return p
+}
+
+// rest pauses the timeout until resume is called.
+func (p *patience) rest() (resume func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer.Stop() {
+		p.left -= time.Since(p.since)
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.since = time.Now()
+		p.timer.Reset(max(p.left, 0))
+	}
+}
+
+// done releases the timer.
+func (p *patience) done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer.Stop()
+	p.end(context.Canceled)
+}
+
+var (
+	// errRunning: the daemon that we started found another one.
+	errRunning = errors.New("another daemon is running, or is about to end")
+	// errSilent: the daemon that we started ended without a message.
+	errSilent = errors.New("it ended before it was ready")
+)
+
+// maxReadiness bounds the line of a starting daemon, in bytes.
+const maxReadiness = 4 << 10
+
+// awaitReady reads the line of a starting daemon: "READY <pid>", "RUNNING" or "FAILED <reason>". It returns nil for
+// the first, errRunning, errSilent, a fault.DaemonLaunch with the given reason, or the cause of ctx's end.
+func awaitReady(ctx context.Context, pipe *os.File) error {
+	stop := context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) }) // fails when closed: nobody reads
+	defer stop()
+	line, err := bufio.NewReader(io.LimitReader(pipe, maxReadiness)).ReadString('\n')
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, io.EOF):
+		return errSilent
+	case err != nil:
+		return fmt.Errorf("read readiness: %w", err)
+	}
+	word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+	switch word {
+	case "READY":
+		return nil
+	case "RUNNING":
+		return errRunning
+	case "FAILED":
+		return fault.DaemonLaunch.New("%s", rest)
+	}
+	return fmt.Errorf("it said %q, not that it is ready", strings.TrimSpace(line))
 }

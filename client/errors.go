@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// What a Client was used for that it is not for.
+// Errors of using a Client in the wrong way.
 var (
 	// ErrClosed: the Client was closed.
 	ErrClosed = errors.New("the client is closed")
@@ -19,10 +19,10 @@ var (
 	ErrBusy = errors.New("the connection is used for something else")
 )
 
-// errNotRunning says that no kernel runs, and that Options did not say how to start one.
+// errNotRunning says that no kernel runs, and that Options do not say how to start one.
 var errNotRunning = fault.DaemonNotRunning.New("no kernel is running")
 
-// noAnswer says that patience ran out before there was a connection.
+// noAnswer says that patience ran out before a connection was made.
 func noAnswer(patience time.Duration) *fault.Fault {
 	return fault.DaemonNoAnswer.New("no answer within %v", patience)
 }
@@ -36,8 +36,8 @@ func unreachable(socket string, err error) *fault.Fault {
 	return f.With("socket", socket).Wrap(err)
 }
 
-// launchFailed says why a daemon did not come up, then the last lines that it wrote to its log, oldest first. A single line that
-// only says the reason again is left out, and the log is named.
+// launchFailed says why a daemon did not start, and quotes the last lines of its log, oldest first. A single line
+// that only repeats the reason is left out, and the log is named.
 func launchFailed(err error, log string, tail []string) *fault.Fault {
 	text := fmt.Sprintf("start daemon: %v", err)
 	switch {
@@ -49,8 +49,8 @@ func launchFailed(err error, log string, tail []string) *fault.Fault {
 	return fault.DaemonLaunch.New("%s", text).With("log", log).Wrap(err)
 }
 
-// loginFailed says that there is a kernel but no way in: it refused every key that it was offered, or nothing was shown to it,
-// because it is not the kernel that it was or because there is no key. skipped says why other keys were not offered.
+// loginFailed says why a kernel did not let us in: it refused every key, or none was shown because it is not the
+// known kernel or there is no key. skipped says why other keys were not shown.
 func loginFailed(socket string, offered []Offer, skipped []string, err error) *fault.Fault {
 	var b strings.Builder
 	fmt.Fprintf(&b, "log in to the kernel at %s: %v", socket, err)
@@ -66,11 +66,11 @@ func loginFailed(socket string, offered []Offer, skipped []string, err error) *f
 	return fault.AuthLogin.New("%s", b.String()).Wrap(err)
 }
 
-// errAnswered lies behind each fault that a kernel answered with.
+// errAnswered is wrapped by each fault that a kernel answered with.
 var errAnswered = errors.New("answered by the kernel")
 
-// Answered returns the fault in err's chain that is the kernel's answer to a message that it did not carry out (MESSAGE 4.2.6);
-// nil where there is none.
+// Answered returns the fault in err's chain that is the kernel's answer to a message that it did not carry out
+// (MESSAGE 4.2.6); nil if there is none.
 func Answered(err error) *fault.Fault {
 	f, ok := errors.AsType[*fault.Fault](err)
 	for ok && f.Err != errAnswered {
@@ -79,11 +79,10 @@ func Answered(err error) *fault.Fault {
 	return f
 }
 
-// AsAnswered marks what a kernel said that was asked otherwise than over its socket.
+// AsAnswered marks a fault of a kernel in this process as answered.
 func AsAnswered(f *fault.Fault) *fault.Fault { return f.Wrap(errAnswered) }
 
-// answerOf reads the error m. Data of another form than MESSAGE 4.2.6 allows is shown as it is: it is still an error, and
-// hiding it would help nobody.
+// answerOf decodes the error m. Data of another form than MESSAGE 4.2.6 is shown as it is.
 func answerOf(m *schema.Message) *fault.Fault {
 	f, err := schema.DecodeErrorData(m.Data)
 	if err != nil || f.Message == "" {

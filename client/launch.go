@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,11 +23,12 @@ type Daemon struct {
 	cmd *exec.Cmd
 }
 
-// Launch starts command as the daemon of the runtime directory dir, in a session of its own, and returns when it says
-// that it is ready. Nothing but the readiness pipe is inherited: not the terminal, not the working directory, no
-// descriptor above 2, all of which are marked close-on-exec for this process. What it prints goes to the log in dir.
+// Launch starts command as the daemon of the runtime directory dir, in a session of its own, and returns when it is
+// ready. It inherits only the readiness pipe: not the terminal, not the working directory, no descriptor above 2, all
+// of which are marked close-on-exec in this process. Its output is appended to the log in dir.
 //
-// It returns a fault.DaemonLaunch, which wraps the cause of ctx's end if that was the reason, and then the daemon is gone.
+// It returns a fault.DaemonLaunch, which wraps the cause of ctx's end if that was the reason; the daemon has ended
+// then.
 func Launch(ctx context.Context, command Command, dir string) (*Daemon, error) {
 	places := unixsock.PlacesIn(dir)
 	if err := unixsock.EnsurePrivateDir(places.Dir); err != nil {
@@ -61,8 +63,8 @@ func launch(ctx context.Context, command *Command, places unixsock.Places) (*Dae
 	return d, nil
 }
 
-// explain sees a daemon off that did not become ready, and says why it did not. One that has said so itself is given the
-// time to log it, until ctx ends.
+// explain ends a daemon that did not become ready, and says why it did not. One that gave a reason has time to log
+// it, until ctx ends.
 func (d *Daemon) explain(ctx context.Context, err error, log *daemonLog) error {
 	var endErr error
 	if errors.Is(err, fault.DaemonLaunch) || errors.Is(err, errRunning) || errors.Is(err, errSilent) {
@@ -78,7 +80,7 @@ func (d *Daemon) explain(ctx context.Context, err error, log *daemonLog) error {
 	return launchFailed(errors.Join(err, endErr), log.path, log.tail())
 }
 
-// daemonCommand is the process to be: in its own session, so that no terminal's end takes it along (BRIDGE 4.5.2).
+// daemonCommand is the daemon's process, in its own session, so that no terminal ends it (BRIDGE 4.5.2).
 func daemonCommand(command *Command, places unixsock.Places, log, told *os.File) *exec.Cmd {
 	cmd := exec.Command(command.Path, command.Args...)
 	cmd.Dir = "/"
@@ -89,8 +91,8 @@ func daemonCommand(command *Command, places unixsock.Places, log, told *os.File)
 	return cmd
 }
 
-// daemonEnv is the environment of a daemon that serves dir. It works in another directory than we do, so relative places
-// are made absolute; what a service manager told us it did not tell the daemon.
+// daemonEnv is the environment of a daemon that serves dir. It has another working directory, so relative paths are
+// made absolute; variables of a service manager are removed.
 func daemonEnv(env []string, dir string) []string {
 	var out []string
 	for _, assignment := range env {
@@ -108,11 +110,11 @@ func daemonEnv(env []string, dir string) []string {
 	return append(out, "PWOS_RUNTIME_DIR="+dir, "PWOS_READY_FD=3")
 }
 
-// sealable is how many descriptors may have come to us from whoever started us: shells hand down low numbers.
+// sealable is how many inherited descriptors are checked: shells pass on low numbers.
 const sealable = 1024
 
-// sealDescriptors keeps what we inherited from being inherited further. A daemon that held on to the write end of
-// somebody's pipe would keep its reader waiting for ever.
+// sealDescriptors marks inherited descriptors close-on-exec. A daemon with the write end of another program's pipe
+// would block its reader forever.
 func sealDescriptors() {
 	for fd := 3; fd < sealable; fd++ {
 		unix.CloseOnExec(fd)
@@ -122,10 +124,10 @@ func sealDescriptors() {
 // PID returns the daemon's process number.
 func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 
-// Wait waits until the daemon has ended. It returns an *exec.ExitError where that was a failure.
+// Wait waits until the daemon has ended. It returns an *exec.ExitError if that was a failure.
 func (d *Daemon) Wait() error { return d.cmd.Wait() }
 
-// Kill ends the daemon without ceremony; Wait comes next.
+// Kill kills the daemon; call Wait after it.
 func (d *Daemon) Kill() error {
 	if err := d.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill daemon: %w", err)
@@ -149,7 +151,89 @@ func (d *Daemon) end() error {
 	return nil
 }
 
-// release lets go of the daemon, which outlives us. Should it end before us, its process stays defunct until we end too.
+// release detaches the daemon, which outlives us. If it ends first, its process stays defunct until we end.
 func (d *Daemon) release() {
 	_ = d.cmd.Process.Release() // on Unix it always succeeds
+}
+
+// daemonLog is the log of a daemon that a client started.
+type daemonLog struct {
+	path  string
+	file  *os.File
+	begin int64 // where this daemon's lines begin
+}
+
+// openLog opens the log for a daemon to append to. The file must be ours, and not a link.
+func openLog(path string) (*daemonLog, error) {
+	// O_NONBLOCK in case that it is a FIFO.
+	const flags = os.O_RDWR | os.O_APPEND | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	file, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fault.Unsafe(path, "is not a regular file", "move it out of the way")
+	}
+	if err == nil {
+		err = file.Chmod(0o600)
+	}
+	if err != nil {
+		_ = file.Close() // nothing was written
+		return nil, err
+	}
+	return &daemonLog{path: path, file: file, begin: info.Size()}, nil
+}
+
+// LogTailLines bounds the lines of a log in an error.
+const LogTailLines = 10
+
+// tailBytes bounds their bytes.
+const tailBytes = 8 << 10
+
+// tail returns the last lines that were written since the log was opened.
+func (l *daemonLog) tail() []string {
+	lines, err := lastLines(l.file, l.begin)
+	if err != nil {
+		return []string{fmt.Sprintf("(%v)", err)}
+	}
+	return lines
+}
+
+// lastLines returns the last lines of file after begin.
+func lastLines(file *os.File, begin int64) ([]string, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(begin, info.Size()-tailBytes)
+	text, err := io.ReadAll(io.NewSectionReader(file, from, info.Size()-from))
+	if err != nil {
+		return nil, err
+	}
+	whole := strings.TrimRight(string(text), "\n")
+	if whole == "" {
+		return nil, nil
+	}
+	lines := strings.Split(whole, "\n")
+	return lines[max(0, len(lines)-LogTailLines):], nil
+}
+
+// LogTail returns the last lines that daemons started by clients in the runtime directory of o have printed, oldest
+// first, at most LogTailLines, and the path of the log. If it cannot be read there are none.
+func LogTail(o Options) (lines []string, path string) {
+	places := o.places()
+	if unixsock.CheckPrivateDir(places.Dir) != nil {
+		return nil, places.Log
+	}
+	file, err := os.OpenFile(places.Log, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, places.Log
+	}
+	defer file.Close() // read only
+	lines, err = lastLines(file, 0)
+	if err != nil { // no regular file
+		return nil, places.Log
+	}
+	return lines, places.Log
 }

@@ -10,24 +10,25 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// maxOffers bounds how many keys are shown one after the other, each on a connection of its own.
+// maxOffers bounds the keys that are shown one after the other, each on its own connection.
 const maxOffers = 6
 
-// login proves to one kernel who we are, on any number of connections. Keys are looked for when the kernel first asks for
-// one, and once: a passphrase is asked for once too.
+// login authenticates to one kernel, on any number of connections. Keys are looked up once, when the kernel first
+// asks for one, so that a passphrase is asked for once.
 type login struct {
 	keys   Keys
 	socket string // path
-	// rest stops the clock of who waits for a connection while a key signs. Nil: there is none.
+	// rest pauses the timeout of Dial while a key signs. nil: there is no timeout.
 	rest func() (resume func())
 
-	mu     sync.Mutex // held while keys are looked for
+	mu     sync.Mutex // held while keys are looked up
 	found  *access.Candidates
-	next   int     // of found.Signers: the one to show
+	next   int     // index in found.Signers of the next to show
 	tried  []Offer // refused by the kernel
 	answer *access.Answer
 }
@@ -38,13 +39,13 @@ type Offer struct {
 	From string // where its private part is: "ssh-agent" or a file's path
 }
 
-// String names the key as people tell keys apart.
+// String formats the key for people.
 func (o Offer) String() string {
 	return fmt.Sprintf("%s (%s, from %s)", o.Key.Fingerprint(), o.Key.Type(), o.From)
 }
 
-// greet takes a connection through the prologue. It reports whether the kernel asked for a key: then whether it accepts
-// that shows only later, as it says nothing where it does (PROTOCOL 4).
+// greet runs the prologue on a connection. It reports whether the kernel asked for a key: then the kernel accepts
+// without an answer (PROTOCOL 4), so that confirm must follow.
 func (l *login) greet(ctx context.Context, conn *unixsock.Conn) (asked bool, err error) {
 	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		if l.rest != nil {
@@ -100,8 +101,8 @@ func (l *login) pick(ctx context.Context) (*access.Signer, error) {
 	return l.found.Signers[l.next], nil
 }
 
-// likelyFirst puts the keys in front that the kernel's usual authorized_keys names, where we may read that: each further
-// one costs a connection. Whether they get in is the kernel's to say.
+// likelyFirst moves the keys of the kernel's usual authorized_keys to the front, if that can be read: each further
+// key costs a connection. The kernel decides.
 func likelyFirst(signers []*access.Signer) {
 	path := AuthorizedKeys()
 	if len(signers) < 2 || path == "" {
@@ -121,8 +122,8 @@ func rank(keys *access.AuthorizedKeys, s *access.Signer) int {
 	return 0
 }
 
-// refused notes that the kernel refused the key that was shown. It returns nil where there is another to show, else why
-// nobody is let in.
+// refused records that the kernel refused the shown key. It returns nil if there is another one, else why the login
+// failed.
 func (l *login) refused(why *fault.Fault) *fault.Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,10 +139,60 @@ func (l *login) refused(why *fault.Fault) *fault.Fault {
 	return loginFailed(l.socket, l.tried, skipped, why)
 }
 
-// judge tells where what kept us from answering is that we do not trust the kernel, or have no key.
+// judge marks an error that means that we do not trust the kernel, or have no key.
 func (l *login) judge(err error) error {
 	if f, ok := errors.AsType[*fault.Fault](err); ok && (f.ID == fault.PlaceUnsafe || f.ID.Domain() == "auth") {
 		return loginFailed(l.socket, l.tried, nil, err)
 	}
 	return err
+}
+
+// errSeen ends a prologue after its first frame.
+var errSeen = errors.New("seen")
+
+// SocketName returns the name of the kernel that o names in known_kernels.
+func (o Options) SocketName() (string, error) {
+	name, err := access.SocketName(o.places().KernelSocket)
+	if err != nil {
+		return "", fmt.Errorf("name socket: %w", err)
+	}
+	return name, nil
+}
+
+// HostKey returns the running kernel's host key, after proof and without logging in; it is not compared with the
+// known one. It is zero for a kernel in open mode. The error is a fault.DaemonUnreachable if none runs.
+func HostKey(ctx context.Context, o Options) (key access.PublicKey, err error) {
+	socket := o.places().KernelSocket
+	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), noAnswer(o.patience()))
+	defer cancel()
+	nc, err := unixsock.Dial(ctx, socket)
+	if err != nil {
+		if absent(err) {
+			err = errNotRunning
+		}
+		return key, unreachable(socket, err)
+	}
+	defer func() { err = errors.Join(err, nc.Close()) }()
+	if _, err := unixsock.PeerOf(nc); err != nil {
+		return key, unreachable(socket, err)
+	}
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, maxAnswer)
+	if err != nil {
+		return key, err
+	}
+	name, err := o.SocketName()
+	if err != nil {
+		return key, err
+	}
+	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
+		l := access.Login{Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now}
+		if key, err = l.Host(offer, issued); err != nil {
+			return nil, loginFailed(socket, nil, nil, err)
+		}
+		return nil, errSeen
+	})
+	if errors.Is(err, errSeen) {
+		err = nil
+	}
+	return key, err
 }

@@ -1,29 +1,31 @@
 package client
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// DefaultPatience bounds connecting and starting a daemon, both together (PROTOCOL 8).
+// DefaultPatience bounds connecting and starting a daemon together (PROTOCOL 8).
 const DefaultPatience = 5 * time.Second
 
-// Options say which kernel to talk to. The zero Options mean the user's own, if it runs.
+// Options say which kernel to talk to. The zero Options mean the user's own kernel, if it runs.
 type Options struct {
 	// RuntimeDir is the absolute path of the kernel's runtime directory; empty: RuntimeDir().
 	RuntimeDir string
-	// Spawn starts a daemon where none runs; nil: Dial returns a fault.DaemonNotRunning instead.
+	// Spawn starts a daemon if none runs; nil: Dial returns a fault.DaemonNotRunning instead.
 	Spawn *Command
 	// Keys say what to show a kernel that wants to know who connects.
 	Keys Keys
-	// Events has the connection made by events.sock: its lines may be longer, and what is no frame is answered in its dialect.
+	// Events uses events.sock: its lines may be longer, and its errors use the older dialect by default.
 	Events bool
-	// Origin is whose stored things the calls of the operator are about; empty: the kernel's own origin.
+	// Origin is the origin of the operator's calls; empty: the kernel's own.
 	Origin string
-	// Patience bounds the whole of Dial, but for the time that whoever holds the key takes to sign; 0: DefaultPatience.
+	// Patience bounds Dial, not counting the time that signing takes; 0: DefaultPatience.
 	Patience time.Duration
 }
 
@@ -31,7 +33,7 @@ type Options struct {
 type Command struct {
 	Path string   // absolute: the daemon works in another directory
 	Args []string // without the program's own name
-	Env  []string // NAME=value, on top of our own environment
+	Env  []string // NAME=value, added to our own environment
 }
 
 // RuntimeDir returns the runtime directory that the environment of this process names (PROTOCOL 1).
@@ -44,7 +46,7 @@ func (o Options) places() unixsock.Places {
 	return unixsock.PlacesIn(o.RuntimeDir)
 }
 
-// socket is the one to connect to.
+// socket is the path of the socket to connect to.
 func (o Options) socket() string {
 	if o.Events {
 		return o.places().EventsSocket
@@ -59,5 +61,72 @@ func (o Options) patience() time.Duration {
 	return o.Patience
 }
 
-// spawnLock is held by the one client that is starting a daemon. It is not the instance lock: that one is the daemon's.
+// spawnLock is held by the client that is starting a daemon. The instance lock is another one, the daemon's.
 func spawnLock(places unixsock.Places) string { return filepath.Join(places.Dir, "spawn.lock") }
+
+// Keys are how to log in if the kernel asks (BRIDGE 4.2.5), and how to reach the user. The zero Keys are the user's
+// own: those of the ssh-agent, then the files that ssh looks for.
+type Keys struct {
+	// Identity is the path of the only key to use, private or public; empty: PWOS_IDENTITY, and without that any key.
+	Identity string
+	// Passphrase asks for the passphrase of a key file. nil: there is no user to ask.
+	Passphrase access.Passphrase
+	// Known stores the kernels' host keys; the zero value: KnownKernels().
+	Known access.KnownKernels
+	// Notice is called with a sentence for the user, such as that an unknown kernel was trusted. nil: there is no
+	// user.
+	Notice func(string)
+}
+
+// KnownKernels returns the file of known kernels of this environment, beside the configuration. Its path is empty if
+// there is no home directory.
+func KnownKernels() access.KnownKernels {
+	return access.KnownKernels{Path: besideConfig(unixsock.KnownKernels)}
+}
+
+// AuthorizedKeys returns the path of the keys that a kernel of this environment lets in by default (PROTOCOL 1),
+// empty if there is no home directory.
+func AuthorizedKeys() string { return besideConfig(unixsock.AuthorizedKeys) }
+
+// ConfigFile returns the path of the configuration of a kernel of this environment (PROTOCOL 1), empty if there is no
+// home directory.
+func ConfigFile() string { return besideConfig(func(config string) string { return config }) }
+
+func besideConfig(place func(string) string) string {
+	home, err := os.UserHomeDir()
+	if err != nil && os.Getenv("PWOS_CONFIG") == "" && !filepath.IsAbs(os.Getenv("XDG_CONFIG_HOME")) {
+		return ""
+	}
+	path, err := filepath.Abs(place(unixsock.ConfigFile(os.Getenv, home)))
+	if err != nil { // the working directory was removed
+		return ""
+	}
+	return path
+}
+
+func (k Keys) known() access.KnownKernels {
+	if k.Known.Path == "" {
+		return KnownKernels()
+	}
+	return k.Known
+}
+
+// Identities returns where the keys are looked up.
+func (k Keys) Identities() (*access.Identities, error) {
+	i := &access.Identities{Identity: k.Identity, AgentSocket: os.Getenv("SSH_AUTH_SOCK"), Passphrase: k.Passphrase}
+	if i.Identity == "" {
+		i.Identity = os.Getenv("PWOS_IDENTITY")
+	}
+	if i.Identity != "" {
+		path, err := filepath.Abs(i.Identity)
+		if err != nil {
+			return nil, fmt.Errorf("find identity: %w", err)
+		}
+		i.Identity = path
+		return i, nil
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		i.Files = access.DefaultKeyFiles(home)
+	}
+	return i, nil
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Seal seals a plaintext with the first of the user's own keys that can; no kernel is asked. aad goes with the value in the
-// clear; nil for none. A kernel with the same key opens the value, and the other way round. It returns a fault, or the
+// Seal seals a plaintext with the first of the user's own keys that can, without a kernel. aad goes with the value in
+// the clear; nil for none. A kernel with the same key opens the value, and the reverse. It returns a fault, or the
 // cause of ctx's end.
 func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 	found, err := k.find(ctx)
@@ -29,7 +29,7 @@ func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 			return "", sealError(err)
 		}
 		value, err := sealer.Seal(ctx, plaintext, aad)
-		if errors.Is(err, fault.CryptoCannot) { // of a key that is enrolled, it is about the length
+		if errors.Is(err, fault.CryptoCannot) { // of an enrolled key it is about the length
 			return "", err
 		}
 		return value, sealError(err)
@@ -37,8 +37,8 @@ func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 	return "", fault.SealNoKey.New("there is no key to seal with: %s", strings.Join(reasons, "; "))
 }
 
-// Open opens a sealed value with the one of the user's own keys that sealed it, and returns its plaintext, which the caller
-// clears after use, with what went along in the clear. No kernel is asked. It returns a fault, or the cause of ctx's end.
+// Open opens a sealed value with the user's key that sealed it, without a kernel, and returns the plaintext, which
+// the caller clears after use, and the aad. It returns a fault, or the cause of ctx's end.
 func (k Keys) Open(ctx context.Context, value string) (plaintext, aad []byte, err error) {
 	sealed, err := access.ParseSealed(value)
 	if err != nil {
@@ -75,7 +75,7 @@ func (k Keys) find(ctx context.Context) (*access.Candidates, error) {
 	return found, sealError(err)
 }
 
-// sealError is a fault of sealing or of opening in the words of this side, any other error as it is.
+// sealError converts a fault of sealing or opening to this side's words.
 func sealError(err error) error {
 	failure, ok := errors.AsType[*fault.Fault](err)
 	if !ok {

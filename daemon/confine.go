@@ -17,12 +17,13 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// confine adds to a program's command what it may see of the kernel's own places, and what the configuration says.
+// confine adds to a program's command what it may see of the kernel's own directories, and what the configuration
+// says.
 func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	if err := d.reveal(c, p.Secrets); err != nil {
 		return err
 	}
-	home, _ := os.UserHomeDir() // without one nothing lies in it
+	home, _ := os.UserHomeDir() // without one nothing is in it
 	for _, path := range d.config.Agents.Read {
 		c.Read = append(c.Read, real(expand(path, home)))
 	}
@@ -59,8 +60,8 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	return nil
 }
 
-// homes are the homes of agents among the paths that a program may write: they lie in the state directory, and what is there is
-// hidden unless the kernel gives it.
+// homes are the agents' homes among the paths that a program may write: they are in the state directory, which is
+// hidden except for what the kernel shows.
 func homes(state string, write []string) (places []host.Place) {
 	all := filepath.Join(real(state), "homes") + "/"
 	for _, path := range write {
@@ -71,7 +72,7 @@ func homes(state string, write []string) (places []host.Place) {
 	return places
 }
 
-// secretTime is how long the secrets of a program may take to be opened.
+// secretTime bounds the opening of a program's secrets.
 const secretTime = 10 * time.Second
 
 // reveal opens the secrets of a program into its environment.
@@ -95,8 +96,8 @@ func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
 	return nil
 }
 
-// operators reports whether the operator has named a process's program: for itself, or for an ancestor from which each process
-// down to it has run the same.
+// operators reports whether the operator has named a process's program: for the process itself, or for an ancestor
+// from which each process down to it has run the same.
 func (d *Daemon) operators(pid int64) bool {
 	processes := d.state.Processes.Processes()
 	for p := processes.Process(pid); p != nil; {
@@ -112,7 +113,7 @@ func (d *Daemon) operators(pid int64) bool {
 	return false
 }
 
-// connect gives a program a network that the kernel serves. What the spawner says of a variable stands.
+// connect gives a program a network that the kernel serves. The spawner's variables take precedence.
 func (d *Daemon) connect(c *host.Command, upstream *schema.ProgramUpstream) error {
 	needs := d.networks.Needs(c.PID, host.UpstreamURL)
 	var own []*egress.Upstream
@@ -135,7 +136,7 @@ func (d *Daemon) connect(c *host.Command, upstream *schema.ProgramUpstream) erro
 	return nil
 }
 
-// real follows the symbolic links in a path of the configuration, where there is something at it.
+// real resolves the symbolic links in a path of the configuration, if it exists.
 func real(path string) string {
 	if followed, err := filepath.EvalSymlinks(path); err == nil {
 		return followed
@@ -150,8 +151,8 @@ func expand(path, home string) string {
 	return filepath.Clean(path)
 }
 
-// private is what is hidden from every program: state, runtime directory, configuration and keys. A configuration that lies in
-// a directory of its own is hidden with that, elsewhere by its names.
+// private is hidden from every program: state, runtime directory, configuration and keys. A configuration in a
+// directory of its own is hidden with the directory, otherwise by file names.
 func private(cfg config.Config) []string {
 	list := append(trusted(cfg), cfg.StateDir, cfg.RuntimeDir)
 	if filepath.IsAbs(cfg.File) {
@@ -167,5 +168,5 @@ func private(cfg config.Config) []string {
 	return slices.Compact(list)
 }
 
-// insideDir is the directory that stands in the runtime directory's place for programs: it holds the sockets and nothing else.
+// insideDir is the directory that programs see as the runtime directory: it has only the sockets.
 func insideDir(places unixsock.Places) string { return filepath.Join(places.Dir, "inside") }

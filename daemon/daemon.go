@@ -1,4 +1,4 @@
-// Package daemon wires the layers into a kernel that runs: the one place that knows them all.
+// Package daemon wires the layers into a running kernel.
 package daemon
 
 import (
@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,55 +30,57 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/approval"
+	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
+	"github.com/promptware-os/pwos/uri"
 )
 
-// Grace is how long connections have to finish at a shutdown before they are closed under their clients.
+// Grace is how long connections have to finish at a shutdown before they are closed.
 const Grace = 10 * time.Second
 
-// Daemon is a kernel with its door. Open takes what it needs, Run serves, Close gives back; each is called once, Close
-// also where Open failed.
+// Daemon is a kernel with its sockets. Open acquires what it needs, Run serves, Close releases; each is called once,
+// Close even if Open failed.
 type Daemon struct {
 	config  config.Config
 	log     *slog.Logger
-	sockets []systemd.Socket // handed over by a service manager
+	sockets []systemd.Socket // passed by a service manager
 	// replace is called with the state machines before the kernel is made of them.
 	replace func(map[schema.Domain]kernel.Domain)
 
-	// locate tells where the journal lies.
+	// locate returns the journal's location.
 	locate func(dir string) (journal.Location, error)
 
 	// stopping is called when Run begins to end.
 	stopping func()
-	patience context.Context // its end is the end of the grace
+	patience context.Context // ends with the grace
 	hurry    context.CancelFunc
 
 	lock       *unixsock.Lock
 	endpoints  []unixsock.Endpoint
-	doors      unixsock.Keeper // of the endpoints, those that we have bound
+	doors      unixsock.Keeper // of the endpoints that we have bound
 	state      *state.State
 	kernel     *actors.Kernel
 	keyed      *keyed.Mode // nil in open mode
-	ran        bool        // Run closes the kernel
-	once       bool        // there is one call to make, and no door
+	ran        bool        // Run was called, and closes the kernel
+	once       bool        // for one call, without sockets
 	blobs      *blob.Directory
 	networks   *network.Networks
 	jobs       *jobs.Runner
 	promptware *promptware
 	policies   *policy.Loader
-	notifier   *notify.Notifier // nil: nobody is told of questions
-	reloads    chan struct{}    // the policy is to be read again
+	notifier   *notify.Notifier // nil: no command is run for questions
+	reloads    chan struct{}    // the policy must be read again
 	idle       *unixsock.Idle
 	programs   *programs.Programs
 	conns      atomic.Uint64 // numbers the connections
 }
 
-// New returns a daemon with the given settings. It serves on sockets where a service manager handed some over.
+// New returns a daemon with the given settings. It serves on the sockets that a service manager passed, if any.
 func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon {
 	d := &Daemon{
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
@@ -91,8 +95,9 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 	return d
 }
 
-// Open makes the directories, takes the instance lock, and listens (BRIDGE 4.5.3). Clients may connect from here on; they
-// are answered once Run runs. Its error says what to do; errors.Is(err, ErrRunning) tells that a daemon is there already.
+// Open creates the directories, takes the instance lock, and listens (BRIDGE 4.5.3). Clients may connect from here
+// on, and are answered once Run runs. Its error says what to do; errors.Is(err, ErrRunning) means that a daemon is
+// running already.
 func (d *Daemon) Open(ctx context.Context) error {
 	for _, dir := range []string{d.config.RuntimeDir, d.config.StateDir} {
 		if err := unixsock.EnsurePrivateDir(dir); err != nil {
@@ -108,11 +113,11 @@ func (d *Daemon) Open(ctx context.Context) error {
 	if err := d.listen(ctx, places); err != nil {
 		return running(err)
 	}
-	// After the probe that comes with listening, so that two daemons never meet at the journal.
+	// After listening, which probes for another daemon, so that two daemons never use the journal at once.
 	return d.boot(ctx)
 }
 
-// boot makes the kernel of what the journal says, and takes away what a crash has left to nobody.
+// boot makes the kernel from the journal, and removes what a crash left without an owner.
 func (d *Daemon) boot(ctx context.Context) error {
 	var err error
 	if d.config.Origin, err = d.config.Principal(); err != nil {
@@ -154,7 +159,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	s.Self.SeePolicy(d.policies.Shown)
 	s.Web.Judge = d.policies.Redirected
 	d.replace(s.Domains)
-	left := s.Processes.Hosted() // while the state is nobody's
+	left := s.Processes.Hosted() // before the kernel owns the state
 	if d.once {
 		left = nil // the next daemon's to go on with
 	}
@@ -208,7 +213,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	return nil
 }
 
-// warnings are what the operator has to see to, for pwos status.
+// warnings are what the operator should look at, for pwos status.
 func (d *Daemon) warnings() (all []string) {
 	if d.keyed != nil {
 		if warning := d.keyed.Trouble(); warning != "" {
@@ -230,7 +235,7 @@ func (d *Daemon) warnings() (all []string) {
 	return all
 }
 
-// syncEvery is how long an answered command may not be on disk; 0: it always is.
+// syncEvery is how long an answered command may be missing on disk; 0: never.
 func syncEvery(j config.Journal) time.Duration {
 	if j.Sync == config.Interval {
 		return time.Duration(j.SyncInterval)
@@ -238,13 +243,17 @@ func syncEvery(j config.Journal) time.Duration {
 	return 0
 }
 
-// Run serves until ctx ends, the kernel is told to end or fails, nobody was connected for the idle timeout, or a
-// listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
+// Run serves until ctx ends, the kernel is asked to end or fails, nobody was connected for the idle timeout, or a
+// listener breaks. It finishes the calls received so far and returns when every goroutine has ended, with the error
+// that ended it.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
 	config := unixsock.ServerConfig{
-		Endpoints: d.endpoints, Handler: d.serve, Log: d.log,
+		Endpoints: d.endpoints, Log: d.log,
 		Identify: d.programs.Identify, Bounds: bounds(d.config.Agents), Flood: d.programs.Suspend,
+		Handler: func(ctx context.Context, conn *unixsock.Conn, peer access.Peer, done func()) {
+			d.serve(ctx, conn.Link(), conn.Drain, peer, done)
+		},
 	}
 	if d.keyed != nil {
 		config.Authenticator = d.keyed
@@ -274,7 +283,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.log.Info("shutting down", "reason", reason)
 	d.stopping()
 	d.jobs.Close()
-	d.kernel.StopPrograms(d.patience) // first: they may be connected, and others may wait for them
+	d.kernel.StopPrograms(d.patience) // first: they may be connected, and other calls may wait for them
 	grace, cancel := context.WithTimeout(d.patience, Grace)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
@@ -283,12 +292,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return errors.Join(<-served, d.end())
 }
 
-// end stops the kernel, and saves its state for the next start where it can be vouched for.
+// end stops the kernel, and saves its state for the next start if it is intact.
 func (d *Daemon) end() error {
-	d.jobs.Close()
-	d.notifier.Close()
-	d.networks.Close()
-	d.state.Seal.Close()
+	d.closeEffects()
 	if d.keyed != nil {
 		d.keyed.End()
 	}
@@ -301,11 +307,19 @@ func (d *Daemon) end() error {
 	return nil
 }
 
-// Reload has Run read the policy again, as Policy.Reload does. It does not wait, and is for signals.
+// closeEffects ends what makes calls of its own. Each part may be closed twice, or never have been made.
+func (d *Daemon) closeEffects() {
+	d.jobs.Close()
+	d.notifier.Close()
+	d.networks.Close()
+	d.state.Seal.Close()
+}
+
+// Reload has Run read the policy again, as Policy.Reload does. It does not block: signal handlers call it.
 func (d *Daemon) Reload() {
 	select {
 	case d.reloads <- struct{}{}:
-	default: // one is to come
+	default: // one is pending
 	}
 }
 
@@ -315,13 +329,13 @@ func (d *Daemon) reload(ctx context.Context) {
 	}
 }
 
-// Hurry ends the grace: connections that have not finished by then are closed. A Daemon that is not ending yet will have
-// none.
+// Hurry ends the grace: connections that have not finished by then are closed. A Daemon that is not ending yet will
+// have none.
 func (d *Daemon) Hurry() { d.hurry() }
 
-// serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
-// shows an operator's key, but for the programs of agents (PROTOCOL 4).
-func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer access.Peer, done func()) {
+// serve passes an authenticated connection to the kernel. In open mode its peer is the operator, and so is a peer with an
+// operator's key, except for the programs of agents (PROTOCOL 4).
+func (d *Daemon) serve(ctx context.Context, link actors.Link, drain func(), peer access.Peer, done func()) {
 	caller := kernel.Caller{PID: peer.Identity.Agent, Via: "socket", Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
 		caller.PID = peer.Agent
@@ -332,13 +346,13 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer access.Pee
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		conn.Drain()
+		drain()
 	})
 	if key := peer.Identity.Key; key != nil {
 		d.log.Info("logged in", "conn", caller.Conn, "key", key.Key.Fingerprint(), "line", key.Line, "pid", caller.PID, "peer", peer.PID)
 	}
 	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
-	d.kernel.Serve(conn.Link(), caller, func() {
+	d.kernel.Serve(link, caller, func() {
 		d.log.Debug("disconnected", "conn", caller.Conn)
 		if !stop() {
 			<-interrupted
@@ -347,7 +361,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer access.Pee
 	})
 }
 
-// Close unlinks the sockets and gives the lock back. Run must have returned, if it was called.
+// Close unlinks the sockets and releases the lock. If Run was called it must have returned.
 func (d *Daemon) Close() error {
 	d.hurry()
 	defer d.programs.Close()
@@ -359,10 +373,7 @@ func (d *Daemon) Close() error {
 	}
 	if d.state != nil {
 		if !d.ran {
-			d.jobs.Close()
-			d.notifier.Close()
-			d.networks.Close()
-			d.state.Seal.Close()
+			d.closeEffects()
 			if d.kernel != nil {
 				err = errors.Join(err, d.kernel.Close())
 			}
@@ -387,7 +398,7 @@ func (d *Daemon) Close() error {
 // ErrRunning says that another daemon serves the runtime directory.
 var ErrRunning = errors.New("another daemon is running")
 
-// running marks the errors that tell of another daemon.
+// running marks errors that mean another daemon.
 func running(err error) error {
 	if errors.Is(err, fault.PlaceLocked) || errors.Is(err, fault.PlaceServed) {
 		return fmt.Errorf("%w: %w", ErrRunning, err)
@@ -395,7 +406,33 @@ func running(err error) error {
 	return err
 }
 
-// held reports whether the agents of the epoch before are not to be started.
+// held reports whether the agents of the last epoch must not be started.
 func (d *Daemon) held() bool { return d.state.Booted.Held }
 
 const heldAgents = "agents of the epoch before are held: to let them start, end the kernel, then run \"pwos restore --here --agents\""
+
+// Origin returns a normalized origin (ABI 6.2). It may be the path of a root.
+func Origin(text string) (string, error) {
+	if filepath.IsAbs(text) {
+		return text, nil
+	}
+	return uri.Origin(text, "")
+}
+
+// warnOfOrigins warns of memory that the operator does not see, since it was stored under another origin: a root or
+// an origin that was added to the configuration, or removed, changes the operator's. Agents of keys are separate on
+// purpose.
+func (d *Daemon) warnOfOrigins() {
+	apart := map[string]bool{d.config.Origin: true}
+	d.state.Processes.Living(func(p *schema.Descriptor) {
+		if p.ParentPID == kernel.Operator && strings.HasPrefix(p.Intent, process.KeyIntent) {
+			apart[p.Origin] = true
+		}
+	})
+	for origin, keys := range d.state.Memory.Origins() {
+		if !apart[origin] {
+			d.log.Warn("memory is stored under another origin than the operator's, who does not see it: reach it with --origin, as in: pwos mem ls --origin "+origin,
+				"origin", d.config.Origin, "other", origin, "keys", keys)
+		}
+	}
+}

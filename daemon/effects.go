@@ -42,7 +42,7 @@ func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Lo
 	})
 }
 
-// newNetworks makes the networks of agents, of a kernel that can be called soon.
+// newNetworks makes the networks of agents.
 func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
 	o := network.Options{
@@ -76,11 +76,11 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog
 	return network.New(o)
 }
 
-// bundleName is the file of the authorities that agents trust beside the system's.
+// bundleName is the file of the authorities that agents trust in addition to the system's.
 const bundleName = "ca-bundle.pem"
 
-// prices are those of the configuration: of a million tokens of prompts and of answers, and of prompts from a cache and into it, which
-// are those of prompts where there are only two.
+// prices are the configured prices: of a million tokens of prompts and of answers, and of prompts from a cache and
+// into it, which cost the same as prompts if only two are given.
 func prices(given map[string][]float64) egress.Prices {
 	p := make(egress.Prices, len(given))
 	for model, usd := range given {

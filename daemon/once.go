@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -20,12 +22,12 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Once makes one Syscall.Call as the operator on a kernel in this process, for who reaches no daemon and can start none: CLI
-// mode (ABI 7.2). args are flags of the daemon's. It works on the same state, and leaves it as a daemon that ended in good order
-// does; what would have to go on afterwards, such as a program that was running, is left to the next daemon.
+// Once makes one Syscall.Call as the operator on a kernel in this process, if no daemon can be reached or started:
+// CLI mode (ABI 7.2). args are flags of the daemon. It works on the same state, and leaves it as a daemon that ended
+// in good order; running programs are left to the next daemon.
 //
-// It returns the data of the reply, or the fault that a client would get. A fault.DaemonLaunch says that the call was not made;
-// where it wraps ErrRunning, since the state is a running daemon's. Where keys are authorized, nobody is let in this way (401).
+// It returns the data of the reply, or the fault that a client would get. A fault.DaemonLaunch says that the call was
+// not made; it wraps ErrRunning if a daemon runs. With authorized keys it is refused (401).
 func Once(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, call *schema.CallInput) (data []byte, err error) {
 	err = alone(ctx, args, getenv, stderr, func(d *Daemon) error {
 		var err error
@@ -35,8 +37,9 @@ func Once(ctx context.Context, args []string, getenv func(string) string, stderr
 	return data, err
 }
 
-// Inline has talk use a connection of the operator's to a kernel in this process (PROTOCOL 8). It is that of Once otherwise, and ends
-// once talk has. Frames that show no dialect are answered in the given one, whose socket's limit holds for lines.
+// Inline calls talk with a connection of the operator to a kernel in this process (PROTOCOL 8), which otherwise is
+// that of Once, and ends after talk. Frames that show no dialect are answered in the given one, whose socket's limit
+// bounds lines.
 func Inline(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, dialect schema.Dialect, talk func(*net.UnixConn) error) error {
 	return alone(ctx, args, getenv, stderr, func(d *Daemon) error {
 		ours, theirs, err := unixsock.Pair()
@@ -54,16 +57,16 @@ func Inline(ctx context.Context, args []string, getenv func(string) string, stde
 		ended := make(chan struct{})
 		d.kernel.Serve(conn.Link(), kernel.Caller{PID: kernel.Operator, Conn: "inline", Via: "inline"}, func() {
 			defer close(ended)
-			_ = conn.Close() // nobody is at its other end any more
+			_ = conn.Close() // its other end is closed
 		})
 		err = talk(ours)
-		_ = ours.Close() // talk may have
+		_ = ours.Close() // talk may have closed it
 		<-ended
 		return err
 	})
 }
 
-// alone runs use on a kernel in this process.
+// alone calls use with a kernel in this process.
 func alone(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, use func(*Daemon) error) (err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
@@ -100,7 +103,8 @@ func (d *Daemon) bootOnce(ctx context.Context) (err error) {
 	return err
 }
 
-// Fetcher is what fetches for a daemon that were started with the given flags: its address rules and authorities are the configuration's.
+// Fetcher returns the fetcher of a daemon with the given flags, with the configuration's address rules and
+// authorities.
 func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
@@ -109,7 +113,7 @@ func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) 
 	return state.Fetcher(&cfg.HTTP, Version())
 }
 
-// Parameters returns the root and the origin, in its normal form, of a daemon that were started with the given flags.
+// Parameters returns the root and the normalized origin of a daemon with the given flags.
 func Parameters(args []string, getenv func(string) string) (root, origin string, err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
@@ -119,13 +123,13 @@ func Parameters(args []string, getenv func(string) string) (root, origin string,
 	return cfg.Root, origin, err
 }
 
-// nobody has adopted nothing.
-type nobody struct{}
+// noIdentities is the view of a kernel in which no process has adopted a resource.
+type noIdentities struct{}
 
-func (nobody) Adopted(int64, string) *schema.Identity { return nil }
+func (noIdentities) Adopted(int64, string) *schema.Identity { return nil }
 
-// PolicyForms are the forms in which a kernel with the configuration of that path judges names and addresses, without the kernel: nobody
-// has adopted a resource that names could stand beside.
+// PolicyForms are the forms in which a kernel with that configuration judges names and addresses: no process has
+// adopted a resource.
 func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) {
 	cfg := config.Default(getenv, 0, "/")
 	if err := cfg.Load(path, false, getenv); err != nil {
@@ -135,5 +139,35 @@ func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) 
 	if err != nil {
 		return policy.Forms{}, err
 	}
-	return policy.Forms{URL: fetch.Normal, Names: state.Names{Space: space, Adopted: nobody{}}}, nil
+	return policy.Forms{URL: fetch.Normal, Names: state.Names{Space: space, Adopted: noIdentities{}}}, nil
+}
+
+// Restored is what Restore has made of a state directory.
+type Restored = state.Restored
+
+// Restore makes a copied state directory a kernel of its own: a new epoch with a new host key, which the record's
+// next entry names. The programs of its agents are not started unless agents is true; a second call with it allows
+// them. args are the daemon's flags. No daemon may use the directory.
+func Restore(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, agents bool) (r Restored, err error) {
+	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
+	if err != nil {
+		return r, err
+	}
+	if cfg.Origin, err = cfg.Principal(); err != nil {
+		return r, err
+	}
+	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
+	if err := unixsock.CheckPrivateDir(cfg.StateDir); err != nil {
+		return r, err
+	}
+	// Unsigned: this is not the key of the last epoch.
+	s, err := state.Open(ctx, &cfg, Version(), nil, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
+	if errors.Is(err, journal.ErrLocked) {
+		return r, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", cfg.StateDir, err)
+	}
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return s.RestoreHere(&cfg, agents)
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Shim has to be the first call of main in every program that runs a Daemon, and of TestMain in every test that has one
-// run programs: see host.Shim and code.Shim.
+// Shim must be called first in main of every program that runs a Daemon, and in TestMain of every test that runs
+// programs: see host.Shim and code.Shim.
 func Shim() {
 	host.Shim()
 	code.Shim()
 }
 
-// bounds are those of the configuration. All agents together may take half of the descriptors: the rest is the operator's,
-// the journal's and that of the programs.
+// bounds are the configured ones. All agents together may use half of the descriptors: the rest is for the operator,
+// the journal and the programs.
 func bounds(a config.Agents) unixsock.Bounds {
 	b := unixsock.Bounds{Connections: a.Connections, Prologues: a.Prologues, Agents: unixsock.DefaultBounds().Agents}
-	var limit syscall.Rlimit // the runtime has raised it to the hard one
+	var limit syscall.Rlimit // the runtime has raised it to the hard limit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil {
 		b.Agents = max(1, int(min(limit.Cur, 1<<20)/2))
 	}
 	return b
 }
 
-// hosting is how the kernel has programs run.
+// hosting is how the kernel runs programs.
 func (d *Daemon) hosting() actors.Hosting {
 	dir, processes := d.agentsDir(), d.state.Processes.Processes()
 	return actors.Hosting{
@@ -43,7 +43,7 @@ func (d *Daemon) hosting() actors.Hosting {
 		Forget: func() {
 			remembered := func(pid int64) bool {
 				p := processes.Process(pid)
-				return p == nil || p.AgentID != "" // of a forgotten one the name is gone too
+				return p == nil || p.AgentID != "" // the name of a forgotten process is forgotten too
 			}
 			d.programs.Forget(dir, remembered)
 			if err := d.blobs.Drop(remembered); err != nil {
@@ -53,17 +53,17 @@ func (d *Daemon) hosting() actors.Hosting {
 	}
 }
 
-// agentsDir holds a folder for each process with a program.
+// agentsDir has a folder for each process with a program.
 func (d *Daemon) agentsDir() string { return filepath.Join(d.config.StateDir, "agents") }
 
-// trusted are the files that say who is the operator, and what the kernel does.
+// trusted are the files that decide which keys are the operator's, and what the kernel does.
 func trusted(cfg config.Config) []string {
 	rules, more := policy.Paths(cfg.File)
 	files := []string{cfg.File, rules, more, unixsock.AuthorizedKeys(cfg.File), cfg.AuthorizedKeys, cfg.TrustedKeys(), cfg.Crypto.Identity}
 	return slices.DeleteFunc(files, func(path string) bool { return !filepath.IsAbs(path) })
 }
 
-// restarts is the host's own policy, with the pauses of the configuration.
+// restarts is the host's default policy with the configured pauses.
 func restarts(a config.Agents) func(host.Restart) host.Policy {
 	return func(r host.Restart) host.Policy {
 		p := host.DefaultPolicy(r)

@@ -27,16 +27,16 @@ import (
 // cachedModules is how many compiled modules are kept: a module of a large language takes a few MB.
 const cachedModules = 32
 
-// promptware does what Kernel.Ingest, FileSystem.Hydrate and a Syscall.Call of a path need done outside the kernel.
+// promptware runs the effects of Kernel.Ingest, FileSystem.Hydrate and Syscall.Call of a path.
 type promptware struct {
 	ingests ingest.Runner
 	tools   *tool.Runner
 	code    *code.Workers
-	trusted *access.Source // the keys whose signatures of resources count
+	trusted *access.Source // keys whose signatures of resources count
 	log     *slog.Logger
 }
 
-// newPromptware needs the daemon's directories, and empties what the kernel before has left in its scratch.
+// newPromptware needs the daemon's directories, and empties the scratch directory.
 func newPromptware(cfg *config.Config, s *state.State, programs *programs.Programs, log *slog.Logger) (*promptware, error) {
 	modules, err := tool.NewModules(cmp.Or(cfg.Tools.MemoryBytes, 64<<20), cachedModules)
 	if err != nil {
@@ -68,7 +68,7 @@ func newPromptware(cfg *config.Config, s *state.State, programs *programs.Progra
 		Space: s.Space, Files: s.Tree, Modules: modules,
 		Limits: tool.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
 	}, cfg.Tools.AtOnce, run, log)
-	if err := tool.RemoveAll(scratch); err != nil { // each call and each worker has a directory of its own there: nothing depends on it
+	if err := tool.RemoveAll(scratch); err != nil { // each call and each worker has its own directory there, so nothing depends on it
 		log.Warn("what programs of an earlier kernel have left could not be removed", "error", err)
 	}
 	if !cfg.Tools.Programs {
@@ -80,7 +80,7 @@ func newPromptware(cfg *config.Config, s *state.State, programs *programs.Progra
 	return p, nil
 }
 
-// close frees the engine. No job may be under way.
+// close frees the engine. No job may be running.
 func (p *promptware) close() error {
 	if p == nil {
 		return nil
@@ -89,8 +89,8 @@ func (p *promptware) close() error {
 	return errors.Join(p.tools.Close(), p.trusted.Close())
 }
 
-// trusts says whether a key counts that has signed a resource. The file is read again when it has changed; one that is
-// not there, or cannot be believed, trusts nobody.
+// trusts reports whether a key's signatures of resources count. It reads the file again after a change; one that is
+// missing or has unsafe permissions trusts no key.
 func (p *promptware) trusts(key access.PublicKey, now time.Time) error {
 	keys, err := p.trusted.Load()
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *promptware) trusts(key access.PublicKey, now time.Time) error {
 	return err
 }
 
-// invoke carries out the call of a registered syscall that no connection provides.
+// invoke runs the call of a registered syscall that no connection provides.
 func (p *promptware) invoke(ctx context.Context, job *kernel.Job, do *kernel.Invocation) (schema.Value, error) {
 	if do.Code != nil {
 		return p.code.Invoke(ctx, job, do)
@@ -111,13 +111,12 @@ func (p *promptware) invoke(ctx context.Context, job *kernel.Job, do *kernel.Inv
 	return p.tools.Invoke(ctx, job, do)
 }
 
-// runsCode is how code is taken that provides a syscall.
+// runsCode is how registered code is checked.
 func (d *Daemon) runsCode() actors.Code {
 	return actors.Code{Check: d.promptware.code.Check, AtOnce: cmp.Or(d.config.Code.AtOnce, max(2, runtime.GOMAXPROCS(0)))}
 }
 
-// runners are what does the effects of syscalls outside the kernel, by the syscall's type. An effect without one is a bug, which
-// every start shows.
+// runners are the runners of effects, by the syscall's type. A missing one is a bug, which every start reports.
 func (d *Daemon) runners() map[string]kernel.Runner {
 	runners := map[string]kernel.Runner{
 		schema.HTTPFetch.Type:         kernel.Run(d.state.Web.Fetch),

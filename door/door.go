@@ -1,7 +1,8 @@
 // Package door makes a connection to the kernel the process that a door serves (PROTOCOL 11).
 //
-// A door is a way into the kernel for programs that do not speak to it themselves. It connects as the operator and gives that power up
-// before it serves anybody, with Process.Attach. Whatever process of an agent's tree opens a door, it is that agent.
+// A door is a way into the kernel for programs that do not speak its protocol. It connects as the operator and,
+// before it serves anybody, gives that authority up with Process.Attach. A door that a process of an agent's tree
+// opens is that agent.
 package door
 
 import (
@@ -14,14 +15,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Agent says which process a door is.
+// Agent is the process that a door becomes.
 type Agent struct {
-	Name  string   // empty where the connection is an agent's already
-	Allow []string // what it is granted where it is made new; nil: the default grant
-	Via   string   // which door it is, as context.via of a rule has it; empty: none that has a name
+	Name  string   // empty if the connection is an agent's already
+	Allow []string // the grant of a new process; nil: the default grant
+	Via   string   // the door, context.via in rules; empty: none that has a name
 }
 
-// Become makes a connection the process, and returns its PID. note is told where the process has another grant than asked for.
+// Become makes a connection the process, and returns its PID. It calls note if the process has another grant than
+// asked for.
 func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format string, args ...any)) (int64, error) {
 	pid, err := c.Who(ctx)
 	if err != nil || pid != 0 {
@@ -32,7 +34,7 @@ func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format s
 	}
 	out, err := a.attach(ctx, c, a.Allow)
 	if a.Allow != nil && errors.Is(err, fault.ProcessOtherGrant) {
-		// It was granted something else since: what it has is the operator's last word.
+		// It was granted something else since, which takes precedence.
 		note("%v", err)
 		out, err = a.attach(ctx, c, nil)
 	}
@@ -45,7 +47,7 @@ func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format s
 	return out.PID, nil
 }
 
-// attach makes a connection of the operator's the process.
+// attach makes a connection of the operator the process.
 func (a *Agent) attach(ctx context.Context, c *client.Client, allow []string) (*schema.AttachOutput, error) {
 	in := &schema.AttachInput{AgentID: a.Name}
 	if a.Via != "" {

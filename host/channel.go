@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// Conn is the kernel's end of a program's channel. Read returns io.EOF when the program, and everything that it handed
-// its output to, has closed it. Write returns an error that wraps syscall.EPIPE when nobody can read any more; it raises no
-// signal.
+// Conn is the kernel's end of a program's channel. Read returns io.EOF when the program, and every process that it
+// passed its output to, has closed it. Write returns an error that wraps syscall.EPIPE when nobody can read any more;
+// it raises no signal.
 type Conn interface {
 	io.ReadWriteCloser
-	// CloseWrite ends what the program reads: it sees the end of the file and may go on writing.
+	// CloseWrite ends the program's input: it reads the end of the file and may still write.
 	CloseWrite() error
 	// SetReadDeadline and SetWriteDeadline are those of net.Conn.
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
-	// RawConns returns the two directions for whoever reads or writes without waiting; they are one for a socket.
+	// RawConns returns the two directions for callers that must not block; for a socket they are one.
 	RawConns() (in, out syscall.RawConn, err error)
 }
 
-// pipes is the channel over standard input and output. Neither file is embedded: it would bring methods, WriteString for
-// one, that go the wrong way.
+// pipes is the channel over standard input and output. Neither file is embedded: its methods, such as WriteString,
+// would write to the wrong one.
 type pipes struct {
-	out     *os.File // what the program writes
+	out     *os.File // read from the program's output
 	in      *os.File
 	closeIn func() error
 }
@@ -56,7 +56,7 @@ func (p *pipes) SetReadDeadline(t time.Time) error { return p.out.SetReadDeadlin
 // SetWriteDeadline implements Conn.
 func (p *pipes) SetWriteDeadline(t time.Time) error { return p.in.SetWriteDeadline(t) }
 
-// Close closes both directions. Twice is fine.
+// Close closes both directions. It may be called twice.
 func (p *pipes) Close() error {
 	err := errors.Join(p.closeIn(), p.out.Close())
 	if errors.Is(err, os.ErrClosed) {
@@ -65,10 +65,10 @@ func (p *pipes) Close() error {
 	return err
 }
 
-// ends are the descriptors of a program that is about to be started.
+// ends are the descriptors of a program that is about to start.
 type ends struct {
 	conn  Conn
-	log   *os.File   // what the program writes to standard error
+	log   *os.File   // read from the program's standard error
 	files []*os.File // the program's, by number
 	extra []*os.File // to be closed with them
 }
@@ -123,7 +123,7 @@ func openEnds(c Command) (e *ends, err error) {
 	return e, nil
 }
 
-// pipe makes a pipe that the program writes to, whose reading end is ours.
+// pipe makes a pipe that the program writes to; its reading end is ours.
 func (e *ends) pipe(ours **os.File) (theirs *os.File, err error) {
 	*ours, theirs, err = os.Pipe()
 	if err != nil {
@@ -133,7 +133,7 @@ func (e *ends) pipe(ours **os.File) (theirs *os.File, err error) {
 	return theirs, nil
 }
 
-// closeTheirs closes the program's ends in this process, so that their last holder is the program.
+// closeTheirs closes the program's ends in this process, so that only the program holds them.
 func (e *ends) closeTheirs() error {
 	var errs []error
 	for _, f := range e.extra {

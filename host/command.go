@@ -14,13 +14,13 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Channel says over which descriptors a program speaks with the kernel.
+// Channel says which descriptors a program uses to speak with the kernel.
 type Channel string
 
 // The channels.
 const (
-	// ChannelStdio is standard input and output, as two pipes: a program may open /dev/stdout again, which fails on
-	// a socket. Standard error goes to the log.
+	// ChannelStdio is standard input and output, as two pipes: a program may open /dev/stdout again, which fails on a
+	// socket. Standard error goes to the log.
 	ChannelStdio Channel = "stdio"
 	// ChannelFD3 is descriptor 3, one end of a socket pair. Standard input is empty; output and error go to the log.
 	ChannelFD3 Channel = "fd3"
@@ -31,16 +31,16 @@ type Mode string
 
 // The modes of the sandbox.
 const (
-	// SandboxDefault confines as far as the system can; Process.Sandbox says how far that was.
+	// SandboxDefault confines as far as the system can; Process.Sandbox says how far that is.
 	SandboxDefault Mode = confine.Default
-	// SandboxStrict lets nothing be read but the system's files and what is named, and refuses to start where the system lacks
-	// one of the means.
+	// SandboxStrict hides everything except the system's files and what is named, and refuses to start if the system
+	// lacks one of the means.
 	SandboxStrict Mode = confine.Strict
-	// SandboxOff does not confine. Privileges are dropped all the same.
+	// SandboxOff does not confine. Privileges are dropped nevertheless.
 	SandboxOff Mode = confine.Off
 )
 
-// Net says what network a program has.
+// Net is the network of a program.
 type Net string
 
 // The networks.
@@ -50,7 +50,7 @@ const (
 	NetOpen   Net = confine.NetOpen   // as the kernel's user
 )
 
-// Network is the network of a mode for which none is named.
+// Network is the default network of a mode.
 func (m Mode) Network() Net {
 	switch m {
 	case SandboxStrict:
@@ -61,68 +61,69 @@ func (m Mode) Network() Net {
 	return NetKernel
 }
 
-// Limits bounds what a program uses. Zero means no limit. Those on CPU time, memory and open files bind each process by
-// itself, not their sum; see the package comment.
+// Limits bound what a program uses. Zero means no limit. Limits on CPU time, memory and open files apply to each
+// process, not to their sum; see the package comment.
 type Limits struct {
 	CPUSeconds  int64 // processor time of one process, in seconds
 	MemoryBytes int64 // private writable memory of one process, in bytes
 	OpenFiles   int64 // open descriptors of one process; at least 8
 	WallSeconds int64 // time from the start, in seconds, whatever the program does
-	// Processes is how many processes the agent may have at once. It is looked at five times a second; the whole agent is
-	// killed when it has more. Not enforced outside Linux.
+	// Processes is how many processes the agent may have at once. It is checked five times a second; the whole agent
+	// is killed if it has more. Not enforced outside Linux.
 	Processes int64
 }
 
-// LogOptions says where a program's standard error goes. The zero value discards it.
+// LogOptions configure the log of a program's standard error. The zero value discards it.
 type LogOptions struct {
-	// Path is the log file, made 0600. Older ones are Path.1 and so on. It must not lie below the working directory,
+	// Path is the log file, made 0600. Older ones are Path.1 and so on. It must not be below the working directory,
 	// where the program could rewrite it.
 	Path string
 	// MaxBytes bounds each file; 0 means 1 MiB.
 	MaxBytes int64
-	// Files is how many there are, the current one included; 0 means 2.
+	// Files is the number of files, including the current one; 0 means 2.
 	Files int
 }
 
-// Command is a program to be started.
+// Command is a program to start.
 type Command struct {
-	// Argv is the program and its arguments. A name without a slash is looked up in PATH, one with a slash is taken
-	// from Dir.
+	// Argv is the program and its arguments. A name without a slash is looked up in PATH, one with a slash is
+	// relative to Dir.
 	Argv []string
-	// Env is added to the clean environment and overrides it, but for PWOS_PID, PWOS_AGENT_ID and PWOS_FD.
+	// Env is added to the clean environment and overrides it, except for PWOS_PID, PWOS_AGENT_ID and PWOS_FD.
 	Env map[string]string
-	// Dir is the working directory, absolute. It must exist and be the program's own: it may write there. A sandbox follows no
-	// symbolic link in it, and takes the writing away where ReadOnly says so.
+	// Dir is the working directory, absolute. It must exist and be the program's own: the program may write there. A
+	// sandbox follows no symbolic link in it; with ReadOnly it forbids writing.
 	Dir      string
 	ReadOnly bool
-	// Tmp is the program's directory for temporary files, absolute, in one that exists; "" means .tmp of Dir.
+	// Tmp is the program's directory for temporary files, absolute; its parent exists. "" means .tmp of Dir.
 	Tmp string
 
-	Channel Channel // "" means stdio, or fd3 where there is a TTY
-	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling terminal; ""
-	// means none. It must be nobody's controlling terminal yet. There is no log then. Linux only.
+	Channel Channel // "" means stdio, or fd3 with a TTY
+	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling
+	// terminal; "" means none. It must not be a controlling terminal yet. There is no log then. Linux only.
 	TTY     string
 	Limits  Limits
 	Sandbox Mode // "" means default
 	Net     Net  // "" means the mode's
 
-	// Read, Write and Hide are what a sandbox lets the program read and write beside its working directory, and hides from it.
-	// Hidden beats written.
+	// Read, Write and Hide are what a sandbox lets the program read and write in addition to its working directory,
+	// and what it hides. Hide takes precedence.
 	Read, Write, Hide []string
-	// Private are the kernel's own files and directories, hidden too, and Places those of them that are the program's.
+	// Private are the kernel's own files and directories, also hidden; Places are those of them that the program
+	// gets.
 	Private []string
 	Places  []Place
-	// ShowProgram lets a sandbox show the program's own file wherever it lies, unless it is hidden.
+	// ShowProgram lets a sandbox show the program's own file wherever it is, unless it is hidden.
 	ShowProgram bool
-	// AllowGaps starts the program where the system cannot hide what is private.
+	// AllowGaps starts the program even if the system cannot hide Private.
 	AllowGaps bool
-	// Network serves the program's network (NetKernel). It is called before the program runs and owns the sockets from then on.
-	// Without it, or where it fails, they are closed.
+	// Network serves the program's network (NetKernel). It is called before the program runs and then owns the
+	// sockets. If it is nil or fails, they are closed.
 	Network func(*Process, *Sockets) error
-	// Ports are those on which connections to names are accepted, beside 80 and 443.
+	// Ports are those on which connections to names are accepted, in addition to 80 and 443.
 	Ports []uint16
-	// Upstreams are the names of services for each of which the program has an address of its own, in the variable that
-	// UpstreamEnv names.
+	// Upstreams are the names of services for each of which the program gets an address of its own, in the variable
+	// that UpstreamEnv names.
 	Upstreams []string
 
 	PID     int64
@@ -139,7 +140,7 @@ const (
 	maxLogFiles = 100
 )
 
-// normal returns the command with its defaults filled in, or an error that wraps ErrCommand.
+// normal returns the command with its defaults, or an error that wraps ErrCommand.
 func (c Command) normal() (Command, error) {
 	switch {
 	case c.Channel != "":
@@ -177,7 +178,7 @@ func (c Command) normal() (Command, error) {
 	return c, nil
 }
 
-// wrong says what cannot be meant, or nothing.
+// wrong says what is invalid, "" if nothing is.
 func (c Command) wrong() string {
 	switch {
 	case len(c.Argv) == 0 || c.Argv[0] == "":
@@ -214,7 +215,7 @@ func (c Command) wrong() string {
 	return c.Limits.wrong()
 }
 
-// wrong says which limit is out of range, or nothing.
+// wrong says which limit is out of range, "" if none is.
 func (l Limits) wrong() string {
 	for _, v := range []struct {
 		name        string
@@ -239,7 +240,7 @@ func (l Limits) wrong() string {
 // wall is the limit as a duration; 0 is none.
 func (l Limits) wall() time.Duration { return time.Duration(l.WallSeconds) * time.Second }
 
-// below reports whether a path lies in dir once symbolic links are followed. The path's folder must exist.
+// below reports whether a path is in dir after following symbolic links. The path's folder must exist.
 func below(path, dir string) (bool, error) {
 	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -255,9 +256,9 @@ func below(path, dir string) (bool, error) {
 
 func (c Command) tmp() string { return or(c.Tmp, filepath.Join(c.Dir, ".tmp")) }
 
-// environ returns the program's environment: nothing of the daemon's but PATH and LANG, so that no secret of the
-// operator's shell is handed on. HOME is the working directory, the one place where a confined program may write. proxied
-// says that its network leads through the kernel's proxy.
+// environ returns the program's environment: of the daemon's only PATH and LANG, so that no secret of the operator's
+// shell is passed on. HOME is the working directory, the only place where a confined program may write. proxied says
+// that its network goes through the kernel's proxy.
 func (c Command) environ(proxied bool) []string {
 	env := map[string]string{
 		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
@@ -288,7 +289,7 @@ func (c Command) environ(proxied bool) []string {
 	return list
 }
 
-// or returns the text, or what stands in for an empty one.
+// or returns the text, or a default for an empty one.
 func or(text, other string) string {
 	if text == "" {
 		return other

@@ -22,23 +22,27 @@
 //
 // # What is promised
 //
-//   - Done is closed only when no process with the agent's mark is left, orphans, other sessions and other groups included.
-//   - A process that an agent started is never taken for the operator's, nor for another agent's: Owner says its agent, or
-//     fails. One that spoils its mark is killed within a fifth of a second or so.
+//   - Done is closed only when no process with the agent's mark is left, orphans, other sessions and other groups
+//     included.
+//   - A process that an agent started is never taken for the operator's, nor for another agent's: Owner says its
+//     agent, or fails. One that spoils its mark is killed within a fifth of a second or so.
 //   - No descriptor but the channel and standard error is inherited, and no variable but those named in Command.
-//   - A confined agent reads, writes and reaches what package confine lets it, and what is private stays hidden or it is not started.
+//   - A confined agent reads, writes and reaches what package confine lets it, and what is private stays hidden or it
+//     is not started.
 //   - An agent has no privileges, also where the daemon is user 0, and gains none by executing a file.
 //   - Standard error is read as long as somebody writes, whatever the disk does; the log's size is bounded.
 //
 // # What is not
 //
 //   - Gaps lists what the sandbox does not refuse on this machine. A service of the same user that runs programs for
-//     whoever asks (a user service manager, cron, a terminal multiplexer) runs them outside: such services have to be kept from
-//     agents by running the daemon as a user of its own.
-//   - With Options.User, a process that lowers both limits of its mark to small values is refused everywhere but not found to be killed.
+//     whoever asks (a user service manager, cron, a terminal multiplexer) runs them outside: such services have to be
+//     kept from agents by running the daemon as a user of its own.
+//   - With Options.User, a process that lowers both limits of its mark to small values is refused everywhere but not
+//     found to be killed.
 //   - CPU, memory and descriptor limits bind each process. The number of processes is counted, five times a second: a
 //     program can exceed it for that long. Bounding a sum takes a cgroup, which takes delegation by the system.
-//   - A program that makes itself unreadable is not found where /proc is mounted with hidepid and the daemon is not root.
+//   - A program that makes itself unreadable is not found where /proc is mounted with hidepid and the daemon is not
+//     root.
 //   - A process in an uninterruptible system call ends when that does, and Done waits for it.
 //   - Elsewhere than on Linux there are no marks: what leaves the session is lost. Gaps says so.
 package host

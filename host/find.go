@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// find returns the absolute path of a command's program. os/exec's LookPath would look in the daemon's PATH and
+// find returns the absolute path of a command's program. os/exec's LookPath would use the daemon's PATH and
 // directory; here the program's own count.
 func (c Command) find(environ []string) (string, error) {
 	info, err := os.Stat(c.Dir)
@@ -37,7 +37,7 @@ func (c Command) find(environ []string) (string, error) {
 		if err == nil {
 			return path, nil
 		}
-		// A file that is there and cannot be run says more than that others are not there.
+		// An existing file that cannot be run is a better error than the missing others.
 		if !errors.Is(err, ErrNotFound) && errors.Is(found, ErrNotFound) {
 			found = err
 		}
@@ -45,14 +45,14 @@ func (c Command) find(environ []string) (string, error) {
 	return "", found
 }
 
-// notInPath is a program that no directory of PATH has.
+// notInPath says that no directory of PATH has the program.
 type notInPath string
 
 func (p notInPath) Error() string { return string(p) + " is not in PATH" }
 
 func (notInPath) Unwrap() error { return ErrNotFound }
 
-// executable refuses what execve is bound to refuse, with a better reason.
+// executable refuses what execve would refuse, with a better reason.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -66,7 +66,7 @@ func executable(path string) error {
 	return nil
 }
 
-// value returns the value of an environment variable in a list, or nothing.
+// value returns the value of an environment variable in a list, "" if it is not set.
 func value(environ []string, name string) string {
 	for _, pair := range environ {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// guard is the main of the guard: a process that outlives the daemon by as long as it takes to kill what the daemon
-// hosted. Its standard input is a pipe that only the daemon holds; that it ends is how the guard learns of the daemon's
-// death, however that came about.
+// guard is the main function of the guard: a process that outlives the daemon until it has killed what the daemon
+// hosted. Its standard input is a pipe that only the daemon holds; its end tells the guard that the daemon has died,
+// for whatever reason.
 func guard(words []string) int {
 	if len(words) != 1 {
 		return 2
@@ -23,10 +23,10 @@ func guard(words []string) int {
 		return 2
 	}
 	debug.SetGCPercent(20) // it lives long and does nothing
-	// It has to outlive a Ctrl-C, a logout, and a service manager that asks every process politely.
+	// It must outlive a Ctrl-C, a logout, and a service manager that sends TERM to every process.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGUSR1,
 		syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
-	_, _ = os.Stdout.WriteString(ready) // a daemon that is dead by now does not hear it, and needs the guard the more
+	_, _ = os.Stdout.WriteString(ready) // a dead daemon does not read it, and needs the guard even more
 	o := newOrphans(mark(own))
 	buffer := make([]byte, 512)
 	for {
@@ -47,11 +47,11 @@ func guard(words []string) int {
 const (
 	firstGuardPause = 10 * time.Millisecond
 	lastGuardPause  = 5 * time.Second
-	// guardPatience is how long a guard may take to come to itself, on a machine that has other things to do.
+	// guardPatience bounds the start of a guard on a busy machine.
 	guardPatience = time.Minute
 )
 
-// startGuard starts a guard and, once that says that it is ready, makes its pipe the host's.
+// startGuard starts a guard and, once that is ready, stores its pipe.
 func (h *Host) startGuard() (*watched, error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -97,7 +97,7 @@ func (h *Host) startGuard() (*watched, error) {
 	return w, nil
 }
 
-// keepGuard starts a guard whenever there is none, until the host closes.
+// keepGuard restarts the guard whenever it ends, until the host closes.
 func (h *Host) keepGuard(w *watched) {
 	defer h.workers.Done()
 	pause := firstGuardPause
@@ -113,12 +113,12 @@ func (h *Host) keepGuard(w *watched) {
 			case <-time.After(pause):
 			}
 			pause = min(2*pause, lastGuardPause)
-			w, _ = h.startGuard() // tried until it works; Guarded shows that there is none
+			w, _ = h.startGuard() // retried until it works; Guarded reports false meanwhile
 		}
 	}
 }
 
-// dropGuard closes the pipe of a guard that ended, or that is to end.
+// dropGuard closes the pipe of a guard that ended, or that should end.
 func (h *Host) dropGuard() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,9 +128,9 @@ func (h *Host) dropGuard() {
 	}
 }
 
-// Guarded reports whether the guard runs, which kills what is hosted when the daemon dies without a word. One that ended is
-// replaced at once; while there is none, the death of the daemon kills only the first process of each agent, and the
-// next start of the same kernel the others.
+// Guarded reports whether the guard runs, which kills what is hosted when the daemon dies. A guard that ends is
+// replaced at once; without one, the daemon's death kills only the first process of each agent, and the next start of
+// the same kernel the others.
 func (h *Host) Guarded() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

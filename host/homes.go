@@ -11,19 +11,19 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// User is a user of the system that programs run as.
+// User is a user that programs run as.
 type User struct {
 	UID, GID int
-	Groups   []int // beside GID
+	Groups   []int // in addition to GID
 }
 
-// The users whose home directory is somebody's, as distributions number them.
+// Numbers of the users of people, as distributions assign them.
 const (
 	firstPerson = 1000
 	lastPerson  = 65533
 )
 
-// homes lists the home directories of the machine: those of the user that programs run as, and all others.
+// homes lists the home directories of the machine: of the user that programs run as, and all others.
 func homes(user *User) (h confine.Homes) {
 	uid := os.Getuid()
 	if user != nil {
@@ -37,7 +37,7 @@ func homes(user *User) (h confine.Homes) {
 			h.Others = append(h.Others, filepath.Clean(home))
 		}
 	}
-	if file, err := os.Open("/etc/passwd"); err == nil { // without it there are no other users to be told apart
+	if file, err := os.Open("/etc/passwd"); err == nil { // without it no other users are known
 		const fields, number, home = 7, 2, 5
 		for lines := bufio.NewScanner(file); lines.Scan(); {
 			parts := strings.Split(lines.Text(), ":")

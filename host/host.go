@@ -15,19 +15,19 @@ import (
 
 // Options are the settings of a host.
 type Options struct {
-	// Instance names the kernel, and stays the same over its restarts: the path of its state directory. Two hosts of one
-	// instance must not be open at once: each takes the other's agents for leftovers. Empty: a name of its own, and what
-	// an earlier host left behind is not found.
+	// Instance identifies the kernel over its restarts: the path of its state directory. Two hosts of one instance
+	// must not be open at once: each would kill the other's agents as leftovers. Empty: a unique name, and leftovers
+	// of an earlier host are not found.
 	Instance string
-	// Means are what to confine programs with; nil: what Probe finds.
+	// Means to confine programs; nil: what Probe finds.
 	Means *Means
-	// User is whom programs run as; nil: as this process does. It takes user 0.
+	// User that programs run as; nil: this process's. It needs user 0.
 	User *User
 }
 
-// Host starts programs and answers for all of them. Its methods may be called from any goroutine.
+// Host starts programs and tracks all of them. Its methods may be called from any goroutine.
 type Host struct {
-	own     mark // what the marks of its agents have in common
+	own     mark // common to the marks of its agents
 	means   Means
 	homes   confine.Homes
 	user    *User
@@ -45,8 +45,8 @@ type Host struct {
 	guardPipe *os.File // its other end is the guard's
 }
 
-// New opens a host. It first kills what an earlier host of the same instance left running. It returns an error that wraps
-// ErrUnsupported where the system lacks what hosting needs, and where this process is itself hosted.
+// New opens a host. It first kills what an earlier host of the same instance left running. The error wraps
+// ErrUnsupported if the system lacks what hosting needs, or if this process is hosted itself.
 func New(o Options) (*Host, error) {
 	if os.Getenv(childVar) != "" {
 		return nil, fmt.Errorf("open host: %w", errNoShim)
@@ -84,9 +84,9 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Close terminates every agent, as Process.Terminate does with that grace, and returns when nothing of them is left and every
-// goroutine of the host has ended. Where ctx ends before, it kills and goes on waiting: what it cannot wait for it
-// cannot promise. Twice is fine.
+// Close terminates every agent, as Process.Terminate does with that grace, and returns when no process of them is
+// left and every goroutine of the host has ended. If ctx ends first, it kills and still waits. It may be called
+// twice.
 func (h *Host) Close(ctx context.Context, grace time.Duration) {
 	h.mu.Lock()
 	first := !h.closed
@@ -112,7 +112,7 @@ func (h *Host) Close(ctx context.Context, grace time.Duration) {
 	h.forks.stop()
 }
 
-// Processes returns the agents' programs that run, in no order.
+// Processes returns the running programs of agents, in no order.
 func (h *Host) Processes() []*Process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,14 +123,14 @@ func (h *Host) Processes() []*Process {
 	return list
 }
 
-// enter gives a process its mark. Every process that was entered leaves again.
+// enter gives a process its mark. leave must follow.
 func (h *Host) enter(p *Process) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return ErrClosed
 	}
-	// Only made, never written to: that it may be a link of the agent's does no harm.
+	// Only created, never written: a link of the agent's does no harm.
 	if err := os.Mkdir(p.command.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make directory for temporary files: %w", err)
 	}
@@ -151,19 +151,19 @@ func (h *Host) enter(p *Process) error {
 	return nil
 }
 
-// leave forgets a process of which nothing is left.
+// leave forgets a process after its end.
 func (h *Host) leave(p *Process) {
 	h.mu.Lock()
 	delete(h.agents, p.mark)
 	h.tell(p)
 	if !h.works(p.command.Dir) {
-		_ = os.Remove(p.command.tmp()) // which leaves one that is not empty
+		_ = os.Remove(p.command.tmp()) // fails if it is not empty
 	}
 	h.mu.Unlock()
 	h.workers.Done()
 }
 
-// works reports whether an agent has that working directory. h.mu is held.
+// works reports whether an agent has that working directory. h.mu is locked.
 func (h *Host) works(dir string) bool {
 	for _, p := range h.agents {
 		if p.command.Dir == dir {
@@ -173,18 +173,18 @@ func (h *Host) works(dir string) bool {
 	return false
 }
 
-// Tampered is how many processes were killed because they had spoiled their marks.
+// Tampered counts the processes that were killed because they had changed their marks.
 func (h *Host) Tampered() int64 { return h.tampered.Load() }
 
-// How often all processes are looked at while agents run.
+// How often all processes are checked while agents run.
 const (
 	lookEvery = 200 * time.Millisecond
-	// A look may take one part of so many of the time, so that looking at many stays cheap, but for the bound.
+	// The share of time that checks may use, apart from the minimum rate.
 	lookShare  = 50
 	lookAtMost = time.Second
 )
 
-// watch kills agents that have more processes than they may, and processes that have spoiled their marks.
+// watch kills agents with too many processes, and processes that have changed their marks.
 func (h *Host) watch() {
 	defer h.workers.Done()
 	pause := lookEvery
@@ -200,7 +200,7 @@ func (h *Host) watch() {
 	}
 }
 
-// look looks once, if any agent runs.
+// look checks once, if any agent runs.
 func (h *Host) look() {
 	agents := h.Processes()
 	if len(agents) == 0 {
@@ -208,7 +208,7 @@ func (h *Host) look() {
 	}
 	found, err := h.search.fresh()
 	if err != nil {
-		return // the next look finds them
+		return // the next check finds them
 	}
 	h.killSpoiled(found)
 	for _, p := range agents {
@@ -217,3 +217,46 @@ func (h *Host) look() {
 		}
 	}
 }
+
+// Classes of failed starts. Errors of Start wrap one of them if the class is known.
+var (
+	// ErrCommand says that the command is invalid: no program, NUL in a word, a bad setting.
+	ErrCommand = errors.New("command is not valid")
+	// ErrNotFound says that the program, or the working directory, does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrNotExecutable says that the file cannot be executed: a directory, no execute permission, or no known format.
+	ErrNotExecutable = errors.New("not executable")
+	// ErrInterpreter says that the interpreter or loader of the program does not exist.
+	ErrInterpreter = errors.New("interpreter is missing")
+	// ErrTooLong says that argv and environment exceed the system's limit.
+	ErrTooLong = errors.New("arguments are too long")
+	// ErrSandbox says that a strict sandbox cannot be enforced here.
+	ErrSandbox = errors.New("sandbox cannot be enforced")
+	// ErrResources says that the system is out of processes, descriptors or memory.
+	ErrResources = errors.New("out of system resources")
+	// ErrUnsupported says that the system lacks what hosting needs.
+	ErrUnsupported = errors.New("not supported by this system")
+	// ErrClosed says that the host was closed.
+	ErrClosed = errors.New("host is closed")
+)
+
+// StartError says why a program could not be started.
+type StartError struct {
+	// Program is the requested argv[0].
+	Program string
+	// Stage is where it failed: "command", "find", "log", "fork", "limits", "terminal", "mark", "sandbox", "exec".
+	Stage string
+	// Err wraps one of the classes, or is the system's error.
+	Err error
+}
+
+// Error names the program, the stage and the cause.
+func (e *StartError) Error() string {
+	if e.Stage == "find" { // the cause says it by itself
+		return fmt.Sprintf("start %q: %v", e.Program, e.Err)
+	}
+	return fmt.Sprintf("start %q: %s: %v", e.Program, e.Stage, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Err }

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// logger writes what a program says on standard error into files whose sum is bounded. It never makes the program wait
-// for a disk that does not take it: what cannot be written is counted and dropped.
+// logger writes a program's standard error to files of bounded total size. It never makes the program wait for a slow
+// disk: what cannot be written is counted and dropped.
 type logger struct {
 	options LogOptions
-	file    *os.File // nil where there is none to write to
+	file    *os.File // nil if there is none to write to
 	size    int64
 	mid     bool // the last byte written was not the end of a line
 	dropped atomic.Int64
 
-	mu sync.Mutex // of all but options and dropped: the program's words and the host's come from two goroutines
+	mu sync.Mutex // guards everything except options and dropped: two goroutines write
 }
 
 // openLog opens the log for appending, or returns one that discards.
@@ -32,7 +32,7 @@ func openLog(o LogOptions) (*logger, error) {
 	return l, l.open()
 }
 
-// open opens the current file. What an earlier run left half said gets its line end first.
+// open opens the current file. It completes a partial last line first.
 func (l *logger) open() error {
 	file, err := os.OpenFile(l.options.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -57,9 +57,9 @@ func (l *logger) open() error {
 	return nil
 }
 
-// drain copies until the last holder of the other end has closed it.
+// drain copies until the other end is closed.
 func (l *logger) drain(from io.Reader) {
-	buffer := make([]byte, 4<<10) // one for each agent; a pipe holds the rest
+	buffer := make([]byte, 4<<10) // one per agent; a pipe holds the rest
 	for {
 		n, err := from.Read(buffer)
 		l.mu.Lock()
@@ -75,7 +75,7 @@ func (l *logger) drain(from io.Reader) {
 	l.close()
 }
 
-// note appends a line of the host's own, also when the program has ended.
+// note appends a line of the host's own, even after the program's end.
 func (l *logger) note(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,8 +98,8 @@ func (l *logger) close() {
 	}
 }
 
-// write appends, and begins a new file where the bound is reached: between two lines if there is an end of line in what
-// was read, else in the middle of one.
+// write appends, and starts a new file at the size limit: between two lines if what was read has a line end, else
+// within one.
 func (l *logger) write(b []byte) {
 	for len(b) > 0 && l.options.Path != "" {
 		room := max(l.options.MaxBytes-l.size, 0)
@@ -142,7 +142,7 @@ func (l *logger) endLine() {
 	}
 }
 
-// rotate makes every file one older and begins a new one. It reports whether there is one to write to.
+// rotate renames every file to the next older one and starts a new one. It reports whether there is one to write to.
 func (l *logger) rotate() bool {
 	path := l.options.Path
 	l.close()
@@ -152,7 +152,7 @@ func (l *logger) rotate() bool {
 			newer = fmt.Sprintf("%s.%d", path, i-1)
 		}
 		if err := os.Rename(newer, older); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return false // better nothing new than a file that grows without bound
+			return false // a file must not grow without bound
 		}
 	}
 	if l.options.Files == 1 {

@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// A mark tells which agent a process belongs to, whatever that process does to hide it. It is a number that every
+// A mark identifies the agent of a process, whatever that process does to hide it. It is a number that every
 // descendant inherits and no process without privileges can change into another agent's.
 //
-// It is kept in the hard values of two resource limits that have had no effect since Linux 2.6, RLIMIT_LOCKS and
-// RLIMIT_RSS: the one holds base+mark, the other base+most-mark. A hard limit survives fork, setsid, execve and the death of
-// every ancestor, and can only be lowered, CAP_SYS_RESOURCE apart, which no agent has. Lowering either spoils the sum, so
-// that from one agent's pair no other agent's can be reached, nor that of a process without a mark. Whoever spoils its mark
-// is killed on sight: no program but ours has a reason to lower RLIMIT_LOCKS.
+// It is stored in the hard values of two resource limits without effect since Linux 2.6, RLIMIT_LOCKS and RLIMIT_RSS:
+// the first is base+mark, the second base+most-mark. A hard limit survives fork, setsid, execve and the death of
+// every ancestor, and can only be lowered without CAP_SYS_RESOURCE, which no agent has. Lowering either breaks the
+// sum, so that no agent's pair can become another agent's, or that of a process without a mark. A process that breaks
+// its mark is killed on sight: no other program has a reason to lower RLIMIT_LOCKS.
 type mark uint64
 
 const (
@@ -28,7 +28,7 @@ const (
 	incarnationShift = sequenceBits
 )
 
-// instanceOf names a kernel by what stays the same over its restarts.
+// instanceOf identifies a kernel over its restarts.
 func instanceOf(name string) uint64 {
 	sum := sha256.Sum256([]byte(name))
 	return binary.BigEndian.Uint64(sum[:]) >> (64 - instanceBits)
@@ -39,8 +39,8 @@ func newMark(instance, incarnation, sequence uint64) mark {
 	return mark(instance<<instanceShift | incarnation<<incarnationShift | sequence&mostSequence)
 }
 
-// instance returns whose the mark is.
+// instance returns the kernel that the mark belongs to.
 func (m mark) instance() uint64 { return uint64(m) >> instanceShift }
 
-// incarnation returns which of the kernel's lives the mark is from.
+// incarnation returns the life of the kernel that the mark belongs to.
 func (m mark) incarnation() uint64 { return uint64(m) >> incarnationShift & mostIncarnation }

@@ -25,7 +25,7 @@ func hard(pid, resource int) (uint64, error) {
 	return limit.Max, nil
 }
 
-// shownHard reads a hard limit that carries a mark from /proc, which shows it to everybody.
+// shownHard reads a hard limit with a mark from /proc, which everybody may read.
 func shownHard(pid, resource int) (uint64, error) {
 	name := map[int]string{unix.RLIMIT_LOCKS: "Max file locks", unix.RLIMIT_RSS: "Max resident set"}[resource]
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
@@ -40,7 +40,7 @@ func shownHard(pid, resource int) (uint64, error) {
 		if !ok {
 			continue
 		}
-		const most = 1 // the soft limit stands before it
+		const most = 1 // the soft limit precedes it
 		fields := bytes.Fields(rest)
 		if len(fields) <= most {
 			break
@@ -53,7 +53,7 @@ func shownHard(pid, resource int) (uint64, error) {
 	return 0, unix.EPERM
 }
 
-// limitsOf returns the two limits that may carry a mark. The error is ESRCH where the process is gone, EPERM where it is
+// limitsOf returns the two limits that may hold a mark. The error is ESRCH if the process has ended, EPERM if it is
 // another user's.
 func limitsOf(pid int) (locks, rss uint64, err error) {
 	if locks, err = hard(pid, unix.RLIMIT_LOCKS); err != nil {
@@ -63,10 +63,10 @@ func limitsOf(pid int) (locks, rss uint64, err error) {
 	return locks, rss, err
 }
 
-// wear marks the calling process for good.
+// wear marks the calling process permanently.
 func (m mark) wear() error {
 	locks, rss := m.limits()
-	// In this order: until RLIMIT_LOCKS is set there is no mark, and half a mark is one that was tampered with.
+	// In this order: without RLIMIT_LOCKS there is no mark, and half a mark is a broken one.
 	if err := unix.Prlimit(0, unix.RLIMIT_RSS, &unix.Rlimit{Cur: rss, Max: rss}, nil); err != nil {
 		return fmt.Errorf("set limit: %w", err)
 	}
@@ -84,8 +84,8 @@ func (m mark) wear() error {
 	return nil
 }
 
-// census finds marked processes. Askers that come while a search runs share the next one, so that a thousand agents that
-// end at once cost a few searches, not a thousand.
+// census finds marked processes. Calls during a search share the next one, so that a thousand agents that end at once
+// cost a few searches.
 type census struct {
 	mu      sync.Mutex
 	waiting *round
@@ -123,8 +123,8 @@ func (c *census) fresh() (map[mark][]int, error) {
 	return r.found, r.err
 }
 
-// marked searches /proc once. A process that a fork brings meanwhile may be missing: whoever wants none left asks until
-// there is none.
+// marked searches /proc once. It may miss a process that is forked meanwhile: callers that want none left repeat
+// until there is none.
 func marked() (map[mark][]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -147,8 +147,8 @@ func marked() (map[mark][]int, error) {
 	return found, nil
 }
 
-// markOf returns the mark of a process, spoiled where it has one no more. It has none where it is gone, another user's, or
-// nobody's agent.
+// markOf returns the mark of a process, spoiled if it was broken. A process that has ended, is another user's, or
+// belongs to no agent has none.
 func markOf(pid int) (mark, bool) {
 	locks, err := hard(pid, unix.RLIMIT_LOCKS)
 	if err != nil || locks == unix.RLIM_INFINITY { // nearly all
@@ -161,18 +161,18 @@ func markOf(pid int) (mark, bool) {
 	if m, ok := readMark(locks, rss); ok {
 		return m, true
 	}
-	// Only user 0 sees limits of other users' processes; those are not its to judge.
+	// Only user 0 sees limits of other users' processes, which it must not act on.
 	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
 	if err != nil {
 		return 0, false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	// Programs that user 0 runs as another user: half of a mark is nobody else's.
+	// Programs that user 0 runs as another user: half of a mark can only be theirs.
 	half := os.Geteuid() == 0 && (locks >= markBase || rss >= markBase && rss != unix.RLIM_INFINITY)
 	return spoiled, ok && (int(stat.Uid) == os.Geteuid() || half) && bound(pid)
 }
 
-// own counts those of the processes with a mark that are an agent's.
+// own keeps those of the marked processes that belong to an agent.
 func own(pids []int) (n int) {
 	for _, pid := range pids {
 		if bound(pid) {
@@ -182,15 +182,15 @@ func own(pids []int) (n int) {
 	return n
 }
 
-// bound reports whether a process has forgone new privileges, as every process of an agent has, for good. An agent without a
-// sandbox can lower the limits of any process of its user, up to what looks like a mark, whose it likes, or a spoiled one; this it
-// can do to none, so that who is not bound is a bystander. Where it cannot be told, a mark counts.
+// bound reports whether a process has no_new_privs, as every process of an agent has, permanently. An agent without a
+// sandbox can lower the limits of any process of its user to what looks like a mark, but it cannot set no_new_privs
+// for another process: a process without no_new_privs is not counted. If that is unknown, a mark counts.
 func bound(pid int) bool {
 	is, _ := boundTo(pid)
 	return is
 }
 
-// boundTo is bound, with why it cannot be told.
+// boundTo is bound, with the error if it is unknown.
 func boundTo(pid int) (bool, error) {
 	if pid == os.Getpid() {
 		return false, nil

@@ -10,10 +10,9 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Sockets listen in the network of one program. Connections to them come from that program, and from what it has started,
-// alone.
+// Sockets listen in the network of one program. Only that program and its descendants can connect.
 type Sockets struct {
-	Proxy     net.Listener            // what HTTP_PROXY names
+	Proxy     net.Listener            // HTTP_PROXY names it
 	DNS       net.PacketConn          // 127.0.0.1:53, UDP
 	DNSTCP    net.Listener            // 127.0.0.1:53, TCP
 	Relay     []net.Listener          // every address, on 80, 443 and Command.Ports: a connection's LocalAddr is its destination
@@ -40,7 +39,7 @@ func UpstreamURL(index int) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", confine.UpstreamPort+index)
 }
 
-// UpstreamEnv is the variable that holds an upstream's address: PWOS_UPSTREAM_ and its name, in capitals, with _ for every
+// UpstreamEnv is the variable with an upstream's address: PWOS_UPSTREAM_ and its name, in capitals, with _ for every
 // other character.
 func UpstreamEnv(name string) string {
 	return "PWOS_UPSTREAM_" + strings.Map(func(r rune) rune {
@@ -51,7 +50,7 @@ func UpstreamEnv(name string) string {
 	}, strings.ToUpper(name))
 }
 
-// serve takes the sockets of the program's network and gives them to whoever serves it.
+// serve receives the sockets of the program's network and passes them to Command.Network.
 func (p *Process) serve(hand *net.UnixConn) error {
 	taken, err := p.plan.Receive(hand)
 	if err != nil {
@@ -72,7 +71,7 @@ func (p *Process) serve(hand *net.UnixConn) error {
 	return confine.Accepted(hand)
 }
 
-// handPair makes the two ends of the socket over which sockets are handed.
+// handPair makes the two ends of the socket over which sockets are sent.
 func handPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	end, theirs, err := socketPair()
 	if err != nil {

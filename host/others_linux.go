@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supported says what is missing here, if anything.
+// supported returns what hosting lacks here, nil if nothing.
 func supported() error {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
@@ -31,13 +31,13 @@ func supported() error {
 	return nil
 }
 
-// settle kills what earlier incarnations of an instance left, and chooses a new one.
+// settle kills what earlier incarnations of an instance left, and chooses a new incarnation.
 func settle(instance uint64) (mark, error) {
 	found, err := marked()
 	if err != nil {
 		return 0, err
 	}
-	// The guard of the last one may still be at work, on the marks of that one alone: ours must be others.
+	// The last guard may still be running, on the marks of its own incarnation: ours must differ.
 	used := map[uint64]bool{}
 	for m := range found {
 		if m.instance() == instance {
@@ -52,7 +52,7 @@ func settle(instance uint64) (mark, error) {
 	}
 }
 
-// killSpoiled kills those of the processes found that have spoiled their marks.
+// killSpoiled kills the processes with broken marks.
 func (h *Host) killSpoiled(found map[mark][]int) {
 	for _, pid := range found[spoiled] {
 		if kill(pid, func(mark) bool { return false }, h.awaits) {
@@ -61,7 +61,7 @@ func (h *Host) killSpoiled(found map[mark][]int) {
 	}
 }
 
-// awaits reports whether a process is the first of an agent, which has still to be reaped.
+// awaits reports whether a process is an agent's first one, which must still be reaped.
 func (h *Host) awaits(pid int) bool {
 	return slices.ContainsFunc(h.Processes(), func(p *Process) bool {
 		p.mu.Lock()
@@ -70,7 +70,7 @@ func (h *Host) awaits(pid int) bool {
 	})
 }
 
-// sweepAll kills every process whose mark wants says, or is spoiled. Whoever calls it waits for none of them.
+// sweepAll kills every process whose mark wants selects, or is broken. It does not wait for them.
 func sweepAll(wants func(mark) bool) {
 	sweep(func() ([]int, error) {
 		found, err := marked()
@@ -84,8 +84,8 @@ func sweepAll(wants func(mark) bool) {
 	}, wants, func(int) bool { return false }, 0)
 }
 
-// list returns the processes that carry the agent's mark, the ended ones that were not reaped included, and those whose
-// mark is spoiled, which may be the agent's.
+// list returns the processes with the agent's mark, including ended ones that were not reaped, and those with a
+// broken mark, which may be the agent's.
 func (p *Process) list() ([]int, error) {
 	found, err := p.host.search.fresh()
 	return slices.Concat(found[p.mark], found[spoiled]), err
@@ -94,7 +94,7 @@ func (p *Process) list() ([]int, error) {
 // is reports whether a mark is the agent's.
 func (p *Process) is(m mark) bool { return m == p.mark }
 
-// killOthers kills what the agent's first process, which has ended, left behind. It returns how many there were.
+// killOthers kills what an agent's first process left when it ended. It returns how many there were.
 func (p *Process) killOthers() int { return sweep(p.list, p.is, p.host.awaits, p.watched.pid) }
 
 // others counts the agent's processes apart from the first that have not ended.
@@ -112,11 +112,11 @@ func (p *Process) others() int {
 	return n
 }
 
-// signalOthers signals those of the agent's processes that have left its group.
+// signalOthers signals the agent's processes that have left its group.
 func (p *Process) signalOthers(sig syscall.Signal) {
 	pids, err := p.list()
 	if err != nil {
-		return // the grace ends with a kill that does not give up
+		return // the grace ends with a kill that is repeated until none is left
 	}
 	for _, pid := range pids {
 		if group, err := unix.Getpgid(pid); err == nil && group != p.OSPID() {
@@ -125,7 +125,7 @@ func (p *Process) signalOthers(sig syscall.Signal) {
 	}
 }
 
-// signalMarked signals a process if it carries such a mark, and reports whether it does and has not ended.
+// signalMarked signals a process with that mark, and reports whether it has it and has not ended.
 func signalMarked(pid int, sig syscall.Signal, wants func(mark) bool) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -139,7 +139,7 @@ func signalMarked(pid int, sig syscall.Signal, wants func(mark) bool) bool {
 	return !errors.Is(err, unix.ESRCH)
 }
 
-// orphans is what a guard knows. Marks tell it all.
+// orphans is the guard's list of processes; with marks it needs none.
 type orphans struct{ own mark }
 
 func newOrphans(own mark) *orphans { return &orphans{own} }
@@ -147,7 +147,7 @@ func newOrphans(own mark) *orphans { return &orphans{own} }
 // told hears of processes; marks say it better.
 func (*orphans) told([]byte) {}
 
-// end kills whatever the dead daemon hosted.
+// end kills what the dead daemon hosted.
 func (o *orphans) end() { sweepAll(func(m mark) bool { return m.host() == o.own }) }
 
 // tell would tell the guard that a process came or went.

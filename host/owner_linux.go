@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner returns the agent that a process of the system belongs to, or nil where it belongs to none: it was started by
-// nobody that is hosted, at whatever distance. Errors wrap ErrGone, ErrStranger, ErrTampered or ErrExhausted.
+// Owner returns the agent that a process belongs to, nil if it is no descendant of a hosted program. Errors wrap
+// ErrGone, ErrStranger, ErrTampered or ErrExhausted.
 //
-// Whoever has the number from a socket should use Peer: a number can pass to another process in between.
+// For a process known by a socket use Peer: a number can be reused in between.
 func (h *Host) Owner(osPID int) (*Process, error) {
 	locks, rss, err := limitsOf(osPID)
 	switch {
 	case errors.Is(err, unix.ESRCH):
 		return nil, fmt.Errorf("process %d: %w", osPID, ErrGone)
 	case errors.Is(err, unix.EPERM) && h.user != nil:
-		// Programs run as another user, so that this may be one of theirs.
+		// Programs run as another user, so this may be one of them.
 		return nil, fmt.Errorf("process %d is another user's, and cannot be looked at: %w", osPID, ErrTampered)
 	case errors.Is(err, unix.EPERM):
-		return nil, nil // another user's; an agent cannot become one
+		return nil, nil // another user's; an agent cannot become that user
 	case err != nil:
 		return nil, fmt.Errorf("look at process %d: %w", osPID, err)
 	case locks == unix.RLIM_INFINITY:
@@ -33,7 +33,7 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 	case exhausted(err):
 		return nil, fmt.Errorf("process %d: %w: %w", osPID, ErrExhausted, err)
 	case !is:
-		return nil, nil // an agent has lowered it, which is none itself
+		return nil, nil // lowered by an agent; the process itself is none
 	}
 	m, ok := readMark(locks, rss)
 	if !ok {
@@ -48,23 +48,23 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 	return p, nil
 }
 
-// Peer returns the agent whose process made the connection to a Unix socket, or nil where none did. Errors are as Owner's.
+// Peer returns the agent whose process made the connection to a Unix socket, nil if none did. Errors are as Owner's.
 //
-// Since Linux 6.5 the socket itself holds on to the process that connected, so that a peer which ended is found out even
-// when its number has passed to another process. Before, the number alone is asked for.
+// Since Linux 6.5 the socket refers to the process that connected, so that an ended peer is detected even if its
+// number was reused. Earlier systems only know the number.
 func (h *Host) Peer(conn syscall.RawConn) (*Process, error) {
 	return peer(conn, h.Owner)
 }
 
-// Unhosted returns an error that wraps ErrStranger or ErrTampered where the process that made the connection is an agent of
-// whatever host. It is for a kernel that hosts nothing, to which the agent of another one of the same user would pass for
-// the operator. A process that is bound as the caller is itself is let pass: an agent may run a kernel of its own.
+// Unhosted returns an error that wraps ErrStranger or ErrTampered if the process that made the connection is an agent
+// of any host. It is for a kernel that hosts nothing: it would take an agent of another kernel of the same user for
+// the operator. A process with the caller's own mark passes: an agent may run a kernel.
 func Unhosted(conn syscall.RawConn) error {
 	_, err := peer(conn, stranger)
 	return err
 }
 
-// stranger is Owner for who hosts nothing.
+// stranger is Owner for a kernel that hosts nothing.
 func stranger(osPID int) (*Process, error) {
 	ownLocks, ownRSS, err := limitsOf(0)
 	if err != nil {
@@ -76,7 +76,7 @@ func stranger(osPID int) (*Process, error) {
 	}
 	owner, err := new(Host).Owner(osPID)
 	if errors.Is(err, ErrTampered) && ownLocks != unix.RLIM_INFINITY {
-		return nil, nil // limits that mean nothing are no marks where this process has some itself
+		return nil, nil // not marks, if this process has such limits itself
 	}
 	return owner, err
 }
@@ -97,7 +97,7 @@ func peerOf(fd int, owner func(osPID int) (*Process, error)) (*Process, error) {
 		return nil, fmt.Errorf("look at peer: %w", os.NewSyscallError("getsockopt", err))
 	}
 	if peer.Pid <= 0 {
-		return nil, nil // it comes from a namespace that this one cannot see into: no child of ours does
+		return nil, nil // its PID namespace is not visible from here, so it is no child of ours
 	}
 	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	switch {
@@ -105,19 +105,19 @@ func peerOf(fd int, owner func(osPID int) (*Process, error)) (*Process, error) {
 		return owner(int(peer.Pid))
 	case exhausted(err):
 		return nil, fmt.Errorf("process %d: %w: %w", peer.Pid, ErrExhausted, err)
-	case err != nil: // ESRCH, EINVAL: it was reaped before we asked
+	case err != nil: // ESRCH, EINVAL: it was reaped first
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, ErrGone)
 	}
 	defer closeFD(pidfd)
 	p, err := owner(int(peer.Pid))
-	// Asked in this order: a process that lives now lived when its limits were read, and had that number.
+	// In this order: a process that lives now had the same number when its limits were read.
 	if ended(pidfd) {
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, ErrGone)
 	}
 	return p, err
 }
 
-// exhausted reports whether an error says that this process, or the system, has no descriptor left.
+// exhausted reports whether an error means that there is no free descriptor.
 func exhausted(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 }

@@ -1,6 +1,6 @@
 package host
 
-// spoiled stands for every pair that was tampered with. No newMark is so large.
+// spoiled stands for every broken pair. No newMark is that large.
 const spoiled mark = 1 << 63
 
 // host returns the part of the mark that all agents of one incarnation share.
@@ -11,7 +11,7 @@ func (m mark) limits() (locks, rss uint64) {
 	return markBase + uint64(m), markBase + mostMark - uint64(m)
 }
 
-// readMark returns the mark that two hard limits make. A pair that no host has set makes none.
+// readMark returns the mark of two hard limits, 0 if no host has set them.
 func readMark(locks, rss uint64) (mark, bool) {
 	m := mark(locks - markBase)
 	if locks < markBase || m > mostMark {

@@ -3,10 +3,11 @@ package host
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 )
 
-// Restart says after which ends a program is started again.
+// Restart says after which ends a program is restarted.
 type Restart string
 
 // The restart policies (PROTOCOL 5).
@@ -16,10 +17,10 @@ const (
 	RestartAlways    Restart = "always"
 )
 
-// ErrRestart refuses a restart policy that there is not.
+// ErrRestart refuses an unknown restart policy.
 var ErrRestart = errors.New("restart policy is not one of never, on-failure, always")
 
-// ParseRestart reads a restart policy. Nothing means never.
+// ParseRestart parses a restart policy. Empty means never.
 func ParseRestart(text string) (Restart, error) {
 	switch r := Restart(text); r {
 	case "":
@@ -30,25 +31,25 @@ func ParseRestart(text string) (Restart, error) {
 	return "", fmt.Errorf("parse %q: %w", text, ErrRestart)
 }
 
-// Policy holds the numbers that decide what becomes of an agent whose program ended. Its methods are pure: they read no
-// clock, so that the same history always gives the same decision.
+// Policy holds the numbers that decide what happens to an agent after its program's end. Its methods are pure and
+// read no clock, so that the same history always gives the same decision.
 type Policy struct {
 	Restart Restart
 	// MinDelay is the pause before the first restart; each further one doubles it, up to MaxDelay.
 	MinDelay, MaxDelay time.Duration
-	// GoodRun is how long a program has to run for its earlier faults, and the pauses, to be forgotten.
+	// GoodRun is how long a program must run for its earlier faults, and the pauses, to be reset.
 	GoodRun time.Duration
-	// Recoverable is how many faults in a row are answered by a restart alone.
+	// Recoverable is how many faults in a row only cause a restart.
 	Recoverable int
-	// Quarantines is how many faults after those are answered by a quarantine; the one after them exiles.
+	// Quarantines is how many faults after those cause a quarantine; the next one exiles.
 	Quarantines int
 	// QuarantineTicks is the length of the first quarantine, in ticks of the kernel; each further one doubles it.
 	QuarantineTicks int64
 }
 
-// DefaultPolicy returns the numbers that hold where nobody chose others. With them a program that never runs for a
-// minute is started again after 1 s and 2 s, then after quarantines of 30, 60 and 120 ticks, then never: six faults in
-// about four minutes. A program that fails once an hour is restarted for ever.
+// DefaultPolicy returns the default numbers. With them a program that never runs for a minute is restarted after 1 s
+// and 2 s, then after quarantines of 30, 60 and 120 ticks, then never: six faults in about four minutes. A program
+// that fails once an hour is restarted forever.
 func DefaultPolicy(r Restart) Policy {
 	return Policy{
 		Restart: r, MinDelay: time.Second, MaxDelay: time.Minute, GoodRun: time.Minute,
@@ -56,30 +57,30 @@ func DefaultPolicy(r Restart) Policy {
 	}
 }
 
-// Cause says, of an end or of something that a running program did, what the table of faults needs to know.
+// Cause is the cause of an end, or of an action of a running program, in the table of faults.
 type Cause int
 
-// The causes, from the harmless to the hostile.
+// The causes, from harmless to hostile.
 const (
-	// CauseOrdered is an end that was asked for: Terminate, shutdown, revocation.
+	// CauseOrdered is a requested end: Terminate, shutdown, revocation.
 	CauseOrdered Cause = iota
 	// CauseFinished is exit code 0.
 	CauseFinished
-	// CauseFailed is another exit code, a signal, or a program that could not be started again.
+	// CauseFailed is another exit code, a signal, or a failed restart.
 	CauseFailed
-	// CauseLimit is a limit on time or memory that was reached.
+	// CauseLimit is an exceeded limit on time or memory.
 	CauseLimit
-	// CauseFlood is what harms others while it lasts: too many processes, a channel full of garbage.
+	// CauseFlood harms others while it lasts: too many processes, a channel full of garbage.
 	CauseFlood
-	// CauseEscape is an attempt to be somebody else, such as a mark that was tampered with.
+	// CauseEscape is an attempt to impersonate, such as breaking a mark.
 	CauseEscape
 )
 
-// Fault is what an end counts as (CAP section 7, "RFC-006 Fault Isolation may revoke capabilities for faulted agents").
+// Fault is the class of an end (CAP section 7, "RFC-006 Fault Isolation may revoke capabilities for faulted agents").
 type Fault string
 
-// The faults. Only EXILE is final: the agent is TERMINATED and its token revoked. In QUARANTINE it is BLOCKED and keeps
-// its token, its mailbox and what it holds.
+// The faults. Only EXILE is final: the agent is TERMINATED and its token revoked. In QUARANTINE it is BLOCKED and
+// keeps its token, its mailbox and its resources.
 const (
 	FaultNone        Fault = ""
 	FaultRecoverable Fault = "RECOVERABLE"
@@ -87,43 +88,43 @@ const (
 	FaultExile       Fault = "EXILE"
 )
 
-// Record is what is remembered of an agent between its ends. The zero value is an agent that never ended.
+// Record is an agent's history between its ends. The zero value is an agent that never ended.
 type Record struct {
-	// Faults counts those in a row, with no good run between them.
+	// Faults counts consecutive faults without a good run between them.
 	Faults int
-	// Quick counts the ends in a row, faults or not, that came before a good run; pauses grow with it.
+	// Quick counts the consecutive ends, faults or not, before a good run; pauses grow with it.
 	Quick int
 	// Restarts counts all restarts.
 	Restarts int
 }
 
-// Decision is what becomes of an agent.
+// Decision is what happens to an agent.
 type Decision struct {
 	Fault Fault
-	// Restart says whether the program is to be started again, once both pauses are over.
+	// Restart says whether the program is restarted, after both pauses.
 	Restart bool
 	// Delay is the pause on the clock.
 	Delay time.Duration
 	// BlockedTicks is the quarantine: how many ticks the agent stays BLOCKED, counted from its end.
 	BlockedTicks int64
-	// Revoke says that the agent's token has to go.
+	// Revoke says that the agent's token is revoked.
 	Revoke bool
 	// Why is for the record.
 	Why string
 }
 
-// Decide returns what becomes of an agent whose program ran for the given time, and what is remembered of it.
+// Decide returns what happens to an agent whose program ran for the given time, and its new history.
 //
 //	cause      first fault    in a row
 //	ordered    none           ends
-//	finished   none           restarted by "always" alone
+//	finished   none           restarted by "always" only
 //	failed     RECOVERABLE    Recoverable times, then QUARANTINE, then EXILE
 //	limit      RECOVERABLE    the same
 //	flood      QUARANTINE     counts as one more than Recoverable at once
 //	escape     EXILE
 //
-// A fault under "never" is named, but ends the agent: it is not EXILE unless the table says so, and nothing is revoked
-// beyond what ending revokes. The rows are in Policy's numbers.
+// A fault under "never" is named, but ends the agent: it is not EXILE unless the table says so, and nothing is
+// revoked beyond what ending revokes. The numbers are Policy's.
 func (p Policy) Decide(r Record, cause Cause, ran time.Duration) (Record, Decision) {
 	if ran >= p.GoodRun {
 		r.Faults, r.Quick = 0, 0
@@ -149,7 +150,7 @@ func (p Policy) Decide(r Record, cause Cause, ran time.Duration) (Record, Decisi
 	return r, d
 }
 
-// count returns how many faults in a row there are with this one.
+// count returns the number of consecutive faults, including this one.
 func (p Policy) count(before int, cause Cause) int {
 	switch cause {
 	case CauseEscape:
@@ -161,7 +162,7 @@ func (p Policy) count(before int, cause Cause) int {
 	}
 }
 
-// fault is the answer to the n-th fault in a row.
+// fault is the answer to the n-th consecutive fault.
 func (p Policy) fault(n int) Decision {
 	d := Decision{Restart: p.Restart == RestartOnFailure || p.Restart == RestartAlways}
 	switch nth := n - p.Recoverable; {
@@ -179,7 +180,7 @@ func (p Policy) fault(n int) Decision {
 	return d
 }
 
-// doubled returns first doubled n times, and at most limit.
+// doubled returns first doubled n times, at most limit.
 func doubled[T ~int64](first T, n int, limit T) T {
 	for range n {
 		if first >= limit/2 {
@@ -188,4 +189,79 @@ func doubled[T ~int64](first T, n int, limit T) T {
 		first *= 2
 	}
 	return min(first, limit)
+}
+
+// Reason says why a program ended.
+type Reason string
+
+// The reasons.
+const (
+	ReasonExited    Reason = "exited"    // by itself, with a code
+	ReasonSignalled Reason = "signalled" // by a signal that the host did not send
+	ReasonOrdered   Reason = "ordered"   // by Terminate, Kill or Close, whatever its exit code
+	ReasonCPU       Reason = "limit:cpu"
+	ReasonWall      Reason = "limit:wall"
+	ReasonProcesses Reason = "limit:processes"
+)
+
+// Exit is the end of a program and all its processes.
+type Exit struct {
+	Code   int            // exit code; -1 if a signal ended it
+	Signal syscall.Signal // 0 if none did
+	Reason Reason
+	// Ran is the time from start to end.
+	Ran time.Duration
+	// CPU is the processor time of the first process and the descendants that it waited for; MaxRSS the most memory
+	// in use by one of them, in bytes.
+	CPU    time.Duration
+	MaxRSS int64
+	// Left is how many other processes of the agent had to be killed after its first one had ended.
+	Left int
+}
+
+// String is for logs: "exited with code 3", "killed by signal 9 (killed), limit:wall".
+func (e Exit) String() string {
+	text := fmt.Sprintf("exited with code %d", e.Code)
+	if e.Signal != 0 {
+		text = fmt.Sprintf("killed by signal %d (%v)", int(e.Signal), e.Signal)
+	}
+	if e.Reason != ReasonExited && e.Reason != ReasonSignalled {
+		text += ", " + string(e.Reason)
+	}
+	return text
+}
+
+// Cause is the row of the table of faults that this end belongs to.
+func (e Exit) Cause() Cause {
+	switch {
+	case e.Reason == ReasonOrdered:
+		return CauseOrdered
+	case e.Reason == ReasonProcesses:
+		return CauseFlood
+	case e.Reason == ReasonCPU, e.Reason == ReasonWall:
+		return CauseLimit
+	case e.Code == 0:
+		return CauseFinished
+	}
+	return CauseFailed
+}
+
+// exitOf converts the system's status of an ended process. reason is why the host ended it, "" if it did not.
+func exitOf(status syscall.WaitStatus, usage *syscall.Rusage, reason Reason, limits Limits) Exit {
+	e := Exit{
+		Code: status.ExitStatus(), Reason: ReasonExited,
+		CPU: time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), MaxRSS: int64(usage.Maxrss) * rssUnit(),
+	}
+	if status.Signaled() {
+		e.Code, e.Signal, e.Reason = -1, status.Signal(), ReasonSignalled
+		// The system sends XCPU at the limit, and KILL to a process that continues.
+		spent := limits.CPUSeconds > 0 && e.CPU >= time.Duration(limits.CPUSeconds)*time.Second
+		if limits.CPUSeconds > 0 && (e.Signal == syscall.SIGXCPU || spent && e.Signal == syscall.SIGKILL) {
+			e.Reason = ReasonCPU
+		}
+	}
+	if reason != "" {
+		e.Reason = reason
+	}
+	return e
 }

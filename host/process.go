@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Pauses between looks at processes that are about to end.
+// Pauses between checks of processes that are about to end.
 const (
 	firstPause = time.Millisecond
 	lastPause  = 50 * time.Millisecond
@@ -19,7 +20,7 @@ const (
 	lastWords = time.Second
 )
 
-// Process is an agent's program that was started, with all that it started itself.
+// Process is an agent's program with all its descendants.
 type Process struct {
 	host    *Host
 	command Command
@@ -34,13 +35,13 @@ type Process struct {
 	started time.Time
 
 	asked sync.Once     // TERM is sent once
-	told  chan struct{} // closed before it is
+	told  chan struct{} // closed before it is sent
 
 	mu     sync.Mutex
-	reaped bool        // the group's number may be another's
+	reaped bool        // the group's number may be reused
 	reason Reason      // why the host ends it
-	until  time.Time   // how long its other processes may go on when the first has ended
-	late   *time.Timer // of EndAt; nil: there is none
+	until  time.Time   // when its other processes are killed after the first has ended
+	late   *time.Timer // of EndAt; nil: none
 
 	suspension suspension
 
@@ -50,7 +51,7 @@ type Process struct {
 	exit   Exit // set before done is closed
 }
 
-// Conn is the kernel's end of the channel. Whoever uses it closes it; the end of the program does not.
+// Conn is the kernel's end of the channel. Its user closes it; the end of the program does not.
 func (p *Process) Conn() Conn { return p.conn }
 
 // PID is the agent's number in the kernel.
@@ -59,20 +60,20 @@ func (p *Process) PID() int64 { return p.command.PID }
 // AgentID is the agent's name.
 func (p *Process) AgentID() string { return p.command.AgentID }
 
-// OSPID is the number of the first process in the system. It leads the agent's session and group.
+// OSPID is the system's number of the first process, which leads the agent's session and group.
 func (p *Process) OSPID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.watched == nil { // it can be looked up before it is forked
+	if p.watched == nil { // may be called before the fork
 		return 0
 	}
 	return p.watched.pid
 }
 
-// Program is the absolute path of what was started.
+// Program is the absolute path of the program.
 func (p *Process) Program() string { return p.program }
 
-// Sandbox is the level that is enforced: "namespaces+landlock:v7", "none" where the system has none, "off".
+// Sandbox is the level that is enforced: "namespaces+landlock:v7", "none" if the system has none, "off".
 func (p *Process) Sandbox() string { return p.level }
 
 // Channel is where the program speaks with the kernel.
@@ -81,11 +82,11 @@ func (p *Process) Channel() Channel { return p.command.Channel }
 // Note adds a line to the program's log. It may be called after the end.
 func (p *Process) Note(line string) { p.log.note(line) }
 
-// LogDropped is how many bytes of standard error could not be written to the log.
+// LogDropped is the number of bytes of standard error that could not be written to the log.
 func (p *Process) LogDropped() int64 { return p.log.dropped.Load() }
 
-// Done is closed when nothing of the agent is left: its first process has ended, and every other one that carried its
-// mark was killed.
+// Done is closed when no process of the agent is left: its first process has ended, and all others with its mark were
+// killed.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait returns the end once Done is closed, or ctx's error.
@@ -98,23 +99,23 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 	}
 }
 
-// Signal sends a signal to the agent's process group: to its first process and those that did not leave the group.
+// Signal sends a signal to the agent's process group: its first process and those that did not leave the group.
 func (p *Process) Signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.signal(sig)
 }
 
-// signal is Signal with the lock held. A process that has ended takes a signal and does nothing; only once it is reaped
-// could the number be another's.
+// signal is Signal with the lock held. A signal to an ended process has no effect; its number cannot be reused before
+// it is reaped.
 func (p *Process) signal(sig syscall.Signal) {
 	if p.watched != nil && !p.reaped {
-		_ = syscall.Kill(-p.watched.pid, sig) // ESRCH cannot be; EPERM is the host's own user lacking the right: nothing to do
+		_ = syscall.Kill(-p.watched.pid, sig) // never ESRCH; EPERM means that the host's user lacks the right
 	}
 }
 
-// Terminate asks all processes of the agent to end (TERM), kills after the grace those that have not, and returns when
-// none is left. Where ctx ends before that, what was begun goes on and its error is returned. Several calls share one
+// Terminate sends TERM to all processes of the agent, kills after the grace those that have not ended, and returns
+// when none is left. If ctx ends first, its error is returned and the termination continues. Several calls share one
 // TERM; the shortest grace counts.
 func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 	p.mu.Lock()
@@ -132,7 +133,7 @@ func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 			defer p.suspension.mu.Unlock()
 			p.Signal(syscall.SIGTERM)
 			p.signalOthers(syscall.SIGTERM)
-			p.Signal(syscall.SIGCONT) // a stopped process does not hear
+			p.Signal(syscall.SIGCONT) // a stopped process does not handle TERM
 			if p.suspension.halt.Load() {
 				p.signalOthers(syscall.SIGCONT)
 			}
@@ -151,10 +152,10 @@ func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Kill kills all processes of the agent at once. Done tells when they are gone.
+// Kill kills all processes of the agent at once. Done is closed when they have ended.
 func (p *Process) Kill() { p.kill(ReasonOrdered) }
 
-// kill kills for a reason. The first reason stays.
+// kill kills for a reason. The first reason is kept.
 func (p *Process) kill(why Reason) {
 	p.mu.Lock()
 	if p.reason == "" {
@@ -166,7 +167,8 @@ func (p *Process) kill(why Reason) {
 	p.once.Do(func() { close(p.killed) })
 }
 
-// EndAt has the program end at a time, as by its limit of wall time, whatever was said before; the zero time: never. It does not wait.
+// EndAt ends the program at a time, as its limit of wall time does, replacing an earlier time; the zero time: never.
+// It does not block.
 func (p *Process) EndAt(end time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +181,7 @@ func (p *Process) EndAt(end time.Time) {
 	}
 }
 
-// begin takes the forked process. A kill that came before it had nothing to kill yet.
+// begin stores the forked process. An earlier kill had nothing to kill yet.
 func (p *Process) begin(w *watched) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +193,7 @@ func (p *Process) begin(w *watched) {
 	}
 }
 
-// run waits for the program's end and leaves nothing of it.
+// run waits for the program's end and kills what it leaves.
 func (p *Process) run(logged <-chan struct{}) {
 	if wall := p.command.Limits.wall(); wall > 0 {
 		timer := time.AfterFunc(wall, func() { p.kill(ReasonWall) })
@@ -200,17 +202,17 @@ func (p *Process) run(logged <-chan struct{}) {
 	p.watched.wait()
 	ran := time.Since(p.started)
 	p.mu.Lock()
-	why := p.reason // what comes later cannot have ended it
+	why := p.reason // a later reason cannot have ended it
 	p.mu.Unlock()
 	p.awaitOthers()
-	p.Signal(syscall.SIGKILL) // the group in one step, which no fork gets past
+	p.Signal(syscall.SIGKILL) // the group in one step, which no fork escapes
 	left := p.killOthers()
 	p.mu.Lock()
 	status, usage := p.watched.reap()
 	p.reaped = true
 	p.mu.Unlock()
 	p.EndAt(time.Time{})
-	// Nothing of the agent's is left that could write. Whoever else was handed standard error is not waited for.
+	// No process of the agent is left that could write. Other holders of standard error are not waited for.
 	_ = p.stderr.SetReadDeadline(time.Now().Add(lastWords))
 	<-logged
 	p.exit = exitOf(status, &usage, why, p.command.Limits)
@@ -219,7 +221,7 @@ func (p *Process) run(logged <-chan struct{}) {
 	close(p.done)
 }
 
-// awaitOthers gives the other processes what is left of the grace when the first one has ended on TERM.
+// awaitOthers waits for the other processes during the rest of the grace, after the first one has ended on TERM.
 func (p *Process) awaitOthers() {
 	p.mu.Lock()
 	until := p.until
@@ -230,5 +232,88 @@ func (p *Process) awaitOthers() {
 			return
 		case <-time.After(pause):
 		}
+	}
+}
+
+// How long an agent that floods the kernel is suspended: the first time, and at most. Each time doubles it; a calm
+// minute after the last one resets it.
+const (
+	firstSuspension = time.Second
+	lastSuspension  = 32 * time.Second
+	calm            = time.Minute
+)
+
+// suspension is the state of those.
+type suspension struct {
+	mu    sync.Mutex // also held while its signals are sent: no STOP follows the CONT that ends it
+	on    bool
+	halt  atomic.Bool // all processes should be stopped; see Want
+	last  time.Duration
+	ended time.Time
+}
+
+// Suspend stops all processes of the agent (STOP), continues them after a while (CONT), and then returns. An agent
+// that is told to end continues at once. If it is suspended already, Suspend stops new processes and returns at once.
+func (p *Process) Suspend() {
+	s := &p.suspension
+	s.mu.Lock()
+	first := !s.on
+	if first {
+		if time.Since(s.ended) > calm {
+			s.last = 0
+		}
+		s.on, s.last = true, min(max(firstSuspension, 2*s.last), lastSuspension)
+	}
+	pause := s.last
+	p.Signal(syscall.SIGSTOP)
+	p.signalOthers(syscall.SIGSTOP)
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.told:
+	case <-p.killed:
+	case <-p.done:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.on, s.ended = false, time.Now()
+	if !p.halts() {
+		p.signalOthers(syscall.SIGCONT)
+		p.Signal(syscall.SIGCONT)
+	}
+}
+
+// Want sets whether the agent's processes should be stopped, for the next Halt.
+func (p *Process) Want(halt bool) { p.suspension.halt.Store(halt) }
+
+// Halt stops all processes of the agent (STOP) or continues them (CONT), as last set by Want. An agent that is told
+// to end continues.
+func (p *Process) Halt() {
+	s := &p.suspension
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.halts():
+		p.Signal(syscall.SIGSTOP)
+		p.signalOthers(syscall.SIGSTOP)
+		p.signalOthers(syscall.SIGSTOP) // processes started meanwhile
+	case !s.on:
+		p.signalOthers(syscall.SIGCONT)
+		p.Signal(syscall.SIGCONT)
+	}
+}
+
+// halts reports whether the agent's processes should be stopped: not if it is told to end.
+func (p *Process) halts() bool {
+	select {
+	case <-p.told:
+		return false
+	default:
+		return p.suspension.halt.Load()
 	}
 }

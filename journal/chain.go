@@ -2,6 +2,8 @@ package journal
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 )
@@ -40,3 +42,66 @@ func beginsEntry(rest []byte, h Head) bool {
 	n := min(len(rest), len(want))
 	return n > 0 && bytes.Equal(rest[:n], want[:n]) && !tornWrite(rest)
 }
+
+// A Hash is the SHA-256 of an entry's line, its '\n' not counted. The zero Hash stands before the first entry.
+type Hash [sha256.Size]byte
+
+const hexHashLen = 2 * sha256.Size
+
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// A Head is a place in the chain: an entry and the hash of its line. The zero Head stands before the first entry.
+type Head struct {
+	Seq  uint64
+	Hash Hash
+}
+
+func hashLine(line []byte) Hash { return sha256.Sum256(line) }
+
+// decodeHash takes the canonical form only, so that reading and writing a line are inverse to each other.
+func decodeHash(h *Hash, s []byte) bool {
+	if len(s) != hexHashLen {
+		return false
+	}
+	// One test at the end instead of 64: a digit's value is below 16, anything else is above.
+	bad := byte(0)
+	for i := range h {
+		hi, lo := hexValue[s[2*i]], hexValue[s[2*i+1]]
+		bad |= hi | lo
+		h[i] = hi<<4 | lo&0x0f
+	}
+	return bad < 0x10
+}
+
+const hexDigits = "0123456789abcdef"
+
+// hexPairs are the two digits of each byte.
+var hexPairs = func() (t [256][2]byte) {
+	for i := range t {
+		t[i] = [2]byte{hexDigits[i>>4], hexDigits[i&15]}
+	}
+	return t
+}()
+
+// appendHash appends the 64 digits of h. Each entry pays for it, and hex.AppendEncode takes four times as long.
+func appendHash(dst []byte, h *Hash) []byte {
+	n := len(dst)
+	dst = append(dst, make([]byte, hexHashLen)...)
+	out := (*[hexHashLen]byte)(dst[n:])
+	for i, b := range h {
+		pair := &hexPairs[b]
+		out[2*i], out[2*i+1] = pair[0], pair[1]
+	}
+	return dst
+}
+
+// hexValue maps lower-case digits to their values, all else to a value above 15.
+var hexValue = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 0xff
+	}
+	for v, c := range []byte(hexDigits) {
+		t[c] = byte(v)
+	}
+	return t
+}()

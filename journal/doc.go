@@ -31,33 +31,35 @@
 //     leaves a prefix of what was appended, never a later entry without an earlier one.
 //   - Durability: what Sync says it covers survives power loss on a file system whose fsync tells the truth. The
 //     directory is synced before the first entry of a new segment can be covered.
-//   - A failed Flush leaves the file as it was before (cut back and synced), drops the entries that it could not write,
-//     and the log goes on when there is room again. Where the cut fails as well (ErrUncertain), nothing is written before
-//     it has succeeded. A failed fsync, of a file or of the directory, and nothing else stops the log for good
-//     (ErrStopped): the kernel of the operating system may have thrown the data away, so no fsync is tried twice. The
-//     next Open writes again whatever the head mark does not vouch for.
-//   - Descriptors: an open Log needs one more for a moment when it begins a segment, and goes on in the old segment while
-//     there is none.
-//   - Reserve: with Options.ReserveBytes, Flush takes a disk for full while that much can still be written. It has been
-//     allocated, so no other file can take it, and FlushFromReserve writes there. It outlives the process.
-//   - Open accepts no damage in silence. It checks every line of the last segment (and of the one before, while the last
-//     has no entry), and the joints between older segments: their first and last lines, against each other and against
-//     each checkpoint and head mark there. Older segments in full are Verify's business, or a Reader's, which checks the
-//     chain as it goes. Bytes after the last line end are cut and reported; so is everything from a line with NUL bytes
-//     on, because only a block that was allocated and never written holds those. Either is refused where a checkpoint or
-//     the head mark says that the entry had been synced, but for one case: a last line that is torn where the head mark
-//     alone vouches for that one entry is cut, and Cut.Answered tells of the loss. Any other damage is a *DamageError.
+//   - A failed Flush leaves the file as it was before (cut back and synced), drops the entries that it could not
+//     write, and the log goes on when there is room again. Where the cut fails as well (ErrUncertain), nothing is
+//     written before it has succeeded. A failed fsync, of a file or of the directory, and nothing else stops the log
+//     for good (ErrStopped): the kernel of the operating system may have thrown the data away, so no fsync is tried
+//     twice. The next Open writes again whatever the head mark does not vouch for.
+//   - Descriptors: an open Log needs one more for a moment when it begins a segment, and goes on in the old segment
+//     while there is none.
+//   - Reserve: with Options.ReserveBytes, Flush takes a disk for full while that much can still be written. It has
+//     been allocated, so no other file can take it, and FlushFromReserve writes there. It outlives the process.
+//   - Open accepts no damage in silence. It checks every line of the last segment (and of the one before, while the
+//     last has no entry), and the joints between older segments: their first and last lines, against each other and
+//     against each checkpoint and head mark there. Older segments in full are Verify's business, or a Reader's, which
+//     checks the chain as it goes. Bytes after the last line end are cut and reported; so is everything from a line
+//     with NUL bytes on, because only a block that was allocated and never written holds those. Either is refused
+//     where a checkpoint or the head mark says that the entry had been synced, but for one case: a last line that is
+//     torn where the head mark alone vouches for that one entry is cut, and Cut.Answered tells of the loss. Any other
+//     damage is a *DamageError.
 //   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. No Sync may be running then.
 //
 // # What it does not promise
 //
 //   - That an entry whose Flush or Sync failed is gone: it is not in this process's journal after a failed Flush, but
 //     after ErrStopped or ErrUncertain the next Open may find it whole.
-//   - That damage above what the head mark and the checkpoints vouch for is seen for what it is. After a power cut that
-//     took the latest mark, a synced entry there that was torn later looks like a write that never finished, and the very
-//     last line, which no other line protects, may have been altered without a trace.
-//   - That a cut tail is noticed by anybody who has only these files, if checkpoints and head mark were cut with it: that
-//     takes a copy of a checkpoint kept elsewhere (VerifyOptions.Known).
-//   - A reserve where the file system cannot allocate ahead, or does not keep what it allocated for the file's next bytes.
+//   - That damage above what the head mark and the checkpoints vouch for is seen for what it is. After a power cut
+//     that took the latest mark, a synced entry there that was torn later looks like a write that never finished, and
+//     the very last line, which no other line protects, may have been altered without a trace.
+//   - That a cut tail is noticed by anybody who has only these files, if checkpoints and head mark were cut with it:
+//     that takes a copy of a checkpoint kept elsewhere (VerifyOptions.Known).
+//   - A reserve where the file system cannot allocate ahead, or does not keep what it allocated for the file's next
+//     bytes.
 //   - Secrecy, or protection from a process that may write the files while the log is open.
 package journal

@@ -1,7 +1,10 @@
 package journal
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -43,4 +46,51 @@ func listSegments(fsys FS, dir string) ([]uint64, error) {
 	}
 	slices.Sort(firsts)
 	return firsts, nil
+}
+
+// seekStep is how near in bytes a search goes; the rest is read.
+const seekStep = 64 << 10
+
+// seekEntry returns the offset of a line of f whose entry is not after seq: the beginning, or one not far before seq.
+// Lines ascend, so it halves the file. A probe that finds no line tells nothing and is taken for one too far.
+func seekEntry(f File, seq uint64) (int64, error) {
+	hi, err := f.Size()
+	if err != nil {
+		return 0, err
+	}
+	lo := int64(0)
+	buf := make([]byte, seekStep)
+	// At lo begins a line whose entry is not after seq, or the file. No line at hi or after is known to be wanted: a probe
+	// there found a later entry, or nothing.
+	for hi-lo > seekStep {
+		mid := lo + (hi-lo)/2
+		n, err := f.ReadAt(buf, mid)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		start, found := firstEntry(buf[:n])
+		if found > 0 && found <= seq {
+			lo = mid + int64(start)
+		} else {
+			hi = mid
+		}
+	}
+	return lo, nil
+}
+
+// firstEntry finds the first line that begins in b and returns where, and its seq; 0 where there is none. Only the beginning
+// of the line need be in b: whether the rest is good is found out when it is read.
+func firstEntry(b []byte) (start int, seq uint64) {
+	start = bytes.IndexByte(b, '\n') + 1
+	if start == 0 {
+		return 0, 0
+	}
+	c := cursor{b: b, i: start}
+	c.word(`{"seq":`)
+	seq = c.uint()
+	c.word(`,`)
+	if c.bad {
+		return 0, 0
+	}
+	return start, seq
 }

@@ -1,12 +1,14 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 )
 
 // VerifyOptions say what Verify may take as known.
@@ -168,4 +170,223 @@ func (v *verifier) settle() {
 	for _, e := range v.checks {
 		v.report.find(e)
 	}
+}
+
+// contextEvery is how many lines are read between two looks at the context.
+const contextEvery = 4096
+
+// readSegments lists the segments once: one that a kernel makes meanwhile is not looked at, and the one before it counts
+// as the last.
+func (v *verifier) readSegments() error {
+	v.proofs.sort()
+	firsts, err := listSegments(v.fsys, v.dir)
+	if err != nil {
+		return err
+	}
+	v.path = v.dir // for what is found where there is no segment at all
+	for i, first := range firsts {
+		if err := v.readSegment(first, i == len(firsts)-1); err != nil {
+			return err
+		}
+	}
+	v.report.Segments = len(firsts)
+	return nil
+}
+
+// readSegment follows the chain through one segment, as a start does through the last one, but does not end at a fault.
+func (v *verifier) readSegment(first uint64, last bool) (err error) {
+	v.path, v.size = segmentPath(v.dir, first), 0
+	f, err := v.fsys.Open(v.path)
+	if err != nil {
+		return fmt.Errorf("open segment: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if first != v.head.Seq+1 {
+		v.report.find(&DamageError{
+			File: v.path, Seq: first,
+			Reason: fmt.Sprintf("the segment is named after entry %d where entry %d follows", first, v.head.Seq+1),
+		})
+	}
+	var rec Record
+	for lines := newLineReader(f, 0); ; {
+		if lines.line%contextEvery == 0 && v.ctx.Err() != nil {
+			return v.ctx.Err()
+		}
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			v.tail(lines.rest(), lines.line+1, last)
+			return nil
+		}
+		if err == nil {
+			err = ParseLine(line, &rec)
+		}
+		// The next start would cut from here on.
+		if isFault(err) && last && tornWrite(line) {
+			size, err := f.Size()
+			v.tail(size-v.size, lines.line, last)
+			return err
+		}
+		if err != nil && !isFault(err) {
+			return fmt.Errorf("read segment: %w", err)
+		}
+		v.judge(line, lines.line, &rec, err)
+		// Where an endless line ends is not known, so what follows it cannot be told from it.
+		if errors.Is(err, errLongLine) {
+			return nil
+		}
+		v.size = lines.off
+		v.report.Bytes += int64(len(line)) + 1
+	}
+}
+
+// judge takes a line into the chain, with what is wrong with it. Its hash is taken over whatever it says, and its seq where
+// it has one, so that the next line is judged against what stands there and not against what should.
+func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
+	next := Head{Seq: v.head.Seq + 1, Hash: hashLine(line)}
+	var reason string
+	if fault != nil {
+		reason = fault.Error()
+	} else {
+		v.report.Entries++
+		next.Seq = rec.Seq
+		reason = chainFault(v.head, rec)
+		v.note(rec, next)
+	}
+	// The proofs move on in any case. Of a line that is wrong in itself, what a proof says is no news.
+	if p := v.proofs.check(next); p != nil && reason == "" {
+		reason = v.proofs.againstReason(p)
+	}
+	if reason != "" {
+		v.find(number, next.Seq, reason)
+	}
+	v.head = next
+}
+
+// tail judges the bytes after the last whole line of a segment. In the last one they are a write that never finished, or
+// one that is under way: reported, and no fault.
+func (v *verifier) tail(torn, number int64, last bool) {
+	switch {
+	case torn == 0:
+	case last:
+		v.report.TornFile, v.report.TornBytes = v.path, torn
+	default:
+		v.find(number, v.head.Seq+1, unfinished)
+	}
+}
+
+// find reports a fault of the line after the last one read.
+func (v *verifier) find(number int64, seq uint64, reason string) {
+	v.report.find(&DamageError{File: v.path, Line: number, Offset: v.size, Seq: seq, Reason: reason})
+}
+
+// namedKey is a host key that an entry names.
+type namedKey struct {
+	seq uint64
+	key string // canonical
+}
+
+// otherCheck is a checkpoint of a key that the caller does not trust by itself.
+type otherCheck struct {
+	Checkpoint
+
+	place   *DamageError // the finding that it is unless it is accepted
+	matches bool         // its entry was found to be the one that it is about
+}
+
+// note looks for what an entry says of host keys, and for checkpoints about it.
+func (v *verifier) note(rec *Record, h Head) {
+	for _, o := range v.others[h.Seq] {
+		o.matches = o.Hash == h.Hash
+	}
+	if v.names == nil {
+		return
+	}
+	if name := v.names(rec); name != "" {
+		if _, key, err := parseKey(name); err == nil {
+			v.named = append(v.named, namedKey{h.Seq, key})
+		}
+	}
+}
+
+// judgeOthers accepts the checkpoints whose key the record names as the host key of that time, as far as a trusted key
+// vouches for the record, and reports all others.
+func (v *verifier) judgeOthers() {
+	for _, at := range v.others {
+		for _, o := range at {
+			if n, ok := v.keyAt(o.Seq); ok && o.matches && n.key == o.Key && max(n.seq, o.Seq) <= v.proofs.signed {
+				v.proofs.checks++
+				continue
+			}
+			v.checks = append(v.checks, o.place)
+		}
+	}
+	slices.SortStableFunc(v.checks, func(a, b *DamageError) int { return cmp.Compare(a.Offset, b.Offset) })
+}
+
+// keyAt returns the naming of the host key that an entry fell under. Entries before the first naming are of the key that it
+// names: kernels had one before they named it.
+func (v *verifier) keyAt(seq uint64) (namedKey, bool) {
+	i, found := slices.BinarySearchFunc(v.named, seq, func(n namedKey, seq uint64) int { return cmp.Compare(n.seq, seq) })
+	if !found {
+		i = max(0, i-1)
+	}
+	if len(v.named) == 0 {
+		return namedKey{}, false
+	}
+	return v.named[i], true
+}
+
+// MaxFindings is how many DamageErrors a Report holds; more are counted only.
+const MaxFindings = 100
+
+// A Report is what Verify found.
+type Report struct {
+	Segments int
+	Entries  uint64 // lines that are entries
+	Bytes    int64  // of all segments
+	Head     Head   // the last entry in the chain
+
+	Checkpoints int      // checkpoints with a good signature of an accepted key, and in agreement with the chain
+	Vouched     uint64   // the last entry that such a checkpoint, or one from outside, vouches for
+	Keys        []string // the keys that signed, in order of appearance
+	KeysTrusted bool     // whether they were compared with keys that the caller named
+	Outside     uint64   // the last entry that a checkpoint from outside was compared with
+
+	TornFile  string // the segment that ends in an unfinished write, empty where none does
+	TornBytes int64  // how much of one; a running kernel may be in the middle of it
+
+	Findings []*DamageError // in order of place: segments first, then checkpoints
+	Omitted  int            // findings that are not in Findings
+}
+
+// OK says that nothing contradicts the record. It does not say that nothing is missing: see Limits.
+func (r *Report) OK() bool { return len(r.Findings) == 0 }
+
+// Limits says in full sentences what this verification could not see, whatever it found.
+func (r *Report) Limits() []string {
+	var limits []string
+	if n := r.Head.Seq - min(r.Vouched, r.Head.Seq); n > 0 {
+		limits = append(limits, fmt.Sprintf("The last %d entries (%d to %d) follow the last checkpoint: whether entries "+
+			"after %d were removed, or replaced together with all that follow them, cannot be seen.",
+			n, r.Vouched+1, r.Head.Seq, r.Vouched))
+	}
+	if r.Vouched == 0 || r.Outside < r.Vouched {
+		limits = append(limits, fmt.Sprintf("Whoever can write the files can cut the segments, the checkpoints and the head mark "+
+			"back to an earlier entry together. Only a copy of a later checkpoint, kept elsewhere, shows that; "+
+			"one of entry %d was compared here.", r.Outside))
+	}
+	if !r.KeysTrusted && r.Checkpoints > 0 {
+		limits = append(limits, "The signatures were checked with the keys that the checkpoints name themselves: "+
+			"that these are the kernel's keys has to be known from elsewhere.")
+	}
+	return limits
+}
+
+func (r *Report) find(e *DamageError) {
+	if len(r.Findings) == MaxFindings {
+		r.Omitted++
+		return
+	}
+	e.Remedy = ""
+	r.Findings = append(r.Findings, e)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Authorize returns nil where pid, holding token (nil: none), may call the syscall of row at tick, else the error that the
-// call gets: existence, expiry and permission of CAP 2. It is not asked about the kernel's own steps, which no process may call.
-// Quotas are the resource domain's, which knows what is held. processes serve the error's advice alone: without them (nil) pid
-// is taken for one that can be granted to.
+// Authorize returns nil if pid, holding token (nil: none), may call the syscall of row at tick, else the fault that
+// the call gets: existence, expiry and permission of CAP 2. It is not asked about the kernel's own steps, which no
+// process may call. Quotas are checked by the resource domain, which knows what is in use. processes serve the
+// error's advice only: without them (nil) pid counts as one that can be granted to.
 func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fault {
 	switch {
 	case processes != nil && pid != Operator && ended(processes.Process(pid)):
@@ -31,11 +31,12 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 	return nil
 }
 
-// Callable names what pid, holding token (nil: none), may call at tick, of the kernel's own and of what is registered in its origin.
+// Callable lists what pid, holding token (nil: none), may call at tick: syscalls of the kernel and those registered
+// in its origin.
 func Callable(registered []string, pid int64, token *Token, tick int64) (out schema.ListOutput) {
 	for _, row := range schema.Syscalls() {
 		asks := row
-		if row == schema.SyscallComplete.Row() || row == schema.SyscallProgress.Row() { // which is of use to those alone who may register
+		if row == schema.SyscallComplete.Row() || row == schema.SyscallProgress.Row() { // useful only to a process that may register a syscall
 			asks = schema.SyscallRegister.Row()
 		}
 		if row.Callable() && Authorize(nil, pid, token, asks, tick) == nil {
@@ -74,7 +75,8 @@ func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fau
 	return lacks(pid, token, tick, what, row.Type, func(g *schema.TokenGrant) bool { return names(g, row) })
 }
 
-// authorizeProvider returns nil where pid may register a path: the operator may, and of an entry the agent that provides it.
+// authorizeProvider returns nil if pid may register a path: the operator, or for an entry of a path the agent that
+// provides the path.
 func authorizeProvider(processes Processes, pid int64, name string) *fault.Fault {
 	if pid == Operator {
 		return nil
@@ -106,8 +108,8 @@ func AuthorizeRegistered(processes Processes, pid int64, token *Token, name stri
 		func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, name) })
 }
 
-// AuthorizeCall returns nil where pid, holding token, may call the user-space syscall of a name at tick: its path below root, or
-// another URI, which Syscall.Call alone allows.
+// AuthorizeCall returns nil if pid, holding token, may call the user-space syscall of a name at tick: a path below
+// root, or another URI, which only Syscall.Call allows.
 func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault {
 	pattern := schema.CallType
 	if path, ok := strings.CutPrefix(uri, "os:///"); ok {
@@ -119,7 +121,7 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 	return lacks(pid, token, tick, uri, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
 }
 
-// AuthorizeTool returns nil where pid, holding token, may use a tool of an agent host at tick.
+// AuthorizeTool returns nil if pid, holding token, may use a tool of an agent host at tick.
 func AuthorizeTool(pid int64, token *Token, host, tool string, tick int64) *fault.Fault {
 	name := host + "/" + tool
 	if why := meaninglessName(name); why != "" || strings.Contains(name, everything) || strings.Contains(host, "/") {
@@ -132,8 +134,8 @@ func AuthorizeTool(pid int64, token *Token, host, tool string, tick int64) *faul
 	return lacks(pid, token, tick, "the tool "+name, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
 }
 
-// lacks returns the fault of a call that pid has no grant for. Its fix takes nothing away: it adds pattern to the token of pid or,
-// where that would allow the call, to that of the granter which lacks it.
+// lacks returns the fault of a call that pid has no grant for. Its fix only adds: it grants pattern to pid or, if
+// pid's granter lacks it too, to that granter.
 func lacks(pid int64, token *Token, tick int64, what, pattern string, allows func(*schema.TokenGrant) bool) *fault.Fault {
 	missing, of := token, pid
 	if token != nil {
@@ -165,17 +167,17 @@ func refused(id fault.ID, pid int64, what, why string) *fault.Fault {
 // ended reports whether a process has ended; one that never was has not.
 func ended(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
 
-// Gone is the fault of a call that ends, or comes, after its process has ended (PROTOCOL 6). It is no denial.
+// Gone is the fault of a call whose process has ended (PROTOCOL 6). It is not a denial.
 func Gone(pid int64) *fault.Fault {
 	return fault.ProcessEnded.New("pid %d has ended, and calls nothing any more", pid).WithFix(`"pwos ps" shows who is there`).With("pid", numbered(pid))
 }
 
-// NoProcess is the fault of a call that is about a process which never was, or which its caller may not know of.
+// NoProcess is the fault of a call about a process that never existed, or that its caller may not see.
 func NoProcess(pid int64) *fault.Fault {
 	return fault.ProcessNotFound.New("no process has pid %d", pid).WithFix("Process.List shows who is there").With("pid", numbered(pid))
 }
 
-// living reports whether a grant could be made to pid.
+// living reports whether pid can be granted something.
 func living(processes Processes, pid int64) bool {
 	return processes == nil || BeyondGrant(processes, pid) == ""
 }
@@ -183,8 +185,8 @@ func living(processes Processes, pid int64) bool {
 // terminated is the state of a process that has ended (PROTOCOL 6).
 const terminated = "TERMINATED"
 
-// BeyondGrant says why nothing can be granted to pid, which never was a process or is one that has ended, and what to do
-// instead; "" where something can.
+// BeyondGrant says why nothing can be granted to pid, which never was a process or has ended, and what to do instead;
+// "" if something can.
 func BeyondGrant(processes Processes, pid int64) string {
 	switch p := processes.Process(pid); {
 	case p == nil:
@@ -195,10 +197,10 @@ func BeyondGrant(processes Processes, pid int64) string {
 	return ""
 }
 
-// Visible returns the descriptor of pid where the call may know of that process, else nil: the operator knows of all, an
-// agent of those of its origin (ABI 6.4). What is not visible has to be answered exactly as what never was.
+// Visible returns the descriptor of pid if the call may see that process, else nil: the operator sees all, an agent
+// those of its origin (ABI 6.4). A process that is not visible must be answered exactly as one that never existed.
 //
-// A process that is forgotten is visible to the operator alone: whose it was is forgotten too.
+// A forgotten process is visible to the operator only: its origin is forgotten too.
 func Visible(processes Processes, call *Call, pid int64) *schema.Descriptor {
 	p := processes.Process(pid)
 	if p == nil || call.PID == Operator || p.Origin == call.Origin {
@@ -207,12 +209,12 @@ func Visible(processes Processes, call *Call, pid int64) *schema.Descriptor {
 	return nil
 }
 
-// Descends reports whether pid is a child of ancestor, a child's child, and so on. No process descends from itself, every
-// process from the operator, and a process that has ended from the same ancestors as before.
+// Descends reports whether pid is a child of ancestor, a child's child, and so on. A process does not descend from
+// itself; every process descends from the operator; one that has ended keeps its ancestors.
 func Descends(processes Processes, pid, ancestor int64) bool {
 	for {
 		p := processes.Process(pid)
-		if p == nil || p.ParentPID >= pid { // a parent is always older than its child
+		if p == nil || p.ParentPID >= pid { // a parent is older than its child
 			return false
 		}
 		if p.ParentPID == ancestor {
@@ -220,4 +222,30 @@ func Descends(processes Processes, pid, ancestor int64) bool {
 		}
 		pid = p.ParentPID
 	}
+}
+
+// Roles that limit a key of the operator's (PROTOCOL 10).
+const (
+	Viewer   = "viewer"   // may query
+	Approver = "approver" // may query and decide approvals
+)
+
+// subscriptions are commands that change nothing and push what a query tells.
+var subscriptions = []*schema.Syscall{
+	schema.AuditSubscribe.Row(), schema.JobSubscribe.Row(), schema.ApprovalSubscribe.Row(),
+}
+
+// inRole refuses what the role of the caller's key does not include. Roles include queries and subscriptions, and an
+// approver's also deciding approvals. A query that must be granted by name, or that creates a secret, is not
+// included.
+func inRole(call *Call) *fault.Fault {
+	role, row := call.Caller.Role, call.Syscall
+	asks := row.Kind == schema.KindQuery && row.Grant != schema.ByName && row != schema.CryptoDerive.Row()
+	for _, one := range subscriptions {
+		asks = asks || row == one
+	}
+	if role == "" || asks || role == Approver && row == schema.ApprovalDecide.Row() {
+		return nil
+	}
+	return fault.RoleDenied.New("a key with the role %s may not call %s", role, call.Message.Called()).With("role", role)
 }

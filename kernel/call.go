@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
@@ -12,76 +13,76 @@ import (
 // Operator is the PID of the kernel and its operator (PROTOCOL 4): it may do everything.
 const Operator int64 = 0
 
-// Caller is who sends on a connection. Only Process.Attach changes it, which is the operator's.
+// Caller is the identity of a connection. Only Process.Attach changes it, on the operator's connections.
 type Caller struct {
 	PID    int64
 	Conn   string // the connection's name in logs and journal, such as c-5
-	Origin string // whose stored things the operator sees as itself; empty: those of the configuration
-	Key    string // fingerprint of the key that it has shown; empty: none was asked for
-	Role   string // of the operator's key, see inRole; empty: it may do everything
-	Via    string // by which door it came, as context.via of a rule has it; empty: by a socket
-	Kernel bool   // the kernel itself, which makes a call of its own in the name of PID
+	Origin string // of the stored things that the operator sees; empty: the configuration's
+	Key    string // fingerprint of the key that it logged in with; empty: none
+	Role   string // of the operator's key, see inRole; empty: unlimited
+	Via    string // the door it came by, context.via in rules; empty: a socket
+	Kernel bool   // the kernel itself, which makes a call of its own for PID
 }
 
-// Call is one frame on its way through the kernel. It has one owner at a time: the connection makes it, the domain
+// Call is one frame on its way through the kernel. One actor owns it at a time: the connection makes it, the domain
 // fills in the outcome, the connection writes the answer.
 type Call struct {
 	Caller  Caller
 	Message schema.Message
-	Syscall *schema.Syscall // nil for a frame that never became a call
+	Syscall *schema.Syscall // nil for a frame that could not be decoded
 	Input   any             // the data, decoded as Syscall.Input says
 
-	// What the shell adds before it asks the domain, and what the journal keeps.
+	// Filled in by the gate, and kept by the journal.
 	PID       int64        // the process that the call acts as: the caller, or the one that the operator names
-	Token     *Token       // the token of PID, nil where it has none; the operator acting as itself needs none
-	Origin    string       // whose stored things the call sees
+	Token     *Token       // of PID, nil if it has none; the operator acting as itself needs none
+	Origin    string       // of the stored things that the call sees
 	Tick      int64        // the kernel's tick
 	Time      int64        // Unix epoch, milliseconds
-	Urgent    bool         // it is taken on a full disk too: an urgent call of the operator's, or one that follows from it
-	Final     bool         // the call has waited as long as it may: it must be given an outcome now
-	Parked    bool         // the call has waited: its caller's bounds were checked before
+	Urgent    bool         // it may use the journal's reserve: an urgent call of the operator's, or one that such a call caused
+	Final     bool         // the call has waited as long as it may: it must get an outcome now
+	Parked    bool         // the call has waited: the bounds of its caller were checked before
 	Lapsed    bool         // the question that the call waited for was not answered in time
-	Gone      bool         // its connection has ended, and with it all waiting
-	Begun     bool         // a step of it has been asked for, and may have been done
-	Exhausted string       // the kind of budget of which it needs more than is left, as rules see it; "": none
-	Inquiry   *Inquiry     // what somebody has to be asked before it, by the policy; nil: nothing
-	Approval  *Approval    // what lets it through where somebody is asked; nil: nothing has yet
-	Asks      *Call        // of a Capability.Check: the call that it asks about; nil: it gives no data
+	Gone      bool         // its connection has ended: it must not wait
+	Begun     bool         // a step of it was sent, and may have taken effect
+	Exhausted string       // the kind of budget that the call exceeds, as rules see it; "": none
+	Inquiry   *Inquiry     // the question that the policy asks about it; nil: none
+	Approval  *Approval    // that lets it through although a rule asks; nil: none so far
+	Asks      *Call        // of a Capability.Check with data: the call that it asks about
 	Probe     *Probe       // it is only asked about: no stage has an effect; nil: it is made
-	Refused   *fault.Fault // what its connection says against it; nil: nothing. The handler answers with it
-	Throttled bool         // it was refused before anything else was judged, because its agent is over a bound: it has no entry
+	Refused   *fault.Fault // why its connection refuses it, which its handler answers; nil: it does not
+	Throttled bool         // it was refused before any other check, because its agent is over a bound: it has no entry
 
-	// The outcome: one of the two.
+	// The outcome: one of Data and Err.
 	Data []byte
 	Err  *fault.Fault
-	Refs []byte // what the reply's metadata says of references in Data; nil: nothing
+	Refs []byte // the references in Data, for the reply's metadata; nil: none
 
-	Effect  *Work    // what it needs done outside the kernel before it is answered; nil: nothing
-	Lasting *Lasting // what goes on after the answer; nil: nothing
+	Effect  *Work    // to be done outside the kernel before it is answered; nil: nothing
+	Lasting *Lasting // that continues after the answer; nil: nothing
 
-	Claimed  bool   // the call is the first with its idempotency key: what comes of it is the key's outcome
+	Claimed  bool   // the call is the first with its idempotency key: its outcome is the key's
 	Repeated bool   // the outcome is that of an earlier call with the same idempotency key; nothing ran
-	First    uint64 // that call's entry, as far as it was known when this one was decided
-	Holds    any    // what the gate's budget stage keeps for it until it has an entry, or Paid; nil: nothing yet
-	Cause    uint64 // of what a subscription goes on with: the entry of the subscription
+	First    uint64 // seq of that call's entry, if it was known when this one was decided
+	Holds    any    // what the budget stage reserves for it until it has an entry, or Paid; nil: nothing so far
+	Cause    uint64 // of a question of a subscription: seq of the subscription's entry
 	Proof    schema.Proof
 
-	// Prepared is what the domain's Prepare has made of the input, or its Decide, for Apply; nil: nothing.
+	// Prepared is what the domain's Prepare or Decide has computed from the input, for Apply; nil: nothing.
 	Prepared any
 
-	asked *Result // what its handler has asked for beside the reply; nil: nothing
+	asked *Result // what its handler has asked for besides the reply; nil: nothing
 	entry Entry   // for its handler's apply
 }
 
-// Paid stands in Holds of a call that is paid for: a subscription that goes on.
+// Paid in Holds marks a call that costs nothing more: a question of a subscription.
 var Paid any = struct{}{}
 
-// Intends reports whether a call that has an outcome is an intent: what comes of it is another entry (PROTOCOL 7).
+// Intends reports whether a decided call is an intent, whose outcome is another entry (PROTOCOL 7).
 func (c *Call) Intends() bool {
 	return c.Syscall != nil && c.Syscall.Outcome != "" && c.Err == nil && !c.Repeated
 }
 
-// LogValue names the call without its data: a payload in a log is a leak.
+// LogValue names the call without its data, which must not be logged.
 func (c *Call) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("type", c.Message.Type),
@@ -93,62 +94,87 @@ func (c *Call) LogValue() slog.Value {
 
 // Result is what Decide computes.
 type Result struct {
-	Data []byte // the reply's data, one JSON value; it may be other calls' too, and is not changed
-	Refs []byte // what its metadata says of references in it; nil: nothing
+	Data []byte // the reply's data, one JSON value; other calls may share it, so it must not be changed
+	Refs []byte // the references in it, for the reply's metadata; nil: none
 
-	// Steps are commands that must have taken effect, in this order, before the call itself is applied. They are the
+	// Steps are commands that must take effect, in this order, before the call itself is applied. They are the
 	// kernel's own: they are journaled with the call as their cause, need no token, and must not fail.
 	Steps []schema.Request
 
-	// Read computes the outcome instead, on a goroutine of its own: it takes long, and holds up no call of the domain. It may use
-	// views that are safe for concurrent use, and the call, and ends soon after ctx does. It is for queries that are Alone, and for
-	// what a subscription goes on with. News that come while it runs have a call that waits asked again.
+	// Read computes the outcome on a goroutine instead, because it takes long; other calls of the domain run
+	// meanwhile. It may use the call, and views that are safe for concurrent use, and ends soon after ctx does. It is
+	// for queries that run alone, and for questions of subscriptions. If the state changes while it runs, a call that
+	// waits is asked again.
 	Read func(ctx context.Context) (Result, error)
 
-	// More goes on with deciding instead, in the next turn, so that others get theirs: it takes long. The domain takes no other call
-	// until it has an outcome.
+	// More continues the decision in the next turn instead, because it takes long. The domain decides no other call
+	// until this one has an outcome.
 	More func() (Result, error)
 
 	// Wait says that the call has no outcome yet: it is decided again when an applied call wakes its PID, and for the
-	// last time after Wait, when it must have one; one that follows waits without end. Zero is an outcome.
+	// last time after Wait, when it must have one; a question of a subscription waits without limit. Zero means that
+	// there is an outcome.
 	Wait time.Duration
 
-	Effect *Work // what is to be done outside the kernel once the call is on disk, before it is answered
+	Effect *Work // to be done outside the kernel once the call is on disk, before it is answered
 
-	Wakes    []int64 // PIDs whose waiting calls are worth deciding again once this call is applied
-	Tick     int64   // the clock is to move on to this tick; 0 leaves it alone
-	Shutdown bool    // the kernel is to end in good order once the answer is on its way
+	Wakes    []int64 // PIDs whose waiting calls are decided again once this call is applied
+	Tick     int64   // the clock moves to this tick; 0: it does not
+	Shutdown bool    // the kernel ends in good order after the answer
 
-	Lasting *Lasting // what goes on after the answer; nil: nothing
+	Lasting *Lasting // that continues after the answer; nil: nothing
 }
 
-// Lasting is what a call leaves behind with its connection.
+// Lasting is the part of a call that continues on its connection after the answer.
 type Lasting struct {
-	// Follow is a command or query of the kernel's own that the connection goes on with, on behalf of the call's PID, for as
-	// long as it lasts: a subscription. It may wait without end, and is asked again when an applied call wakes its PID, a
-	// query after every command of its domain. Its outcome has events, which are pushed, and the next Follow. An error ends
-	// it. A query is not journaled: it says again what the journal has.
+	// Follow is a command or query of the kernel's own that the connection repeats for the call's PID as long as the
+	// connection lasts: a subscription. It may wait without limit, and is asked again when an applied call wakes its
+	// PID, a query after every command of its domain. Its outcome has events, which are pushed, and the next Follow.
+	// An error ends it. A query is not journaled: it repeats what the journal has.
 	Follow *schema.Request
 
-	// Events are what an outcome of Follow has to tell.
+	// Events are pushed; they are part of an outcome of Follow.
 	Events []Event
 
-	// End is a command of the kernel's own that is run once the connection has ended, or Follow has. Of several with the same
-	// type and PID the last counts.
+	// End is a command of the kernel's own that is made once the connection, or Follow, has ended. Of several with
+	// the same type and PID the last counts.
 	End *schema.Request
 }
 
-// Event is a message of the kernel that nobody asked for (MESSAGE 4.2.3).
+// Event is a message of the kernel that is no answer (MESSAGE 4.2.3).
 type Event struct {
 	Type        string // in the past tense
 	Data        []byte // one JSON value
-	Causation   string // the message that brought it about
+	Causation   string // id of the message that caused it
 	Correlation string
 }
 
-// Forever is the Wait of a call that follows.
+// Forever is the Wait of a question of a subscription.
 const Forever = time.Duration(1<<63 - 1)
 
-// MaxData is how many bytes the data of a reply may have, so that its line stays within 16,384 bytes (PROTOCOL 2)
-// with an envelope of ordinary length. A list that would be longer is cut off.
+// MaxData bounds the data of a reply in bytes, so that its line stays within 16,384 bytes (PROTOCOL 2) with an
+// envelope of usual length. A longer list is cut off.
 const MaxData = 15_000
+
+// Invalid returns a fault of the named member of the data, for a rule that its schema cannot express (PROTOCOL 3:
+// 422).
+func Invalid(field, format string, args ...any) *fault.Fault {
+	return fault.WireInvalidInput.New("Invalid input: "+field+" "+format, args...).At(field)
+}
+
+// CheckName refuses a name with a character that people cannot see. It is for new names only: names from before it
+// can still be read and removed.
+func CheckName(field, name string) *fault.Fault {
+	for _, r := range name {
+		if schema.Hidden(r) {
+			return Invalid(field, "must not have the character %U, which is not visible or changes how the text around it is shown", r).WithFix("leave it out")
+		}
+	}
+	return nil
+}
+
+// numbered formats a PID or a tick for the details of a fault.
+func numbered(n int64) string { return strconv.FormatInt(n, 10) }
+
+// units formats an amount as people do: 1000000, not 1e+06.
+func units(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }

@@ -1,20 +1,22 @@
 package kernel
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Gate decides whether a call may go on. Every call passes it but the kernel's own steps, and so does every question of a
-// subscription: whatever refuses, asks or delays is one of its stages. They are asked in this order, and the first that does not
-// allow decides. A nil stage allows.
+// Gate decides whether a call may proceed. Every call passes it except the kernel's own steps, and so does every
+// question of a subscription: whatever refuses, asks or delays is one of its stages. They are asked in this order,
+// and the first that does not allow decides. A nil stage allows.
 type Gate struct {
-	Bounds   Stage // the caller is not over a bound; first, because what is over one leaves no entry
-	Identity Stage // as which process, in which origin and at which tick the call is made
+	Bounds   Stage // the caller is not over a bound; first, since a call over a bound leaves no entry
+	Identity Stage // the process, origin and tick of the call
 	Pause    Stage // its caller is not paused: else it waits
-	Token    Stage // that process may call the syscall
+	Token    Stage // the process may call the syscall
 	Tick     Stage // the tick that it names has come
 	Quota    Stage
 	Budget   Stage
@@ -22,64 +24,64 @@ type Gate struct {
 	Approval Stage
 }
 
-// Stage judges one thing about a call. It may fill in what the stages behind it, and the domain, go by.
+// Stage judges one aspect of a call. It may fill in fields for the stages behind it, and for the domain.
 type Stage func(*Call) Verdict
 
-// Verdict is what a stage, or the gate, says of a call. The zero Verdict allows it.
+// Verdict is the result of a stage, or of the gate. The zero Verdict allows the call.
 type Verdict struct {
-	Fault   *fault.Fault // it is refused
-	Pending *Pending     // it waits
+	Fault   *fault.Fault // the call is refused
+	Pending *Pending     // the call waits
 }
 
-// Pending is a question that has to be answered before a call may go on. The call passes the gate again when it is.
+// Pending is a question that must be answered before a call may proceed. The call then passes the gate again.
 type Pending struct {
 	ID   string
-	Wait time.Duration // for so long the call waits; then it is refused
-	Why  *fault.Fault  // with this; nil: it waits for an approval
+	Wait time.Duration // how long the call waits before it is refused
+	Why  *fault.Fault  // the fault that refuses it; nil: it waits for an approval
 }
 
-// Inquiry is what somebody has to be asked before a call.
+// Inquiry is a question to people about a call.
 type Inquiry struct {
-	Rule   string        // that has it asked
-	Fix    string        // what that rule advises; "": nothing
-	Policy string        // digest of the files that the rule stands in
-	Stands time.Duration // how long there is for an answer
-	Data   []byte        // of the call, normalised: what the handler goes by, in the form of RFC 8785
+	Rule   string        // the rule that asks
+	Fix    string        // the rule's advice; "": none
+	Policy string        // digest of the files of the policy
+	Stands time.Duration // how long it can be answered
+	Data   []byte        // of the call, normalized as the handler uses it, in the form of RFC 8785
 
-	Exhausted string // the kind of budget of which the call needs more than is left, which the rule asks about; "": none
+	Exhausted string // the kind of budget that the call exceeds, which the rule asks about; "": none
 }
 
-// Approval is what lets a call through where somebody is asked.
+// Approval lets a call through although a rule asks about it.
 type Approval struct {
 	ID, Rule, Policy string
 	Exhausted        string          // see Inquiry
 	Advisory         bool            // see schema.ApprovalState
-	Use              *schema.Request // uses it up, before the call takes effect; nil: it lasts
-	Used             bool            // that is done: the call, and what a subscription goes on with, passes
+	Use              *schema.Request // uses the approval up, before the call takes effect; nil: it lasts
+	Used             bool            // that is done: the call, and questions of its subscription, pass
 }
 
 // Deny is the verdict that refuses a call.
 func Deny(why *fault.Fault) Verdict { return Verdict{Fault: why} }
 
-// Pend is the verdict that has a call wait for the answer to a question.
+// Pend is the verdict that has a call wait for an answer.
 func Pend(id string, wait time.Duration) Verdict {
 	return Verdict{Pending: &Pending{ID: id, Wait: wait}}
 }
 
-// Allows reports whether the call may go on.
+// Allows reports whether the call may proceed.
 func (v Verdict) Allows() bool { return v.Fault == nil && v.Pending == nil }
 
-// stageNames are the names of the stages, in the order in which they are asked.
+// stageNames are the names of the stages, in order.
 var stageNames = [...]string{"bounds", "identity", "pause", "token", "tick", "quota", "budget", "policy", "approval"}
 
-// budgetStage is the place of the Budget stage among them.
+// budgetStage is the index of the Budget stage.
 const budgetStage = 6
 
 func (g *Gate) stages() [len(stageNames)]Stage {
 	return [...]Stage{g.Bounds, g.Identity, g.Pause, g.Token, g.Tick, g.Quota, g.Budget, g.Policy, g.Approval}
 }
 
-// Admit asks the stages. A call that may not wait any longer is refused where it would have to.
+// Admit asks the stages. A call that must not wait any longer is refused instead.
 func (g *Gate) Admit(call *Call) Verdict {
 	for i, stage := range g.stages() {
 		if stage == nil {
@@ -88,7 +90,7 @@ func (g *Gate) Admit(call *Call) Verdict {
 		if v := g.ask(i, stage, call); !v.Allows() {
 			switch q := v.Pending; {
 			case q == nil:
-			case q.Why != nil && call.Gone: // a pause has no end that its calls would come to
+			case q.Why != nil && call.Gone: // nobody waits for the end of the pause
 				return Deny(q.Why)
 			case q.Why == nil && (call.Final || call.Lapsed):
 				return Deny(call.Asked(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Called(), q.ID).
@@ -103,7 +105,7 @@ func (g *Gate) Admit(call *Call) Verdict {
 	return Verdict{}
 }
 
-// ask asks one stage. A call that needs more than is left of a budget goes on where a rule has somebody asked about that.
+// ask asks one stage. A call that exceeds a budget proceeds to the policy if a rule asks about that.
 func (g *Gate) ask(i int, stage Stage, call *Call) Verdict {
 	if i != budgetStage {
 		return stage(call)
@@ -122,7 +124,7 @@ func (g *Gate) ask(i int, stage Stage, call *Call) Verdict {
 	return v
 }
 
-// Asked adds the rule that has somebody asked before a call to a fault of it.
+// Asked adds the rule that asks about a call to a fault of it.
 func (c *Call) Asked(f *fault.Fault) *fault.Fault {
 	if c.Inquiry == nil {
 		return f
@@ -133,24 +135,24 @@ func (c *Call) Asked(f *fault.Fault) *fault.Fault {
 	return f.With("rule", c.Inquiry.Rule).With("policy", c.Inquiry.Policy)
 }
 
-// CannotAsk is the fault of a call with an Inquiry where nobody can be asked.
+// CannotAsk is the fault of a call with an Inquiry when nobody can be asked.
 func (c *Call) CannotAsk() *fault.Fault {
 	return c.Asked(fault.PolicyAsks.New("the rule %q has somebody asked before %s, and here nobody can be", c.Inquiry.Rule, c.Message.Called()).
 		WithFix("have the operator make the call, or change the rule"))
 }
 
-// Authority is what the stages that every kernel has look at.
+// Authority holds what the stages of every kernel use.
 type Authority struct {
 	Tokens     Tokens
 	Processes  Processes
-	Origin     string                                       // of the operator, unless its connection or its call says otherwise
-	ReadOrigin func(chosen string) (normal string, _ error) // puts an origin that the operator chooses into its normal form
+	Origin     string                                       // of the operator, unless its connection or its call chooses another
+	ReadOrigin func(chosen string) (normal string, _ error) // normalizes an origin that the operator chose
 	Now        func() int64                                 // the kernel's tick
-	Reach      func(tick int64)                             // moves it on
+	Reach      func(tick int64)                             // moves the kernel's tick
 }
 
-// Identify is the stage that gives a call its process, origin, tick and token. It refuses an agent that names another process
-// (PROTOCOL 5). A tick that the operator names moves the kernel's on.
+// Identify is the stage that gives a call its process, origin, tick and token. It refuses an agent that names another
+// process (PROTOCOL 5). A tick that the operator names moves the kernel's tick.
 func (a *Authority) Identify(call *Call) Verdict {
 	var denied *fault.Fault
 	var ahead int64
@@ -193,13 +195,14 @@ func (a *Authority) Identify(call *Call) Verdict {
 	return Deny(denied)
 }
 
-// Resumed is the question that calls of paused processes wait for the answer to.
+// Resumed is the question that calls of paused processes wait for.
 const Resumed = "resumed"
 
-// forever is longer than any kernel lives.
+// forever exceeds the life of any kernel.
 const forever = 100 * 365 * 24 * time.Hour
 
-// Running is the stage that has the calls of a paused process wait (PROTOCOL 10). What the operator does as that process goes on.
+// Running is the stage at which calls of a paused process wait (PROTOCOL 10). The operator's calls as that process
+// pass.
 func (a *Authority) Running(call *Call) Verdict {
 	if call.Caller.PID == Operator {
 		return Verdict{}
@@ -215,8 +218,8 @@ func (a *Authority) Running(call *Call) Verdict {
 	return Verdict{Pending: &Pending{ID: Resumed, Wait: forever, Why: why}}
 }
 
-// Authorize is the stage that asks the token (CAP 2, 5). A command of the kernel's own in an agent's name passes: its domain
-// judges what the agent may do.
+// Authorize is the stage that asks the token (CAP 2, 5). A command of the kernel's own for an agent passes: its
+// domain judges what the agent may do.
 func (a *Authority) Authorize(call *Call) Verdict {
 	v := a.authorize(call)
 	if v.Allows() && call.Probe != nil {
@@ -243,7 +246,7 @@ func (a *Authority) authorize(call *Call) Verdict {
 	return Deny(Authorize(a.Processes, call.PID, call.Token, call.Syscall, call.Tick))
 }
 
-// NoFutureTick is the stage that refuses a tick which has not come (PROTOCOL 6). The operator's has.
+// NoFutureTick is the stage that refuses a tick that has not come (PROTOCOL 6), except the operator's.
 func NoFutureTick(call *Call) Verdict {
 	if in, ok := call.Input.(schema.Targeted); ok {
 		if on := in.On(); on.Tick != nil && *on.Tick > call.Tick {
@@ -251,4 +254,127 @@ func NoFutureTick(call *Call) Verdict {
 		}
 	}
 	return Verdict{}
+}
+
+// Probe marks a call that is only asked about, with Capability.Check. The stages of the gate judge it as if it were
+// made, without any effect: nothing is counted, nobody is asked, the clock does not move.
+type Probe struct {
+	Operator bool // the operator asks: the answer says where rules are defined
+	why      string
+
+	at, exception string // of a rule that asks about the call
+}
+
+// Rule records where a rule that asks about the call is defined, and which exception would let the call through. Only
+// the operator is told.
+func (p *Probe) Rule(at, exception string) {
+	if p != nil && p.Operator {
+		p.at, p.exception = at, exception
+	}
+}
+
+// Why records why a stage allows the call. A nil Probe is that of a call that is made.
+func (p *Probe) Why(why string) {
+	if p != nil {
+		p.why = why
+	}
+}
+
+// Said returns and clears what Why recorded.
+func (p *Probe) Said() string {
+	why := p.why
+	p.why = ""
+	return why
+}
+
+// OfOperator reports whether the operator makes the call or asks about it, and so may know where rules are defined.
+func (c *Call) OfOperator() bool {
+	return c.Caller.PID == Operator || c.Probe != nil && c.Probe.Operator
+}
+
+// Explain asks the stages about a call that has a Probe, until one does not allow it. It returns each stage's result,
+// and the verdict of the last.
+func (g *Gate) Explain(call *Call) (list []schema.CheckStage, v Verdict) {
+	for i, stage := range g.stages() {
+		if stage == nil {
+			continue
+		}
+		call.Probe.why = ""
+		v = g.ask(i, stage, call)
+		list = append(list, Explained(stageNames[i], call.Probe.why, v))
+		if !v.Allows() {
+			break
+		}
+	}
+	q := call.Inquiry
+	switch last := &list[len(list)-1]; {
+	case q == nil:
+	case v.Pending != nil:
+		last.Rule, last.Fix, last.At, last.Exception = q.Rule, q.Fix, call.Probe.at, call.Probe.exception
+	case v.Allows() && g.Approval == nil:
+		v = Deny(call.CannotAsk())
+		list = append(list, Explained("approval", "", v))
+	}
+	return list, v
+}
+
+// Explained is a stage's verdict on a call; why says what allows it.
+func Explained(stage, why string, v Verdict) schema.CheckStage {
+	said := schema.CheckStage{Stage: stage, Verdict: "allows", Why: why}
+	switch f := v.Fault; {
+	case v.Pending != nil:
+		said.Verdict = "asks"
+	case f != nil:
+		said.Verdict, said.Why, said.Fix = "denies", f.Message, f.Fix
+		if said.Fix == "" {
+			if e, ok := fault.Lookup(f.ID); ok {
+				said.Fix = e.Fix
+			}
+		}
+		said.Rule, said.At, said.Exception = f.Detail("rule"), f.Detail("at"), f.Detail("exception")
+	}
+	return said
+}
+
+// grounds says what allows a call that the token stage allows: for each process up the tree, the pattern and who
+// granted it.
+func (a *Authority) grounds(call *Call) string {
+	pattern := func(g *schema.TokenGrant) string { return naming(g, call.Syscall) }
+	switch in := call.Input.(type) {
+	case *schema.InvokeInput:
+		name := in.Name
+		if schema.UserSpace(name) {
+			name = callWord + ":" + name
+		}
+		pattern = func(g *schema.TokenGrant) string { return including(g.AllowedSyscalls, name) }
+	case *schema.RegisterInput:
+		if schema.UserSpace(in.Name) && call.PID != Operator {
+			return "the agent of an MCP server provides its own tools"
+		}
+	}
+	switch {
+	case call.PID == Operator:
+		return "the operator may call everything"
+	case call.Syscall.Grant == schema.Everyone:
+		return "every process may call it"
+	}
+	var above []string
+	call.Token.walk(call.Tick, func(g *schema.TokenGrant) bool { return pattern(g) != "" }, func(t *Token, g *schema.TokenGrant) {
+		granter := "the operator"
+		if g.GrantedBy != Operator {
+			granter = fmt.Sprintf("pid %d", g.GrantedBy)
+		}
+		above = append(above, fmt.Sprintf("%s has granted pid %d %s", granter, t.PID(), pattern(g)))
+	})
+	return strings.Join(above, ", and ")
+}
+
+// MayAskAbout returns nil if a process may see what another one may do and has: the operator for all, an agent for
+// itself and its descendants.
+func MayAskAbout(processes Processes, asking, pid int64) error {
+	if asking == Operator || asking == pid || Descends(processes, pid, asking) {
+		return nil
+	}
+	return fault.CapabilityNotYours.New("pid %d may not see what pid %d may do: it is none of its descendants", asking, pid).
+		WithFix("ask about yourself, or about a process that descends from you").With("pid", numbered(pid))
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,8 +14,8 @@ import (
 // DefaultQuota is how many units of a resource a default grant allows (CAP 3).
 const DefaultQuota = 200.0
 
-// DefaultGrant is the grant of a process of which nobody said what it may do: the ten syscalls of CAP 1,
-// Ipc.Receive, so that who may send can be answered, and DefaultQuota of each of the given resources (CAP 3).
+// DefaultGrant is the grant of a process that was spawned without one: the ten syscalls of CAP 1, Ipc.Receive, so
+// that a process that may send can be answered, and DefaultQuota of each of the given resources (CAP 3).
 func DefaultGrant(pid int64, resources []string) *schema.GrantInput {
 	grant := &schema.GrantInput{
 		PID: pid,
@@ -30,9 +31,9 @@ func DefaultGrant(pid int64, resources []string) *schema.GrantInput {
 	return grant
 }
 
-// NewGrant returns the grant that by asks for, in canonical form: what is allowed sorted and named once, nothing
-// nil. Names that mean nothing are refused, since a grant that silently does nothing costs its holder a denial later:
-// pools are the resources that there are, known tells a registered syscall (see Known).
+// NewGrant returns the grant that is asked for, in canonical form: lists sorted and without duplicates, nothing nil.
+// It refuses unknown names, since a grant without effect would cost its holder a denial later: pools are the known
+// resources, known finds a registered syscall (see Known).
 func NewGrant(grant *schema.GrantInput, by int64, pools []string, known ...func(name string) bool) (*schema.TokenGrant, *fault.Fault) {
 	t := &schema.TokenGrant{
 		GrantedBy:       by,
@@ -69,7 +70,7 @@ func NewGrant(grant *schema.GrantInput, by int64, pools []string, known ...func(
 	return t, nil
 }
 
-// meaningless says why a pattern can be no part of a grant, nothing where it can.
+// meaningless says why a pattern cannot be part of a grant, "" if it can.
 func meaningless(pattern string) string {
 	if pattern == everything {
 		return ""
@@ -95,7 +96,7 @@ func meaningless(pattern string) string {
 	return ""
 }
 
-// meaninglessName says what is wrong with what follows Call:, Tool: or Upstream:, nothing where that is nothing.
+// meaninglessName says what is wrong with the rest of a pattern after Call:, Tool: or Upstream:, "" if nothing is.
 func meaninglessName(name string) string {
 	rest, tree := strings.CutSuffix(name, everything)
 	switch {
@@ -109,9 +110,9 @@ func meaninglessName(name string) string {
 	return ""
 }
 
-// Pools says which resources there are, for who named another.
+// Pools names the known resources, for an error about an unknown one.
 func Pools(pools []string) string {
-	const most = 20 // enough to find a misspelling, little enough to read
+	const most = 20 // enough to find a misspelling, and still readable
 	switch {
 	case len(pools) == 0:
 		return "the configuration has no resource pools, which stand in its table [resources]"
@@ -121,9 +122,9 @@ func Pools(pools []string) string {
 	return "there are " + strings.Join(pools, ", ")
 }
 
-// Join returns a grant with one of the same granter added to it (PROTOCOL 5): syscalls and hosts of both, a quota of the
-// later in place of the earlier one's of the same resource, and the earlier expiry where the later has none. What has expired
-// at tick is not added to, unless the later has an expiry to renew it with. None of the two is changed; earlier may be nil.
+// Join adds a grant to an earlier one of the same granter (PROTOCOL 5): syscalls and hosts of both, the later quota
+// of a resource, and the earlier expiry if the later grant has none. A grant that has expired at tick is not added
+// to, unless the later one has an expiry that renews it. It changes neither; earlier may be nil.
 func Join(earlier, later *schema.TokenGrant, tick int64) *schema.TokenGrant {
 	if earlier == nil || (expired(earlier, tick) && later.ExpiresAtTick == nil) {
 		return later
@@ -147,8 +148,8 @@ func Join(earlier, later *schema.TokenGrant, tick int64) *schema.TokenGrant {
 	return &joined
 }
 
-// Beside returns the token of a process that has a grant of the operator's and one of an agent's. Of two quotas of one
-// resource the operator's stands, unless an agent has added a larger one: a process holds by one of them.
+// Beside returns the token of a process with a grant of the operator and one of an agent. Of two quotas of one
+// resource the operator's counts, unless an agent has granted a larger one: only one of them is used.
 func Beside(pid int64, held, added *schema.TokenGrant) schema.Token {
 	held, added = cloned(held), cloned(added)
 	for resource, amount := range added.ResourceQuotas {
@@ -179,7 +180,27 @@ func cloned(g *schema.TokenGrant) *schema.TokenGrant {
 	return &clone
 }
 
-// union returns what two lists name, sorted and named once.
+// union merges two lists, sorted and without duplicates.
 func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
+
+// Budgets is a view of the budgets that processes were given.
+type Budgets interface {
+	// Same reports whether a process was given exactly this.
+	Same(pid int64, budget *schema.BudgetGrant) bool
+}
+
+// MicroUSD is an amount of US dollars in millionths.
+func MicroUSD(usd float64) int64 { return int64(math.Round(usd * 1e6)) }
+
+// checkBudget returns what is wrong with a requested budget.
+func checkBudget(b *schema.BudgetGrant) *fault.Fault {
+	if b == nil || b.USD == nil {
+		return nil
+	}
+	if millionths := *b.USD * 1e6; math.Abs(millionths-math.Round(millionths)) > millionths*1e-15 { // not a whole number of millionths, beyond the rounding of a float64
+		return Invalid("budget.usd", "must have no more than six decimals")
+	}
+	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// httpOf returns a grant of what may be fetched in canonical form: hosts in lower case, sorted and named once.
+// httpOf returns a grant of hosts in canonical form: lower case, sorted, without duplicates.
 func httpOf(grant *schema.HTTPGrant) (*schema.HTTPGrant, *fault.Fault) {
 	if grant == nil {
 		return nil, nil
@@ -27,15 +27,15 @@ func httpOf(grant *schema.HTTPGrant) (*schema.HTTPGrant, *fault.Fault) {
 	return out, nil
 }
 
-// hostPattern reports whether a pattern can be one of a host, as far as its characters say. Who fetches reads it in full.
+// hostPattern reports whether a pattern has only characters of a host pattern. effect/fetch parses it in full.
 func hostPattern(pattern string) bool {
 	return pattern != "" && !strings.ContainsFunc(pattern, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("-.*:[]_", r))
 	})
 }
 
-// Fetch returns what the holder may fetch at tick: whatever one of the grants allows. Of an ancestor's it is what that
-// ancestor may fetch too.
+// Fetch returns what the holder may fetch at tick: whatever one of its grants allows. A grant of an ancestor is cut
+// down to what that ancestor may fetch.
 func (t *Token) Fetch(tick int64) []schema.HTTPGrant {
 	if t == nil {
 		return nil
@@ -58,12 +58,13 @@ func (t *Token) Fetch(tick int64) []schema.HTTPGrant {
 	return list
 }
 
-// HostLacking returns the PID of the first token on the way up from that of pid whose grants do not fit: the one to add to.
+// HostLacking returns the PID of the first token, from that of pid upwards, whose grants do not cover the host: the
+// one to add to.
 func (t *Token) HostLacking(pid, tick int64, fits func(*schema.HTTPGrant) bool) int64 {
 	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return g.HTTP != nil && fits(g.HTTP) })
 }
 
-// lacking returns the PID of the first token on the way up from that of pid none of whose grants fits.
+// lacking returns the PID of the first token, from that of pid upwards, none of whose grants fits.
 func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int64 {
 	for t != nil {
 		pid = t.PID()
@@ -81,13 +82,13 @@ func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int
 	return pid
 }
 
-// NoHost is the fault of a process that may fetch from nowhere.
+// NoHost is the fault of a process that may fetch nothing.
 func NoHost(pid int64, token *Token, tick int64) *fault.Fault {
 	of := token.HostLacking(pid, tick, func(g *schema.HTTPGrant) bool { return len(g.Hosts) > 0 })
 	return fault.HTTPForbidden.New("pid %d may fetch from no host", pid).WithFix(`allow one with "pwos cap grant %d --add Http.Fetch --host HOST"`, of)
 }
 
-// sumHTTP is what several grants come to in one, to be shown.
+// sumHTTP merges several grants into one, for display.
 func sumHTTP(list []schema.HTTPGrant) *schema.HTTPGrant {
 	if len(list) == 0 {
 		return nil
@@ -102,7 +103,7 @@ func sumHTTP(list []schema.HTTPGrant) *schema.HTTPGrant {
 	return sum
 }
 
-// meetHTTP returns what two grants both allow.
+// meetHTTP returns the intersection of two grants.
 func meetHTTP(a, b *schema.HTTPGrant) schema.HTTPGrant {
 	both := schema.HTTPGrant{Hosts: []string{}, Plain: a.Plain && b.Plain, Open: a.Open && b.Open}
 	inA, inB := hostsOf(a.Hosts), hostsOf(b.Hosts)
@@ -122,10 +123,11 @@ func meetHTTP(a, b *schema.HTTPGrant) schema.HTTPGrant {
 	return both
 }
 
-// hosts are patterns by their names. It finds those that have to do with a name in a time that depends on how many these are.
+// hosts indexes patterns by name. Finding those related to a name takes a time that depends on how many are related,
+// not on their total.
 type hosts struct {
 	ports    map[string]map[string]bool // by name
-	backward []string                   // the names read from their ends, ascending, so that those with one ending lie side by side
+	backward []string                   // the names reversed and sorted, so that those with a common ending are neighbours
 }
 
 func hostsOf(list []string) *hosts {
@@ -142,7 +144,7 @@ func hostsOf(list []string) *hosts {
 	return h
 }
 
-// related calls yield with the names that a name lies within, the same, and those that lie within it.
+// related calls yield with the names that include a name, the name itself, and those that it includes.
 func (h *hosts) related(name string, yield func(name string)) {
 	look := func(one string) {
 		if h.ports[one] != nil {
@@ -180,7 +182,7 @@ func backward(s string) string {
 	return string(b)
 }
 
-// hostName is a pattern without its port, which stays empty or begins with a colon.
+// hostName splits a pattern into name and port; the port is empty or begins with a colon.
 func hostName(pattern string) string {
 	if i := strings.LastIndexByte(pattern, ':'); i > strings.LastIndexByte(pattern, ']') {
 		return pattern[:i]
@@ -188,7 +190,7 @@ func hostName(pattern string) string {
 	return pattern
 }
 
-// nameWithin reports whether all that a name stands for is a part of what another does. No pattern includes an address.
+// nameWithin reports whether everything that a name matches is matched by another. No pattern includes an address.
 func nameWithin(name, of string) bool {
 	if isAddress(name) {
 		return false
@@ -200,8 +202,9 @@ func isAddress(name string) bool {
 	return name != everything && (strings.HasPrefix(name, "[") || !strings.ContainsFunc(name, func(r rune) bool { return r >= 'a' && r <= 'z' }))
 }
 
-// meetPorts calls yield with the ports that a pattern shares with those of a list. No port stands for that of the scheme: for 443, and
-// in the network of an agent for 80 too. What it shares with 443 is 443, but where plain http is allowed nothing is made of that.
+// meetPorts calls yield with the ports that a pattern has in common with a list. No port means that of the scheme:
+// 443, and in the network of an agent also 80. What it has in common with 443 is 443, unless plain http is allowed,
+// which gives nothing.
 func meetPorts(port string, list map[string]bool, plain bool, yield func(port string)) {
 	const any, tls = ":*", ":443"
 	if list[port] || list[any] {
@@ -217,7 +220,7 @@ func meetPorts(port string, list map[string]bool, plain bool, yield func(port st
 	}
 }
 
-// coversHTTP returns an error where a grant allows to fetch what t may not.
+// coversHTTP returns an error if a grant allows a fetch that t does not.
 func (t *Token) coversHTTP(g *schema.HTTPGrant, tick int64) *fault.Fault {
 	if g == nil {
 		return nil
@@ -243,8 +246,8 @@ func (t *Token) coversHTTP(g *schema.HTTPGrant, tick int64) *fault.Fault {
 	return nil
 }
 
-// hostCovers reports whether all that a pattern stands for is covered by own. It errs on the side of no: a pattern with a
-// port, and an address, are covered by the same alone.
+// hostCovers reports whether own covers everything that a pattern matches. It may say no wrongly, never yes: a
+// pattern with a port, and an address, are covered only by the same one.
 func hostCovers(own, pattern string) bool {
 	ownName, name := hostName(own), hostName(pattern)
 	if ownName != name && !nameWithin(name, ownName) {

@@ -10,15 +10,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Handler is what one row of the syscall table means. [Query], [Command], [Effect], [Step] and [Question] bind a row to functions
-// of its types, so that a function of other types does not compile.
+// Handler is the implementation of one row of the syscall table. [Query], [Command], [Effect], [Step] and [Question]
+// bind a row to functions of its types: others do not compile.
 type Handler struct {
 	row    *schema.Syscall
 	decide func(*Call) (Result, error)
 	apply  func(*Entry, any) // nil: nothing changes
 }
 
-// Entry is a command as the journal has it: all that a state may be made of. It is the same at a replay.
+// Entry is a command as the journal has it: all that a state may be made of. It is the same in a replay.
 type Entry struct {
 	PID    int64
 	Origin string
@@ -28,11 +28,11 @@ type Entry struct {
 	Meta   *schema.Metadata
 	Data   []byte // the reply's data
 
-	Prepared any // what was made of the input before; nil: nothing
+	Prepared any // computed from the input before; nil: nothing
 }
 
-// Reply decodes the reply of an entry. It panics at one that form does not describe: no kernel has written that, and to go on
-// would make another state.
+// Reply decodes the reply of an entry. It panics if the reply does not have its form: no kernel has written that, and
+// the state would be wrong.
 func Reply[Out any](e *Entry, form *schema.Type) *Out {
 	out, err := form.Decode(e.Data)
 	if err != nil {
@@ -41,44 +41,45 @@ func Reply[Out any](e *Entry, form *schema.Type) *Out {
 	return out.(*Out)
 }
 
-// Runner does what an effect's handler decided, on a goroutine of its own, and returns what came of it: one JSON value, or the
+// Runner carries out an effect that a handler decided, on a goroutine, and returns its result: one JSON value, or the
 // error that the caller gets. It ends soon after ctx does.
 type Runner func(ctx context.Context, job *Job) (data []byte, err error)
 
-// Job is an effect that is to be done: its intent is on disk.
+// Job is an effect to carry out: its intent is on disk.
 type Job struct {
-	Do     any    // what the handler decided
+	Do     any    // the handler's decision
 	Type   string // the syscall
 	PID    int64  // the process that the call acts as
-	Origin string // whose stored things it sees
+	Origin string // of the stored things that it sees
 	Token  *Token // of PID, as it was when the call was decided; nil: none, or the operator
 	Tick   int64  // of the intent
 	Time   int64  // likewise, milliseconds
 	ID     string // of the message
 	Cause  string // what the message names as its causation; empty: nothing
 	Conn   string // the connection
-	Via    string // by which door it came, see Caller
+	Via    string // the door it came by, see Caller
 
-	// Progress pushes an event to the caller that tells how far the job has come; nil: it has not asked for that. It may be called until the
-	// runner returns.
+	// Progress pushes an event about the job's progress to the caller; nil: it has not asked for that. It may be
+	// called until the runner returns.
 	Progress func(Event)
 
-	// Elsewhere is set by a runner that has kept the answer in a blob: what it returns refers to that. nil: it has not.
+	// Elsewhere is set by a runner that stored the answer in a blob and returns a reference. nil: it did not.
 	Elsewhere *Elsewhere
 }
 
-// Elsewhere says of an answer that it is in a blob.
+// Elsewhere describes an answer that is in a blob.
 type Elsewhere struct {
-	Refs   []byte // what the reply's metadata says of the reference
+	Refs   []byte // the reference, for the reply's metadata
 	Digest string // of the answer
 }
 
-// Query binds a query to the function that answers it. Like every function that decides it changes nothing, and may fail.
+// Query binds a query to the function that answers it. Like every function that decides, it changes nothing and may
+// fail.
 func Query[In, Out any](row schema.Query[In, Out], decide func(*Call, *In) (Out, error)) Handler {
 	return Handler{row: row.Syscall, decide: deciding(decide, encoder[Out]())}
 }
 
-// Command binds a command to the function that decides it, and to that which applies it; nil: nothing changes.
+// Command binds a command to the function that decides it and the one that applies it; nil: nothing changes.
 func Command[In, Out any](row schema.Command[In, Out], decide func(*Call, *In) (Out, error), apply func(*Entry, *In)) Handler {
 	return Handler{row: row.Syscall, decide: deciding(decide, encoder[Out]()), apply: applying(apply)}
 }
@@ -93,8 +94,8 @@ func Question[In, Out any](row schema.Question[In, Out], decide func(*Call, *In)
 	return Handler{row: row.Syscall, decide: deciding(decide, encoder[Out]())}
 }
 
-// Effect binds an effect to the function that decides what is to be done. What does it is the runner of the row, see [Run]. The
-// row's End is bound for itself, with [End] where there is nothing to add.
+// Effect binds an effect to the function that decides what to do. The row's runner does it, see [Run]. The row's End
+// is bound separately, with [End] if there is nothing to add.
 func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In) (*Do, error)) Handler {
 	intent := func(call *Call, in *In) (schema.Value, error) {
 		do, err := decide(call, in)
@@ -107,7 +108,7 @@ func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In)
 	return Handler{row: row.Syscall, decide: deciding(intent, encoder[schema.Value]())}
 }
 
-// End decides the end of an effect that has nothing to add to what its runner says.
+// End decides the end of an effect whose runner has said everything.
 func End(call *Call, in *schema.EffectEnd) (schema.Value, error) {
 	outcome := in.Verdict()
 	if outcome.Err != nil {
@@ -119,14 +120,14 @@ func End(call *Call, in *schema.EffectEnd) (schema.Value, error) {
 	return bytes.Clone(outcome.Data), nil
 }
 
-// Run is the runner of an effect whose handler decides a Do: run returns what its end is to be told.
+// Run is the runner of an effect whose handler decides a Do: run returns the input of its end.
 func Run[Do, Done any](run func(context.Context, *Job, *Do) (Done, error)) Runner {
 	return func(ctx context.Context, job *Job) ([]byte, error) {
 		done, err := run(ctx, job, job.Do.(*Do))
 		if err != nil {
 			return nil, err
 		}
-		return encoder[Done]()(done) // of its own: several run at a time
+		return encoder[Done]()(done) // not shared: runners run concurrently
 	}
 }
 
@@ -137,7 +138,7 @@ func deciding[In, Out any](decide func(*Call, *In) (Out, error), encode func(Out
 	}
 }
 
-// decided is what a handler has replied, and has asked for beside that.
+// decided is a handler's reply, and what it asked for besides.
 func decided[Out any](call *Call, out Out, err error, encode func(Out) ([]byte, error)) (Result, error) {
 	asked := call.asked
 	if asked == nil { // the usual case
@@ -164,9 +165,9 @@ func applying[In any](apply func(*Entry, *In)) func(*Entry, any) {
 	return func(e *Entry, in any) { apply(e, in.(*In)) }
 }
 
-// encoder returns how replies of a type are written: a raw value as it is, one that appends itself in that way, and the one that
-// is always the same from one array, which nobody changes. It is for one goroutine: replies pass through one variable, so that
-// none has to be allocated.
+// encoder returns a function that encodes replies of a type: a raw value as it is, one that appends itself in that
+// way, and the constant one from one array that must not be changed. It is for one goroutine: replies pass through
+// one variable to avoid an allocation.
 func encoder[Out any]() func(Out) ([]byte, error) {
 	if raw, ok := any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error)); ok {
 		return raw
@@ -183,20 +184,20 @@ func encoder[Out any]() func(Out) ([]byte, error) {
 	return func(out Out) ([]byte, error) {
 		*reply = out
 		data, err := write()
-		*reply = *new(Out) // nothing of it is kept
+		*reply = *new(Out) // keep no reference to it
 		return data, err
 	}
 }
 
-// Handlers answer the calls of one domain: each row that the table has for it is bound to one handler. A domain embeds them, and
-// has Decide and Apply by that.
+// Handlers answer the calls of one domain: each row that the table has for it is bound to one handler. A domain
+// embeds them to get Decide and Apply.
 type Handlers struct {
-	byRow []*Handler // by the row's place in the table
+	byRow []*Handler // indexed by the row's place in the table
 }
 
-// Bind returns the handlers of a domain. It panics, at start and in every test of the domain, where a row of the table has no
-// handler, a handler's row is not in the table, is another domain's or has two, or where a command is applied of which the
-// journal does not keep all that it applies.
+// Bind returns the handlers of a domain. It panics, at start and in every test of the domain, if a row of the table
+// has no handler, if a handler's row is not in the table, is another domain's or has two, or if a command is applied
+// of which the journal does not keep all that it needs.
 func Bind(domain schema.Domain, handlers ...Handler) Handlers {
 	h := Handlers{byRow: make([]*Handler, len(schema.Syscalls()))}
 	for i := range handlers {
@@ -222,7 +223,7 @@ func Bind(domain schema.Domain, handlers ...Handler) Handlers {
 	return h
 }
 
-// of returns the handler of a row, nil where it is another domain's.
+// of returns the handler of a row, nil if the row is another domain's.
 func (h *Handlers) of(row *schema.Syscall) *Handler {
 	if row == nil || row.Index() >= len(h.byRow) || h.byRow[row.Index()] == nil || h.byRow[row.Index()].row != row {
 		return nil
@@ -230,7 +231,7 @@ func (h *Handlers) of(row *schema.Syscall) *Handler {
 	return h.byRow[row.Index()]
 }
 
-// Decide has the handler of the call's row decide. See [Domain].
+// Decide calls the handler of the call's row. See [Domain].
 func (h *Handlers) Decide(call *Call) (Result, error) {
 	bound := h.of(call.Syscall)
 	if bound == nil {
@@ -239,7 +240,7 @@ func (h *Handlers) Decide(call *Call) (Result, error) {
 	return bound.decide(call)
 }
 
-// Apply has the handler of the call's row apply it. See [Domain].
+// Apply calls the handler of the call's row. See [Domain].
 func (h *Handlers) Apply(call *Call) {
 	bound := h.of(call.Syscall)
 	if bound == nil || bound.apply == nil {
@@ -252,35 +253,36 @@ func (h *Handlers) Apply(call *Call) {
 	bound.apply(&call.entry, call.Input)
 }
 
-// Step has a command of the kernel's own take effect before the call itself is applied. Several do in the order in which they
-// are asked for. They are journaled with the call as their cause, need no token, and must not fail.
+// Step asks for a command of the kernel's own to take effect before the call itself is applied. Several take effect
+// in the order of the requests. They are journaled with the call as their cause, need no token, and must not fail.
 func (c *Call) Step(step schema.Request) {
 	result := c.ask()
 	result.Steps = append(result.Steps, step)
 }
 
-// Park says that the call has no outcome yet. It is decided again when an applied call wakes its PID, and for the last time after
-// the wait, counted from the first Park, when c.Final is set and it must have one; a question waits without end. A wait of 0
-// parks nothing.
+// Park says that the call has no outcome yet. It is decided again when an applied call wakes its PID, and for the
+// last time after the wait, counted from the first Park, when c.Final is set and it must have one; a question waits
+// without limit. A wait of 0 parks nothing.
 func (c *Call) Park(wait time.Duration) { c.ask().Wait = wait }
 
-// Read has the outcome computed off the actor. See [Result].
+// Read computes the outcome on a goroutine. See [Result].
 func (c *Call) Read(read func(context.Context) (Result, error)) { c.ask().Read = read }
 
-// Compute has the reply computed off the actor, as Read has the outcome: what compute uses must be safe for concurrent use.
+// Compute computes the reply on a goroutine, as Read does the outcome: what compute uses must be safe for concurrent
+// use.
 func Compute[Out any](call *Call, compute func(context.Context) (Out, error)) {
 	call.Read(func(ctx context.Context) (Result, error) {
 		out, err := compute(ctx)
 		if err != nil {
 			return Result{}, err
 		}
-		data, err := encoder[Out]()(out) // of its own: several are computed at a time
+		data, err := encoder[Out]()(out) // not shared: several run concurrently
 		return Result{Data: data}, err
 	})
 }
 
-// InSlices decides what takes long a slice at a time: slice is called, once in each turn, until it is done, and returns the reply then.
-// The state stays the same meanwhile.
+// InSlices decides in slices what takes long: slice is called once in each turn until it is done, and then returns
+// the reply. The state does not change meanwhile.
 func InSlices[Out any](call *Call, slice func() (out Out, done bool)) Out {
 	out, done := slice()
 	if !done {
@@ -295,23 +297,23 @@ func (c *Call) Wake(pids ...int64) {
 	result.Wakes = append(result.Wakes, pids...)
 }
 
-// Advance has the clock move on to a tick.
+// Advance moves the clock to a tick.
 func (c *Call) Advance(tick int64) { c.ask().Tick = tick }
 
-// Shutdown has the kernel end in good order once the answer is on its way.
+// Shutdown ends the kernel in good order after the answer.
 func (c *Call) Shutdown() { c.ask().Shutdown = true }
 
-// Begin has something done outside the kernel before the call is answered.
+// Begin asks for work outside the kernel before the call is answered.
 func (c *Call) Begin(w *Work) { c.ask().Effect = w }
 
-// Follow has the connection go on with a step or a question of the kernel's own on behalf of the call's PID, for as long as it
-// lasts: a subscription. See [Lasting].
+// Follow subscribes the connection to a step or question of the kernel's own for the call's PID, as long as the
+// connection lasts. See [Lasting].
 func (c *Call) Follow(next schema.Request) { c.lasting().Follow = &next }
 
-// Emit has an outcome of what a call follows push an event.
+// Emit adds an event to the outcome of a subscription's question.
 func (c *Call) Emit(e Event) { c.lasting().Events = append(c.lasting().Events, e) }
 
-// OnClose has a step run once the connection has ended, or what the call follows has.
+// OnClose asks for a step once the connection, or the subscription, has ended.
 func (c *Call) OnClose(step schema.Request) { c.lasting().End = &step }
 
 func (c *Call) lasting() *Lasting {
@@ -322,7 +324,7 @@ func (c *Call) lasting() *Lasting {
 	return result.Lasting
 }
 
-// ask returns what the call's handler asks for beside its reply.
+// ask returns what the call's handler asks for besides its reply.
 func (c *Call) ask() *Result {
 	if c.asked == nil {
 		c.asked = new(Result)

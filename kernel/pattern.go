@@ -8,8 +8,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Patterns of allowed_syscalls either lie within one another or have nothing in common: a type or a code within its domain,
-// a domain within *, a path within a path and /*. So what two lists both allow is what of each lies within the other.
+// Patterns of allowed_syscalls either include one another or are disjoint: a type or a code is within its domain, a
+// domain within *, a path within a path and /*. So the intersection of two lists holds, of each, the patterns that
+// the other includes.
 
 // matches reports whether a pattern names the syscall.
 func matches(pattern string, row *schema.Syscall) bool {
@@ -24,9 +25,9 @@ func matches(pattern string, row *schema.Syscall) bool {
 	return pattern == row.Code && row.Code != ""
 }
 
-// covers reports whether a pattern includes all that other stands for, whatever syscalls a later kernel adds: a domain lies
-// within the same and within *, not within a list of all that it has today. A syscall that is granted by name lies within
-// its name alone, and so does a registered one: else a process that may not call it could have a child that may.
+// covers reports whether a pattern includes all that other matches, whatever syscalls a later kernel adds: a domain
+// is within itself and *, not within a list of all that it has today. A syscall that is granted by name is only
+// within its name, and so is a registered one: else a process that may not call it could have a child that may.
 func covers(pattern, other string) bool {
 	if pattern == other {
 		return true
@@ -48,7 +49,7 @@ func covers(pattern, other string) bool {
 
 func anyCovers(patterns []string, other string) bool { return including(patterns, other) != "" }
 
-// including is the first pattern that includes all that other stands for, "" where none does.
+// including is the first pattern that includes all that other matches, "" if none does.
 func including(patterns []string, other string) string {
 	for _, p := range patterns {
 		if covers(p, other) {
@@ -58,10 +59,10 @@ func including(patterns []string, other string) string {
 	return ""
 }
 
-// patterns finds out what a list of patterns covers in a time that does not depend on how many there are.
+// patterns finds what a list of patterns covers in a time that does not depend on the length of the list.
 type patterns struct {
 	has map[string]bool
-	odd []string // those of a path that ends in the middle of a name, which no grant of today has
+	odd []string // paths that end within a name, which no grant has today
 }
 
 func patternsOf(list []string) *patterns {
@@ -91,7 +92,8 @@ func (p *patterns) cover(other string) bool {
 	return anyCovers(p.odd, other)
 }
 
-// covering returns the patterns that cover one, but for odd ones: itself, the paths above it, and those of the syscall that it names.
+// covering returns the patterns that cover one, except odd ones: itself, the paths above it, and those of the syscall
+// that it names.
 func covering(other string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(other) {
@@ -128,7 +130,7 @@ func covering(other string) iter.Seq[string] {
 	}
 }
 
-// meet returns what two sorted lists of patterns both allow, sorted.
+// meet returns the intersection of two sorted lists of patterns, sorted.
 func meet(a, b []string) []string {
 	list := []string{}
 	inA, inB, both := patternsOf(a), patternsOf(b), patternsOf(nil)
@@ -148,15 +150,15 @@ func meet(a, b []string) []string {
 	return slices.Compact(list)
 }
 
-// The words before the colon of patterns that name other things than syscalls of the kernel's: user-space syscalls by their
-// path below root, tools of agent hosts by host and name, and upstreams by their name.
+// The words before the colon of patterns for things other than the kernel's syscalls: user-space syscalls by path
+// below root, tools of agent hosts by host and name, upstreams by name.
 const (
 	callWord     = "Call"
 	toolWord     = "Tool"
 	upstreamWord = "Upstream"
 )
 
-// behind is the syscall by which what a word names is used, and which stands for all of it; "" where there is none.
+// behind is the syscall that uses what a word names, and that includes all of it; "" if there is none.
 func behind(word string) string {
 	switch word {
 	case callWord:
@@ -167,13 +169,13 @@ func behind(word string) string {
 	return ""
 }
 
-// named splits a pattern such as Call:mcp/fs/* into its word and what the word is about.
+// named splits a pattern such as Call:mcp/fs/* into word and rest.
 func named(pattern string) (word, rest string, ok bool) {
 	word, rest, ok = strings.Cut(pattern, ":")
 	return word, rest, ok && (word == callWord || word == toolWord || word == upstreamWord)
 }
 
-// Named finds a syscall by its type or its code. The kernel's own commands are not found: nobody can call them.
+// Named finds a syscall by its type or its code. It does not find the kernel's own commands, which nobody can call.
 func Named(pattern string) (*schema.Syscall, bool) {
 	if row, ok := schema.Lookup(pattern); ok {
 		return row, !row.Internal
@@ -186,8 +188,8 @@ func Named(pattern string) (*schema.Syscall, bool) {
 	return rows[i], true
 }
 
-// everything is the pattern of all syscalls but the operator's own and those that are granted by name.
+// everything is the pattern of all syscalls except the operator's own and those that are granted by name.
 const everything = "*"
 
-// wild reports whether the pattern stands for a whole domain of names, such as Memory.*
+// wild reports whether the pattern stands for a whole domain, such as Memory.*
 func wild(pattern string) bool { return strings.HasSuffix(pattern, ".*") }

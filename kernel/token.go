@@ -9,15 +9,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Token is what a process may do (CAP 2): what it was granted, cut down to what the granter may do at the same moment. It is
-// immutable: a grant replaces it, and with it the tokens that lead to it.
+// Token is what a process may do (CAP 2): its grants, cut down to what the granter may do at the same moment. It is
+// immutable: a grant replaces it, and the tokens that depend on it.
 //
-// A token has one grant, or two where both the operator and an ancestor have granted. The operator's holds by itself, an
-// ancestor's as far as the ancestor's own token does. So a walk up the granters decides, and ends at the first grant of the
-// operator's that allows what is asked for.
+// A token has one grant, or two if both the operator and an ancestor have granted. The operator's counts by itself,
+// an ancestor's as far as the ancestor's own token does. So a check walks up the granters, and ends at the first
+// grant of the operator that allows the call.
 type Token struct {
 	Granted schema.Token
-	Granter *Token // the token of the ancestor that granted; nil: none did, or it has none any more
+	Granter *Token // of the ancestor that granted; nil: none did, or it has no token any more
 }
 
 // PID is the process that holds the token.
@@ -32,7 +32,7 @@ func (t *Token) Grants() []*schema.TokenGrant {
 	return list
 }
 
-// grants returns how many grants the token has, and grant the i-th of them.
+// grants returns the number of grants, and grant the i-th of them.
 func (t *Token) grants() int { return max(1, len(t.Granted.Grants)) }
 
 func (t *Token) grant(i int) *schema.TokenGrant {
@@ -42,12 +42,12 @@ func (t *Token) grant(i int) *schema.TokenGrant {
 	return &t.Granted.Grants[i]
 }
 
-// expired reports whether a grant holds no longer at tick (CAP 2: tick > expires_at_tick).
+// expired reports whether a grant has expired at tick (CAP 2: tick > expires_at_tick).
 func expired(g *schema.TokenGrant, tick int64) bool {
 	return g.ExpiresAtTick != nil && tick > *g.ExpiresAtTick
 }
 
-// Expired reports whether no grant of the token holds any more at tick. Those of the granters are not looked at.
+// Expired reports whether all grants of the token have expired at tick. It does not look at the granters.
 func (t *Token) Expired(tick int64) bool {
 	for i := range t.grants() {
 		if !expired(t.grant(i), tick) {
@@ -57,12 +57,12 @@ func (t *Token) Expired(tick int64) bool {
 	return true
 }
 
-// may reports whether the token allows what allows asks a grant for.
+// may reports whether the token has a grant for which allows returns true.
 func (t *Token) may(tick int64, allows func(*schema.TokenGrant) bool) bool {
 	return t.walk(tick, allows, func(*Token, *schema.TokenGrant) {})
 }
 
-// walk is may, and has by called with each token on the way up and the grant of it that allows.
+// walk is may; it also calls by with each token on the way up and the grant of it that allows.
 func (t *Token) walk(tick int64, allows func(*schema.TokenGrant) bool, by func(*Token, *schema.TokenGrant)) bool {
 	for t != nil {
 		var next *Token
@@ -86,22 +86,22 @@ func (t *Token) walk(tick int64, allows func(*schema.TokenGrant) bool, by func(*
 	return false
 }
 
-// Allows reports whether the syscall may be called at tick: it is named by type, by code, by domain or by *. A syscall that
-// is granted by name alone is not meant by the last two.
+// Allows reports whether the syscall may be called at tick: a grant names it by type, by code, by domain or by *. The
+// last two do not include syscalls that are granted by name only.
 func (t *Token) Allows(row *schema.Syscall, tick int64) bool {
 	return t.may(tick, func(g *schema.TokenGrant) bool { return names(g, row) })
 }
 
-// AllowsNamed reports whether what a pattern such as Call:mcp/fs/read or Upstream:openai names may be used at tick.
+// AllowsNamed reports whether a grant includes a pattern such as Call:mcp/fs/read or Upstream:openai at tick.
 func (t *Token) AllowsNamed(name string, tick int64) bool {
 	return t.may(tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, name) })
 }
 
-// names reports whether a grant names the syscall. One that names user-space syscalls names Syscall.Call for these, one that names
-// tools Host.ToolUse; which is meant is judged where its name is known.
+// names reports whether a grant names the syscall. A grant of user-space syscalls names Syscall.Call, one of tools
+// Host.ToolUse; which of them is checked where the name is known.
 func names(g *schema.TokenGrant, row *schema.Syscall) bool { return naming(g, row) != "" }
 
-// naming is the first pattern of a grant that names the syscall, "" where none does.
+// naming is the first pattern of a grant that names the syscall, "" if none does.
 func naming(g *schema.TokenGrant, row *schema.Syscall) string {
 	some := row.Type == schema.CallType || row.Type == schema.HostToolUse.Type
 	for _, pattern := range g.AllowedSyscalls {
@@ -117,8 +117,8 @@ func naming(g *schema.TokenGrant, row *schema.Syscall) string {
 	return ""
 }
 
-// Quota returns how many units of a resource the holder may hold at once at tick, together with those that it grants to;
-// none where the token does not name it.
+// Quota returns how many units of a resource the holder may use at tick, together with the processes that it grants
+// to; none if the token does not name it.
 func (t *Token) Quota(resource string, tick int64) float64 {
 	most := math.Inf(1)
 	for ; t != nil; t = t.Granter {
@@ -133,7 +133,7 @@ func (t *Token) Quota(resource string, tick int64) float64 {
 	return 0
 }
 
-// QuotaGrant returns the grant that names a resource, nil where none does. Two never name the same.
+// QuotaGrant returns the grant that names a resource, nil if none does. Two grants never name the same.
 func (t *Token) QuotaGrant(resource string) *schema.TokenGrant {
 	for i := range t.grants() {
 		if _, ok := t.grant(i).ResourceQuotas[resource]; ok {
@@ -143,8 +143,8 @@ func (t *Token) QuotaGrant(resource string) *schema.TokenGrant {
 	return nil
 }
 
-// missing returns the first token on the way up that does not allow what allows asks a grant for, nil where its granter has
-// none, and the PID that it is, or would be, of. It is asked where may said no.
+// missing returns the first token on the way up without a grant for which allows returns true, nil if its granter has
+// no token, and the PID of that token. It is called after may returned false.
 func (t *Token) missing(tick int64, allows func(*schema.TokenGrant) bool) (*Token, int64) {
 	for {
 		var granter int64
@@ -163,7 +163,7 @@ func (t *Token) missing(tick int64, allows func(*schema.TokenGrant) bool) (*Toke
 	}
 }
 
-// Last returns the last tick at which any of the token holds, nil where it does not expire.
+// Last returns the last tick at which any grant of the token is valid, nil if it does not expire.
 func (t *Token) Last() *int64 {
 	var last *int64
 	for i := range t.grants() {
@@ -184,13 +184,13 @@ func (t *Token) Last() *int64 {
 	return last
 }
 
-// holdMore is what to do about a grant of more than the granter holds.
+// holdMore is the advice about a grant that exceeds the granter's own.
 const holdMore = "grant less, or have the operator grant it"
 
-// Covers returns an error that names the first thing that a grant has and t may not do at tick: nobody grants more than it
-// may do itself (PROTOCOL 5).
+// Covers returns an error that names the first thing in a grant that t does not allow at tick: nobody grants more
+// than they may do themselves (PROTOCOL 5).
 func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
-	held := make(map[*schema.TokenGrant]*patterns) // of the grants above
+	held := make(map[*schema.TokenGrant]*patterns) // of the granters
 	for _, pattern := range g.AllowedSyscalls {
 		if row, ok := Named(pattern); ok && row.Grant == schema.Everyone {
 			continue
@@ -217,7 +217,7 @@ func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
 	return t.coversHTTP(g.HTTP, tick)
 }
 
-// Effective returns what is left of the token at tick.
+// Effective returns what the token allows at tick, as one grant.
 func (t *Token) Effective(tick int64) schema.Effective {
 	e := schema.Effective{AllowedSyscalls: []string{}, ResourceQuotas: map[string]float64{}, ExpiresAtTick: t.Last()}
 	for i := range t.grants() {
@@ -242,28 +242,28 @@ func (t *Token) Effective(tick int64) schema.Effective {
 	return e
 }
 
-// Ineffective says why nothing of what a token grants is effective at tick, "" where something is.
+// Ineffective says why nothing that a token grants is effective at tick, "" if something is.
 func (t *Token) Ineffective(tick int64) string {
 	e := t.Effective(tick)
 	switch {
 	case len(e.AllowedSyscalls) > 0 || len(e.ResourceQuotas) > 0 || e.HTTP != nil:
 		return ""
 	case len(t.Granted.AllowedSyscalls) == 0 && len(t.Granted.ResourceQuotas) == 0 && t.Granted.HTTP == nil:
-		return "" // as was asked for
+		return "" // the grant is empty, as requested
 	case t.Expired(tick):
 		return "it has expired already"
 	}
 	return "its granter may do nothing of it itself"
 }
 
-// AllowsUpstream reports whether the holder may use the upstream at tick. * does not include upstreams: the credential behind
-// one is granted by its name, or by Upstream:* for all.
+// AllowsUpstream reports whether the holder may use the upstream at tick. * does not include upstreams: the
+// credential of one is granted by its name, or by Upstream:* for all.
 func (t *Token) AllowsUpstream(name string, tick int64) bool {
 	return t.AllowsNamed(upstreamWord+":"+name, tick)
 }
 
-// UpstreamLacking returns the PID of the first token on the way up from that of pid that does not name the upstream: the one to
-// add to.
+// UpstreamLacking returns the PID of the first token, from that of pid upwards, that does not name the upstream: the
+// one to add to.
 func (t *Token) UpstreamLacking(pid, tick int64, name string) int64 {
 	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, upstreamWord+":"+name) })
 }

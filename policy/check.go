@@ -13,20 +13,20 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// The types of principals and resources.
+// Entity types of principals and resources.
 const (
 	agentType   types.EntityType = "Agent"
 	profileType types.EntityType = "Profile"
 	originType  types.EntityType = "Origin"
 )
 
-// vias are the values of context.via: the doors by which a call comes to the kernel (PROTOCOL 10).
+// vias are the values of context.via: the doors by which calls come to the kernel (PROTOCOL 10).
 var vias = []string{"socket", "channel", "inline", "mcp", "hook", "job", "cluster"}
 
-// kinds are the values of context.exhausted: the kinds of budgets, and "" where enough is left.
+// kinds are the values of context.exhausted: the kinds of budgets, and "" if enough is left.
 var kinds = []string{"", "calls", "fetches", "tokens", "usd", "wall_seconds"}
 
-// checker checks rules against the syscall table.
+// checker checks rules by the syscall table.
 type checker struct {
 	rules     []*Rule
 	validator *validate.Validator
@@ -60,7 +60,7 @@ func newChecker(rules []*Rule) *checker {
 		}}
 	}
 	registered := shapes()[schema.SyscallInvoke.Row()].record
-	action(types.NewEntityUID(toolAction, ""), toolArgs) // those that nobody names
+	action(types.NewEntityUID(toolAction, ""), toolArgs) // tools that no rule names
 	action(types.NewEntityUID(syscallAction, ""), registered)
 	for row, shape := range shapes() {
 		if row != schema.SyscallInvoke.Row() {
@@ -85,7 +85,7 @@ func newChecker(rules []*Rule) *checker {
 	return c
 }
 
-// toolArgs is what rules see of the call of a tool.
+// toolArgs is the part of a tool's call that rules see.
 var toolArgs = resolved.RecordType{
 	"input": {Type: resolved.StringType{}}, "describe": {Type: resolved.BoolType{}},
 	"command": optionalText, "file_path": optionalText,
@@ -95,7 +95,7 @@ func (c *checker) warn(r *Rule, format string, args ...any) {
 	c.warnings = append(c.warnings, Problem{File: r.File, Line: r.Line, Text: fmt.Sprintf(format, args...), Warning: true})
 }
 
-// plainTool reports whether a tool may be known by this name: its path below root, as in Call:PATH, or another URI.
+// plainTool reports whether a tool may have this name: its path below root, as in Call:PATH, or another URI.
 func plainTool(id string) bool {
 	if strings.HasPrefix(id, "https://") {
 		return true
@@ -122,7 +122,7 @@ func named(p *ast.Policy) map[types.EntityUID]bool {
 	return all
 }
 
-// check finds what is wrong with the rules: types, and rules that can never match.
+// check finds errors in the rules: types, and rules that can never match.
 func (c *checker) check() []Problem {
 	problems := c.warnings
 	for _, r := range c.rules {
@@ -145,7 +145,7 @@ func (c *checker) rule(r *Rule) []string {
 				`forbid(principal, action == Syscall::"Memory.Set", resource)`}
 		}
 		texts := strings.Split(err.Error(), "\n")
-		slices.Sort(texts) // the library's order is that of a map
+		slices.Sort(texts) // the library's order is random
 		texts = slices.Compact(texts)
 		return texts[:min(len(texts), 3)]
 	}
@@ -158,7 +158,7 @@ func (c *checker) rule(r *Rule) []string {
 	return nil
 }
 
-// unknown says what is wrong with an action that is none.
+// unknown says what is wrong with an unknown action.
 func (c *checker) unknown(uid types.EntityUID) string {
 	id := string(uid.ID)
 	switch row, ok := schema.Lookup(id); {
@@ -180,8 +180,8 @@ func (c *checker) unknown(uid types.EntityUID) string {
 	return ""
 }
 
-// dead reports whether the conditions of a valid rule are false by their types, for every call: then the library does not look at
-// what follows them, which is wrong.
+// dead reports whether the conditions of a valid rule are false by their types, for every call. The library then does
+// not check the conditions after them, which would hide errors.
 func (c *checker) dead(p *ast.Policy) bool {
 	if len(p.Conditions) == 0 {
 		return false
@@ -203,7 +203,7 @@ func (c *checker) dead(p *ast.Policy) bool {
 	return c.validator.Policy("", &probe) == nil
 }
 
-// impossible finds comparisons with texts that what is compared never is: it has one spelling, and that is another.
+// impossible finds comparisons with texts that the compared member never has: its normalized spelling differs.
 func impossible(p *ast.Policy) (texts []string) {
 	for _, cond := range p.Conditions {
 		ast.Inspect(ast.NewNode(cond.Body), func(n ast.IsNode) bool {

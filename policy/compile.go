@@ -23,29 +23,29 @@ import (
 
 // Rule is one rule.
 type Rule struct {
-	ID   string        // its @id, else the file with the rule's number in it
-	Fix  string        // its @fix: advice for who is refused; may be empty
-	Ask  time.Duration // its @ask: for so long the question stands; 0: it forbids
+	ID   string        // its @id, else the file and the rule's number in it
+	Fix  string        // its @fix: advice for the refused; may be empty
+	Ask  time.Duration // its @ask: how long the question can be answered; 0: it forbids
 	File string
 	Line int
 
 	policy *cedar.Policy
 	tree   *ast.Policy
-	needs  []string // members of args that it looks at, and those of context, with a dot before them
+	needs  []string // members of args that it looks at, and of context with a leading dot
 }
 
-// At is where the rule stands, as FILE:LINE.
+// At is where the rule is defined, as FILE:LINE.
 func (r *Rule) At() string { return r.File + ":" + strconv.Itoa(r.Line) }
 
-// Problem is what is wrong with a file of rules.
+// Problem is an error or a warning about a file of rules.
 type Problem struct {
 	File    string
-	Line    int // 0: it is about all of the file
+	Line    int // 0: it is about the whole file
 	Text    string
-	Warning bool // the rules can be loaded all the same
+	Warning bool // the rules can still be loaded
 }
 
-// String is the problem in one line, as FILE:LINE: text.
+// String formats the problem in one line, as FILE:LINE: text.
 func (p Problem) String() string {
 	at := p.File
 	if p.Line > 0 {
@@ -57,20 +57,20 @@ func (p Problem) String() string {
 	return at + ": " + p.Text
 }
 
-// Set is all rules that hold together. nil is none.
+// Set is all loaded rules. It is immutable; nil has none.
 type Set struct {
-	Hash  string   // SHA-256 over the names and the contents of the files, in their order
+	Hash  string   // SHA-256 over the names and the contents of the files, in order
 	Files []string // their names
 	Rules []*Rule  // in the order of the files
 
 	byAction map[types.EntityUID]*applicable
-	others   *applicable // of tools, and of registered syscalls, that no rule names
+	others   *applicable // for tools and registered syscalls that no rule names
 }
 
 // applicable are the rules that can match an action.
 type applicable struct {
 	rules []*Rule
-	needs map[string]bool // members of args that one of them looks at
+	needs map[string]bool // members of args that at least one of them looks at
 }
 
 // All implements cedar.PolicyIterator.
@@ -84,8 +84,8 @@ func (a *applicable) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// Compile makes a Set of files. The problems are in the order of the files; with one that is no warning, the Set is nil. Without
-// files it is nil too.
+// Compile makes a Set of files. The problems are in the order of the files; if one is not a warning, the Set is nil.
+// Without files it is nil too.
 func Compile(files []File) (*Set, []Problem) {
 	if len(files) == 0 {
 		return nil, nil
@@ -129,16 +129,16 @@ func Compile(files []File) (*Set, []Problem) {
 
 var position = regexp.MustCompile(`:(\d+):\d+`)
 
-// unparsed is the problem of a text that is no Cedar.
+// unparsed is the problem of a text that is not Cedar.
 func unparsed(file string, err error) Problem {
 	p := Problem{File: file, Text: err.Error()}
 	if at := position.FindStringSubmatch(err.Error()); at != nil {
-		p.Line, _ = strconv.Atoi(at[1]) // digits, as the pattern says
+		p.Line, _ = strconv.Atoi(at[1]) // digits, by the pattern
 	}
 	return p
 }
 
-// longestAsk is the longest time for which a question may stand.
+// longestAsk bounds @ask.
 const longestAsk = 7 * 24 * time.Hour
 
 // ruleOf reads the annotations of the nth rule of a file.
@@ -176,15 +176,15 @@ func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
 	}
 	r.needs = needs
 	body := *r.tree
-	body.Action = ast.ScopeTypeAll{} // it is asked only about actions that fit
+	body.Action = ast.ScopeTypeAll{} // it is only evaluated for actions that match
 	r.policy = cedar.NewPolicyFromAST((*publicast.Policy)(&body))
 	return r, wrong
 }
 
-// exhausted is the member of needs that stands for context.exhausted.
+// exhausted is the member of needs for context.exhausted.
 const exhausted = ".exhausted"
 
-// needsOf are the members of args that a rule looks at. It must name them, so that others need not be made.
+// needsOf are the members of args that a rule looks at. A rule must name them, so that others need not be computed.
 func needsOf(p *ast.Policy) (needs []string, err error) {
 	for _, c := range p.Conditions {
 		ast.Inspect(ast.NewNode(c.Body), func(n ast.IsNode) bool {
@@ -208,7 +208,7 @@ func needsOf(p *ast.Policy) (needs []string, err error) {
 	return slices.Compact(needs), err
 }
 
-// attribute is what n accesses, or asks for, of which node.
+// attribute is the member that n accesses, or tests for, and its object.
 func attribute(n ast.IsNode) (arg ast.IsNode, name types.String, ok bool) {
 	switch n := n.(type) {
 	case ast.NodeTypeAccess:
@@ -229,7 +229,7 @@ func isVariable(n ast.IsNode, name types.String) bool {
 	return ok && v.Name == name
 }
 
-// The types of actions.
+// Entity types of actions.
 const (
 	syscallAction types.EntityType = "Syscall"
 	toolAction    types.EntityType = "Tool"
@@ -254,7 +254,7 @@ func (s *Set) index() {
 	s.others = s.matching(func([]types.EntityUID) bool { return false })
 }
 
-// matching are the rules for every action, and those whose actions fit.
+// matching are the rules for every action, and those that name the action.
 func (s *Set) matching(fits func([]types.EntityUID) bool) *applicable {
 	a := &applicable{needs: make(map[string]bool)}
 	for _, r := range s.Rules {
@@ -268,7 +268,7 @@ func (s *Set) matching(fits func([]types.EntityUID) bool) *applicable {
 	return a
 }
 
-// scoped are the actions that the head of a rule names.
+// scoped are the actions in the head of a rule.
 func scoped(p *ast.Policy) []types.EntityUID {
 	switch scope := p.Action.(type) {
 	case ast.ScopeTypeEq:

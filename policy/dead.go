@@ -9,12 +9,12 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 )
 
-// contradicts reports whether the conditions of a valid rule exclude each other, for each action that it is for. It looks at what
-// expressions are compared with; false means that the rule may match, not that it does.
+// contradicts reports whether the conditions of a valid rule exclude each other, for each of its actions. It looks at
+// the constants that expressions are compared with; false means that the rule may match, not that it does.
 func contradicts(p *ast.Policy) bool {
 	actions := scoped(p)
 	if _, all := p.Action.(ast.ScopeTypeAll); all {
-		actions = append(actions, types.NewEntityUID(syscallAction, "")) // those that the rule does not name
+		actions = append(actions, types.NewEntityUID(syscallAction, "")) // actions that the rule does not name
 		for uid := range named(p) {
 			actions = append(actions, uid)
 		}
@@ -22,7 +22,7 @@ func contradicts(p *ast.Policy) bool {
 	return !slices.ContainsFunc(actions, func(action types.EntityUID) bool { return satisfiable(p, action) })
 }
 
-// maxSteps bounds how much of a rule is looked at.
+// maxSteps bounds the work for a rule.
 const maxSteps = 10_000
 
 // satisfiable reports whether the rule may match a call of the action.
@@ -55,20 +55,20 @@ func contextMember(name types.String) ast.IsNode {
 	return ast.NodeTypeAccess{StrOpNode: ast.StrOpNode{Arg: variable("context"), Value: name}}
 }
 
-// goal is a condition that has to be true, or false.
+// goal is a condition that must be true, or false.
 type goal struct {
 	of   ast.IsNode
 	want bool
 }
 
-// fact is what is known of the value of an expression.
+// fact is what is known about the value of an expression.
 type fact struct {
 	of   ast.IsNode
 	fits func(types.Value) bool
-	// among are values that tell whether several facts can hold at once: where one of these fits, and only then. Without any, nothing
-	// can be told.
+	// among are test values: several facts can hold together if one of these fits all of them. Without any, nothing
+	// is decided.
 	among []types.Value
-	all   bool // it has no others than these, whatever else is known
+	all   bool // there are no other values, whatever else is known
 }
 
 func equal(of ast.IsNode, v types.Value) fact { return oneOf(of, v) }
@@ -94,7 +94,7 @@ func within(of ast.IsNode, least, most types.Long) fact {
 	}}
 }
 
-// around are n and the numbers beside it: comparisons with n have the same outcome for all others on a side.
+// around are n and its neighbours: all other numbers on a side compare with n as they do.
 func around(n types.Long) []types.Value {
 	list := []types.Value{n}
 	if n > math.MinInt64 {
@@ -114,10 +114,10 @@ func texts(list []string) []types.Value {
 	return values
 }
 
-// search looks for a way to reach goals.
+// search looks for a way to satisfy goals.
 type search struct{ left int }
 
-// reach reports whether the goals may all be reached while the facts hold.
+// reach reports whether the goals may all be satisfied while the facts hold.
 func (s *search) reach(goals []goal, facts []fact) bool {
 	if s.left--; s.left < 0 || len(goals) == 0 {
 		return true
@@ -173,7 +173,7 @@ func consistent(facts []fact, of ast.IsNode) bool {
 	})
 }
 
-// fact is what follows where the goal, which is no combination of others, is reached.
+// fact is the fact that a goal requires which is not a combination of others.
 func (g goal) fact() fact {
 	is := func(of ast.IsNode, want bool, list []types.Value) fact {
 		if want {
@@ -190,7 +190,7 @@ func (g goal) fact() fact {
 		if of, v := compared(n.Left, n.Right); of != nil {
 			return is(of, !g.want, []types.Value{v})
 		}
-	case ast.NodeTypeIn: // all are in themselves; actions and origins in nothing else
+	case ast.NodeTypeIn: // everything is in itself; actions and origins are in nothing else
 		if list := constants(n.Right); list != nil && (!g.want || isVariable(n.Left, "action") || isVariable(n.Left, "resource")) {
 			return is(n.Left, g.want, list)
 		}
@@ -215,7 +215,7 @@ func (g goal) fact() fact {
 	return equal(g.of, types.Boolean(g.want))
 }
 
-// order is what follows where less < more; or, unless want, where it is not.
+// order is the fact that less < more; or, unless want, that it is not.
 func (g goal) order(less, more ast.IsNode, want bool) fact {
 	of, v := compared(less, more)
 	n, ok := v.(types.Long)
@@ -234,7 +234,7 @@ func (g goal) order(less, more ast.IsNode, want bool) fact {
 	return equal(g.of, types.Boolean(g.want))
 }
 
-// compared is what is compared with which value, where one side is one, and nil otherwise.
+// compared is the expression and the constant that it is compared with; nil if neither side is constant.
 func compared(left, right ast.IsNode) (of ast.IsNode, v types.Value) {
 	l, leftIs := left.(ast.NodeValue)
 	r, rightIs := right.(ast.NodeValue)
@@ -247,7 +247,7 @@ func compared(left, right ast.IsNode) (of ast.IsNode, v types.Value) {
 	return left, r.Value
 }
 
-// constants are the values of which a node is one, or a set; nil: it is something else.
+// constants are the values of a node that is a constant or a set of them; nil: it is something else.
 func constants(n ast.IsNode) (list []types.Value) {
 	switch n := n.(type) {
 	case ast.NodeValue:

@@ -15,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Forms put what a call names into the one spelling that its handler goes by. What cannot be read stays as it is: the handler
-// refuses it.
+// Forms normalize what a call names to the spelling that its handler uses. What cannot be parsed stays as it is: the
+// handler refuses it.
 type Forms struct {
 	// URL returns an address as it is fetched, and its host.
 	URL func(raw string) (normal, host string, ok bool)
-	// Names resolves names of resources and tools; nil: nothing can be named.
+	// Names resolves names of resources and tools; nil: there are no names.
 	Names kernel.Names
 }
 
@@ -29,22 +29,22 @@ type Judge struct {
 	*Set
 	Forms     Forms
 	Processes kernel.Processes
-	Registry  kernel.Registry // tells which tool provides a registered syscall; nil: nothing is registered
+	Registry  kernel.Registry // finds the tool that provides a registered syscall; nil: nothing is registered
 }
 
-// Decision is what rules say of a call. The zero Decision allows it.
+// Decision is the rules' verdict on a call. The zero Decision allows it.
 type Decision struct {
 	Rule   *Rule // that decided; nil: none
-	Failed error // why the evaluation of the rule failed, so that the call is denied; nil: the rule matched
+	Failed error // why the evaluation of the rule failed, which denies the call; nil: the rule matched
 }
 
-// action is one way to look at a call: that of a tool is the call of a syscall too.
+// action is one view of a call: a tool's call is also a syscall's.
 type action struct {
 	uid  types.EntityUID
 	args func(needs map[string]bool) (types.Record, *unfitError)
 }
 
-// unfitError is why a member of args that a rule looks at cannot be made.
+// unfitError says why a member of args that a rule looks at cannot be computed.
 type unfitError struct {
 	member string
 	why    error
@@ -56,8 +56,8 @@ func (e *unfitError) Error() string {
 
 func (e *unfitError) Unwrap() error { return e.why }
 
-// Decide judges a call whose PID, Origin and Tick are set. A rule that forbids comes before one that fails, and that before one that
-// asks; of several of a kind the first in the order of the files is named.
+// Decide judges a call with PID, Origin and Tick set. A rule that forbids takes precedence over one that fails, and
+// that over one that asks; of several of a kind the first in the order of the files.
 func (j *Judge) Decide(call *kernel.Call) Decision {
 	decided := j.evaluate(call, j.syscall(call))
 	if t, ok := j.tool(call); ok {
@@ -68,12 +68,12 @@ func (j *Judge) Decide(call *kernel.Call) Decision {
 	return decided
 }
 
-// more reports whether a rule has somebody asked whether a call may need more than is left of a budget.
+// more reports whether a rule asks about calls that exceed a budget.
 func (d Decision) more(call *kernel.Call) bool {
 	return d.rank() == 1 && call.Exhausted != "" && slices.Contains(d.Rule.needs, exhausted)
 }
 
-// before reports whether a call is decided by d and not by the other.
+// before reports whether d takes precedence over another decision.
 func (d Decision) before(other Decision, call *kernel.Call) bool {
 	if d.rank() != other.rank() {
 		return d.rank() > other.rank()
@@ -143,7 +143,7 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 	return decided
 }
 
-// syscall is a call as that of a syscall.
+// syscall is a call viewed as a syscall's.
 func (j *Judge) syscall(call *kernel.Call) action {
 	name := call.Syscall.Type
 	if in, ok := call.Input.(*schema.InvokeInput); ok {
@@ -154,7 +154,8 @@ func (j *Judge) syscall(call *kernel.Call) action {
 	}}
 }
 
-// tool is a call as that of the tool that it runs, if it runs one: by its path, as a registered syscall, or as a host's own.
+// tool is a call viewed as that of the tool that it runs, if any: by its path, as a registered syscall, or as a
+// host's own.
 func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
 	switch in := call.Input.(type) {
 	case *schema.CallInput:
@@ -172,7 +173,7 @@ func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
 	return a, false
 }
 
-// toolAt is the call of the tool that a name stands for.
+// toolAt is the call of the named tool.
 func toolAt(uri string, describe bool, input func() []byte, cut []string) action {
 	uid := types.NewEntityUID(toolAction, types.String(strings.TrimPrefix(uri, "os:///")))
 	return action{uid, func(needs map[string]bool) (types.Record, *unfitError) {
@@ -191,8 +192,8 @@ func toolAt(uri string, describe bool, input func() []byte, cut []string) action
 	}}
 }
 
-// addBeside adds what rules look at of a tool's input beside it: texts as they are, of anything else the canonical text. What was cut
-// cannot be judged.
+// addBeside adds members of a tool's input that rules look at: texts as they are, other values in canonical form. A
+// member that was cut cannot be judged.
 func addBeside(all types.RecordMap, needs map[string]bool, input []byte, cut []string) *unfitError {
 	long := errors.New("it is so long that the hook has sent its beginning alone")
 	if needs["input"] && len(cut) > 0 {
@@ -224,7 +225,7 @@ func addBeside(all types.RecordMap, needs map[string]bool, input []byte, cut []s
 	return nil
 }
 
-// memberOf is a member of a valid JSON value; nil: it has none.
+// memberOf is a member of a valid JSON value; nil: there is none.
 func memberOf(value []byte, name string) (found []byte) {
 	if at := jsontype.SkipSpace(value, 0); at == len(value) || value[at] != '{' {
 		return nil
@@ -238,7 +239,7 @@ func memberOf(value []byte, name string) (found []byte) {
 	return found
 }
 
-// resolve is the canonical form of a name beside what the caller has adopted.
+// resolve is the canonical form of a name relative to what the caller has adopted.
 func (j *Judge) resolve(call *kernel.Call, name string) string {
 	if j.Forms.Names == nil {
 		return name
@@ -246,7 +247,7 @@ func (j *Judge) resolve(call *kernel.Call, name string) string {
 	return j.resolveAt(name, j.Forms.Names.Base(call.PID, call.Origin))
 }
 
-// resolveAt is the canonical form of a name beside another; "" is none.
+// resolveAt is the canonical form of a name relative to another; "" is none.
 func (j *Judge) resolveAt(name, base string) string {
 	if j.Forms.Names == nil {
 		return name
@@ -257,7 +258,7 @@ func (j *Judge) resolveAt(name, base string) string {
 	return name
 }
 
-// args are those members of the input that rules look at.
+// args are the members of the input that rules look at.
 func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *unfitError) {
 	shape := shapes()[call.Syscall]
 	if shape == nil || len(needs) == 0 {
@@ -304,7 +305,7 @@ func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *u
 	return types.NewRecord(all), nil
 }
 
-// form puts a text into its one spelling. An address has a host beside it.
+// form normalizes a text. An address also gives a host.
 func (j *Judge) form(call *kernel.Call, f form, text string, beside types.RecordMap) string {
 	switch f {
 	case keyForm:
@@ -326,11 +327,11 @@ func (j *Judge) form(call *kernel.Call, f form, text string, beside types.Record
 	return text
 }
 
-// subject is the process that a call acts as, with what rules see of it. It is made when a rule looks.
+// subject is the process that a call acts as, as rules see it. It is computed when a rule looks.
 type subject struct {
 	judge   *Judge
 	call    *kernel.Call
-	process *schema.Descriptor // nil: there is none of the PID
+	process *schema.Descriptor // nil: the PID has none
 }
 
 func (s *subject) uid() types.EntityUID {
@@ -342,11 +343,11 @@ func (s *subject) uid() types.EntityUID {
 
 func agentUID(name string) types.EntityUID { return types.NewEntityUID(agentType, types.String(name)) }
 
-// What the intent of a process begins with that a key's login has made, and of one that is run under a profile. With the operator as
-// parent no agent can forge it.
+// Prefixes of the intent of a process that a key's login created, or that runs under a profile. No agent can forge
+// them, since only the operator's children count.
 const (
 	keyIntent = "key:"
-	// ProfileIntent stands before the name of the profile.
+	// ProfileIntent precedes the name of the profile.
 	ProfileIntent = "profile:"
 )
 

@@ -13,12 +13,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// longestText is how long a text may be that an exception compares with, in bytes.
+// longestText bounds a text that an exception compares with, in bytes.
 const longestText = 2048
 
-// Except returns the files with the narrowest change that has them allow the call of an entry, which comes after those that p has taken:
-// each rule that decides against it gets an exception for its agent, its syscall and what the rule looks at. The rules that change
-// are returned too; none does where the call is allowed already.
+// Except returns the files with the narrowest change that allows the call of an entry, which follows those that p has
+// seen: each rule that decides against it gets an exception for its agent, its syscall and the members that the rule
+// looks at. It also returns the changed rules; none if the call is allowed already.
 func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 	msg, failed := schema.Decode(e.Request, schema.OsMessage)
 	if failed != nil {
@@ -70,7 +70,7 @@ func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 	}
 }
 
-// exception is the condition by which a rule lets a call alone.
+// exception is the condition that exempts a call from a rule.
 func (j *Judge) exception(call *kernel.Call, r *Rule) (string, error) {
 	as := j.syscall(call)
 	if t, ok := j.tool(call); ok && slices.Contains(scoped(r.tree), t.uid) {
@@ -122,7 +122,7 @@ func insert(f File, set *Set, r *Rule, clause string) ([]byte, error) {
 			to = min(to, at)
 		}
 	}
-	for end := to; ; { // behind the rule there may be comments, with semicolons
+	for end := to; ; { // comments with semicolons may follow the rule
 		end = bytes.LastIndexByte(f.Text[from:end], ';')
 		if end < 0 {
 			return nil, fmt.Errorf("the end of the rule at %s is not to be found", r.At())

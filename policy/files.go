@@ -13,24 +13,24 @@ import (
 
 // File is one file of rules.
 type File struct {
-	Name string // as it is shown: relative to the configuration's directory
+	Name string // for display: relative to the configuration's directory
 	Text []byte
 }
 
 // maxFile bounds a file, in bytes.
 const maxFile = 1 << 20
 
-// Paths are where the rules beside a configuration lie, whether they are there or not: a file, and a directory of others.
+// Paths are where the rules of a configuration are, whether they exist or not: a file, and a directory of others.
 func Paths(config string) (file, dir string) {
 	at := filepath.Dir(config)
 	return filepath.Join(at, "policy.cedar"), filepath.Join(at, "policy.d")
 }
 
-// Profiles is where the profiles beside a configuration lie, with their rules.
+// Profiles is the directory of a configuration's profiles, with their rules.
 func Profiles(config string) string { return filepath.Join(filepath.Dir(config), "profiles") }
 
-// Read reads policy.cedar, policy.d/*.cedar and profiles/*.cedar beside a configuration, in this order, those of a directory by name.
-// None is there where the list is empty; config "" means that there is no configuration.
+// Read reads policy.cedar, policy.d/*.cedar and profiles/*.cedar of a configuration, in this order, those of a
+// directory by name. The list is empty if none exists; config "" means that there is no configuration.
 func Read(config string) ([]File, error) {
 	if config == "" {
 		return nil, nil
@@ -49,7 +49,7 @@ func Read(config string) ([]File, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read policy: %w", err)
 		}
-		for _, e := range entries { // which are sorted
+		for _, e := range entries { // sorted by name
 			if !strings.HasSuffix(e.Name(), ".cedar") || strings.HasPrefix(e.Name(), ".") {
 				continue
 			}
@@ -80,7 +80,7 @@ func ReadFiles(paths []string) ([]File, error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path) // before it is opened: a pipe would wait for its writer
+	info, err := os.Stat(path) // before it is opened: a pipe would block
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}

@@ -1,7 +1,11 @@
 package policy
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cedar-policy/cedar-go/types"
@@ -11,13 +15,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Guard is the Policy stage of a kernel's gate, with the rules that hold at present. It is safe for concurrent use.
+// Guard is the Policy stage of a kernel's gate, with the present rules. It is safe for concurrent use.
 type Guard struct {
 	judge Judge // without rules
 	holds atomic.Pointer[holding]
 }
 
-// holding is what holds at present.
+// holding is the present state.
 type holding struct {
 	Judge
 	decided map[*Rule]*atomic.Int64
@@ -29,7 +33,7 @@ func NewGuard(forms Forms, processes kernel.Processes, registry kernel.Registry)
 	return &Guard{judge: Judge{Forms: forms, Processes: processes, Registry: registry}}
 }
 
-// Use has a Set hold from here on; nil: nothing.
+// Use sets the present rules; nil: none.
 func (g *Guard) Use(set *Set) {
 	if set == nil {
 		g.holds.Store(nil)
@@ -43,11 +47,11 @@ func (g *Guard) Use(set *Set) {
 	g.holds.Store(h)
 }
 
-// Refuse has every call of an agent refused from here on, since the files could not be loaded for a reason.
+// Refuse has every call of an agent refused, since the files could not be loaded for the given reason.
 func (g *Guard) Refuse(why string) { g.holds.Store(&holding{invalid: why}) }
 
-// Stage judges a call. The operator acting as itself is exempt. Where a rule has somebody asked, the call goes on to the Approval stage with an
-// Inquiry.
+// Stage judges a call. The operator acting as itself is exempt. If a rule asks, the call proceeds to the Approval
+// stage with an Inquiry.
 func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	before := call.Inquiry
 	call.Inquiry = nil
@@ -79,10 +83,10 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	switch {
 	case d.more(call):
 		more = call.Exhausted
-	case call.Exhausted != "": // nobody is asked about that: the budget has decided
+	case call.Exhausted != "": // the budget has refused it already
 		return kernel.Verdict{}
 	}
-	if call.Probe == nil && !call.Parked && (before == nil || before.Rule != d.Rule.ID) { // each call once, however often it comes here
+	if call.Probe == nil && !call.Parked && (before == nil || before.Rule != d.Rule.ID) { // once for each call, however often it passes
 		h.decided[d.Rule].Add(1)
 	}
 	exception := h.explained(call, d)
@@ -103,25 +107,25 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	return kernel.Deny(f)
 }
 
-// JudgesBodies reports whether a rule looks at what the body of a fetch by reference is.
+// JudgesBodies reports whether a rule looks at the body of a fetch by reference.
 func (g *Guard) JudgesBodies() bool {
 	h := g.holds.Load()
 	return h != nil && h.Set != nil && h.byAction[types.NewEntityUID(syscallAction, types.String(schema.HTTPFetch.Type))].needs["bodyRef"]
 }
 
-// explained is the narrowest exception by which a rule would let a call alone that the operator asks about; "": there is none to tell.
+// explained is the narrowest exception from a rule for a call that the operator asks about; "": there is none.
 func (h *holding) explained(call *kernel.Call, d Decision) string {
 	if call.Probe == nil || !call.Probe.Operator || d.Failed != nil {
 		return ""
 	}
 	clause, err := h.exception(call, d.Rule)
-	if err != nil { // as of a text that is too long to be compared with
+	if err != nil { // such as for a text that is too long
 		return ""
 	}
 	return clause
 }
 
-// Redirected judges where a redirect leads a fetch that the policy has allowed.
+// Redirected judges the target of a redirect of an allowed fetch.
 func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fault {
 	call := kernel.Call{Syscall: schema.HTTPFetch.Row(), Input: in, PID: job.PID, Origin: job.Origin, Tick: job.Tick, Caller: kernel.Caller{PID: job.PID, Via: job.Via}}
 	call.Message.Type = call.Syscall.Type
@@ -131,7 +135,7 @@ func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fa
 	return call.CannotAsk()
 }
 
-// fault is the fault of a call that a decision refuses. Whoever acts as an agent learns where the rule stands if it is the operator.
+// fault is the fault of a call that a decision refuses. Only the operator learns where the rule is defined.
 func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	what := call.Message.Called()
 	var f *fault.Fault
@@ -156,7 +160,7 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	return f.With("rule", d.Rule.ID).With("policy", s.Hash)
 }
 
-// Show is what Policy.Show answers, with so many rules at most.
+// Show is the answer of Policy.Show, with at most that many rules.
 func (g *Guard) Show(most int) schema.PolicyShowOutput {
 	out := schema.PolicyShowOutput{Files: []string{}, Rules: []schema.PolicyRule{}}
 	h := g.holds.Load()
@@ -181,3 +185,80 @@ func (g *Guard) Show(most int) schema.PolicyShowOutput {
 	}
 	return out
 }
+
+// Loader loads the rules of the configuration into a Guard.
+type Loader struct {
+	*Guard
+	config string // path of the configuration; "": there is none
+	log    *slog.Logger
+	note   func(schema.Request) // journals that rules were loaded
+
+	mu sync.Mutex // serializes loading
+}
+
+// NewLoader loads the rules beside the configuration of that path, "" where there is none, into a guard once it begins.
+func NewLoader(config string, guard *Guard, log *slog.Logger) *Loader {
+	return &Loader{Guard: guard, config: config, log: log}
+}
+
+// Begin loads the rules at the start; note journals them if there are some. If they are invalid every agent is
+// refused, and the operator is served.
+func (p *Loader) Begin(note func(schema.Request)) {
+	p.note = note
+	if _, err := p.load(); err != nil {
+		why := fault.Of(err).Text()
+		p.log.Error("no agent is served: the policy is not valid", "problem", why)
+		p.Guard.Refuse(why)
+	}
+}
+
+// read compiles the rules in the files; nil: there are no files.
+func (p *Loader) read() (set *Set, warnings []string, err error) {
+	files, err := Read(p.config)
+	if err != nil {
+		return nil, nil, fault.PolicyInvalid.New("the policy cannot be read").Wrap(err)
+	}
+	set, problems := Compile(files)
+	for _, one := range problems {
+		if !one.Warning {
+			return nil, nil, fault.PolicyInvalid.New("%s", one)
+		}
+		warnings = append(warnings, strings.Replace(one.String(), "warning: ", "", 1))
+	}
+	return set, warnings, nil
+}
+
+// load loads the rules of all files, or changes nothing.
+func (p *Loader) load() (*schema.PolicyReloadOutput, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	set, warnings, err := p.read()
+	if err != nil {
+		return nil, err
+	}
+	out := &schema.PolicyReloadOutput{Files: []string{}, Warnings: append([]string{}, warnings...)}
+	before := p.Guard.Show(0)
+	if set != nil {
+		out.Hash, out.Files, out.Rules = set.Hash, set.Files, int64(len(set.Rules))
+	}
+	if set != nil || before.Hash != "" || before.Invalid != "" {
+		p.note(schema.PolicyLoaded.With(&schema.PolicyLoadedInput{Hash: out.Hash, Files: out.Files})) // its entry precedes the calls that the rules judge
+		p.log.Info("policy loaded", "hash", out.Hash, "files", len(out.Files), "rules", out.Rules)
+	}
+	for _, warning := range warnings {
+		p.log.Warn("policy", "warning", warning)
+	}
+	p.Guard.Use(set)
+	return out, nil
+}
+
+// Reload is the runner of Policy.Reload.
+func (p *Loader) Reload(context.Context, *kernel.Job, *schema.PolicyReloadInput) (*schema.PolicyReloadOutput, error) {
+	return p.load()
+}
+
+// shownRules bounds the rules in an answer of Policy.Show, so that they fit a line.
+const shownRules = 60
+
+// Shown is the answer of Policy.Show.
+func (p *Loader) Shown() schema.PolicyShowOutput { return p.Guard.Show(shownRules) }

@@ -12,22 +12,22 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Learned is what agents were seen to do that a grant cannot say.
+// Learned is what agents did that a grant cannot express.
 type Learned struct {
 	Keys    map[string]map[string]bool // of memory, by syscall
-	Lists   map[string]bool            // prefixes of keys that were listed; "" is all
+	Lists   map[string]bool            // listed prefixes; "" is all
 	Fetches map[Fetched]bool
 }
 
 // Fetched is the address of a request.
 type Fetched struct{ Method, Host string }
 
-// NewLearned returns what agents were seen to do that have done nothing.
+// NewLearned returns the empty one.
 func NewLearned() *Learned {
 	return &Learned{Keys: make(map[string]map[string]bool), Lists: make(map[string]bool), Fetches: make(map[Fetched]bool)}
 }
 
-// Key notes a key that a syscall was called with.
+// Key records a key that a syscall was called with.
 func (l *Learned) Key(syscall, key string) {
 	if l.Keys[syscall] == nil {
 		l.Keys[syscall] = make(map[string]bool)
@@ -35,11 +35,11 @@ func (l *Learned) Key(syscall, key string) {
 	l.Keys[syscall][strings.TrimPrefix(key, "/")] = true
 }
 
-// List notes a prefix that was listed.
+// List records a prefix that was listed.
 func (l *Learned) List(prefix string) { l.Lists[strings.TrimPrefix(prefix, "/")] = true }
 
-// Rules are rules for who is run under a profile, that allow what was learned and nothing else of the same syscalls. A key in a
-// directory of keys stands for all of that directory.
+// Rules are rules for agents under a profile that allow what was learned and nothing else of the same syscalls. A key
+// in a directory of keys allows all of that directory.
 func (l *Learned) Rules(profile string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "// What was learned of agents, for those that are run under the profile %s. Widen it by hand.\n", profile)
@@ -87,7 +87,8 @@ func (l *Learned) Rules(profile string) []byte {
 	return b.Bytes()
 }
 
-// isNoKey reports whether a text without its leading slash is no key, nor the beginning of one: whoever has called with it has got nothing.
+// isNoKey reports whether a text without its leading slash is neither a key nor a prefix of one: a call with it has
+// failed.
 func isNoKey(text string) bool { return text == "" || text[0] == '/' }
 
 // below is the condition that a member is in the same directory of keys as one key.
@@ -100,7 +101,7 @@ func below(member, key string) string {
 
 func quote(text string) string { return string(types.String(text).MarshalCedar()) }
 
-// pattern is the pattern of all that begins with a text.
+// pattern matches everything that begins with a text.
 func pattern(prefix string) string {
 	return string(types.NewPattern(prefix, types.Wildcard{}).MarshalCedar())
 }

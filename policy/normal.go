@@ -16,9 +16,9 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Normal is the data of a call as its handler goes by them, in the form of RFC 8785: two calls of a process do the same where their types and
-// these are the same. Rules see the same spellings, see args. A reference that the kernel has not read yet has no such form, since what it
-// refers to may change.
+// Normal is the data of a call as its handler uses it, in the form of RFC 8785: two calls of a process with the same
+// type and normal data do the same. Rules see the same spellings, see args. A reference that the kernel has not read
+// yet has no normal form, since the content may change.
 func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	text, err := schema.Marshal(call.Input)
 	if err != nil {
@@ -26,7 +26,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	}
 	forms := make(map[string]form)
 	fetch, ok := call.Input.(*schema.HTTPFetchInput)
-	noted := ok && fetch.BodyContent != nil // in the place of the reference, and that is sent
+	noted := ok && fetch.BodyContent != nil // it replaces the reference, and is what is sent
 	if shape := shapes()[call.Syscall]; shape != nil {
 		in := reflect.ValueOf(call.Input).Elem()
 		for i := range shape.members {
@@ -48,7 +48,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	jsontype.Members(text, func(name, value []byte) bool {
 		named := string(name)
 		switch _, tool := call.Input.(*schema.CallInput); {
-		case targeted && (named == "pid" || named == "tick"): // who acts is the caller
+		case targeted && (named == "pid" || named == "tick"): // the caller is part of the question already
 			return true
 		case noted && named == "bodyRef":
 			return true
@@ -70,7 +70,8 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	return jsontype.Canonical(out)
 }
 
-// inexact returns the first number of a valid JSON value that RFC 8785 would write as another one, "" where there is none.
+// inexact returns the first number of a valid JSON value that RFC 8785 would format as another one, "" if there is
+// none.
 func inexact(value []byte) string {
 	for at := 0; at < len(value); {
 		switch c := value[at]; {
@@ -99,10 +100,10 @@ func inexact(value []byte) string {
 	return ""
 }
 
-// digitsOf are the digits of a number from the first to the last that is not 0, with the power of ten of the last.
+// digitsOf are the digits of a number without leading and trailing zeros, with the power of ten of the last.
 func digitsOf(number string) string {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
-	power, _ := strconv.Atoi(exponent) // what does not fit is no float64 either
+	power, _ := strconv.Atoi(exponent) // an exponent that does not fit is no float64's
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
 	power -= len(fraction)

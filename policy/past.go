@@ -10,35 +10,35 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Entry is what an entry of the journal tells of a call.
+// Entry is what an entry of the journal says about a call.
 type Entry struct {
 	PID, Tick        int64
 	Origin, Conn     string
 	Request, Outcome []byte
 }
 
-// Change is how the verdict of the policy on a call of the journal differs from the one that it had.
+// Change says how the policy's verdict on a call of the journal differs from the recorded one.
 type Change string
 
-// The changes.
+// Values of Change.
 const (
 	WouldDeny  Change = "would deny"
 	WouldAsk   Change = "would ask"
 	WouldAllow Change = "would now allow"
 )
 
-// Past judges the calls of a journal by rules, entry by entry from the first on. It knows the processes and the registered syscalls of
-// each moment from the entries before.
+// Past judges the calls of a journal by rules, entry by entry from the first on. It follows the processes and the
+// registered syscalls of each moment.
 type Past struct {
 	judge      *Judge
 	processes  map[int64]*schema.Descriptor
 	registered map[[2]string]*schema.Registration
-	doors      map[string]string // of connections that serve a door, its name, in this life of the kernel
+	doors      map[string]string // names of the doors that connections serve, in this life of the kernel
 
-	Withheld int // calls of which the journal does not keep all that was sent: rules that look at it see what is kept
+	Withheld int // calls with members that the journal does not keep: rules see the rest
 }
 
-// NewPast judges by a Set; nil: there are no rules.
+// NewPast judges by a Set; nil: no rules.
 func NewPast(set *Set, forms Forms) *Past {
 	p := &Past{processes: make(map[int64]*schema.Descriptor), registered: make(map[[2]string]*schema.Registration), doors: make(map[string]string)}
 	p.judge = &Judge{Set: set, Forms: forms, Processes: p, Registry: p}
@@ -56,14 +56,14 @@ func (p *Past) Registered(origin, name string) *schema.Registration {
 // RegisteredIn implements kernel.Registry.
 func (p *Past) RegisteredIn(string) []string { return nil }
 
-// Judge takes the next entry. judge false has it noted alone. It returns what changes for the call, "" where that is nothing, its type,
-// and the rule: that which decides now, or which decided then.
+// Judge handles the next entry. With judge false it only records it. It returns how the verdict changes, "" if it
+// does not, the call's type, and the rule that decides now or decided then.
 func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err error) {
 	if e.PID == kernel.Operator {
 		switch _, typ := schema.Peek(e.Request); typ {
 		case schema.SyscallSpawn.Type, schema.ProcessAttach.Type, schema.SyscallRegister.Type, schema.SyscallUnregister.Type:
 		case schema.KernelBooted.Type:
-			clear(p.doors) // connections are counted from the start on again
+			clear(p.doors) // each start counts connections anew
 			return "", "", "", nil
 		default:
 			return "", "", "", nil
@@ -82,7 +82,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		return "", "", "", failed
 	}
 	in, failed := row.Input().Decode(msg.Data)
-	if failed != nil { // what was refused may be kept in part
+	if failed != nil { // a refused call may be recorded in part
 		p.Withheld++
 		return "", "", "", nil
 	}
@@ -99,7 +99,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 	return c, msg.Called(), rule, nil
 }
 
-// call is the call again that an entry tells of.
+// call makes the call of an entry again.
 func (p *Past) call(e *Entry, msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
 	return &kernel.Call{
 		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: cmp.Or(p.doors[e.Conn], viaOf(e.Conn))}, Message: msg, Syscall: row, Input: in,
@@ -115,12 +115,12 @@ var before = []fault.ID{
 // reached reports whether a call with this outcome came as far as the policy.
 func reached(err *fault.Fault) bool { return err == nil || !slices.Contains(before, err.ID) }
 
-// asked reports whether somebody was asked before a call with this outcome, and it was not made for that.
+// asked reports whether a rule asked about a call with this outcome, which was then not made.
 func asked(err *fault.Fault) bool {
 	return err != nil && (err.ID == fault.PolicyAsks || err.ID.Domain() == fault.ApprovalPending.Domain())
 }
 
-// exhaustedOf is the kind of budget of which a call with this outcome needed more than was left.
+// exhaustedOf is the kind of budget that a call with this outcome exceeded.
 func exhaustedOf(then *schema.Outcome) string {
 	switch {
 	case then.Let != nil:
@@ -133,7 +133,7 @@ func exhaustedOf(then *schema.Outcome) string {
 	return then.Err.Detail("exhausted")
 }
 
-// viaOf is the door of a connection of that name, unless it has named another.
+// viaOf is the door of a connection of that name, unless the process has named another.
 func viaOf(conn string) string {
 	for prefix, via := range map[string]string{"a-": "channel", "net-": "channel", "inline": "inline", "job": "job"} {
 		if strings.HasPrefix(conn, prefix) {
@@ -143,7 +143,7 @@ func viaOf(conn string) string {
 	return "socket"
 }
 
-// change is how the verdict on a call differs from the one that it had.
+// change compares the verdict on a call with the recorded one.
 func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) {
 	var now Decision
 	call.Exhausted = exhaustedOf(then)
@@ -151,11 +151,11 @@ func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) 
 		now = p.judge.Decide(call)
 	}
 	if now.rank() == 1 {
-		_, now.Failed = p.judge.Normal(call) // what cannot be asked about is refused
+		_, now.Failed = p.judge.Normal(call) // a call without a normal form cannot be asked about, and is refused
 	}
 	switch {
 	case call.Exhausted == "" || now.more(call):
-	case then.Let != nil: // somebody let it through who would not be asked now: the budget refuses it
+	case then.Let != nil: // it was approved, and no rule asks now: the budget refuses it
 		return WouldDeny, then.Let.Rule
 	default:
 		return "", ""
@@ -177,7 +177,7 @@ func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) 
 	return "", ""
 }
 
-// note keeps what a successful call changes of what rules look at.
+// note records what a successful call changes for rules.
 func (p *Past) note(e *Entry, in any, data []byte) {
 	switch in := in.(type) {
 	case *schema.SpawnInput:
@@ -204,12 +204,12 @@ func (p *Past) note(e *Entry, in any, data []byte) {
 	}
 }
 
-// Finding is one kind of change, with how often there is one.
+// Finding is a kind of change and how often it occurs.
 type Finding struct {
 	Change     Change
 	Rule, Type string
 	Count      int64
-	First      uint64 // entry of the first
+	First      uint64 // seq of the first
 }
 
 // Findings counts changes. The zero value has none.
@@ -218,7 +218,7 @@ type Findings struct {
 	by   map[Finding]*Finding
 }
 
-// Add counts a change of the call at an entry.
+// Add counts a change of the call of an entry.
 func (f *Findings) Add(seq uint64, c Change, typ, rule string) {
 	key := Finding{Change: c, Rule: rule, Type: typ}
 	if f.by == nil {
@@ -233,7 +233,7 @@ func (f *Findings) Add(seq uint64, c Change, typ, rule string) {
 	one.Count++
 }
 
-// List is what was counted, what would be denied first, then by the first entry.
+// List returns the findings, denials first, then by the first entry.
 func (f *Findings) List() []*Finding {
 	order := []Change{WouldDeny, WouldAsk, WouldAllow}
 	list := slices.Clone(f.list)

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// shape is what rules see of the data of a syscall: its types, and how its values are made of a decoded input.
+// shape is what rules see of a syscall's data: types, and how to compute the values from a decoded input.
 type shape struct {
 	record  resolved.RecordType
 	members []member
@@ -26,13 +26,13 @@ type shape struct {
 type member struct {
 	name  string
 	index []int
-	value func(reflect.Value) (types.Value, error) // nil, nil: it is absent
+	value func(reflect.Value) (types.Value, error) // nil, nil: the member is absent
 	form  form
 	ref   bool                     // it is a reference, which rules do not see
-	bound func(of ast.IsNode) fact // what its values are limited to; nil: nothing that a rule is held against
+	bound func(of ast.IsNode) fact // the values that it can have; nil: not limited
 }
 
-// form is what is done to a text so that it has one spelling.
+// form normalizes a text.
 type form uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	nameForm
 )
 
-// beside are the members of a tool's input that rules see beside it too.
+// beside are members of a tool's input that rules also see beside it.
 var beside = []string{"command", "file_path"}
 
 var optionalText = resolved.Attribute{Type: resolved.StringType{}, Optional: true}
@@ -69,8 +69,8 @@ var shapes = sync.OnceValue(func() map[*schema.Syscall]*shape {
 	return all
 })
 
-// judged reports whether calls of a row are: those of clients, and those that the kernel makes in the name of an agent. What a provider says
-// of a call that it was asked to carry out is not: the call was judged.
+// judged reports whether the policy judges calls of a row: calls of clients, and those that the kernel makes for an
+// agent. A provider's answer is not judged: the call was.
 func judged(row *schema.Syscall) bool {
 	if provides(row) {
 		return false
@@ -82,7 +82,7 @@ func provides(row *schema.Syscall) bool {
 	return row == schema.SyscallComplete.Row() || row == schema.SyscallProgress.Row()
 }
 
-// shapeNamed is that of an action; nil: it is none of the kernel's syscalls.
+// shapeNamed is the shape of an action; nil: it is not a syscall of the kernel.
 func shapeNamed(action types.EntityUID) *shape {
 	if row, ok := schema.Lookup(string(action.ID)); ok && action.Type == syscallAction {
 		return shapes()[row]
@@ -110,12 +110,12 @@ func shapeOf(row *schema.Syscall) *shape {
 			m.form = nameForm
 		}
 	}
-	if in, ok := reflect.New(t).Interface().(schema.Referring); ok { // what is brought by reference stands in its place by then
+	if in, ok := reflect.New(t).Interface().(schema.Referring); ok { // the content has replaced the reference by then
 		name, _, _ := in.Reference()
 		s.require(name)
 	}
 	if row == schema.HTTPFetch.Row() {
-		s.require("method") // which has a default
+		s.require("method") // it has a default
 	}
 	return s
 }
@@ -131,7 +131,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 		f := t.Field(i)
 		index := append(append([]int(nil), at...), i)
 		switch name, option, _ := strings.Cut(f.Tag.Get("json"), ","); {
-		case f.Type == targetType: // who acts is the principal
+		case f.Type == targetType: // the principal says who acts
 		case f.Anonymous:
 			s.add(f.Type, index)
 		case !f.IsExported() || name == "":
@@ -144,7 +144,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 				s.members = append(s.members, member{name: strings.TrimSuffix(name, "Ref"), index: index, ref: true})
 				continue
 			}
-			if of == contentType { // of the reference, in whose place it is seen
+			if of == contentType { // it stands for the reference
 				name = "bodyRef"
 			}
 			typ, value := valuesOf(of)
@@ -155,7 +155,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 	}
 }
 
-// boundOf is what the tags of a member limit its values to.
+// boundOf is the limit of a member's values by its tags.
 func boundOf(t reflect.Type, tag reflect.StructTag) func(ast.IsNode) fact {
 	least, errLeast := strconv.ParseInt(tag.Get("min"), 10, 64)
 	most, errMost := strconv.ParseInt(tag.Get("max"), 10, 64)
@@ -174,7 +174,7 @@ func boundOf(t reflect.Type, tag reflect.StructTag) func(ast.IsNode) fact {
 	return nil
 }
 
-// present makes nothing of an optional value that is not there.
+// present omits an optional value that is absent.
 func present(t reflect.Type, optional bool, value func(reflect.Value) (types.Value, error)) func(reflect.Value) (types.Value, error) {
 	pointer := t.Kind() == reflect.Pointer
 	if !optional {
@@ -191,7 +191,8 @@ func present(t reflect.Type, optional bool, value func(reflect.Value) (types.Val
 	}
 }
 
-// valuesOf is the Cedar type of a Go type, and how its values are made. What has no fixed form is its canonical text.
+// valuesOf is the Cedar type of a Go type, and how to compute its values. A value without a fixed type is its
+// canonical text.
 func valuesOf(t reflect.Type) (resolved.IsType, func(reflect.Value) (types.Value, error)) {
 	switch {
 	case t == rawType:
@@ -251,7 +252,7 @@ func valuesOf(t reflect.Type) (resolved.IsType, func(reflect.Value) (types.Value
 	}
 }
 
-// canonical is the text of a JSON value in the form of RFC 8785.
+// canonical is a JSON value in the form of RFC 8785.
 func canonical(raw []byte) (types.Value, error) {
 	if len(raw) == 0 {
 		raw = []byte("null")
@@ -260,7 +261,7 @@ func canonical(raw []byte) (types.Value, error) {
 	return types.String(text), err
 }
 
-// decimalOf is a number with four digits behind the point at most; one with more cannot be judged.
+// decimalOf converts a number with at most four decimals; others cannot be judged.
 func decimalOf(text string) (types.Value, error) {
 	if !strings.Contains(text, ".") {
 		text += ".0"

@@ -9,19 +9,20 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// ShortName is one row of the ABI's names: what pwosSyscall calls a syscall of the kernel (ABI 4, PROTOCOL 5).
+// ShortName is one row of the ABI's names: the name by which pwosSyscall calls a syscall of the kernel (ABI 4,
+// PROTOCOL 5).
 //
-// Names without a slash are the kernel's, all of them, those of no row too: nothing else looks them up, so nothing can take or
-// shadow one. Names with a slash are user space and are never looked up here.
+// Names without a slash belong to the kernel, including unknown ones: nothing else is looked up by them, so nothing
+// can replace or shadow one. Names with a slash are user space and are never looked up here.
 type ShortName struct {
 	Name   string
-	Action string // the first argument of a name that stands for several syscalls, such as get of memory
+	Action string // the first argument of a name with several syscalls, such as get of memory
 	Type   string
-	// Args are the members of data that arguments stand for, in their order; the first Needs of them must be given.
+	// Args are the members of data that arguments set, in order; the first Needs of them are required.
 	Args  []string
 	Needs int
-	// CAP: it is a function of CAP 5, whose arguments may be all that it has there, pid before these and tick behind them, and may be
-	// given by their names all of them.
+	// CAP: a function of CAP 5. It takes all arguments of CAP 5, pid before these and tick after them, and all of
+	// them may be given by name.
 	CAP bool
 }
 
@@ -86,10 +87,10 @@ func shortNames() []ShortName {
 
 type abiIndex struct {
 	rows   []ShortName
-	byName map[string][]*ShortName // by name; several where the first argument is an action
+	byName map[string][]*ShortName // by name; several if the first argument is an action
 }
 
-// abi is built once; it never changes.
+// abi is built once and is immutable.
 var abi = sync.OnceValue(func() *abiIndex {
 	x := &abiIndex{rows: shortNames(), byName: make(map[string][]*ShortName)}
 	for i := range x.rows {
@@ -99,11 +100,11 @@ var abi = sync.OnceValue(func() *abiIndex {
 	return x
 })
 
-// ShortNames returns the ABI's names. The table is shared: nobody changes it.
+// ShortNames returns the ABI's names. The table is shared and must not be changed.
 func ShortNames() []ShortName { return abi().rows }
 
-// ToolPath is the path below root of a user-space syscall, by which it can be granted (Call:PATH). ok is false where the name
-// has to be resolved first: beside an identity, with . or .. in it, or with characters that could stand for others.
+// ToolPath is the path below root of a user-space syscall, by which it is granted (Call:PATH). ok is false if the
+// name must be resolved first: relative to an identity, with . or .. in it, or with escaped characters.
 func ToolPath(name string) (path string, ok bool) {
 	path = strings.TrimPrefix(name, "os/")
 	for part := range strings.SplitSeq(path, "/") {
@@ -116,15 +117,16 @@ func ToolPath(name string) (path string, ok bool) {
 	return path, UserSpace(name)
 }
 
-// UserSpace reports whether name is one of user space: it has a slash (ABI 4). All others are the kernel's.
+// UserSpace reports whether name is in user space: it has a slash (ABI 4). All others are the kernel's.
 func UserSpace(name string) bool { return strings.Contains(name, "/") }
 
-// ShortCall returns what pwosSyscall(name, ...args) means: a syscall and its data. Each argument is one valid JSON value.
+// ShortCall returns the syscall and data that pwosSyscall(name, ...args) means. Each argument is one valid JSON
+// value.
 //
-// An object in place of an optional argument, as the last one, gives further members by their names; null there leaves the
-// argument out. A name that is not the kernel's is UnknownSyscall; arguments that are missing, too many, or given twice are
-// InvalidInput. What else the data must be is checked by the syscall itself, and so is the capability of the caller: there is
-// no other check for who comes this way.
+// An object as the last argument, in place of an optional one, sets further members by name; null there omits the
+// argument. A name that is not the kernel's is UnknownSyscall; missing, surplus or repeated arguments are
+// InvalidInput. The syscall itself checks the rest of its data, and the gate the caller's capability, as for any
+// other call.
 func ShortCall(name string, args []Value) (typ string, data []byte, err *fault.Fault) {
 	rows := abi().byName[name]
 	if len(rows) == 0 {
@@ -142,7 +144,7 @@ func ShortCall(name string, args []Value) (typ string, data []byte, err *fault.F
 	return row.Type, data, err
 }
 
-// action finds the row that the first argument names.
+// action finds the row of the first argument.
 func action(rows []*ShortName, args []Value) (*ShortName, *fault.Fault) {
 	known := make([]string, len(rows))
 	for i, row := range rows {
@@ -157,13 +159,13 @@ func action(rows []*ShortName, args []Value) (*ShortName, *fault.Fault) {
 // data makes the data of the syscall from its arguments.
 func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 	var options Value
-	names, needs, first := s.Args, s.Needs, 0 // those from first on are needed
+	names, needs, first := s.Args, s.Needs, 0 // those from first on are required
 	if n := len(args); n > needs && args[n-1][0] == '{' || s.CAP && n == 1 && args[0][0] == '{' {
 		options, args = args[n-1], args[:n-1]
 	}
 	switch {
 	case s.CAP && options != nil && len(args) == 0:
-		needs = 0 // by their names
+		needs = 0 // they are given by name
 	case s.CAP && len(args) == len(names)+2:
 		names, needs, first = slices.Concat([]string{"pid"}, names, []string{"tick"}), needs+1, 1
 	}
@@ -204,7 +206,7 @@ func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 	return append(out, '}'), nil
 }
 
-// usage names the arguments that the short name takes.
+// usage lists the arguments of the short name.
 func (s *ShortName) usage() string {
 	list := make([]string, len(s.Args))
 	for i, name := range s.Args {

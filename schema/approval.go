@@ -1,6 +1,6 @@
 package schema
 
-// Approval is the domain of the questions that rules have somebody asked before a call (PROTOCOL 10, Approvals).
+// Approval is the domain of the questions that rules ask people before a call (PROTOCOL 10, Approvals).
 const Approval Domain = "approval"
 
 // The syscalls of this file.
@@ -45,7 +45,7 @@ const (
 	ApprovalApproved = "approved"
 	ApprovalRefused  = "refused"
 	ApprovalUsed     = "used"    // it was approved once, and the call was made
-	ApprovalExpired  = "expired" // nobody answered in time, or what was approved has ended
+	ApprovalExpired  = "expired" // it was not answered in time, or its approval has expired
 )
 
 // Answers to a question.
@@ -66,7 +66,7 @@ type ApprovalListInput struct {
 	After *string `json:"after,omitzero" keep:"always" minlen:"1" maxlen:"64" doc:"Only those that were asked after this one: its id."`
 }
 
-// ApprovalListOutput is what Approval.List answers.
+// ApprovalListOutput is the answer of Approval.List.
 type ApprovalListOutput struct {
 	Approvals []ApprovalState `json:"approvals" keep:"always" doc:"The questions, oldest first; as many as a line holds."`
 	More      int64           `json:"more,omitzero" keep:"always" doc:"How many are left out: ask again with after; absent: none."`
@@ -110,7 +110,7 @@ type ApprovalUseInput struct {
 	ID string `json:"id" keep:"always" doc:"The question that was approved."`
 }
 
-// ApprovalState is a question and what was answered.
+// ApprovalState is a question and its answer.
 type ApprovalState struct {
 	ApprovalRequestedInput
 	State    string           `json:"state" keep:"always" doc:"waiting: nobody has answered. approved. refused. used: it was approved once, and the call was made. expired: nobody answered in time, or what was approved has ended."`
@@ -120,7 +120,7 @@ type ApprovalState struct {
 	Advisory bool             `json:"advisory,omitzero" keep:"always" doc:"The approval is not proof of a person's: nothing keeps the agent, which the kernel does not confine, from answering as its operator."`
 }
 
-// ApprovalDecided is who has answered a question.
+// ApprovalDecided says who answered a question.
 type ApprovalDecided struct {
 	At   int64  `json:"at" keep:"always" doc:"When, in Unix milliseconds."`
 	Key  string `json:"key,omitzero" keep:"always" doc:"Fingerprint of the key that the connection has shown; absent: it needed none."`

@@ -3,7 +3,7 @@ package schema
 // Audit is the domain of the audit log.
 const Audit Domain = "audit"
 
-// AuditLogInput is the data of Audit.Log. Its type and pid are those of the call, also for the end of an effect.
+// AuditLogInput is the data of Audit.Log. type and pid are those of the call, also for the end of an effect.
 type AuditLogInput struct {
 	PID         *int64  `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
 	Type        *string `json:"type,omitzero" keep:"always" minlen:"1" doc:"Only calls of this syscall, such as Memory.Set."`
@@ -16,13 +16,14 @@ type AuditLogInput struct {
 	Limit    *int64 `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
 }
 
-// AuditLogOutput is what Audit.Log answers.
+// AuditLogOutput is the answer of Audit.Log.
 type AuditLogOutput struct {
 	Entries []AuditEntry `json:"entries" keep:"always" doc:"Entries of the journal, oldest first. Of a call that had something done outside the kernel there is one: its end, or its intent as long as it is running."`
 	Next    int64        `json:"next,omitzero" keep:"always" doc:"There may be more: since_seq of the next page."`
 }
 
-// AuditEntry is one syscall, with what came of it (CAP 4). All members but code, intent and request are always there, as in CAP.
+// AuditEntry is one syscall and its outcome (CAP 4). All members except code, intent and request are always present,
+// as in CAP.
 type AuditEntry struct {
 	Success     bool      `json:"success" keep:"always" doc:"Whether it succeeded."`
 	SyscallCode string    `json:"syscall_code" keep:"always" doc:"CAP's code, or the type of a syscall that has none."`
@@ -56,7 +57,7 @@ const (
 // AuditMetricsInput is the data of Audit.Metrics.
 type AuditMetricsInput struct{}
 
-// AuditMetricsOutput is what Audit.Metrics answers (CAP 6), counted over the whole journal.
+// AuditMetricsOutput is the answer of Audit.Metrics (CAP 6), counted over the whole journal.
 type AuditMetricsOutput struct {
 	TotalCalls   int64                   `json:"total_calls" keep:"always" doc:"Syscalls in all. Those that the kernel makes itself to carry out one, such as Capability.Endow, are in the log and not counted, nor is what is still running."`
 	DeniedCalls  int64                   `json:"denied_calls" keep:"always" doc:"Refused by capability or quota."`
@@ -68,7 +69,7 @@ type AuditMetricsOutput struct {
 	Warnings     []string                `json:"warnings,omitzero" keep:"always" doc:"What the operator has to see to, such as a file of keys whose mode became unsafe. Only the operator is told."`
 }
 
-// LatencyQuant is how long the calls of one type took, right to within an eighth.
+// LatencyQuant is the latency of the calls of one type, exact to an eighth.
 type LatencyQuant struct {
 	P50US int64 `json:"p50_us" keep:"always" doc:"Half of them took no longer, microseconds."`
 	P99US int64 `json:"p99_us" keep:"always" doc:"99 of 100 took no longer, microseconds."`
@@ -77,7 +78,7 @@ type LatencyQuant struct {
 // AuditVerifyInput is the data of Audit.Verify.
 type AuditVerifyInput struct{}
 
-// AuditVerifyOutput is what Audit.Verify answers.
+// AuditVerifyOutput is the answer of Audit.Verify.
 type AuditVerifyOutput struct {
 	OK      bool   `json:"ok" keep:"always" doc:"Whether the journal is what was written."`
 	Entries int64  `json:"entries" keep:"always" doc:"Entries that were checked."`
@@ -85,7 +86,7 @@ type AuditVerifyOutput struct {
 	Broken  string `json:"broken,omitzero" keep:"always" doc:"Where it is broken, and how."`
 }
 
-// AuditRecorded is the event by which Audit.Subscribe pushes an entry. Its data is an AuditEntry.
+// AuditRecorded is the event with which Audit.Subscribe pushes an entry. Its data is an AuditEntry.
 const AuditRecorded = "Audit.Recorded"
 
 // AuditSubscribeInput is the data of Audit.Subscribe.

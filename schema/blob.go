@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// BlobPointer names data that is too large for a line (MESSAGE 4.3.2): where to find it, as the parts of a URI.
+// BlobPointer locates data that is too large for a line (MESSAGE 4.3.2), as the parts of a URI.
 type BlobPointer struct {
 	Scheme    string // file, https or data
 	Path      string
@@ -17,14 +17,14 @@ type BlobPointer struct {
 	Fragment  string
 }
 
-// TextSuffix ends the names of blobs that are the text of a string, where others are JSON or whatever a server has sent.
+// TextSuffix ends the names of blobs that hold the text of a string; others hold JSON, or what a server sent.
 const TextSuffix = ".txt"
 
-// Text reports whether p's name says that the blob is the text of a string.
+// Text reports whether p's name says that the blob holds the text of a string.
 func (p BlobPointer) Text() bool { return p.Scheme == "file" && strings.HasSuffix(p.Path, TextSuffix) }
 
-// DecodeBlobPointer reads one JSON value as a BlobPointer. Unknown members, members that are no strings and pointers
-// that are not valid are InvalidInput errors; field is the member that holds the pointer, for the message.
+// DecodeBlobPointer decodes one JSON value as a BlobPointer. Unknown members, members that are not strings and
+// invalid pointers are InvalidInput errors, which name the member field.
 func DecodeBlobPointer(raw []byte, field string) (BlobPointer, *fault.Fault) {
 	var p BlobPointer
 	if !Valid(raw) || raw[jsontype.SkipSpace(raw, 0)] != '{' {
@@ -65,8 +65,7 @@ func (p *BlobPointer) member(name string) *string {
 	return nil
 }
 
-// validate checks what each scheme needs. It decides nothing about access: whether a file may be read is for who
-// reads it.
+// validate checks the requirements of each scheme. Access is checked when the file is read.
 func (p *BlobPointer) validate(field string) *fault.Fault {
 	if p.Path == "" {
 		return jsontype.Invalid(field+".path", "must be a non-empty string")
@@ -104,8 +103,8 @@ func (p *BlobPointer) validate(field string) *fault.Fault {
 
 func control(r rune) bool { return r < ' ' || r == 0x7f }
 
-// Append appends p in canonical form: the members in the order of the fields, empty ones left out, no white space. Two
-// pointers are the same if and only if their canonical forms are.
+// Append appends p in canonical form: the members in the order of the fields, without empty ones and white space. Two
+// pointers are equal if and only if their canonical forms are.
 func (p *BlobPointer) Append(dst []byte) []byte {
 	dst = jsontype.AppendString(append(dst, `{"scheme":`...), p.Scheme)
 	dst = appendMember(dst, `,"path":`, p.Path)

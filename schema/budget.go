@@ -1,10 +1,10 @@
 package schema
 
-// Budget is the domain that shows what agents may use up (PROTOCOL 10, Budgets).
+// Budget is the domain that shows budgets (PROTOCOL 10, Budgets).
 const Budget Domain = "budget"
 
-// BudgetGrant is what a process, with all that it spawns, may use up. What is not named is drawn from the nearest ancestor that was
-// given some, and has no end where there is none. Zero is zero.
+// BudgetGrant is what a process, together with its descendants, may use. A kind that is not named is drawn from the
+// nearest ancestor that was given some, and is unlimited if there is none. Zero is zero.
 type BudgetGrant struct {
 	Calls       *int64   `json:"calls,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Calls that are not refused."`
 	Fetches     *int64   `json:"fetches,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Http.Fetch, and connections and requests of its network."`
@@ -16,12 +16,12 @@ type BudgetGrant struct {
 // BudgetShowInput is the data of Budget.Show.
 type BudgetShowInput struct{ Target }
 
-// BudgetShowOutput is what Budget.Show answers.
+// BudgetShowOutput is the answer of Budget.Show.
 type BudgetShowOutput struct {
 	Budgets []BudgetState `json:"budgets" keep:"always" doc:"Of processes that live, by ascending PID: 1,000 at most."`
 }
 
-// BudgetState is how much of what it was given a process has left.
+// BudgetState is what a process was given and has left.
 type BudgetState struct {
 	PID       int64       `json:"pid" keep:"always" doc:"The process."`
 	AgentID   string      `json:"agent_id" keep:"always" doc:"Its name."`
@@ -33,7 +33,7 @@ type BudgetState struct {
 	Deadline  *int64      `json:"deadline,omitzero" keep:"always" doc:"When its time ends, in Unix milliseconds; absent: never."`
 }
 
-// BudgetLine is how much of one thing there is. Given is the sum of the others.
+// BudgetLine is the state of one kind. Given is the sum of the others.
 type BudgetLine struct {
 	Given    Decimal `json:"given" keep:"always" doc:"What the process was given."`
 	Spent    Decimal `json:"spent" keep:"always" doc:"What it has used up, with its children that have ended and those that have no budget of their own."`

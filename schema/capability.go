@@ -14,10 +14,10 @@ type GrantInput struct {
 	Mode            *string            `json:"mode,omitzero" keep:"always" enum:"replace add" doc:"replace, the default: the token is this grant alone. add: syscalls and hosts join those that were granted before, a quota replaces that of the same resource, and the rest stays. What has expired is not added to, unless a new expiry renews it."`
 }
 
-// Adds reports whether the grant joins what was granted before.
+// Adds reports whether the grant is added to earlier ones.
 func (in *GrantInput) Adds() bool { return in.Mode != nil && *in.Mode == "add" }
 
-// EndowInput is the data of the kernel's own Capability.Endow: the grant that a new process begins with.
+// EndowInput is the data of the kernel's own Capability.Endow: the first grant of a new process.
 type EndowInput struct {
 	GrantInput
 	GrantedBy *int64 `json:"granted_by,omitzero" keep:"always" min:"0" doc:"Process that spawns it. Older journals lack it: it is the parent."`
@@ -45,7 +45,7 @@ type Token struct {
 	Grants []TokenGrant `json:"grants,omitzero" keep:"always" doc:"Where both the operator and an agent have granted: the two grants, which the members beside this one sum up."`
 }
 
-// GrantOutput is what Capability.Grant answers.
+// GrantOutput is the answer of Capability.Grant.
 type GrantOutput struct {
 	Token
 	Warning string `json:"warning,omitzero" keep:"always" doc:"Why nothing of the grant is effective now; absent where something is."`
@@ -56,7 +56,7 @@ type RevokeInput struct {
 	PID int64 `json:"pid" keep:"always" min:"1" doc:"Process whose token is taken away."`
 }
 
-// RevokeOutput is what Capability.Revoke answers.
+// RevokeOutput is the answer of Capability.Revoke.
 type RevokeOutput struct {
 	PID     int64 `json:"pid" keep:"always" doc:"The process."`
 	Revoked bool  `json:"revoked" keep:"always" doc:"Whether it had a token."`
@@ -65,12 +65,12 @@ type RevokeOutput struct {
 // RevokeExpiredInput is the data of Capability.RevokeExpired.
 type RevokeExpiredInput struct{}
 
-// RevokeExpiredOutput is what Capability.RevokeExpired answers.
+// RevokeExpiredOutput is the answer of Capability.RevokeExpired.
 type RevokeExpiredOutput struct {
 	Revoked []int64 `json:"revoked" keep:"always" doc:"Processes whose expired token was taken away, ascending. At most as many as fit a line: call again until none come."`
 }
 
-// StripInput is the data of the kernel's own Capability.Strip: these processes are gone, and so are their tokens.
+// StripInput is the data of the kernel's own Capability.Strip: the tokens of these processes are removed.
 type StripInput struct {
 	PIDs []int64 `json:"pids" keep:"always" doc:"Processes that have no token from now on."`
 }
@@ -84,7 +84,7 @@ type CheckInput struct {
 	Amount     *float64 `json:"amount,omitzero" keep:"always" min:"0" doc:"Units of it that the call would take or give back. Default 0."`
 }
 
-// Of is the process that is asked about, by a process.
+// Of is the process that a call of the given PID asks about.
 func (in *CheckInput) Of(asking int64) int64 {
 	if in.PID != nil {
 		return *in.PID
@@ -92,7 +92,7 @@ func (in *CheckInput) Of(asking int64) int64 {
 	return asking
 }
 
-// CheckOutput is what Capability.Check answers.
+// CheckOutput is the answer of Capability.Check.
 type CheckOutput struct {
 	Allowed bool         `json:"allowed" keep:"always" doc:"Whether the call would pass capability and quota now; with data, whether it would be made."`
 	Reason  string       `json:"reason,omitzero" keep:"always" doc:"Why it would not: the message that the call would get."`
@@ -104,7 +104,7 @@ type CheckOutput struct {
 	Stages  []CheckStage `json:"stages,omitzero" keep:"always" doc:"With data: what each stage says of the call, in the order in which they are asked, up to the one that does not allow it."`
 }
 
-// CheckStage is what one stage says of a call that is asked about.
+// CheckStage is the verdict of one stage on the call that is asked about.
 type CheckStage struct {
 	Stage     string `json:"stage" keep:"always" doc:"data, a stage of the gate (bounds, identity, token, tick, quota, policy, approval), or handler: what the syscall itself asks."`
 	Verdict   string `json:"verdict" keep:"always" enum:"allows denies asks" doc:"What it says. asks: the call would wait for somebody's approval."`
@@ -120,7 +120,7 @@ type CapabilityGetInput struct {
 	PID *int64 `json:"pid,omitzero" keep:"always" min:"0" doc:"Process to show. Default: the caller."`
 }
 
-// CapabilityGetOutput is what Capability.Get answers.
+// CapabilityGetOutput is the answer of Capability.Get.
 type CapabilityGetOutput struct {
 	Token
 	Effective Effective          `json:"effective" keep:"always" doc:"What the token allows now: what was granted, cut down to what the granters may do."`
@@ -128,7 +128,7 @@ type CapabilityGetOutput struct {
 	HeldBelow map[string]Decimal `json:"held_below,omitzero" keep:"always" doc:"Units that others hold by its grants, by resource: they count against its quota too."`
 }
 
-// Effective is what is left of a token.
+// Effective is the part of a token that is effective now.
 type Effective struct {
 	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" doc:"What it may call now, sorted."`
 	ResourceQuotas  map[string]float64 `json:"resource_quotas" keep:"always" doc:"Most units that it may hold at once, by resource."`

@@ -1,13 +1,12 @@
 package schema
 
-// Crypto is the domain of the sealed values.
+// Crypto is the domain of sealed values.
 const Crypto Domain = "crypto"
 
-// The secrets of this domain are in what Crypto.Seal is given and in what Crypto.Open answers. The first is tagged. The second
-// stays out of the journal because Crypto.Open is a query, of whose outcome it keeps no data. What Crypto.Seal answers is in
-// the journal, as every command's outcome is: it is sealed. Crypto.Seal is a command because MESSAGE 4.2.1 lists it as one,
-// because its examples send it as one, and because a query has to answer the same each time (MESSAGE 4.2.2), which a seal must
-// not.
+// The secrets of this domain are the input of Crypto.Seal, which is tagged, and the answer of Crypto.Open, a query,
+// of whose outcome the journal keeps no data. The answer of Crypto.Seal is in the journal, as every command's is: it
+// is sealed. Crypto.Seal is a command because MESSAGE 4.2.1 and its examples say so, and because a query must answer
+// the same each time (MESSAGE 4.2.2), which a seal must not.
 
 // SealInput is the data of Crypto.Seal.
 type SealInput struct {
@@ -16,7 +15,7 @@ type SealInput struct {
 	AAD       *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"Text that goes with the value in the clear and cannot be changed, at most 1024 bytes, such as the key that it is stored under. It is no secret: the journal keeps it."`
 }
 
-// SealOutput is what Crypto.Seal answers.
+// SealOutput is the answer of Crypto.Seal.
 type SealOutput struct {
 	Value string `json:"value" keep:"always" doc:"The sealed value, which begins with pwenc:v1:."`
 	KeyID string `json:"kid" keep:"always" doc:"Key that it was sealed with, such as ssh-fp:SHA256:…."`
@@ -29,10 +28,10 @@ type OpenInput struct {
 	AAD   *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"What the value has to carry in the clear. Default: it is not looked at."`
 }
 
-// Confidential holds for every value: one that does not open may be a secret that was never sealed.
+// Confidential is true of every value: one that cannot be opened may be a secret that was never sealed.
 func (in *OpenInput) Confidential() bool { return true }
 
-// OpenOutput is what Crypto.Open answers.
+// OpenOutput is the answer of Crypto.Open.
 type OpenOutput struct {
 	Plaintext string `json:"plaintext" keep:"never" doc:"The text that was sealed."`
 }
@@ -43,7 +42,7 @@ type DeriveInput struct {
 	KeyID *string `json:"kid,omitzero" keep:"always" minlen:"1" doc:"Key that the kernel has to seal with, such as that of a value at hand. Default: whichever it has."`
 }
 
-// DeriveOutput is what Crypto.Derive answers.
+// DeriveOutput is the answer of Crypto.Derive.
 type DeriveOutput struct {
 	KeyID string `json:"kid" keep:"always" doc:"Key that the kernel seals with, such as ssh-fp:SHA256:…: the fingerprint of the SSH key that it is derived from."`
 	Alg   string `json:"alg" keep:"always" doc:"Cipher that it seals with, A256GCM."`

@@ -12,12 +12,12 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// MaxDepth is how many arrays and objects may be open at once in a frame, its envelope counted (PROTOCOL 2).
+// MaxDepth is how deep arrays and objects may nest in a frame, including its envelope (PROTOCOL 2).
 const MaxDepth = jsontype.MaxDepth
 
-// Decode reads one frame, without its line ending. It refuses what is not strict JSON (InvalidJSON) and what is not
-// an envelope of its dialect (SchemaViolation); fallback is the dialect to answer in where the frame shows none.
-// With an error the Message holds what could be read of dialect, type, id and correlation.
+// Decode decodes one frame, without its line ending. It refuses what is not strict JSON (InvalidJSON) and what is not
+// an envelope of its dialect (SchemaViolation); fallback is the dialect of the answer if the frame shows none. With
+// an error the Message has dialect, type, id and correlation as far as they could be read.
 func Decode(line []byte, fallback Dialect) (m Message, invalid *fault.Fault) {
 	m.Dialect = fallback
 	var frame jsontype.Object
@@ -45,8 +45,8 @@ func Decode(line []byte, fallback Dialect) (m Message, invalid *fault.Fault) {
 	return m, m.decodeEnvelope(&e)
 }
 
-// MaxKeptDepth is how deep a value may be nested that a command answers, or that goes into what one answers later, such as
-// the payload of a message: so deep that the answer fits MaxDepth, and a page of Audit.Log with the record of it does too.
+// MaxKeptDepth is how deep a value may nest that a command answers, or that becomes part of a later answer, such as
+// the payload of a message: the answer then stays within MaxDepth, and so does a page of Audit.Log with its record.
 const MaxKeptDepth = MaxDepth - 8
 
 // ValidWithin is jsontype.ValidWithin.
@@ -58,7 +58,7 @@ func TooDeep(text []byte, limit int) bool { return jsontype.TooDeep(text, limit)
 // Valid is jsontype.Valid.
 func Valid(text []byte) bool { return jsontype.Valid(text) }
 
-// envelope holds the raw members that matter, nil where absent.
+// envelope holds the raw members that matter, nil if absent.
 type envelope struct{ kind, typ, name, data, payload, metadata []byte }
 
 func (e *envelope) take(name, value []byte) {
@@ -90,7 +90,7 @@ func (m *Message) decodeEnvelope(e *envelope) *fault.Fault {
 		kind, typ, data = e.typ, e.name, e.payload
 	}
 
-	// What an answer repeats is read first, so that an error about one member can still name the others.
+	// What an answer repeats is read first, so that an error about one member can name the others.
 	m.Type, m.row = readType(typ)
 	metaFault := m.Meta.decode(e.metadata, m.Dialect)
 
@@ -121,7 +121,7 @@ func (m *Message) decodeKind(raw []byte, member string) *fault.Fault {
 	return nil
 }
 
-// readType returns the type where it is one, and the row that has it. It does not allocate for a type of the syscall table.
+// readType returns the type, if valid, and its row. It does not allocate for a type of the syscall table.
 func readType(raw []byte) (string, *Syscall) {
 	if raw == nil || raw[0] != '"' {
 		return "", nil
@@ -143,7 +143,7 @@ func typeFault(raw []byte, member string) *fault.Fault {
 	return violation(member, "%s must be a string of the form Domain.Action, such as Memory.Set", member)
 }
 
-// syntaxFault says why line is not strict JSON, for people: the first fault with its place.
+// syntaxFault says why line is not strict JSON: the first fault and its place.
 func syntaxFault(line []byte) string {
 	if jsontype.SkipSpace(line, 0) == len(line) {
 		return "empty line"
@@ -158,7 +158,7 @@ func syntaxFault(line []byte) string {
 	return "trailing data after the first value"
 }
 
-// withoutValue is an error text without the part of a value that it quotes: what was meant for somebody else is not repeated.
+// withoutValue is an error text without the quoted value, which may be a secret.
 func withoutValue(text string) string {
 	before, rest, _ := strings.Cut(text, " `")
 	if end := strings.LastIndexByte(rest, '`'); end >= 0 {

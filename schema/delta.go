@@ -2,7 +2,7 @@ package schema
 
 import "strconv"
 
-// Delta is the domain of the agents' memory: deltas, folded into a state.
+// Delta is the domain of agents' memories: deltas that are folded into a state.
 const Delta Domain = "delta"
 
 // CommitDeltaInput is the data of Syscall.CommitDelta.
@@ -24,7 +24,7 @@ func (in *CommitDeltaInput) Reference() (member string, given bool, ref *BlobRef
 	return "changes", in.Changes != nil || in.ChangesRef == nil, in.ChangesRef
 }
 
-// CommitDeltaOutput is what Syscall.CommitDelta answers.
+// CommitDeltaOutput is the answer of Syscall.CommitDelta.
 type CommitDeltaOutput struct {
 	AgentID  string `json:"agent_id" keep:"always" doc:"The agent."`
 	DeltaSeq int64  `json:"delta_seq" keep:"always" doc:"Number of the delta among the agent's, from 1, never used again."`
@@ -37,7 +37,7 @@ type RollbackInput struct {
 	AgentID *string `json:"agent_id,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"Agent to roll back. Default: the caller's."`
 }
 
-// RollbackOutput is what Syscall.Rollback answers.
+// RollbackOutput is the answer of Syscall.Rollback.
 type RollbackOutput struct {
 	RolledBackTo int64 `json:"rolled_back_to" keep:"always" doc:"The tick."`
 	Dropped      int64 `json:"dropped" keep:"always" doc:"Number of deltas that were dropped."`
@@ -49,7 +49,7 @@ type CheckpointInput struct {
 	AgentID *string `json:"agent_id,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"Agent whose deltas are counted. Default: the caller's; the operator's call counts all."`
 }
 
-// CheckpointOutput is what Syscall.Checkpoint answers.
+// CheckpointOutput is the answer of Syscall.Checkpoint.
 type CheckpointOutput struct {
 	TotalDeltas  int64 `json:"total_deltas" keep:"always" doc:"Number of deltas that are in force."`
 	CheckpointID int64 `json:"checkpoint_id" keep:"always" doc:"Number of the checkpoint, from 1, never used again."`
@@ -62,7 +62,7 @@ type GetStateInput struct {
 	AtTick    *int64 `json:"at_tick,omitzero" keep:"always" min:"0" doc:"Fold memory up to and including this tick. Default: all of it."`
 }
 
-// GetStateOutput is what Syscall.GetState answers.
+// GetStateOutput is the answer of Syscall.GetState.
 type GetStateOutput struct {
 	Descriptor
 	Memory *FoldedMemory `json:"memory,omitzero" keep:"always" doc:"The agent's memory, where it has any."`
@@ -82,7 +82,7 @@ func (o GetStateOutput) AppendJSON(dst []byte) []byte {
 	return append(dst, `}}`...)
 }
 
-// FoldedMemory is what an agent's deltas come to.
+// FoldedMemory is the fold of an agent's deltas.
 type FoldedMemory struct {
 	State         Value              `json:"state" keep:"always" doc:"The merge patches of the deltas, applied in order."`
 	Resources     map[string]float64 `json:"resources" keep:"always" doc:"Sums of the resource changes."`
@@ -91,7 +91,7 @@ type FoldedMemory struct {
 	Violations    int64              `json:"violations" keep:"always" doc:"Number of those that broke a rule."`
 }
 
-// DeltaDropInput is the data of the kernel's own Delta.Drop: a rollback, whoever asked for it, of the named agent.
+// DeltaDropInput is the data of the kernel's own Delta.Drop: a rollback of the named agent.
 type DeltaDropInput struct {
 	AgentID string `json:"agent_id" keep:"always" doc:"Agent whose deltas are dropped."`
 	ToTick  int64  `json:"to_tick" keep:"always" min:"0" doc:"Deltas of later ticks are dropped."`

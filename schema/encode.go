@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// AppendMessage appends m as one line in its own dialect, its '\n' included. Data must be one valid JSON value on one
-// line; no Data is written as null, absent metadata is left out.
+// AppendMessage appends m as one line in its own dialect, with its '\
+// '. Data must be one valid JSON value on one line; nil is written as null, absent metadata is omitted.
 func AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendData(appendHead(dst, m.Dialect, m.Kind, m.Type), m.Data)
 	if m.Meta.Present {
@@ -23,7 +23,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		if m.Meta.Progress {
 			dst = append(dst, `,"progress":true`...)
 		}
-		dst = appendMember(dst, `,"via":`, m.Sent) // for who reads the journal; Decode does not look at it
+		dst = appendMember(dst, `,"via":`, m.Sent) // for readers of the journal; Decode ignores it
 		dst = append(dst, '}')
 	}
 	return append(dst, "}\n"...)
@@ -36,8 +36,8 @@ func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
 	return appendTail(dst, req, st, nil)
 }
 
-// AppendEvent appends an event of the kernel's, its '\n' included (MESSAGE 4.2.3). Of meta its causation and its correlation
-// are written. Data is as in AppendMessage.
+// AppendEvent appends an event of the kernel, with its '\
+// ' (MESSAGE 4.2.3). It writes causation and correlation of meta. Data is as in AppendMessage.
 func AppendEvent(dst []byte, d Dialect, typ string, data []byte, meta Metadata, st *Stamp) []byte {
 	dst = appendData(appendHead(dst, d, KindEvent, typ), data)
 	return appendTail(dst, &Message{Meta: Metadata{ID: meta.Causation, Correlation: meta.Correlation}}, st, nil)
@@ -69,11 +69,11 @@ func appendHead(dst []byte, d Dialect, k Kind, typ string) []byte {
 	dst = append(dst, `{"kind":"`...)
 	dst = append(dst, k.word(d)...)
 	dst = append(dst, `","type":`...)
-	dst = jsontype.AppendString(dst, typ) // a client may try to send any type
+	dst = jsontype.AppendString(dst, typ) // a client may send any type
 	return append(dst, `,"data":`...)
 }
 
-// appendData appends a message's data; what has none says null.
+// appendData appends a message's data; nil is null.
 func appendData(dst, data []byte) []byte {
 	if len(data) == 0 {
 		return append(dst, "null"...)
@@ -81,8 +81,8 @@ func appendData(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// appendTail ends an answer: its own id and time, what it answers, the id of its error where it is one, the approval that would
-// be needed, and the audit record that proves it.
+// appendTail ends an answer: its own id and time, what it answers, the error's id, the approval that would be needed,
+// and the proof of its audit record.
 func appendTail(dst []byte, req *Message, st *Stamp, failure *fault.Fault) []byte {
 	dst = append(dst, `,"metadata":{"id":"`...)
 	dst = append(dst, st.ID[:]...)
@@ -122,3 +122,45 @@ func appendMember(dst []byte, name, value string) []byte {
 
 // AppendString is jsontype.AppendString.
 func AppendString(dst []byte, s string) []byte { return jsontype.AppendString(dst, s) }
+
+// answerRoom is how many bytes of a line an answer has besides what it repeats of the request: for an error and the
+// answer's own metadata, or a reference.
+const answerRoom = 4 << 10
+
+// Shorten removes what an answer on a line of at most limit bytes cannot repeat (MESSAGE 4.3.2): the longest of type,
+// id and correlation first. It returns the fault of the first one, nil if all fit.
+func (m *Message) Shorten(limit int) (first *fault.Fault) {
+	room := max(limit, MaxLine) - answerRoom // no configuration allows shorter lines
+	// An escaped byte takes at most six.
+	if 6*(len(m.Type)+len(m.Meta.ID)+len(m.Meta.Correlation)) <= room {
+		return nil
+	}
+	texts := [...]*string{&m.Type, &m.Meta.ID, &m.Meta.Correlation}
+	fields := [...]string{m.Dialect.names().typ, "metadata.id", "metadata.correlation"}
+	var lengths [len(texts)]int
+	for i, text := range texts {
+		lengths[i] = writtenLen(*text)
+	}
+	for lengths[0]+lengths[1]+lengths[2] > room {
+		longest := 0
+		for i, n := range lengths {
+			if n > lengths[longest] {
+				longest = i
+			}
+		}
+		if first == nil {
+			first = violation(fields[longest], "%s is too long: an answer repeats %s, %s and %s, which may take %d bytes together",
+				fields[longest], fields[0], fields[1], fields[2], room)
+		}
+		*texts[longest], lengths[longest] = "", 0
+	}
+	return first
+}
+
+// Brief is e shortened to fit an answer: without long quotes, and without its cause.
+func Brief(e *fault.Fault) *fault.Fault {
+	return &fault.Fault{Kind: e.Kind, ID: e.ID, Message: fault.Clip(e.Text()), Field: fault.Clip(e.Field)}
+}
+
+// writtenLen is the length of s as a JSON string, without quotes.
+func writtenLen(s string) int { return len(jsontype.AppendString(nil, s)) - len(`""`) }

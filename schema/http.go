@@ -7,10 +7,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Http is the domain of requests to servers elsewhere.
+// Http is the domain of requests to other servers.
 const Http Domain = "http"
 
-// HTTPGrant is what a process may fetch: nothing without one.
+// HTTPGrant is what a process may fetch; without one, nothing.
 type HTTPGrant struct {
 	Hosts []string `json:"hosts" keep:"always" minlen:"1" maxlen:"260" doc:"Hosts that it may fetch from: api.example.com, *.example.com for all below a name, an address such as 192.0.2.1 or [2001:db8::1], or * for any name. A port may follow; without one it is that of the scheme."`
 	Plain bool     `json:"plain,omitzero" keep:"always" doc:"Whether http: is allowed beside https:."`
@@ -25,27 +25,27 @@ type HTTPFetchInput struct {
 	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. What else lets somebody in (names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and those that end with key, but for Idempotency-Key) is not in the journal; any other value is, as it is."`
 	Body    *string           `json:"body,omitzero" keep:"always" doc:"Body to send, a string. Not sent with GET."`
 	BodyRef *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body to send, by reference: a file in the blob directory, or data. In place of body."`
-	// BodyContent is noted by the kernel where a rule looks at it, so that what is judged is what is sent.
+	// BodyContent is added by the kernel if a rule looks at it, so that the judged body is the one that is sent.
 	BodyContent *BodyContent `json:"bodyContent,omitzero" keep:"always" doc:"What bodyRef refers to, 16 MiB at most: that is sent, or nothing. The kernel adds it where a rule looks at bodyRef."`
 	Timeout     *float64     `json:"timeout,omitzero" keep:"always" min:"1" max:"30000" doc:"Milliseconds that it may take in all. Default 5000, at most 30000."`
 }
 
-// BodyContent tells what a body by reference is.
+// BodyContent describes a body by reference.
 type BodyContent struct {
 	Digest string `json:"digest" keep:"always" maxlen:"64" doc:"SHA-256, in the form sha256-<base64>."`
 	Size   int64  `json:"size" keep:"always" min:"0" doc:"Bytes."`
 }
 
-// MaxJudgedBody is how many bytes a body by reference may have where a rule looks at it.
+// MaxJudgedBody bounds a body by reference that a rule looks at, in bytes.
 const MaxJudgedBody = 16 << 20
 
-// ContentOf is that of a body.
+// ContentOf describes a body.
 func ContentOf(body []byte) *BodyContent {
 	sum := sha256.Sum256(body)
 	return &BodyContent{Digest: Integrity(sum[:]), Size: int64(len(body))}
 }
 
-// Integrity writes a SHA-256 as subresource integrity does.
+// Integrity formats a SHA-256 as subresource integrity does.
 func Integrity(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }
 
 // BlobRef is a BlobPointer in the data of a syscall (MESSAGE 4.3.2).
@@ -57,7 +57,7 @@ type BlobRef struct {
 	Fragment  string `json:"fragment,omitzero" keep:"always" doc:"Fragment, of https."`
 }
 
-// Pointer is the same, not validated.
+// Pointer converts it to a BlobPointer, without validation.
 func (r *BlobRef) Pointer() BlobPointer { return BlobPointer(*r) }
 
 // Valid returns what is wrong with it; field is its member's name.
@@ -66,7 +66,7 @@ func (r *BlobRef) Valid(field string) *fault.Fault {
 	return p.validate(field)
 }
 
-// HTTPFetchOutput is what Http.Fetch answers.
+// HTTPFetchOutput is the answer of Http.Fetch.
 type HTTPFetchOutput struct {
 	Status     int64             `json:"status" keep:"always" doc:"Status that the server answered with, 200 to 599. None of them is an error of the call."`
 	Headers    map[string]string `json:"headers" keep:"always" doc:"Headers of the answer, names in lower case."`

@@ -21,7 +21,7 @@ var (
 	})
 )
 
-// Identity is what a process has become by adopting a resource (ABI 8).
+// Identity is a resource that a process has adopted (ABI 8).
 type Identity struct {
 	ContextID string `json:"context_id" keep:"always" minlen:"1" doc:"Names the content: the same for the same bits from the same place."`
 	URI       string `json:"uri" keep:"always" minlen:"1" doc:"The resource in canonical form: what ./ and ../ are beside."`
@@ -38,7 +38,7 @@ type IngestInput struct {
 	Integrity *string `json:"integrity,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"What its bits have to be, such as sha256-… and base64, as subresource integrity writes it."`
 }
 
-// IngestOutput is what Kernel.Ingest answers.
+// IngestOutput is the answer of Kernel.Ingest.
 type IngestOutput struct {
 	ContextID string   `json:"context_id" keep:"always" doc:"Names the content in the context store."`
 	Phases    []string `json:"phases" keep:"always" doc:"The phases that were done, in their order: fetch, validate, load, adopt."`
@@ -55,14 +55,14 @@ type HydrateInput struct {
 	URI *string `json:"uri,omitzero" keep:"url" minlen:"1" maxlen:"2048" doc:"The resource. Default: the one that the process has adopted, as it was then."`
 }
 
-// HydrateOutput is what FileSystem.Hydrate answers.
+// HydrateOutput is the answer of FileSystem.Hydrate.
 type HydrateOutput struct {
 	URI    string         `json:"uri" keep:"always" doc:"The resource in canonical form."`
 	Skills []HydratedItem `json:"skills" keep:"always" doc:"What it lists as skills, in its order."`
 	Tools  []HydratedItem `json:"tools" keep:"always" doc:"What it lists as tools, in its order."`
 }
 
-// HydratedItem is a skill or a tool, as far as who may use it has to know.
+// HydratedItem is a skill or a tool, with what its users must know.
 type HydratedItem struct {
 	URI         string `json:"uri" keep:"always" doc:"Its name in canonical form: what it is ingested or called by."`
 	Name        string `json:"name" keep:"always" doc:"Name for people."`
@@ -71,17 +71,38 @@ type HydratedItem struct {
 	Input       Value  `json:"input,omitzero" keep:"always" doc:"JSON Schema of what a tool takes."`
 }
 
-// Adoption is what an ingest that went through its phases brings to its commit. The front matter is a text here: how deep
-// its JSON is nested is its author's business, and a record has to be read back.
+// Adoption is the result of an ingest's phases, for its commit. The front matter is a text, since its JSON may nest
+// too deep for a record.
 type Adoption struct {
 	Identity    Identity `json:"identity" keep:"always"`
 	FrontMatter string   `json:"front_matter" keep:"always"` // one JSON object
 	Content     string   `json:"content" keep:"always"`      // what follows it
 }
 
-// ToolCall is what came of the call of a tool: the record of it, also where it failed.
+// ToolCall is the outcome and the record of a tool's call, successful or not.
 type ToolCall struct {
 	URI     string `json:"uri" keep:"always"`
 	Digest  string `json:"digest" keep:"always"` // of the tool
 	Outcome Value  `json:"outcome" keep:"always"`
 }
+
+// ResolveInput is the data of FileSystem.Resolve.
+type ResolveInput struct {
+	Target
+	URI  string  `json:"uri" keep:"url" minlen:"1" maxlen:"2048" doc:"A name: os:///p/q or p/q below root, ./p and ../p beside base, an https: address as it is."`
+	Base *string `json:"base,omitzero" keep:"url" minlen:"1" maxlen:"2048" doc:"The name that it stands beside. Default: the identity that the caller has adopted, else root."`
+}
+
+// ResolveOutput is the answer of FileSystem.Resolve.
+type ResolveOutput struct {
+	URI string `json:"uri" keep:"always" doc:"The name in canonical form: an address where it lies in a mount of one, else one that begins with os:///."`
+}
+
+// The syscalls of this file.
+var (
+	FileSystemResolve = NewQuery[ResolveInput, ResolveOutput](Syscall{
+		Type: "FileSystem.Resolve", Domain: Kernel,
+		Script:      "scripts/promptware.txtar",
+		Description: "Says what a name means, by root, mounts and base, and opens nothing: whether it is there shows when it is read. Nothing leads above root.",
+	})
+)

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Ipc is the domain of the mailboxes.
+// Ipc is the domain of mailboxes.
 const Ipc Domain = "ipc"
 
 // The syscalls of this file.
@@ -84,7 +84,7 @@ func (in *SendMsgInput) Reference() (member string, given bool, ref *BlobRef) {
 	return "payload", in.Payload != nil, in.PayloadRef
 }
 
-// SendMsgOutput is what Syscall.SendMsg answers.
+// SendMsgOutput is the answer of Syscall.SendMsg.
 type SendMsgOutput struct {
 	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"The receiver."`
 	Status      string `json:"status" keep:"always" enum:"DELIVERED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message."`
@@ -114,7 +114,7 @@ func (in *BroadcastInput) Reference() (member string, given bool, ref *BlobRef) 
 	return "payload", in.Payload != nil, in.PayloadRef
 }
 
-// BroadcastOutput is what Ipc.Broadcast answers.
+// BroadcastOutput is the answer of Ipc.Broadcast.
 type BroadcastOutput struct {
 	Delivered   []int64 `json:"delivered" keep:"always" doc:"Processes that got the message, ascending."`
 	MailboxFull []int64 `json:"mailbox_full" keep:"always" doc:"Processes whose mailbox had no room, ascending."`
@@ -132,7 +132,7 @@ type ReceiveInput struct {
 	Ack    *bool   `json:"ack,omitzero" keep:"always" doc:"Keep each message, as one of those that the mailbox holds, until Ipc.Ack names it; deliver it again when this connection ends before. Default false."`
 }
 
-// ReceiveOutput is what Ipc.Receive answers.
+// ReceiveOutput is the answer of Ipc.Receive.
 type ReceiveOutput struct {
 	Messages []MailMessage `json:"messages" keep:"always" doc:"Messages, taken out of the mailbox, in the order in which they are to be read."`
 }
@@ -154,7 +154,7 @@ type MailMessage struct {
 
 // AppendJSON appends the answer with payloads as they were sent.
 func (o ReceiveOutput) AppendJSON(dst []byte) []byte {
-	const around = 160 // about what a message has beside its texts
+	const around = 160 // about the size of a message without its texts
 	size := len(`{"messages":[]}`)
 	for i := range o.Messages {
 		m := &o.Messages[i]
@@ -195,7 +195,7 @@ type MailSubscribeInput struct {
 	Ack *bool `json:"ack,omitzero" keep:"always" doc:"Keep each message until Ipc.Ack names it, and deliver it again when this connection ends before. Default false."`
 }
 
-// MailSubscribeOutput is what Ipc.Subscribe answers.
+// MailSubscribeOutput is the answer of Ipc.Subscribe.
 type MailSubscribeOutput struct {
 	ReceiverPID int64 `json:"receiver_pid" keep:"always" doc:"Process whose mailbox is followed."`
 	Ack         bool  `json:"ack" keep:"always" doc:"Whether messages have to be acknowledged."`
@@ -207,7 +207,7 @@ type MailAckInput struct {
 	MsgIDs []int64 `json:"msg_ids" keep:"always" min:"1" doc:"Numbers of the messages."`
 }
 
-// MailAckOutput is what Ipc.Ack answers.
+// MailAckOutput is the answer of Ipc.Ack.
 type MailAckOutput struct {
 	Acknowledged []int64 `json:"acknowledged" keep:"always" doc:"Those that waited for it, in the order in which they were named. Any other was acknowledged before, or was not delivered with ack."`
 }

@@ -1,6 +1,6 @@
 package schema
 
-// Job is the domain of calls that are made off their starter's connection (PROTOCOL 11, Jobs; EVENT 10.4).
+// Job is the domain of background calls (PROTOCOL 11, Jobs; EVENT 10.4).
 const Job Domain = "job"
 
 // The syscalls of this file.
@@ -58,7 +58,7 @@ const (
 	JobCompleted = "completed"
 	JobFailed    = "failed"
 	JobCancelled = "canceled" // as EVENT 10.4 spells it
-	JobUnknown   = "unknown"  // the kernel stopped while an effect was under way
+	JobUnknown   = "unknown"  // the kernel stopped during an effect
 )
 
 // The events of Job.Subscribe. Their data is a JobState.
@@ -78,7 +78,7 @@ type JobStartInput struct {
 	Every   *int64 `json:"every,omitzero" keep:"always" min:"1000" max:"31536000000" doc:"Milliseconds from one run to the next, until it is cancelled. Default: it is run once."`
 }
 
-// JobStartOutput is what Job.Start answers.
+// JobStartOutput is the answer of Job.Start.
 type JobStartOutput struct {
 	JobID  string `json:"jobId" keep:"always" doc:"The job."`
 	Status string `json:"status" keep:"always" doc:"Always pending."`
@@ -90,7 +90,7 @@ type JobInput struct {
 	JobID string `json:"jobId" keep:"always" minlen:"1" maxlen:"64" doc:"The job, as Job.Start named it."`
 }
 
-// JobCancelOutput is what Job.Cancel answers.
+// JobCancelOutput is the answer of Job.Cancel.
 type JobCancelOutput struct {
 	JobID    string `json:"jobId" keep:"always" doc:"The job."`
 	Canceled bool   `json:"canceled" keep:"always" doc:"Whether it was ended by this call: false where it had ended before."`
@@ -104,7 +104,7 @@ type JobListInput struct {
 	Limit  *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most jobs that are listed, the last ones. Default: 100; fewer where they fill an answer."`
 }
 
-// JobListOutput is what Job.List answers.
+// JobListOutput is the answer of Job.List.
 type JobListOutput struct {
 	Jobs []JobState `json:"jobs" keep:"always" doc:"The jobs, oldest first, without their results."`
 }
@@ -112,7 +112,7 @@ type JobListOutput struct {
 // JobSubscribeInput is the data of Job.Subscribe.
 type JobSubscribeInput struct{ Target }
 
-// JobState is how far a job is.
+// JobState is the state of a job.
 type JobState struct {
 	JobID   string `json:"jobId" keep:"always" doc:"The job."`
 	Status  string `json:"status" keep:"always" doc:"pending: it waits for its time or its turn. running. completed: its call succeeded. failed. canceled. unknown: the kernel stopped while an effect of it was under way. Of a job with a period, that of its last run stands in last."`

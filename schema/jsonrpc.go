@@ -10,12 +10,12 @@ import (
 // The codes of JSON-RPC 2.0 errors (ABI 9.3, PROTOCOL 8).
 const (
 	RPCParse   = -32700 // the input is not JSON
-	RPCMethod  = -32601 // no such syscall
-	RPCParams  = -32602 // arguments that do not fit
-	RPCFailure = -32000 // all else that the kernel refuses or fails at
+	RPCMethod  = -32601 // unknown syscall
+	RPCParams  = -32602 // invalid arguments
+	RPCFailure = -32000 // all other refusals and failures
 )
 
-// RPCCode returns the code that a JSON-RPC response shows for e.
+// RPCCode returns the error code of e in a JSON-RPC response.
 func RPCCode(e *fault.Fault) int {
 	switch e.Kind {
 	case fault.InvalidJSON:
@@ -28,8 +28,8 @@ func RPCCode(e *fault.Fault) int {
 	return RPCFailure
 }
 
-// AppendRPCResult appends the JSON-RPC 2.0 response of a call that succeeded, its '\n' included (ABI 9.2). Data is one valid
-// JSON value on one line, null where it is empty; the id is always 1.
+// AppendRPCResult appends the JSON-RPC 2.0 response of a successful call, with its '\
+// ' (ABI 9.2). Data is one valid JSON value on one line, null if empty; the id is always 1.
 func AppendRPCResult(dst, data []byte) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","result":`...)
 	if len(data) == 0 {
@@ -39,8 +39,8 @@ func AppendRPCResult(dst, data []byte) []byte {
 	return append(dst, `,"id":1}`+"\n"...)
 }
 
-// AppendRPCError appends the JSON-RPC 2.0 response of a call that failed, its '\n' included. The kernel's error, as OsMessage
-// shows it, is its data.
+// AppendRPCError appends the JSON-RPC 2.0 response of a failed call, with its '\
+// '. Its data is the error in OsMessage form.
 func AppendRPCError(dst []byte, e *fault.Fault) []byte {
 	dst = strconv.AppendInt(append(dst, `{"jsonrpc":"2.0","error":{"code":`...), int64(RPCCode(e)), 10)
 	dst = jsontype.AppendString(append(dst, `,"message":`...), e.Text())

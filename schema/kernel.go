@@ -57,8 +57,8 @@ var (
 	})
 )
 
-// BootedInput is the data of the kernel's own Kernel.Booted, and of its outcome. Clients are shown what names the kernel;
-// the other members tell a state directory from a copy of it.
+// BootedInput is the data of the kernel's own Kernel.Booted, and of its outcome. Clients see what names the kernel;
+// the other members distinguish a state directory from a copy of it.
 type BootedInput struct {
 	Instance  string `json:"instance" keep:"always" minlen:"1" doc:"Name of the state directory's life, made at its first start."`
 	Epoch     int64  `json:"epoch" keep:"always" min:"1" doc:"Counts from 1; each restored copy begins another."`

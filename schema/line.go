@@ -10,13 +10,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Longest lines by default, in bytes, the '\n' not counted (MESSAGE 4.3.2, EVENT 4.3.2).
+// Longest lines by default, in bytes, without the '\
+// ' (MESSAGE 4.3.2, EVENT 4.3.2).
 const (
 	MaxLine      = 16 << 10
 	MaxEventLine = 1 << 20
 )
 
-// ErrLineTooLong is the error of an over-long line, which has been skipped: reading goes on after it.
+// ErrLineTooLong reports a line that is too long and was skipped: reading continues after it.
 var ErrLineTooLong = errors.New("line too long")
 
 // TooLong is the error that answers a line over limit bytes.
@@ -31,49 +32,50 @@ func TooLong(limit int) *fault.Fault {
 	return fault.WireTooLong.New("Message exceeds maximum line length of %s", size)
 }
 
-// A Filler is a source that asks for its buffer only when there is something to read, so that a reader which waits
-// holds none. Fill reads once, as io.Reader does, into the slice that get returns, and hands it back filled; after an
-// error or at the end of input the slice may be nil.
+// Filler is a source that asks for its buffer only when there is something to read, so that a waiting reader holds
+// none. Fill reads once, as io.Reader does, into the slice that get returns, and returns it filled; after an error or
+// at the end of input the slice may be nil.
 type Filler interface {
 	Fill(get func() []byte, put func([]byte)) (filled []byte, err error)
 }
 
-// A Source is a source that never waits. ReadOnce reads once; more says that there is more to read at once. Where nothing
-// is there for now it returns 0, false, nil.
+// Source is a source that never blocks. ReadOnce reads once; more says that there is more to read at once. If there
+// is nothing now it returns 0, false, nil.
 type Source interface {
 	ReadOnce(p []byte) (n int, more bool, err error)
 }
 
-// chunkSize holds a longest canonical line and then some, so that the usual line is never copied.
+// chunkSize exceeds a longest canonical line, so that usual lines are never copied.
 const chunkSize = 2 * MaxLine
 
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
-// LineReader splits a byte stream into lines (PROTOCOL 2). Its memory is bounded by the limit, whatever the
-// stream holds; while it waits for a line's first byte from a Filler it holds no buffer.
+// LineReader splits a byte stream into lines (PROTOCOL 2). Its memory is bounded by the limit; while it waits for a
+// line's first byte from a Filler it holds no buffer.
 type LineReader struct {
 	src   io.Reader
 	limit int
-	get   func() []byte // acquire and giveBack, made once
+	get   func() []byte // acquire and giveBack as values
 	put   func([]byte)
 
-	chunk      *[chunkSize]byte // where buf begins, as long as buf did not outgrow it
+	chunk      *[chunkSize]byte // backs buf, unless buf has outgrown it
 	buf        []byte           // read, not yet returned: buf[start:]
 	start      int
-	seen       int  // buf[start:seen] holds no '\n'
-	discarding bool // inside an over-long line
+	seen       int  // buf[start:seen] contains no '\\n'
+	discarding bool // inside a line that is too long
 	err        error
 }
 
-// NewLineReader returns a reader of lines of at most limit bytes. Where src is a Filler it is filled, else read.
+// NewLineReader returns a reader of lines of at most limit bytes. A src that is a Filler is filled, else read.
 func NewLineReader(src io.Reader, limit int) *LineReader {
 	r := &LineReader{src: src, limit: limit}
 	r.get, r.put = r.acquire, r.giveBack
 	return r
 }
 
-// Next returns the next line that is not blank, without its '\n'. The line is valid until something is read again. A last line
-// without '\n' counts. ErrLineTooLong reports an over-long line, once; every other error is the source's and final.
+// Next returns the next line that is not blank, without its '\
+// '. The line is valid until something is read again. A last line without '\
+// ' counts. ErrLineTooLong reports each line that is too long, once; other errors are the source's and final.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
 		if line, ok, err := r.TryNext(); ok {
@@ -83,7 +85,7 @@ func (r *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// TryNext is Next for what has been read already: ok is false where Next would have to read from the source.
+// TryNext is Next without reading: ok is false if Next would have to read from the source.
 func (r *LineReader) TryNext() (line []byte, ok bool, err error) {
 	for {
 		i := bytes.IndexByte(r.buf[r.seen:], '\n')
@@ -94,7 +96,7 @@ func (r *LineReader) TryNext() (line []byte, ok bool, err error) {
 		r.start = r.seen + i + 1
 		r.seen = r.start
 		switch {
-		case r.discarding: // the rest of a line that was reported before
+		case r.discarding: // the rest of a line that was reported already
 			r.discarding = false
 		case len(line) > r.limit:
 			return nil, true, ErrLineTooLong
@@ -117,8 +119,8 @@ func (r *LineReader) TryNext() (line []byte, ok bool, err error) {
 	return r.last()
 }
 
-// Fill reads once from src, behind what is left of a line; TryNext must have returned false. Lines that were returned before
-// are no longer valid. More says that there is more to read at once; the error of src is TryNext's to return.
+// Fill reads once from src, after TryNext returned false. Lines returned before are no longer valid. more says that
+// there is more to read at once; TryNext returns the error of src.
 func (r *LineReader) Fill(src Source) (more bool) {
 	if r.err != nil {
 		r.Trim()
@@ -131,17 +133,18 @@ func (r *LineReader) Fill(src Source) (more bool) {
 	return more && err == nil
 }
 
-// Buffered reports whether there is something to return: TryNext says whether it is a line.
+// Buffered reports whether TryNext has something to look at.
 func (r *LineReader) Buffered() bool { return r.start < len(r.buf) || r.err != nil }
 
-// Trim gives the buffer back where no part of a line is in it. Lines that were returned before are no longer valid.
+// Trim returns the buffer to the pool if it holds no part of a line. Lines returned before are no longer valid.
 func (r *LineReader) Trim() {
 	if r.start == len(r.buf) {
 		r.release()
 	}
 }
 
-// last returns what stands before the end of input without a '\n', then the source's error.
+// last returns the last line, which has no '\
+// ', then the source's error.
 func (r *LineReader) last() (line []byte, ok bool, err error) {
 	line = r.buf[r.start:]
 	r.start = r.seen
@@ -151,7 +154,7 @@ func (r *LineReader) last() (line []byte, ok bool, err error) {
 	return line, true, nil
 }
 
-// fill reads once more from the source, after what is left in the buffer.
+// fill reads once from the source, appending to the buffer.
 func (r *LineReader) fill() error {
 	if r.start == len(r.buf) {
 		r.release()
@@ -167,7 +170,7 @@ func (r *LineReader) fill() error {
 	return err
 }
 
-// makeRoom makes room to read, behind what is left in the buffer.
+// makeRoom makes room in the buffer to read.
 func (r *LineReader) makeRoom() {
 	if r.start == len(r.buf) {
 		r.release()
@@ -193,7 +196,7 @@ func (r *LineReader) acquire() []byte {
 
 func (r *LineReader) giveBack([]byte) { r.release() }
 
-// release gives the buffer back; nothing that Next returned before may be used any more.
+// release returns the buffer to the pool; lines returned before are no longer valid.
 func (r *LineReader) release() {
 	if r.chunk != nil {
 		chunks.Put(r.chunk)

@@ -23,3 +23,20 @@ func TestMarshal(t *testing.T) {
 		t.Errorf("an infinite number is written as %s", got)
 	}
 }
+
+// TestCompact: white space between tokens is removed, and nothing else is changed.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		" [ 1.50,\r\n\t\"a b\\u0041\\n\\\" c\" ]\n": `[1.50,"a b\u0041\n\" c"]`,
+		"{ \"b\" : 1e2 , \"a\" : [ ] }":             `{"b":1e2,"a":[]}`,
+		"null":                                      "null",
+	} {
+		if got, err := schema.Compact(schema.Value(in)); err != nil || string(got) != want {
+			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
+		}
+	}
+	if got, err := schema.Compact(schema.Value("[1")); err == nil {
+		t.Errorf("a value that does not end: %q", got)
+	}
+}

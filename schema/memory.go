@@ -27,7 +27,7 @@ func (in *MemorySetInput) Reference() (member string, given bool, ref *BlobRef) 
 	return "value", in.Value != nil, in.ValueRef
 }
 
-// Confidential reports whether the value may be a secret that its caller forgot to seal (PROTOCOL 5).
+// Confidential reports whether the value may be a secret that the caller forgot to seal (PROTOCOL 5).
 func (in *MemorySetInput) Confidential() bool {
 	return strings.HasPrefix(strings.TrimLeft(in.Key, "/"), "vault/")
 }
@@ -52,13 +52,13 @@ type MemoryListInput struct {
 	Cursor *string `json:"cursor,omitzero" keep:"always" doc:"Where to go on: next of the reply before."`
 }
 
-// TakesLong reports whether the list is made of the processes that there ever were: then no other frame of the connection is under
-// way beside the call.
+// TakesLong reports whether the list is computed from all processes there ever were, so that the call runs alone on
+// its connection.
 func (in *MemoryListInput) TakesLong() bool {
 	return in.Prefix != nil && strings.HasPrefix(strings.TrimPrefix(*in.Prefix, "/"), "proc/")
 }
 
-// MemoryListOutput is what Memory.List answers.
+// MemoryListOutput is the answer of Memory.List.
 type MemoryListOutput struct {
 	Keys []string `json:"keys" keep:"always" doc:"Keys in ascending byte order, each with a leading slash."`
 	Next string   `json:"next,omitzero" keep:"always" doc:"There is more: the cursor of the next page."`

@@ -1,6 +1,6 @@
 package schema
 
-// Dialect is the envelope that a frame is written in (PROTOCOL 3).
+// Dialect is the envelope of a frame (PROTOCOL 3).
 type Dialect uint8
 
 const (
@@ -10,7 +10,7 @@ const (
 	OsEvent
 )
 
-// String returns the name that the specs use.
+// String returns its name in the specs.
 func (d Dialect) String() string {
 	if d == OsEvent {
 		return "OsEvent"
@@ -18,7 +18,7 @@ func (d Dialect) String() string {
 	return "OsMessage"
 }
 
-// Kind says why a message was sent (MESSAGE 4.2).
+// Kind is the kind of a message (MESSAGE 4.2).
 type Kind uint8
 
 // The five kinds; the zero Kind is none of them.
@@ -30,7 +30,7 @@ const (
 	KindError
 )
 
-// kindNames holds the wire words: what OsMessage writes, then what OsEvent writes.
+// kindNames holds the wire words: of OsMessage, then of OsEvent.
 var kindNames = [...][2]string{
 	{"", ""},
 	KindCommand: {"command", "command"},
@@ -59,16 +59,16 @@ func parseKind(word []byte, d Dialect) Kind {
 	return 0
 }
 
-// Message is one decoded frame, or one to be encoded, in either dialect.
+// Message is one frame, decoded or to be encoded, in either dialect.
 type Message struct {
 	Dialect Dialect
 	Kind    Kind
 	Type    string // Domain.Action (MESSAGE 4.4); `name` in OsEvent
 	Data    []byte // one JSON value, as written; `payload` in OsEvent
 	Meta    Metadata
-	Sent    string // the type that it was sent under, where Type is what that stands for: Syscall.Call; else ""
+	Sent    string // the type that was sent, if Type is what a Syscall.Call means; else ""
 
-	row *Syscall // that Type names, as Decode found it; nil: none, or it was not decoded
+	row *Syscall // of Type, set by Decode; nil: none, or not decoded
 }
 
 // sent is the type that an answer repeats.
@@ -87,11 +87,11 @@ type Metadata struct {
 	Correlation    string
 	Causation      string
 	IdempotencyKey string // commands only (MESSAGE 10.3)
-	Origin         string // whose stored things the call is about; taken from the operator alone
-	Progress       bool   // the sender wants to be told how far the call has come: Syscall.Progressed
+	Origin         string // of the stored things that the call is about; only the operator may set it
+	Progress       bool   // the sender wants Syscall.Progressed events about the call
 	Error          string // of an error: its id, see package fault
-	Refs           string // of a kernel's reply: what Type.Refer says of its references
-	Kernel         string // of a kernel's answer to a call that it has recorded: the Proof
+	Refs           string // of a kernel's reply: its references, see Type.Refer
+	Kernel         string // of a kernel's answer to a recorded call: the Proof
 }
 
 // names are the member names that differ between the dialects.

@@ -5,9 +5,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// decode reads the metadata member of an envelope (MESSAGE 4.1.2). It reads everything that is well formed, whatever
-// the order, and returns the first fault: OsMessage requires the object, OsEvent checks it where it is there
-// (BRIDGE 4.2.1).
+// decode reads the metadata member of an envelope (MESSAGE 4.1.2). It reads everything that is well formed, in any
+// order, and returns the first fault: OsMessage requires the object, OsEvent checks it if present (BRIDGE 4.2.1).
 func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 	if raw == nil {
 		if d == OsEvent {
@@ -40,7 +39,7 @@ func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 		case "correlation":
 			note(readText(&md.Correlation, value, "metadata.correlation"))
 		case "causation":
-			if string(value) != "null" { // MESSAGE 4.5.2: a message without a parent may say so
+			if string(value) != "null" { // MESSAGE 4.5.2: a message without a parent may have null here
 				note(readText(&md.Causation, value, "metadata.causation"))
 			}
 		case "idempotencyKey":

@@ -1,14 +1,15 @@
 package schema
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 )
 
-// Hidden reports whether r must not stand in a name that is shown to people: nobody can see it, or it changes how what
-// stands around it is shown, so that two names can look the same. Those are control and format characters (bidirectional
-// controls, zero-width ones), separators of lines, what is ignored by default, and characters of private use, which look
-// different everywhere. One that is not assigned yet may be a letter tomorrow, and is let pass.
+// Hidden reports whether r must not be in a name that people see: it is invisible, or changes how its neighbours are
+// shown, so that two names can look the same. These are control and format characters (bidirectional controls,
+// zero-width ones), line separators, characters that are ignored by default, and those of private use. Unassigned
+// ones may be letters tomorrow, and are allowed.
 func Hidden(r rune) bool {
 	if r <= unicode.MaxASCII {
 		return r < ' ' || r == unicode.MaxASCII
@@ -35,4 +36,58 @@ func pascal(s string) bool {
 		}
 	}
 	return true
+}
+
+// Nearest returns the element of names that name is most likely a misspelling of, "" if none is close. It ignores
+// case.
+func Nearest(name string, names iter.Seq[string]) (nearest string) {
+	const most = 64 // bytes: a longer name is no misspelling
+	if len(name) > most {
+		return ""
+	}
+	name = strings.ToLower(name)
+	best := min(1+len(name)/5, len(name)-1) + 1
+	for other := range names {
+		if d := distance(name, strings.ToLower(other)); d < best {
+			best, nearest = d, other
+		}
+	}
+	return nearest
+}
+
+// NearestType is Nearest among the callable syscalls and their CAP codes.
+func NearestType(name string) string {
+	for _, row := range Syscalls() {
+		if row.Code != "" && strings.EqualFold(row.Code, name) {
+			return row.Type
+		}
+	}
+	return Nearest(name, func(yield func(string) bool) {
+		for _, row := range Syscalls() {
+			if !row.Internal && row.Type != name && !yield(row.Type) {
+				return
+			}
+		}
+	})
+}
+
+// distance is the number of bytes to insert, delete or replace to get from a to b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
 }

@@ -9,14 +9,14 @@ import (
 // Net is the domain of what an agent's network does through the kernel.
 const Net Domain = "net"
 
-// NetConnectInput is the data of the kernel's own Net.Connect, which it calls in the name of the agent that connects.
+// NetConnectInput is the data of the kernel's own Net.Connect, which it calls for the agent that connects.
 type NetConnectInput struct {
 	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"260" doc:"Host that the agent connects to."`
 	Port    int64  `json:"port,omitzero" keep:"always" min:"0" max:"65535" doc:"Port; absent: the name was only looked up."`
 	Refused string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the connection is refused whatever the capability allows."`
 }
 
-// NetConnectOutput is how a connection ended.
+// NetConnectOutput describes the end of a connection.
 type NetConnectOutput struct {
 	Host     string `json:"host" keep:"always" doc:"Host that the agent connected to."`
 	Port     int64  `json:"port" keep:"always" doc:"Port."`
@@ -25,8 +25,8 @@ type NetConnectOutput struct {
 	Ended    string `json:"ended" keep:"always" doc:"Why it ended."`
 }
 
-// NetRequestInput is the data of the kernel's own Net.Request, which it calls in the name of the agent that makes a request
-// to an upstream.
+// NetRequestInput is the data of the kernel's own Net.Request, which it calls for the agent that makes a request to
+// an upstream.
 type NetRequestInput struct {
 	Upstream string `json:"upstream" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the upstream, or of the agent that has one of its own."`
 	Method   string `json:"method" keep:"always" minlen:"1" maxlen:"32" doc:"Method."`
@@ -37,7 +37,7 @@ type NetRequestInput struct {
 	MaxMicroUSD int64 `json:"max_micro_usd,omitzero" keep:"always" min:"0" doc:"What these cost, in millionths of a US dollar."`
 }
 
-// NetRequestOutput is what came of a request to an upstream.
+// NetRequestOutput is the outcome of a request to an upstream.
 type NetRequestOutput struct {
 	Upstream string    `json:"upstream" keep:"always" doc:"Name of the upstream."`
 	Method   string    `json:"method" keep:"always" doc:"Method."`
@@ -49,10 +49,10 @@ type NetRequestOutput struct {
 	Ended    string    `json:"ended" keep:"always" doc:"Why the request ended."`
 }
 
-// NetComplete is why a request ended whose answer came whole.
+// NetComplete is the end of a request with a complete answer.
 const NetComplete = "the answer was complete"
 
-// NetUsage is what the answer of a model reports.
+// NetUsage is the usage that a model's answer reports.
 type NetUsage struct {
 	Model       string `json:"model,omitzero" keep:"always" doc:"Name of the model."`
 	Input       int64  `json:"input_tokens" keep:"always" doc:"Tokens of the prompt, in the upstream's count."`
@@ -63,20 +63,20 @@ type NetUsage struct {
 	Estimated   bool   `json:"estimated,omitzero" keep:"always" doc:"Whether the answer did not report it all: the tokens of the answer are counted from what came of it."`
 }
 
-// UpstreamName reports whether name can be that of an upstream: letters, digits and hyphens in lower case.
+// UpstreamName reports whether name is a valid name of an upstream: lower-case letters, digits and hyphens.
 func UpstreamName(name string) bool {
 	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// NetRule says which requests an upstream takes: a method, or * for any, and a path, or the beginning of one.
+// NetRule says which requests an upstream accepts: a method, or * for any, and a path or a prefix.
 type NetRule struct {
 	Method string
 	Path   string
-	Prefix bool // Path is the beginning
+	Prefix bool // Path is a prefix
 }
 
-// ParseNetRule reads a rule such as "POST /v1/messages" or "POST /v1/…". An ellipsis, "..." or "*" at the end stands for
-// whatever follows.
+// ParseNetRule parses a rule such as "POST /v1/messages" or "POST /v1/…". An ellipsis, "..." or "*" at the end makes
+// the path a prefix.
 func ParseNetRule(text string) (NetRule, error) {
 	method, path, ok := strings.Cut(text, " ")
 	if !ok || method == "" || method != "*" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
@@ -98,7 +98,7 @@ func ParseNetRule(text string) (NetRule, error) {
 	return r, nil
 }
 
-// Allows reports whether the rule takes a request whose path has no fault.
+// Allows reports whether the rule accepts a request whose path has no fault.
 func (r NetRule) Allows(method, path string) bool {
 	if unforwarded(method) || r.Method != "*" && r.Method != method {
 		return false
@@ -106,12 +106,13 @@ func (r NetRule) Allows(method, path string) bool {
 	return path == r.Path || r.Prefix && strings.HasPrefix(path, r.Path)
 }
 
-// unforwarded reports whether a method is never passed on: the answer to TRACE is the request, with its credential.
+// unforwarded reports whether a method is never forwarded: the answer to TRACE repeats the request with its
+// credential.
 func unforwarded(method string) bool {
 	return slices.Contains([]string{"TRACE", "TRACK", "CONNECT"}, method)
 }
 
-// PathFault says why two servers may read a path, with its escapes, in different ways; "" where they do not.
+// PathFault says why two servers may interpret an escaped path differently; "" if they do not.
 func PathFault(path string) string {
 	lower := strings.ToLower(path)
 	for _, escape := range []string{"%2f", "%5c", "%2e", "%25", "%00"} {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -8,23 +9,23 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Outcome is what the journal keeps of a call's end (PROTOCOL 7).
+// Outcome is the journal's record of a call's end (PROTOCOL 7).
 type Outcome struct {
 	Data    []byte // of a command's reply
-	Refs    []byte // what its metadata says of references in Data, see Refer; nil: nothing
+	Refs    []byte // the references in Data, for its metadata, see Refer; nil: none
 	Err     *fault.Fault
-	Let     *LetThrough // what let the call through where somebody was asked; nil: nobody was
-	Repeats uint64      // the seq whose outcome was given again, for an idempotency key; 0: the call ran
+	Let     *LetThrough // the approval that let the call through; nil: no rule asked
+	Repeats uint64      // the seq whose outcome was given again, for a repeated idempotency key; 0: the call ran
 }
 
-// LetThrough is the approval by which a rule that asks has let a call through.
+// LetThrough is the approval that let a call through although a rule asks about it.
 type LetThrough struct {
 	Approval, Rule, Policy string
-	Exhausted              string // the kind of budget of which it needed more than was left; "": none
+	Exhausted              string // the kind of budget that it exceeded; "": none
 	Advisory               bool
 }
 
-// AppendOutcome appends the outcome of a call of the given kind: a query's reply is kept without its data.
+// AppendOutcome appends the outcome of a call of the given kind: a query's without the reply's data.
 func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	if o.Err != nil {
 		dst = append(dst, `{"kind":"error","data":`...)
@@ -57,10 +58,10 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	return append(dst, '}')
 }
 
-// DecodeOutcome reads what AppendOutcome wrote. Data and Refs alias raw.
+// DecodeOutcome decodes what AppendOutcome writes. Data and Refs alias raw.
 func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	var o Outcome
-	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // what was written has to be read, be it deeper than any frame
+	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // an outcome may nest deeper than a frame
 		return o, fault.KernelInternal.New("outcome is no JSON object")
 	}
 	var failed bool
@@ -141,8 +142,8 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	return o, nil
 }
 
-// idOfOldText returns the id of an error that was journaled before errors had ids, where a start depends on it. The texts are
-// those of the kernels that wrote such journals.
+// idOfOldText returns the id of an error from a journal of before errors had ids, for errors that a replay depends
+// on, by the texts of those kernels.
 func idOfOldText(f *fault.Fault) fault.ID {
 	switch {
 	case f.Kind != fault.Conflict:
@@ -154,7 +155,7 @@ func idOfOldText(f *fault.Fault) fault.ID {
 	return ""
 }
 
-// DecodeErrorData reads the data of an OsMessage error, such as fault.AppendData writes.
+// DecodeErrorData decodes the data of an OsMessage error, as fault.AppendData writes it.
 func DecodeErrorData(raw []byte) (*fault.Fault, *fault.Fault) {
 	if !Valid(raw) || raw[0] != '{' {
 		return nil, fault.WireInvalidInput.New("error data is no JSON object")
@@ -179,4 +180,54 @@ func DecodeErrorData(raw []byte) (*fault.Fault, *fault.Fault) {
 		return invalid == nil
 	})
 	return e, invalid
+}
+
+// EffectEnd is the data of the command that ends an effect: an Outcome of the syscall table.
+type EffectEnd struct {
+	Intent  int64  `json:"intent" keep:"always" min:"0" doc:"Entry of the journal that the call is."`
+	Type    string `json:"type" keep:"always" doc:"Syscall that was called."`
+	Name    string `json:"name,omitzero" keep:"always" doc:"Name of the registered syscall that was called."`
+	PID     int64  `json:"pid" keep:"always" min:"0" doc:"Process that it was called as."`
+	Ran     bool   `json:"ran" keep:"always" doc:"Whether it was begun: where it was not, nothing has happened."`
+	Digest  string `json:"digest,omitzero" keep:"always" doc:"SHA-256 of an answer that is in a blob, to which the outcome refers."`
+	Outcome Value  `json:"outcome" keep:"always" doc:"What came of it, in the form of an entry's outcome."`
+
+	Causation string `json:"causation,omitzero" keep:"always" doc:"What the call named as its own cause."`
+	Unknown   bool   `json:"unknown,omitzero" keep:"always" doc:"Whether the kernel stopped while it was under way, so that its outcome is not known."`
+}
+
+// EndOf returns the end of an effect in a journaled message, nil if the message is none.
+func EndOf(m *Message) *EffectEnd {
+	if row, ok := Lookup(m.Type); !ok || !row.ends {
+		return nil
+	}
+	in, err := TypeOf[EffectEnd]().Decode(m.Data)
+	if err != nil {
+		return nil
+	}
+	return in.(*EffectEnd)
+}
+
+// Called is the name of the called syscall.
+func (in *EffectEnd) Called() string { return cmp.Or(in.Name, in.Type) }
+
+// Result is the runner's result: data, or the error for the caller.
+func (in *EffectEnd) Result() ([]byte, *fault.Fault) {
+	outcome := in.Verdict()
+	return outcome.Data, outcome.Err
+}
+
+// Verdict is the outcome.
+func (in *EffectEnd) Verdict() Outcome {
+	outcome, err := DecodeOutcome(in.Outcome)
+	if err != nil {
+		return Outcome{Err: err}
+	}
+	return outcome
+}
+
+// Ended is the request that ends an effect of the row.
+func (s *Syscall) Ended(end *EffectEnd) Request {
+	row, _ := Lookup(s.Outcome)
+	return Request{Row: row, Input: end}
 }

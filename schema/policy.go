@@ -9,7 +9,7 @@ type PolicyLoadedInput struct {
 // PolicyReloadInput is the data of Policy.Reload.
 type PolicyReloadInput struct{}
 
-// PolicyReloadOutput is what Policy.Reload answers.
+// PolicyReloadOutput is the answer of Policy.Reload.
 type PolicyReloadOutput struct {
 	Hash     string   `json:"hash" keep:"always" doc:"SHA-256 over the files, in hex; empty: there are none."`
 	Files    []string `json:"files" keep:"always" doc:"The files, in their order."`
@@ -20,7 +20,7 @@ type PolicyReloadOutput struct {
 // PolicyShowInput is the data of Policy.Show.
 type PolicyShowInput struct{}
 
-// PolicyShowOutput is what Policy.Show answers.
+// PolicyShowOutput is the answer of Policy.Show.
 type PolicyShowOutput struct {
 	Hash    string       `json:"hash" keep:"always" doc:"SHA-256 over the files, in hex; empty: there are none."`
 	Files   []string     `json:"files" keep:"always" doc:"The files, in their order."`

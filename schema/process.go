@@ -99,7 +99,7 @@ type SpawnCapability struct {
 	Budget          *BudgetGrant       `json:"budget,omitzero" keep:"always" doc:"What it may use up, taken out of what the spawner has left. What is left of it at its end goes back. Default: it draws on the spawner's."`
 }
 
-// SpawnOutput is what Syscall.Spawn answers.
+// SpawnOutput is the answer of Syscall.Spawn.
 type SpawnOutput struct {
 	ChildPID     int64  `json:"child_pid" keep:"always" doc:"PID of the new process. It was never used before and never will be again."`
 	ChildAgentID string `json:"child_agent_id" keep:"always" doc:"Its name, with that of the agent that spawned it before it."`
@@ -112,7 +112,7 @@ type TerminateInput struct {
 	Reason    *string `json:"reason,omitzero" keep:"always" maxlen:"1024" doc:"Why, for the record."`
 }
 
-// TerminateOutput is what Syscall.Terminate answers.
+// TerminateOutput is the answer of Syscall.Terminate.
 type TerminateOutput struct {
 	TargetPID int64 `json:"target_pid" keep:"always" doc:"The process, which has ended."`
 }
@@ -124,7 +124,7 @@ type AttachInput struct {
 	Via          *string          `json:"via,omitzero" keep:"always" enum:"mcp hook" doc:"The door that this connection serves, as context.via of a rule has it. Default: how it is connected."`
 }
 
-// AttachOutput is what Process.Attach answers.
+// AttachOutput is the answer of Process.Attach.
 type AttachOutput struct {
 	PID     int64  `json:"pid" keep:"always" doc:"The process that the connection is from this answer on."`
 	AgentID string `json:"agent_id" keep:"always" doc:"Its name."`
@@ -137,8 +137,8 @@ type ProcessExitInput struct {
 	Reason string  `json:"reason" keep:"always" doc:"Why they end."`
 }
 
-// ProcessPrepareInput is the data of the kernel's own Process.Prepare. The grant is made by another domain, and what the
-// default grant comes to is not in Syscall.Spawn's data: it is journaled here for the descriptor.
+// ProcessPrepareInput is the data of the kernel's own Process.Prepare. Another domain makes the grant, and a default
+// grant is not in Syscall.Spawn's data: so it is journaled here for the descriptor.
 type ProcessPrepareInput struct {
 	PID           int64              `json:"pid" keep:"always" min:"1" doc:"PID that the new process will have."`
 	ResourceQuota map[string]float64 `json:"resource_quota" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource."`
@@ -163,13 +163,13 @@ type Descriptor struct {
 	Hosted
 }
 
-// PauseInput is the data of Process.Pause and Process.Resume: one of the two.
+// PauseInput is the data of Process.Pause and Process.Resume: one of its members.
 type PauseInput struct {
 	TargetPID *int64 `json:"target_pid,omitzero" keep:"always" min:"1" doc:"A process; its descendants go with it."`
 	All       bool   `json:"all,omitzero" keep:"always" doc:"All agents."`
 }
 
-// PauseOutput is what Process.Pause and Process.Resume answer.
+// PauseOutput is the answer of Process.Pause and Process.Resume.
 type PauseOutput struct {
 	Processes int64 `json:"processes" keep:"always" doc:"How many processes it has changed: those that were paused already, or were not, are none of them."`
 }
@@ -179,7 +179,7 @@ type ProcessListInput struct {
 	State *string `json:"state,omitzero" keep:"always" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Only processes in this state."`
 }
 
-// ProcessListOutput is what Process.List answers.
+// ProcessListOutput is the answer of Process.List.
 type ProcessListOutput struct {
 	Processes []Descriptor `json:"processes" keep:"always" doc:"Processes by ascending PID."`
 }
@@ -187,4 +187,37 @@ type ProcessListOutput struct {
 // ProcessGetInput is the data of Process.Get.
 type ProcessGetInput struct {
 	PID int64 `json:"pid" keep:"always" min:"1" doc:"Process to describe."`
+}
+
+// Events that Process.Subscribe pushes. The data of each is the process's descriptor after it.
+const (
+	ProcessSpawned    = "Process.Spawned"    // a new process
+	ProcessStarted    = "Process.Started"    // its program runs
+	ProcessRestarted  = "Process.Restarted"  // its program runs again
+	ProcessExited     = "Process.Exited"     // its program has ended; exit says how
+	ProcessBlocked    = "Process.Blocked"    // it is in quarantine until blocked_until_tick
+	ProcessTerminated = "Process.Terminated" // it has ended, even if its program is still ending
+	ProcessLagged     = "Process.Lagged"     // the data is a ProcessLag: events were missed
+)
+
+// ProcessSubscribeInput is the data of Process.Subscribe.
+type ProcessSubscribeInput struct {
+	PID *int64 `json:"pid,omitzero" keep:"always" min:"1" doc:"Process to follow, with its descendants: an agent itself or one of them. Default: the caller; of the operator, all."`
+}
+
+// ProcessSubscribeOutput is the answer of Process.Subscribe.
+type ProcessSubscribeOutput struct {
+	PID int64 `json:"pid" keep:"always" doc:"Process that is followed with its descendants; 0: all are."`
+}
+
+// ProcessWatchInput is the data of the kernel's own Process.Watch.
+type ProcessWatchInput struct {
+	PID   int64 `json:"pid" keep:"always" doc:"Process that is followed with its descendants; 0: all are."`
+	After int64 `json:"after" keep:"always" doc:"Events that were seen or passed over."`
+}
+
+// ProcessLag is the data of Process.Lagged: the follower reads too slowly, and should call Process.List for the
+// present state.
+type ProcessLag struct {
+	Missed int64 `json:"missed" keep:"always" doc:"Events that were passed over, other processes' among them."`
 }

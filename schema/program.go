@@ -8,7 +8,8 @@ import (
 	"net/url"
 )
 
-// Program is what an agent runs, and how: the part of Syscall.Spawn's data that makes the kernel host it (PROTOCOL 5).
+// Program is an agent's program and how to run it: the part of Syscall.Spawn's data that makes the kernel host it
+// (PROTOCOL 5).
 type Program struct {
 	Command  []string          `json:"command,omitzero" keep:"always" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
 	Env      map[string]string `json:"env,omitzero" keep:"always" maxlen:"8192" doc:"Variables beside PATH, HOME, LANG, TMPDIR, PWOS_PID and PWOS_AGENT_ID. They are journaled, so they are no place for secrets."`
@@ -22,13 +23,13 @@ type Program struct {
 	Sandbox  *Sandbox          `json:"sandbox,omitzero" keep:"always" short:"level" doc:"How it is confined, as a level or with what it may read, write and reach. No less than the spawner. Default: default."`
 }
 
-// ProgramUpstream is a server that one program alone uses with a credential of the kernel's (PROTOCOL 9).
+// ProgramUpstream is a server that only this program uses, with a credential of the kernel's (PROTOCOL 9).
 type ProgramUpstream struct {
 	URL  string `json:"url" keep:"always" minlen:"1" maxlen:"2048" doc:"Its address, https: or http:. Requests go to its path alone."`
 	From string `json:"from" keep:"always" minlen:"7" maxlen:"1024" doc:"Key of a sealed value below vault/: a bearer token, or a login of pwos mcp login, which the kernel renews. Where nothing is stored, requests bear no credential."`
 }
 
-// Target is the address, where it can be that of an upstream.
+// Target is the parsed address, if valid for an upstream.
 func (u *ProgramUpstream) Target() (*url.URL, error) {
 	at, err := url.Parse(u.URL)
 	if err != nil || at.Host == "" || at.User != nil || at.Fragment != "" || at.Scheme != "https" && at.Scheme != "http" {
@@ -50,7 +51,7 @@ type Sandbox struct {
 	AllowGaps *bool    `json:"allow_gaps,omitzero" keep:"always" doc:"Start it though the machine cannot hide the kernel's state and keys."`
 }
 
-// UnmarshalJSON reads what Decode reads, a level alone too, as older journals and snapshots have it.
+// UnmarshalJSON decodes what Decode decodes, and a bare level, as in older journals and snapshots.
 func (s *Sandbox) UnmarshalJSON(raw []byte) error {
 	type holder struct {
 		Sandbox *Sandbox `json:"sandbox" short:"level"`
@@ -63,7 +64,7 @@ func (s *Sandbox) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Named returns the level that was named, or the default.
+// Named returns the named level, or the default.
 func (s *Sandbox) Named() string {
 	if s == nil || s.Level == nil {
 		return "default"
@@ -71,7 +72,7 @@ func (s *Sandbox) Named() string {
 	return *s.Level
 }
 
-// Network returns the network that was named, or the level's.
+// Network returns the named network, or the level's.
 func (s *Sandbox) Network() string {
 	if s != nil && s.Net != nil {
 		return *s.Net
@@ -85,10 +86,10 @@ func (s *Sandbox) Network() string {
 	return "kernel"
 }
 
-// TakesLong reports whether a program is to be started: then no other frame of the connection is under way beside the call.
+// TakesLong reports whether a program is started, so that the call runs alone on its connection.
 func (p *Program) TakesLong() bool { return p.Command != nil }
 
-// Limits bounds what a program uses.
+// Limits bound what a program uses.
 type Limits struct {
 	CPUSeconds  *int64 `json:"cpu_seconds,omitzero" keep:"always" min:"1" max:"3153600000" doc:"Processor time of one process, in seconds."`
 	MemoryBytes *int64 `json:"memory_bytes,omitzero" keep:"always" min:"1" doc:"Private writable memory of one process, in bytes."`
@@ -97,7 +98,7 @@ type Limits struct {
 	Processes   *int64 `json:"processes,omitzero" keep:"always" min:"1" max:"2147483647" doc:"Processes that it may have at once."`
 }
 
-// Hosted is the part of a descriptor that only an agent with a program has.
+// Hosted is the part of a descriptor that an agent with a program has.
 type Hosted struct {
 	Command  []string `json:"command,omitzero" keep:"always" doc:"Program and arguments, of a hosted agent."`
 	OSPID    *int64   `json:"os_pid,omitzero" keep:"always" doc:"Number of the program's first process in the system, from its start until nothing of it is left."`
@@ -106,7 +107,7 @@ type Hosted struct {
 	Sandbox  *string  `json:"sandbox,omitzero" keep:"always" doc:"What confines the program: a level such as namespaces+landlock:v7, none where the system has none, off."`
 }
 
-// Exit is the end of a program, once nothing of it is left.
+// Exit is the end of a program and all its processes.
 type Exit struct {
 	Code   *int64  `json:"code,omitzero" keep:"always" doc:"Exit code; none where a signal ended it, it was never started, or nobody knows."`
 	Signal *int64  `json:"signal,omitzero" keep:"always" doc:"Number of the signal that ended it."`
@@ -138,7 +139,7 @@ type ProcessEndInput struct {
 	Quick        int64   `json:"quick" keep:"always" min:"0" doc:"Early ends in a row, this one included."`
 }
 
-// OnLoopback reports whether a host is this machine.
+// OnLoopback reports whether a host is a loopback name or address.
 func OnLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback() || host == "localhost"

@@ -10,16 +10,17 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Referring is the data of a syscall that takes one large member by reference (PROTOCOL 5).
+// Referring is the data of a syscall that accepts one large member by reference (PROTOCOL 5).
 type Referring interface {
-	// Reference returns the name of the member, whether it was given, and what was given in its place: nil for nothing.
+	// Reference returns the name of the member, whether it was given, and the reference that was given instead; nil:
+	// none.
 	Reference() (member string, given bool, ref *BlobRef)
 }
 
-// refSuffix makes the name of a reference of that of the member that it stands for.
+// refSuffix added to a member's name gives the name of its reference.
 const refSuffix = "Ref"
 
-// Missing is the fault of data that gives neither a member nor a reference in its place, nil where that is not so.
+// Missing is the fault of data with neither a member nor its reference, nil if there is one.
 func Missing(in Referring) *fault.Fault {
 	member, given, ref := in.Reference()
 	switch {
@@ -33,8 +34,8 @@ func Missing(in Referring) *fault.Fault {
 	return nil
 }
 
-// Inline returns data, an object, with content in place of the reference to member: one JSON value, or the text of a string, which
-// it is where text says so, or where it is no JSON and does not begin as an object or an array does.
+// Inline returns data, an object, with content in place of the reference to member: one JSON value, or the text of a
+// string. It is a text if text says so, or if it is not JSON and does not begin as an object or an array.
 func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fault.Fault) {
 	content, err := InLine(member, content, text)
 	if err != nil {
@@ -53,13 +54,13 @@ func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fau
 		return true
 	})
 	out = append(out, '}')
-	if !Valid(slices.Concat([]byte(`{"data":`), out, []byte{'}'})) { // as it will stand in the journal
+	if !Valid(slices.Concat([]byte(`{"data":`), out, []byte{'}'})) { // as it will be in the journal
 		return nil, jsontype.Invalid(member+refSuffix, "refers to a value that is nested too deep")
 	}
 	return out, nil
 }
 
-// InLine is the one JSON value that content is, on one line, or stands for. See Inline.
+// InLine is content as a JSON value on one line. See Inline.
 func InLine(member string, content []byte, text bool) ([]byte, *fault.Fault) {
 	value := bytes.TrimSpace(content)
 	switch {
@@ -71,7 +72,7 @@ func InLine(member string, content []byte, text bool) ([]byte, *fault.Fault) {
 	return jsontype.AppendString(nil, string(content)), nil
 }
 
-// spaced replaces line breaks, which in valid JSON stand only between tokens.
+// spaced replaces line breaks, which in valid JSON occur only between tokens.
 func spaced(value []byte) []byte {
 	if !bytes.ContainsAny(value, "\r\n") {
 		return value
@@ -85,16 +86,16 @@ func spaced(value []byte) []byte {
 	return value
 }
 
-// WholeRef is the name under which a reply's Refs tell of all its data; the reference itself is the data's one member then.
+// WholeRef is the name of a reference to all of a reply's data in Refs; the reference is then the data's only member.
 const WholeRef = "*"
 
 // wholeMember holds the reference to all of the data.
 const wholeMember = "valueRef"
 
-// Refer returns a reply's data, of type t, with its largest members put elsewhere, as many as it takes for the rest to have at most room
-// bytes, and what the reply's metadata says of them: an object of their names, `text` where what lies there is the text of a
-// string, `json` where it is a JSON value. Data whose members are nobody's to name is put elsewhere as a whole. Where it
-// cannot be made to fit, as where put fails, the error says why.
+// Refer returns a reply's data, of type t, with its largest members stored elsewhere by put, as many as needed for
+// the rest to have at most room bytes, and their references for the reply's metadata: an object of member names, with
+// `text` for the text of a string and `json` for a JSON value. Data that is not an object of known members is stored
+// as a whole. The error says why it cannot be made to fit, or why put failed.
 func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (BlobPointer, error)) (short, refs []byte, err error) {
 	if t.Anything() || len(data) == 0 || data[0] != '{' {
 		p, kind, err := refer(data, put)
@@ -106,7 +107,7 @@ func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (
 	}
 	type part struct {
 		name, value []byte
-		kind        string // empty: it stays
+		kind        string // empty: not stored
 	}
 	var parts []*part
 	jsontype.Members(data, func(name, value []byte) bool {
@@ -118,7 +119,7 @@ func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (
 	refs = []byte{'{'}
 	size := len(data)
 	for _, p := range bySize {
-		const most = 256 // what is this short is not worth a file, whatever there is of it
+		const most = 256 // shorter values are not worth a file
 		if size <= room || len(p.value) <= most {
 			break
 		}
@@ -151,7 +152,7 @@ func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (
 	return append(short, '}'), append(refs, '}'), nil
 }
 
-// refer puts one value elsewhere.
+// refer stores one value.
 func refer(value []byte, put func(content []byte, text bool) (BlobPointer, error)) (p BlobPointer, kind string, err error) {
 	kind = "json"
 	if len(value) > 0 && value[0] == '"' {
@@ -161,8 +162,8 @@ func refer(value []byte, put func(content []byte, text bool) (BlobPointer, error
 	return p, kind, err
 }
 
-// Resolve is the other way of Refer: it returns a reply's data with what get reads in place of the references that its
-// metadata tells of, and of those that t says stand for a text. What get cannot read, and what is no text, stays a reference.
+// Resolve reverses Refer: it returns a reply's data with its references replaced by what get reads, those in its
+// metadata and those that t says are texts. A reference that get cannot read, or that is no text, stays.
 func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) []byte {
 	kinds := make(map[string]string)
 	if Valid(refs) && refs[0] == '{' {
@@ -209,7 +210,7 @@ func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) 
 	return append(out, '}')
 }
 
-// resolve reads what a reference stands for, nil where it cannot be.
+// resolve reads the value of a reference, nil if it cannot.
 func resolve(ref []byte, kind string, get func(BlobPointer) ([]byte, error)) []byte {
 	p, failure := DecodeBlobPointer(ref, refSuffix)
 	if failure != nil {

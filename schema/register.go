@@ -49,7 +49,7 @@ var (
 	})
 )
 
-// SyscallRequested is the event with which a provider is asked to carry out a call. Its data is a RequestedEvent.
+// SyscallRequested is the event that asks a provider to carry out a call. Its data is a RequestedEvent.
 const SyscallRequested = "Syscall.Requested"
 
 // Connection is the provider of a registered syscall that is a connection.
@@ -70,7 +70,7 @@ type RegisterInput struct {
 	Path         *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"1024" doc:"A tool below root that carries calls out, such as os/tools/sum. From the operator alone."`
 }
 
-// RegisterOutput is what Syscall.Register answers.
+// RegisterOutput is the answer of Syscall.Register.
 type RegisterOutput struct {
 	Registered    bool   `json:"registered" keep:"always" doc:"Always true: a failure is an error message."`
 	Name          string `json:"name" keep:"always" doc:"Name of the syscall."`
@@ -82,7 +82,7 @@ type UnregisterInput struct {
 	Name string `json:"name" keep:"always" minlen:"3" maxlen:"128" doc:"Name of a registered syscall."`
 }
 
-// CompleteInput is the data of Syscall.Complete. What it brings is recorded with the end of the call.
+// CompleteInput is the data of Syscall.Complete. Its content is recorded with the end of the call.
 type CompleteInput struct {
 	CallID  string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
 	Data    Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This, dataRef or error is required."`
@@ -90,7 +90,7 @@ type CompleteInput struct {
 	Error   *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message, or 503."`
 }
 
-// ProviderError is why a provider could not carry out a call.
+// ProviderError is a provider's reason for not carrying out a call.
 type ProviderError struct {
 	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"503: what the call needs is away, and nothing was done. Another is of the provider's own, and the message shows it."`
 	Message string `json:"message" keep:"never" minlen:"1" maxlen:"2048" doc:"What went wrong."`
@@ -102,9 +102,9 @@ type RequestedEvent struct {
 	Type   string `json:"type"`
 	Data   Value  `json:"data"`
 	PID    int64  `json:"pid"` // the caller
-	// Digest is that of the registration, where it is one below mcp/: what its provider offers now may be another.
+	// Digest is that of the registration, if it is below mcp/: its provider's tools may have changed since.
 	Digest string `json:"digest,omitzero"`
-	// Progress says that the caller wants to be told how far the call has come: Syscall.Progress.
+	// Progress says that the caller wants Syscall.Progress.
 	Progress bool `json:"progress,omitzero"`
 }
 
@@ -116,7 +116,7 @@ type ProgressInput struct {
 	Message  *string  `json:"message,omitzero" keep:"never" maxlen:"1024" doc:"What is being done."`
 }
 
-// SyscallProgressed is the event that tells the caller of a registered syscall how far its call has come, where its metadata has
+// SyscallProgressed is the event about the progress of a registered syscall's call, for callers whose metadata has
 // progress: true. Its data is a ProgressedEvent.
 const SyscallProgressed = "Syscall.Progressed"
 
@@ -128,8 +128,8 @@ type ProgressedEvent struct {
 	Message  *string  `json:"message,omitzero"`
 }
 
-// SyscallCancelled is the event that tells a provider that nobody waits for a call any more: its caller has gone, or its time is over.
-// Its data is a CancelledEvent.
+// SyscallCancelled is the event that tells a provider that a call was cancelled: its caller has disconnected, or its
+// time is over. Its data is a CancelledEvent.
 const SyscallCancelled = "Syscall.Cancelled"
 
 // CancelledEvent is the data of Syscall.Cancelled.
@@ -137,7 +137,7 @@ type CancelledEvent struct {
 	CallID string `json:"call_id"`
 }
 
-// NoCall is the fault of who answers a call, or reports on one, that does not wait for it.
+// NoCall is the fault of an answer to, or a report on, a call that does not wait for it.
 func NoCall(id string) *fault.Fault {
 	return fault.ProviderNoCall.New("no call %q waits for this connection: it was answered, has ended, or is another's", fault.Clip(id)).With("call_id", id)
 }
@@ -151,7 +151,7 @@ type InvokeInput struct {
 	Describe *bool  `json:"describe,omitzero" keep:"always" doc:"Whether it is to be described and not called."`
 }
 
-// Called is the name by which the record shows what a journaled message calls: that of a registered syscall, else its type.
+// Called is the syscall's name in the record of a journaled message: a registered name, or its type.
 func (m *Message) Called() string {
 	if m.Type != SyscallInvoke.Type {
 		return m.Type
@@ -174,10 +174,10 @@ type Registration struct {
 	Path        *string `json:"path,omitzero" keep:"always"` // of the tool that provides it; nil: code or a connection does
 	Code        *string `json:"code,omitzero" keep:"always"` // TypeScript that provides it; nil: a tool or a connection does
 
-	input, output func() *jsonschema.Schema // read when they are first needed; what is no schema takes anything
+	input, output func() *jsonschema.Schema // compiled on first use; an invalid schema accepts everything
 }
 
-// Own returns a copy of r that shares no memory with it, and checks what goes in and out.
+// Own returns a copy of r that shares no memory with it, and compiles its schemas.
 func (r *Registration) Own() *Registration {
 	c := *r
 	c.Input, c.Output = slices.Clone(r.Input), slices.Clone(r.Output)
@@ -187,12 +187,12 @@ func (r *Registration) Own() *Registration {
 
 func checking(text Value) func() *jsonschema.Schema {
 	return sync.OnceValue(func() *jsonschema.Schema {
-		s, _ := jsonschema.Compile(text) // a registration of before they were checked may have what is none
+		s, _ := jsonschema.Compile(text) // a registration from before schemas were checked may have an invalid one
 		return s
 	})
 }
 
-// CheckInput returns the fault of a call whose data does not fit.
+// CheckInput returns the fault of a call whose data does not match.
 func (r *Registration) CheckInput(data []byte) *fault.Fault {
 	if s := r.input(); s != nil {
 		if m := s.Check(data); m != nil {
@@ -202,7 +202,7 @@ func (r *Registration) CheckInput(data []byte) *fault.Fault {
 	return nil
 }
 
-// CheckOutput returns the fault of an answer that does not fit.
+// CheckOutput returns the fault of an answer that does not match.
 func (r *Registration) CheckOutput(data []byte) *fault.Fault {
 	if s := r.output(); s != nil {
 		if m := s.Check(data); m != nil {
@@ -213,16 +213,16 @@ func (r *Registration) CheckOutput(data []byte) *fault.Fault {
 	return nil
 }
 
-// Digest is the SHA-256 of what r says of itself, whoever owns it.
+// Digest is the SHA-256 of r apart from its owner.
 func (r *Registration) Digest() string {
 	h := sha256.New()
 	for _, part := range []string{r.Name, r.Kind, r.Description, string(r.Input), string(r.Output)} {
-		fmt.Fprintf(h, "%d:%s", len(part), part) // a hash takes all that is written
+		fmt.Fprintf(h, "%d:%s", len(part), part) // a hash never fails
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// Tool is what Syscall.Call answers that asks for r to be described.
+// Tool is the answer of a Syscall.Call that asks for a description of r.
 func (r *Registration) Tool() *ToolDescription {
 	return &ToolDescription{
 		ToolManifest: ToolManifest{Name: r.Name, Description: r.Description, Input: r.Input, Output: r.Output},
@@ -230,12 +230,12 @@ func (r *Registration) Tool() *ToolDescription {
 	}
 }
 
-// Describe is what Syscall.Describe answers about r, in the words of dialect d.
+// Describe is the answer of Syscall.Describe about r, in dialect d.
 func (r *Registration) Describe(d Dialect) DescribeOutput {
 	return DescribeOutput{Name: r.Name, Kind: r.Kind, Description: r.Description, Input: r.Input, Output: r.Output, dialect: d}
 }
 
-// ownDomains are the first parts of the types that only the kernel gives meaning to, now or as its contract says.
+// ownDomains are the domains of types that only the kernel may use, now or by its contract.
 var ownDomains = sync.OnceValue(func() map[string]bool {
 	own := make(map[string]bool)
 	for typ := range table().byType {
@@ -248,14 +248,14 @@ var ownDomains = sync.OnceValue(func() map[string]bool {
 	return own
 })
 
-// Registrable reports whether name is a type that a registered syscall can have.
+// Registrable reports whether a registered syscall may have the type name.
 func Registrable(name string) bool {
 	domain, _, _ := strings.Cut(name, ".")
 	return ValidType(name) && !ownDomains()[domain]
 }
 
-// Registered makes the call of a registered syscall the message that the journal has of it. Sent keeps the type that the answer
-// repeats.
+// Registered turns the call of a registered syscall into the message that is journaled. Sent keeps the type that the
+// answer repeats.
 func (m *Message) Registered() (*Syscall, any, *fault.Fault) {
 	if !ValidWithin(m.Data, MaxKeptDepth) {
 		return nil, nil, jsontype.Invalid(m.Dialect.names().data, "must not be nested deeper than %d levels", MaxKeptDepth)
@@ -263,7 +263,7 @@ func (m *Message) Registered() (*Syscall, any, *fault.Fault) {
 	return m.invokes(&InvokeInput{Name: m.Type, Kind: m.Kind.String(), Data: m.Data})
 }
 
-// Provided makes the Syscall.Call of a registered path the message that the journal has of it.
+// Provided turns the Syscall.Call of a registered path into the message that is journaled.
 func (m *Message) Provided(call *CallInput, r *Registration) (*Syscall, any, *fault.Fault) {
 	in := &InvokeInput{Target: call.Target, Name: r.Name, Kind: r.Kind, Data: Value("{}"), Describe: call.Describe}
 	switch {

@@ -1,6 +1,6 @@
 package schema
 
-// Resource is the domain of the pools and of who holds what of them.
+// Resource is the domain of resource pools and holdings.
 const Resource Domain = "resource"
 
 // AllocInput is the data of Syscall.Alloc and of Syscall.Release.
@@ -10,7 +10,7 @@ type AllocInput struct {
 	Amount     float64 `json:"amount" keep:"always" min:"0" doc:"Units of the resource."`
 }
 
-// AllocOutput is what Syscall.Alloc answers.
+// AllocOutput is the answer of Syscall.Alloc.
 type AllocOutput struct {
 	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
 	Amount     Decimal `json:"amount" keep:"always" doc:"Units that this call reserved."`
@@ -18,7 +18,7 @@ type AllocOutput struct {
 	Against    []int64 `json:"counted_against,omitzero" keep:"always" doc:"Granters whose quota these units count against too, the nearest first."`
 }
 
-// ReleaseOutput is what Syscall.Release answers.
+// ReleaseOutput is the answer of Syscall.Release.
 type ReleaseOutput struct {
 	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
 	Amount     Decimal `json:"amount" keep:"always" doc:"Units that this call gave back."`
@@ -30,14 +30,14 @@ type ResourceQueryInput struct {
 	ResourceID string `json:"resource_id" keep:"always" minlen:"1" doc:"Name of a pool of the configuration."`
 }
 
-// ResourceQueryOutput is what Syscall.Query answers.
+// ResourceQueryOutput is the answer of Syscall.Query.
 type ResourceQueryOutput struct {
 	Available   Decimal `json:"available" keep:"always" doc:"Units that nobody holds."`
 	Capacity    Decimal `json:"capacity" keep:"always" doc:"Units of the pool in all."`
 	Utilization Decimal `json:"utilization" keep:"always" doc:"Share of the pool that is held, 0 to 1."`
 }
 
-// ResourceFreeInput is the data of the kernel's own Resource.Free: a process is gone, what it held goes back.
+// ResourceFreeInput is the data of the kernel's own Resource.Free: the holdings of ended processes are released.
 type ResourceFreeInput struct {
 	PIDs []int64 `json:"pids" keep:"always" doc:"Processes that hold nothing from now on."`
 }

@@ -8,14 +8,14 @@ type Command[In, Out any] struct{ typed[In, Out] }
 // Query is the row of a syscall that only reads.
 type Query[In, Out any] struct{ typed[In, Out] }
 
-// Effect is the row of a command that has something done outside the kernel. Its entry in the journal is the intent; End is the
-// kernel's own command whose entry says what came of it.
+// Effect is the row of a command with an effect outside the kernel. Its entry in the journal is the intent; the entry
+// of End, a command of the kernel's own, has the outcome.
 type Effect[In, Out any] struct {
 	typed[In, Out]
 	End Step[EffectEnd, Value]
 }
 
-// Callable is a row that a client may call: a Command, a Query or an Effect.
+// Callable is a row that clients may call: a Command, a Query or an Effect.
 type Callable[In, Out any] interface {
 	// Row is the row without its types.
 	Row() *Syscall
@@ -25,7 +25,7 @@ type Callable[In, Out any] interface {
 	Decode(data []byte) (*Out, error)
 }
 
-// typed is what the rows that a client may call have in common.
+// typed is common to the rows that clients may call.
 type typed[In, Out any] struct{ *Syscall }
 
 func (t typed[In, Out]) Row() *Syscall { return t.Syscall }
@@ -40,14 +40,14 @@ func (t typed[In, Out]) Decode(data []byte) (*Out, error) {
 	return out.(*Out), nil
 }
 
-// With is the request for the kernel's own call of a syscall that clients call too.
+// With is the request for a call of the kernel's own.
 func (t typed[In, Out]) With(in *In) Request { return Request{t.Syscall, in} }
 
-// Step is the row of a command of the kernel to one of its domains. No client can name it.
+// Step is the row of a command of the kernel to one of its domains. Clients cannot call it.
 type Step[In, Out any] struct{ *Syscall }
 
-// Question is the row of a query of the kernel to one of its domains, which a subscription asks again and again. No client can
-// name it, and it leaves nothing in the journal.
+// Question is the row of a query of the kernel to one of its domains, which a subscription repeats. Clients cannot
+// call it, and it is not journaled.
 type Question[In, Out any] struct{ *Syscall }
 
 // NewCommand makes the row of a command.
@@ -60,7 +60,7 @@ func NewQuery[In, Out any](row Syscall) Query[In, Out] {
 	return Query[In, Out]{typed[In, Out]{define[In, Out](row, KindQuery)}}
 }
 
-// NewEffect makes the rows of an effect, which belong to one domain: that of the intent, which runs alone on its connection, and
+// NewEffect makes the rows of an effect in one domain: that of the intent, which runs alone on its connection, and
 // that of the end.
 func NewEffect[In, Out any](intent, end Syscall) Effect[In, Out] {
 	intent.Alone, intent.Outcome = true, end.Type
@@ -80,8 +80,7 @@ func NewQuestion[In, Out any](row Syscall) Question[In, Out] {
 	return Question[In, Out]{define[In, Out](row, KindQuery)}
 }
 
-// define completes a row. Its types are compiled when they are first needed: a program that calls two syscalls does not pay for
-// all.
+// define completes a row. Its types are compiled on first use: a program that uses two syscalls does not pay for all.
 func define[In, Out any](row Syscall, kind Kind) *Syscall {
 	row.Kind, row.input, row.output = kind, sync.OnceValue(TypeOf[In]), sync.OnceValue(TypeOf[Out])
 	return &row
@@ -90,7 +89,7 @@ func define[In, Out any](row Syscall, kind Kind) *Syscall {
 // Request is one call of the kernel to one of its own domains.
 type Request struct {
 	Row   *Syscall
-	Input any // what the row's Input describes
+	Input any // as the row's Input describes
 }
 
 // With is the request for the step.

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Stamp is what makes one answer unlike every other: its own id, its time, and the record that proves it.
+// Stamp is the unique part of an answer: its own id, its time, and its audit record.
 type Stamp struct {
 	ID    [36]byte // a UUIDv7 in text form
 	Time  int64    // Unix epoch, milliseconds
 	Proof Proof
-	Refs  []byte // of a reply with references in it: `metadata.refs`, see Type.Refer; nil: it has none
+	Refs  []byte // of a reply with references: `metadata.refs`, see Type.Refer; nil: none
 }
 
-// Proof names the audit record behind an answer: `metadata.kernel` (PROTOCOL 3). Seq 0 means that there is none.
+// Proof names the audit record of an answer: `metadata.kernel` (PROTOCOL 3). Seq 0 means none.
 type Proof struct {
 	Seq       uint64
 	PID       int64
@@ -24,18 +24,18 @@ type Proof struct {
 	LatencyUS int64
 }
 
-// Stamper makes stamps. It is not safe for use by several goroutines: each connection has its own.
+// Stamper makes stamps. It is not safe for concurrent use: each connection has its own.
 type Stamper struct{ random *rand.ChaCha8 }
 
-// NewStamper returns a Stamper seeded from the operating system. Its ids are unique, they are no secrets.
+// NewStamper returns a Stamper seeded from the operating system. Its ids are unique, but not secret.
 func NewStamper() *Stamper {
 	var seed [32]byte
-	_, _ = crand.Read(seed[:]) // never returns an error: it ends the program instead
+	_, _ = crand.Read(seed[:]) // never fails: it ends the program instead
 	return &Stamper{random: rand.NewChaCha8(seed)}
 }
 
-// Next returns a stamp with a fresh id for an answer made at now: a UUIDv7 (RFC 9562, section 5.7), its time and 74
-// random bits. It is made here because the time is at hand and this is done for every answer.
+// Next returns a stamp with a fresh id for an answer made at now: a UUIDv7 (RFC 9562, section 5.7), from its time and
+// 74 random bits. This code is our own because the time is known here, and every answer needs one.
 func (s *Stamper) Next(now time.Time) Stamp {
 	st := Stamp{Time: now.UnixMilli()}
 	var id [16]byte

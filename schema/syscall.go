@@ -14,7 +14,7 @@ type PingInput struct {
 	Payload Value `json:"payload" keep:"always" doc:"Any JSON value. It comes back byte for byte."`
 }
 
-// PingOutput is what Syscall.Ping answers.
+// PingOutput is the answer of Syscall.Ping.
 type PingOutput struct {
 	Payload Value `json:"payload" keep:"always" doc:"The payload of the request, byte for byte."`
 }
@@ -30,7 +30,7 @@ type EchoInput struct {
 	Message string `json:"message" keep:"always" doc:"Text to echo. Any string is accepted."`
 }
 
-// EchoOutput is what Syscall.Echo answers.
+// EchoOutput is the answer of Syscall.Echo.
 type EchoOutput struct {
 	Echo string `json:"echo" keep:"always" doc:"The message of the request."`
 }
@@ -40,10 +40,10 @@ type ListInput struct {
 	Follow *bool `json:"follow,omitzero" keep:"always" doc:"Whether to push Syscall.Listed, whose data is that of this answer, at once and whenever a grant has changed it. That a token expires is not pushed."`
 }
 
-// SyscallListed is the event of a Syscall.List that follows. Its data is a ListOutput.
+// SyscallListed is the event of a following Syscall.List. Its data is a ListOutput.
 const SyscallListed = "Syscall.Listed"
 
-// ListOutput is what Syscall.List answers.
+// ListOutput is the answer of Syscall.List.
 type ListOutput struct {
 	Syscalls []string `json:"syscalls" keep:"always" doc:"Names of the syscalls that the caller may call, sorted."`
 	Paths    []string `json:"paths,omitzero" keep:"always" doc:"User-space syscalls that it may call: what it was granted by path, such as mcp/fs/read or mcp/fs/*, and what is registered of that, sorted; absent: none."`
@@ -60,7 +60,7 @@ type DescribeInput struct {
 	Name string `json:"name" keep:"always" minlen:"1" doc:"Name of a syscall, such as Memory.Set. Syscall.List has them all."`
 }
 
-// DescribeOutput is what Syscall.Describe answers. In an OsEvent answer the member kind is named type (EVENT 4.8).
+// DescribeOutput is the answer of Syscall.Describe. In an OsEvent answer the member kind is named type (EVENT 4.8).
 type DescribeOutput struct {
 	Name        string `json:"name" keep:"always" doc:"Name of the syscall."`
 	Kind        string `json:"kind" keep:"always" enum:"command query" doc:"command: it changes state. query: it only reads."`
@@ -71,7 +71,7 @@ type DescribeOutput struct {
 	dialect Dialect
 }
 
-// Describe is what Syscall.Describe answers about s, in the words of dialect d.
+// Describe is the answer of Syscall.Describe about s, in dialect d.
 func (s *Syscall) Describe(d Dialect) DescribeOutput {
 	return DescribeOutput{
 		Name: s.Type, Kind: s.Kind.word(d), Description: s.Description,
@@ -79,7 +79,7 @@ func (s *Syscall) Describe(d Dialect) DescribeOutput {
 	}
 }
 
-// Fingerprint is the SHA-256, in hex, of what Syscall.Describe answers about each syscall of the kernel's own that can be called, in
+// Fingerprint is the SHA-256, in hex, of the answers of Syscall.Describe for all callable syscalls of the kernel, in
 // the order of their names, a line each.
 var Fingerprint = sync.OnceValue(func() string {
 	digest := sha256.New()
@@ -91,7 +91,7 @@ var Fingerprint = sync.OnceValue(func() string {
 	return hex.EncodeToString(digest.Sum(nil))
 })
 
-// AppendJSON appends the description, whose member kind is named by the dialect.
+// AppendJSON appends the description; the dialect names the member kind.
 func (o DescribeOutput) AppendJSON(dst []byte) []byte {
 	dst = jsontype.AppendString(append(dst, `{"name":`...), o.Name)
 	dst = append(append(append(dst, `,"`...), o.dialect.names().kind...), `":`...)
@@ -105,10 +105,22 @@ func (o DescribeOutput) AppendJSON(dst []byte) []byte {
 // ShutdownInput is the data of Syscall.Shutdown.
 type ShutdownInput struct{}
 
-// SuccessOutput is what a command answers that has nothing else to say.
+// SuccessOutput is the answer of a command that has nothing else to say.
 type SuccessOutput struct {
 	Success bool `json:"success" keep:"always" doc:"Always true: a failure is an error message."`
 }
 
-// AppendJSON appends the answer, which is the same always.
+// AppendJSON appends the answer, which is constant.
 func (SuccessOutput) AppendJSON(dst []byte) []byte { return append(dst, `{"success":true}`...) }
+
+// Target is embedded in the data of every syscall that the operator may make for a process (PROTOCOL 5).
+type Target struct {
+	PID  *int64 `json:"pid,omitzero" keep:"always" min:"0" doc:"The process to act as: the operator may name any, an agent only itself. Default: the caller."`
+	Tick *int64 `json:"tick,omitzero" keep:"always" min:"0" doc:"The tick at which the call is made. From the operator it moves the kernel's clock on; an agent's must not lie ahead of it."`
+}
+
+// On returns the target; Targeted has it.
+func (t *Target) On() *Target { return t }
+
+// Targeted is an input that may name the process it is made for.
+type Targeted interface{ On() *Target }

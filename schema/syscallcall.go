@@ -15,7 +15,7 @@ type CallInput struct {
 	Describe *bool   `json:"describe,omitzero" keep:"always" doc:"Whether a path is to be described and not called: by the file beside it, <path>.json, else by itself. Of short names: Syscall.Describe."`
 }
 
-// Input is the input of the tool that the call is for, one JSON value: nothing null, one argument that, several an array of them.
+// Input is the input for the tool, one JSON value: no argument null, one argument itself, several an array of them.
 func (in *CallInput) Input() []byte {
 	switch len(in.Args) {
 	case 0:
@@ -36,9 +36,9 @@ func (in *CallInput) Input() []byte {
 // CallType is the type of Syscall.Call.
 const CallType = "Syscall.Call"
 
-// behind makes a Syscall.Call of a short name the message that it stands for, so that nothing further on can tell it from
-// one that was sent under its own type: it is checked, decided, recorded and replayed as that. Sent keeps the type that the
-// answer repeats. Where it stands for nothing, m stays as it was.
+// behind turns a Syscall.Call of a short name into the message that it means, so that it is checked, decided,
+// recorded and replayed as one that was sent under its own type. Sent keeps the type that the answer repeats. If it
+// means nothing, m is unchanged.
 func (m *Message) behind(call *CallInput) (*Syscall, any, *fault.Fault) {
 	if call.Describe != nil {
 		return nil, nil, jsontype.Invalid("describe", "is for paths: what the kernel has is described by Syscall.Describe")
@@ -64,7 +64,7 @@ func (m *Message) behind(call *CallInput) (*Syscall, any, *fault.Fault) {
 	return row, in, nil
 }
 
-// aim adds to the data of a syscall the process and the tick that the call around it names.
+// aim adds the process and the tick of the Syscall.Call to the data of its syscall.
 func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *fault.Fault) {
 	own, ok := in.(Targeted)
 	data = data[:len(data)-1] // without its brace

@@ -12,40 +12,40 @@ type Domain string
 // Kernel is the domain of the syscalls about the kernel itself.
 const Kernel Domain = "kernel"
 
-// Grant says who may call a syscall when nobody granted it.
+// Grant says who may call a syscall without a grant of it.
 type Grant uint8
 
 const (
-	// ByCapability: a token that names the syscall is needed (CAP 2).
+	// ByCapability: callers need a token that names the syscall (CAP 2).
 	ByCapability Grant = iota
 	// Everyone: no token is needed (PROTOCOL 5).
 	Everyone
-	// OperatorOnly: no token is enough.
+	// OperatorOnly: no token suffices.
 	OperatorOnly
-	// ByName: a token is needed that names the syscall itself; a pattern of its domain, or of all, does not.
+	// ByName: callers need a token that names the syscall itself; a pattern of its domain, or *, does not suffice.
 	ByName
 )
 
-// Syscall is one row of the syscall table: everything about a syscall but its meaning. Rows are declared as typed values,
-// [Command], [Query], [Effect], [Step] and [Question], to which a domain binds its handlers.
+// Syscall is one row of the syscall table: everything about a syscall except its implementation. Rows are declared as
+// typed values, [Command], [Query], [Effect], [Step] and [Question], to which a domain binds its handlers.
 type Syscall struct {
 	Type        string
-	Code        string   // CAP's name, such as SYS_ALLOC, where it has one
-	Aliases     []string // other types that stand for it; they are not listed
+	Code        string   // CAP's name, such as SYS_ALLOC, if it has one
+	Aliases     []string // other types with the same meaning; they are not listed
 	Kind        Kind     // KindCommand or KindQuery
 	Domain      Domain
 	Grant       Grant
 	Description string
 	Script      string // file below test/ that shows it as a user sees it; the kernel's own commands have none
 	Alone       bool   // it may take long: it runs alone on its connection
-	Barrier     bool   // nothing behind it on its connection is looked at before it is answered: it changes what that means
-	Urgent      bool   // the operator's are taken on a full disk too: their entries may use the journal's reserve
+	Barrier     bool   // frames behind it on its connection wait until it is answered: it changes their meaning
+	Urgent      bool   // an operator's call may use the journal's reserve on a full disk
 	Internal    bool   // a command of the kernel to itself: nobody can call it
-	Outcome     string // the command that ends what the call has done outside the kernel, see EffectEnd; such a call is Alone
+	Outcome     string // the command that ends its effect, see EffectEnd; such a call is Alone
 
 	input, output func() *Type
 	ends          bool // it is the Outcome of another row
-	index         int  // its place in the table
+	index         int  // in the table
 }
 
 // Input is the type of a request's data.
@@ -54,16 +54,17 @@ func (s *Syscall) Input() *Type { return s.input() }
 // Output is the type of a reply's data.
 func (s *Syscall) Output() *Type { return s.output() }
 
-// Index is the place of the row in the table, which is another in another kernel.
+// Index is the place of the row in the table; it differs between kernel versions.
 func (s *Syscall) Index() int { return s.index }
 
-// Callable reports whether a client may be granted the syscall: it is neither the kernel's own command nor the prologue.
+// Callable reports whether clients may be granted the syscall: it is neither the kernel's own command nor the
+// prologue.
 func (s *Syscall) Callable() bool { return !s.Internal && s != SyscallAuthenticate.Syscall }
 
 // Ends reports whether the command is the Outcome of other rows: its entries hold the verdicts on their calls.
 func (s *Syscall) Ends() bool { return s.ends }
 
-// rows are all rows: those of the files of this package in turn.
+// rows are all rows: those of the files of this package, one after the other.
 func rows() []*Syscall {
 	return []*Syscall{
 		SyscallPing.Syscall, SyscallEcho.Syscall, SyscallList.Syscall, SyscallDescribe.Syscall, SyscallCall.Syscall,
@@ -145,7 +146,7 @@ type index struct {
 	byType map[string]*Syscall
 }
 
-// table is built once; it never changes.
+// table is built once and is immutable.
 var table = sync.OnceValue(func() *index {
 	x := &index{rows: rows(), byType: make(map[string]*Syscall)}
 	slices.SortFunc(x.rows, func(a, b *Syscall) int { return strings.Compare(a.Type, b.Type) })
@@ -161,10 +162,10 @@ var table = sync.OnceValue(func() *index {
 	return x
 })
 
-// Syscalls returns the syscall table, sorted by type. It is shared: nobody changes it.
+// Syscalls returns the syscall table, sorted by type. It is shared and must not be changed.
 func Syscalls() []*Syscall { return table().rows }
 
-// Lookup returns the row of the named syscall, or of the one that the name is an alias of.
+// Lookup returns the row of the named syscall, or of the one that it is an alias of.
 func Lookup(typ string) (*Syscall, bool) {
 	row, ok := table().byType[typ]
 	return row, ok

@@ -1,11 +1,13 @@
 package schema
 
 import (
+	"strings"
+
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// ToolManifest is what a user-space syscall says of itself, in the file beside it or when it is asked to describe itself.
+// ToolManifest is a user-space syscall's description of itself, in the file beside it or by its own answer.
 type ToolManifest struct {
 	Name        string `json:"name,omitzero" keep:"always" maxlen:"256" doc:"Name for people. Default: the last segment of its path."`
 	Description string `json:"description" keep:"always" minlen:"1" maxlen:"4096" doc:"What it does."`
@@ -13,7 +15,8 @@ type ToolManifest struct {
 	Output      Value  `json:"output,omitzero" keep:"always" doc:"JSON Schema of its output. Default: any JSON value."`
 }
 
-// DecodeToolManifest reads a manifest strictly. Raw values alias raw. The error is an InvalidInput or an InvalidJSON.
+// DecodeToolManifest decodes a manifest strictly. Raw values alias raw. The error is an InvalidInput or an
+// InvalidJSON.
 func DecodeToolManifest(raw []byte) (*ToolManifest, *fault.Fault) {
 	if !Valid(raw) {
 		return nil, fault.ToolManifest.New("the tool's manifest is not one strict JSON value")
@@ -31,10 +34,68 @@ func DecodeToolManifest(raw []byte) (*ToolManifest, *fault.Fault) {
 	return m, nil
 }
 
-// ToolDescription is what Syscall.Call answers of a path where it is to describe the tool.
+// ToolDescription is the answer of a Syscall.Call that asks for a description of the tool.
 type ToolDescription struct {
 	ToolManifest
 	URI    string `json:"uri" keep:"always" doc:"The tool, in canonical form."`
 	Digest string `json:"digest" keep:"always" doc:"SHA-256 of its bits."`
 	Kind   string `json:"kind" keep:"always" enum:"module program connection" doc:"How it runs; connection: an agent provides it."`
 }
+
+// ToolSchema is the JSON Schema of a request's data for a caller that is always one process and has no files: without
+// the target members pid and tick, and without references (PROTOCOL 11).
+func (s *Syscall) ToolSchema() Value {
+	_, targeted := s.Input().New().(Targeted)
+	return s.Input().Narrow(func(name string) bool {
+		return !(targeted && (name == "pid" || name == "tick") || strings.HasSuffix(name, refSuffix))
+	}).AppendJSONSchema(nil)
+}
+
+// MCPEntry returns the entry of an MCP server that a user-space name belongs to: mcp/NAME for mcp/NAME/TOOL, and for
+// mcp/NAME itself (PROTOCOL 11).
+func MCPEntry(name string) (entry string, ok bool) {
+	path, ok := ToolPath(name)
+	parts := strings.Split(path, "/")
+	if !ok || len(parts) < 2 || len(parts) > 3 || parts[0] != "mcp" || !ValidMCPName(parts[1]) {
+		return "", false
+	}
+	return "mcp/" + parts[1], true
+}
+
+// ValidMCPName reports whether name is a valid name of an MCP server: at most 64 of a to z, 0 to 9, and -.
+func ValidMCPName(name string) bool {
+	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// MCPAgent is the name of the agent that provides an entry: mcp.NAME for mcp/NAME.
+func MCPAgent(entry string) string { return strings.Replace(entry, "/", ".", 1) }
+
+// ToolUseInput is the data of Host.ToolUse.
+type ToolUseInput struct {
+	Target
+	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"64" doc:"The agent host that asks, such as claude or codex."`
+	Session string `json:"session" keep:"always" maxlen:"256" doc:"Its session, as it names it."`
+	Tool    string `json:"tool" keep:"always" minlen:"1" maxlen:"256" doc:"The tool that it is about to use, such as Bash; of an MCP server's mcp/SERVER/TOOL."`
+	Input   Value  `json:"input" keep:"always" doc:"What the tool is given, any JSON value. It is recorded as it stands."`
+	// Cut names the members that the host has shortened to fit a line: rules cannot judge them.
+	Cut []string `json:"cut,omitzero" keep:"always" doc:"Members of input of which only the beginning or a digest is there; * stands for all of it."`
+}
+
+// ToolUseOutput is the answer of Host.ToolUse.
+type ToolUseOutput struct {
+	Decision string `json:"decision" keep:"always" enum:"allow deny" doc:"What the host is to do."`
+	Reason   string `json:"reason" keep:"always" doc:"Why, and what the operator can do about a denial."`
+}
+
+// The values of ToolUseOutput.Decision.
+const (
+	ToolAllow = "allow"
+	ToolDeny  = "deny"
+)
+
+// The syscalls of this file.
+var HostToolUse = NewCommand[ToolUseInput, ToolUseOutput](Syscall{
+	Type: "Host.ToolUse", Domain: Kernel,
+	Script:      "scripts/hook.txtar",
+	Description: "Asks whether an agent host may use one of its own tools: where Host.ToolUse is granted it may use all, where Tool:HOST/TOOL is, that one. The host is trusted to ask and to obey.",
+})

@@ -18,7 +18,7 @@ type Entry struct {
 	Raw schema.Value
 }
 
-// Cells are the entry as people read it: its number, when it was made and by whom, the call, how long it took, and what came of it.
+// Cells are the entry for people: its number, time and caller, the call, its latency, and its outcome.
 func (e *Entry) Cells(style Paint) []string {
 	result := style(Good, "ok")
 	switch {
@@ -42,7 +42,7 @@ func (e *Entry) Cells(style Paint) []string {
 	}
 }
 
-// MetricsTable has a row a syscall. The counts go by CAP's code where there is one, the latencies by type.
+// MetricsTable has a row a syscall. Counts are by CAP's code if there is one, latencies by type.
 func MetricsTable(m *schema.AuditMetricsOutput) *Table {
 	typeOf := make(map[string]string)
 	for _, row := range schema.Syscalls() {
@@ -64,20 +64,21 @@ func MetricsTable(m *schema.AuditMetricsOutput) *Table {
 	return t
 }
 
-// Exceptable reports whether an exception to a rule would have let a call through that failed so.
+// Exceptable reports whether an exception to a rule would let a call through that failed with this id.
 func Exceptable(id fault.ID) bool { return id == fault.PolicyDenied || id == fault.PolicyAsks }
 
-// Exception is the command that makes the narrowest exception for the call of an entry.
+// Exception is the command that adds the narrowest exception for the call of an entry.
 func Exception(seq int64) string { return fmt.Sprintf(`"pwos policy allow --from %d"`, seq) }
 
-// Internal reports whether entries of the type are the kernel's own, which no agent asked for. An effect that the kernel has in an
-// agent's name, such as Net.Connect, is the agent's call.
+// Internal reports whether entries of the type are the kernel's own, which no agent asked for. An effect that the
+// kernel has for an agent, such as Net.Connect, is the agent's call.
 func Internal(typ string) bool {
 	row, ok := schema.Lookup(typ)
 	return ok && row.Internal && row.Outcome == ""
 }
 
-// Refusal reports whether an error of the code says that the caller may not, and not that it cannot be done: a denial (CAP 6).
+// Refusal reports whether an error code means that the caller may not, rather than that it cannot be done: a denial
+// (CAP 6).
 func Refusal(code int64) bool {
 	return (&fault.Fault{Kind: fault.KindOf(int(code))}).Denied()
 }

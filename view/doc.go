@@ -1,6 +1,6 @@
-// Package view is what a person sees of the kernel's answers.
+// Package view formats the kernel's answers for people.
 //
-// Its functions make rows, lines and tables of typed answers: of processes, grants, the record, a syscall's description, and
-// what a run needed. They ask no kernel, know no command line, and write nowhere, so that any front end can show the same.
-// Text of others is escaped: nothing in it reaches a terminal that would obey it.
+// Its functions make rows, lines and tables of typed answers: processes, grants, the record, a syscall's description,
+// and what a run needed. They make no calls, know no command line, and write nothing, so that any front end can use
+// them. Text of others is escaped: a terminal does not obey it.
 package view

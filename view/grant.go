@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TokenTable is one token, that of Capability.Grant or that of Capability.Get, a line for each thing that it says.
+// TokenTable shows the token of a Capability.Grant or Capability.Get, a line for each of its parts.
 func TokenTable(data schema.Value) (*Table, error) {
 	t := new(Table)
 	members, _ := Members(data)
@@ -38,7 +40,7 @@ func TokenTable(data schema.Value) (*Table, error) {
 	return t, nil
 }
 
-// tokenRows are what a token says but for its quotas.
+// tokenRows show a token without its quotas.
 func tokenRows(t *Table, token *schema.Token) {
 	t.Row("pid", fmt.Sprint(token.PID))
 	granter := "the operator"
@@ -76,7 +78,7 @@ func Expiry(tick *int64) string {
 	return fmt.Sprintf("after tick %d", *tick)
 }
 
-// resourcesOf names what a token has a quota of, or its holder holds in spite of it.
+// resourcesOf lists the resources that a token has a quota of, or that its holder holds without one.
 func resourcesOf(token *schema.CapabilityGetOutput) []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(token.ResourceQuotas)), maps.Keys(token.Held))
 	slices.Sort(names)
@@ -102,4 +104,38 @@ func QuotaTexts(token *schema.CapabilityGetOutput) string {
 		texts = append(texts, Escaped(resource)+" "+quotaText(token, resource))
 	}
 	return strings.Join(texts, ", ")
+}
+
+// ApprovalCells are the cells of a question.
+func ApprovalCells(s *schema.ApprovalState, now time.Time) []string {
+	return []string{s.ID, s.State, ApprovalAgent(s), Escaped(s.Rule), leftOf(s, now), ApprovalCall(s)}
+}
+
+// ApprovalAgent names the agent that made the call.
+func ApprovalAgent(s *schema.ApprovalState) string {
+	return Escaped(s.Agent) + " (" + strconv.FormatInt(s.PID, 10) + ")"
+}
+
+// leftOf is how long a question can be answered, or an approval used.
+func leftOf(s *schema.ApprovalState, now time.Time) string {
+	end := s.Expires
+	switch s.State {
+	case schema.ApprovalUsed, schema.ApprovalExpired:
+		return ""
+	case schema.ApprovalApproved:
+		end = max(end, s.Until)
+	}
+	return max(0, time.UnixMilli(end).Sub(now)).Round(time.Second).String()
+}
+
+// ApprovalCall describes the call that is asked about.
+func ApprovalCall(s *schema.ApprovalState) string {
+	text := s.Type + " " + string(s.Data)
+	if s.Exhausted != "" {
+		text += " (more " + s.Exhausted + " than its budget has left)"
+	}
+	if s.Advisory {
+		text += " (advisory)"
+	}
+	return Escaped(text)
 }

@@ -21,7 +21,7 @@ func Texts(all []string) []byte {
 	return append(list, ']')
 }
 
-// Units writes an amount the way that people do: 1000000, not 1e+06.
+// Units formats an amount as people do: 1000000, not 1e+06.
 func Units(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
 // Counts is a JSON object of whole numbers, by name.
@@ -83,19 +83,19 @@ func (o Object) Close() []byte {
 	return append(o, '}')
 }
 
-// The functions of this file take apart JSON that is known to be valid.
+// The functions of this file take valid JSON apart.
 
-// Members returns the members of an object; ok is false where raw is none.
+// Members returns the members of an object; ok is false if raw is none.
 func Members(raw schema.Value) (members map[string]schema.Value, ok bool) {
 	return As[map[string]schema.Value](raw)
 }
 
-// Elements returns the elements of an array; ok is false where raw is none.
+// Elements returns the elements of an array; ok is false if raw is none.
 func Elements(raw schema.Value) (elements []schema.Value, ok bool) {
 	return As[[]schema.Value](raw)
 }
 
-// Text returns the content of a string; ok is false where raw is none.
+// Text returns the content of a string; ok is false if raw is none.
 func Text(raw schema.Value) (text string, ok bool) { return As[string](raw) }
 
 // As reads raw, which is empty where a member is not there, as a T.

@@ -13,19 +13,25 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BudgetTable has a row for each kind of which a process has a budget, and one for its time.
+// BudgetTable has a row for each kind of which a process has a budget, and one for its time. What is withheld after a smaller
+// grant is a column only if a process has some.
 func BudgetTable(budgets []schema.BudgetState, now time.Time) *Table {
-	t := new(Table)
-	t.Header("pid", "agent", "of", "given", "spent", "reserved", "below", "left")
+	t, withheld := new(Table), false
+	t.Header("pid", "agent", "of", "given", "spent", "reserved", "below", "withheld", "left")
 	for i := range budgets {
 		b := &budgets[i]
 		for _, l := range linesOf(b) {
-			t.Row(fmt.Sprint(b.PID), shortened(Escaped(b.AgentID), maxName), l.kind, string(l.Given), string(l.Spent), string(l.Reserved), string(l.Below), string(l.Left))
+			withheld = withheld || l.Withheld != ""
+			t.Row(fmt.Sprint(b.PID), shortened(Escaped(b.AgentID), maxName), l.kind,
+				string(l.Given), string(l.Spent), string(l.Reserved), string(l.Below), string(l.Withheld), string(l.Left))
 		}
 		if b.Deadline != nil {
 			left := time.UnixMilli(*b.Deadline).Sub(now).Round(time.Second)
-			t.Row(fmt.Sprint(b.PID), shortened(Escaped(b.AgentID), maxName), "time", "", "", "", "", max(0, left).String())
+			t.Row(fmt.Sprint(b.PID), shortened(Escaped(b.AgentID), maxName), "time", "", "", "", "", "", max(0, left).String())
 		}
+	}
+	if !withheld {
+		t.Drop("withheld")
 	}
 	return t
 }

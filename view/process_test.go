@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -169,3 +170,19 @@ func tree(list []schema.Descriptor) (pids []int64, depths []int) {
 
 // row is a process as ps shows it to people.
 func row(d schema.Descriptor) ([]string, error) { return (&view.Process{Descriptor: d}).Row(nil) }
+
+// What is withheld is shown where there is some.
+func TestBudgetTable(t *testing.T) {
+	t.Parallel()
+	calls := &schema.BudgetLine{Given: "9", Spent: "1", Reserved: "2", Below: "3", Left: "3"}
+	budgets := []schema.BudgetState{{PID: 1, AgentID: "a", Calls: calls}}
+	want := "PID  AGENT  OF     GIVEN  SPENT  RESERVED  BELOW  LEFT\n1    a      calls  9      1      2         3      3\n"
+	if got := view.BudgetTable(budgets, time.Now()).Text(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	calls.Withheld = "4"
+	want = "PID  AGENT  OF     GIVEN  SPENT  RESERVED  BELOW  WITHHELD  LEFT\n1    a      calls  9      1      2         3      4         3\n"
+	if got := view.BudgetTable(budgets, time.Now()).Text(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

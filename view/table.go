@@ -119,7 +119,7 @@ func (t *Table) Text() string {
 	return b.String()
 }
 
-// Narrow takes the columns of these names away where a line is wider than width; 0 is as wide as it takes.
+// Narrow drops these columns if a line is wider than width; 0 is unlimited.
 func (t *Table) Narrow(width int, names ...string) {
 	if len(t.Rows) == 0 || width == 0 {
 		return
@@ -128,9 +128,13 @@ func (t *Table) Narrow(width int, names ...string) {
 	for _, w := range widthsOf(append([][]string{t.Head}, t.Rows...)) {
 		total += w + len(Gap)
 	}
-	if total <= width {
-		return
+	if total > width {
+		t.Drop(names...)
 	}
+}
+
+// Drop removes the columns of these names.
+func (t *Table) Drop(names ...string) {
 	head := t.Head
 	without := func(cells []string) (kept []string) {
 		for i, cell := range cells {

@@ -9,23 +9,63 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Top is what top shows. The process that is chosen is known by its PID: rows come and go.
+// Top is the state of the screen of pwos top. The chosen process is identified by its PID, since rows come and go.
 type Top struct {
-	Tick      int64
-	Metrics   schema.AuditMetricsOutput
 	Processes []Process
-	Tokens    map[int64]schema.Value // of the rows that were shown at the last look
+	Tokens    map[int64]schema.Value // of the rows shown at the last look
 	Chosen    int64
-	first     int  // row that is drawn first
-	Rows      int  // that there is room for
-	Asking    rune // K or R while its confirmation is due, else 0
+	Rows      int  // that fit the screen
+	Asking    rune // K or R until it is confirmed, else 0
 	Said      string
 	Loud      bool
-	At        time.Time
+
+	first   int // index of the first row shown
+	tick    int64
+	at      time.Time
+	metrics schema.AuditMetricsOutput
+	calls   []float64 // a second, between looks; the latest last
+	denied  []float64
 }
 
-// Choose moves the choice by so many rows, and sees to it that it can be seen. Where the chosen one is gone, the one in its
-// place is.
+// history is how many rates are drawn.
+const history = 30
+
+// Add adds a look at the counters of the kernel, from which the rates are drawn.
+func (s *Top) Add(at time.Time, tick int64, m *schema.AuditMetricsOutput) {
+	if seconds := at.Sub(s.at).Seconds(); !s.at.IsZero() && seconds > 0 {
+		s.calls = latest(s.calls, float64(m.TotalCalls-s.metrics.TotalCalls)/seconds)
+		s.denied = latest(s.denied, float64(m.DeniedCalls-s.metrics.DeniedCalls)/seconds)
+	}
+	s.at, s.tick, s.metrics = at, tick, *m
+}
+
+// latest appends a rate. A counter that went back is another kernel's, and its rate unknown.
+func latest(rates []float64, rate float64) []float64 {
+	rates = append(slices.Clone(rates), max(rate, 0))
+	return rates[max(0, len(rates)-history):]
+}
+
+// sparkline draws rates as bars up to the highest.
+func sparkline(rates []float64) string {
+	bars := []rune("▁▂▃▄▅▆▇█")
+	highest := max(slices.Max(append([]float64{1}, rates...)), 1)
+	var b strings.Builder
+	for _, rate := range rates {
+		b.WriteRune(bars[int(rate/highest*float64(len(bars)-1)+0.5)])
+	}
+	return b.String()
+}
+
+// rates is the line of the rates; empty before there are two looks.
+func (s *Top) rates() string {
+	if len(s.calls) == 0 {
+		return ""
+	}
+	last := len(s.calls) - 1
+	return fmt.Sprintf("calls %s %.0f/s   denied %s %.0f/s", sparkline(s.calls), s.calls[last], sparkline(s.denied), s.denied[last])
+}
+
+// Choose moves the choice by so many rows, and scrolls to it. If the chosen process has gone, the one in its place is chosen.
 func (s *Top) Choose(by int) {
 	if s.Rows == 0 { // not drawn yet
 		s.Rows = 20
@@ -56,8 +96,8 @@ func (s *Top) Say(text string) { s.Said, s.Loud = text, false }
 func (s *Top) Lines(width, height int, style Paint) []string {
 	lines := []string{
 		style(Bold, cut(fmt.Sprintf("pwos top   tick %d   %d processes   %d calls, %d denied   %s",
-			s.Tick, len(s.Processes), s.Metrics.TotalCalls, s.Metrics.DeniedCalls, s.At.Format("15:04:05")), width)),
-		"",
+			s.tick, len(s.Processes), s.metrics.TotalCalls, s.metrics.DeniedCalls, s.at.Format("15:04:05")), width)),
+		cut(s.rates(), width),
 	}
 	lines = append(lines, s.table(width, style)...)
 	for len(lines) < height-1 {

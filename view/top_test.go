@@ -3,6 +3,7 @@ package view_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
@@ -57,7 +58,6 @@ func TestLines(t *testing.T) {
 	top := &view.Top{Rows: 2, Chosen: 2, Processes: []view.Process{
 		{Descriptor: schema.Descriptor{PID: 1, AgentID: "a", State: "READY"}}, {Descriptor: schema.Descriptor{PID: 2, AgentID: "b", State: "READY"}},
 	}}
-	unpainted := func(_ view.Look, text string) string { return text }
 	lines := top.Lines(30, 8, unpainted)
 	if len(lines) != 8 || !strings.HasPrefix(lines[4], "> 2") || !strings.HasPrefix(lines[3], "  1") {
 		t.Errorf("the screen is %q", lines)
@@ -79,3 +79,31 @@ func TestLines(t *testing.T) {
 		t.Errorf("the screen is %q", lines)
 	}
 }
+
+// Rates are drawn from the differences of the kernel's counters: the highest is the highest bar, and a counter that went back
+// counts as nothing.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	top := &view.Top{}
+	at := time.Unix(0, 0)
+	for i, calls := range []int64{100, 110, 150, 150, 20} {
+		top.Add(at.Add(time.Duration(i)*2*time.Second), 1, &schema.AuditMetricsOutput{TotalCalls: calls, DeniedCalls: 1})
+	}
+	lines := top.Lines(80, 8, unpainted)
+	if want := "calls ▃█▁▁ 0/s   denied ▁▁▁▁ 0/s"; lines[1] != want {
+		t.Errorf("%q, want %q", lines[1], want)
+	}
+	for range 100 {
+		at = at.Add(time.Hour)
+		top.Add(at, 1, &schema.AuditMetricsOutput{TotalCalls: 20})
+	}
+	if width := utf8.RuneCountInString(top.Lines(200, 8, unpainted)[1]); width != len("calls  0/s   denied  0/s")+60 {
+		t.Errorf("%d characters", width)
+	}
+	if got := new(view.Top).Lines(80, 8, unpainted)[1]; got != "" {
+		t.Errorf("before there are two looks: %q", got)
+	}
+}
+
+// unpainted shows text without looks.
+func unpainted(_ view.Look, text string) string { return text }

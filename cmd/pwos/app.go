@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// app is what the verbs share: the streams of the process, and the flags that all of them take.
+// app is what the verbs share: the standard streams, and the global flags.
 type app struct {
 	stdin, stdout, stderr *os.File
 
@@ -30,7 +30,7 @@ type app struct {
 	identity   string
 	origin     string
 
-	asked string // socket of the kernel that was dialled last; "": none answered yet
+	asked string // socket of the kernel dialled last; "": none has answered yet
 }
 
 func newApp(stdin, stdout, stderr *os.File) *app {
@@ -49,13 +49,14 @@ func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "pwos: "+format+"\n", args...)
 }
 
-// usualTimeout bounds a verb that waits for single answers: longer than a call waits for an approval, unless approval.wait says otherwise.
+// usualTimeout bounds a verb that waits for single answers: longer than a call waits for an approval, unless
+// approval.wait says otherwise.
 const usualTimeout = time.Minute
 
 // errTimeout is the cause of a context that --timeout ended.
 var errTimeout = fault.CallTimeout.New("timed out")
 
-// bound limits ctx to --timeout, or to otherwise where that is not given; 0 is no limit.
+// bound limits ctx to --timeout, or to otherwise if that is not given; 0 is no limit.
 func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Context, context.CancelFunc) {
 	limit := a.timeout
 	if limit == 0 {
@@ -67,14 +68,14 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 	return context.WithTimeoutCause(ctx, limit, fault.CallTimeout.New("timed out after %v", limit))
 }
 
-// dialing is how a verb connects, beside what the flags say.
+// dialing is how a verb connects, besides the flags.
 type dialing struct {
-	args    []string // flags for a kernel that is started
-	running bool     // none is started
-	events  bool     // for frames of the older dialect, whose lines are longer
+	args    []string // flags of a kernel that is started
+	running bool     // do not start one
+	events  bool     // use the socket of the older dialect, whose lines are longer
 }
 
-// dial connects to the kernel, and starts one where none runs and the user did not say otherwise.
+// dial connects to the kernel, and starts one if none runs and the user did not say otherwise.
 func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, dialing{}) }
 
 // dialRunning is dial for verbs that never start a kernel.
@@ -82,7 +83,7 @@ func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
 	return a.dialWith(ctx, dialing{running: true})
 }
 
-// dialWith is dial with options of the verb. It remembers which kernel answered, for the error of a call that times out later.
+// dialWith is dial with options. It remembers which kernel answered, for the error of a call that times out later.
 func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	options, err := a.options()
 	if err != nil {
@@ -104,7 +105,7 @@ func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	return c, err
 }
 
-// options are those that the flags ask for. Who says how long to wait means starting a kernel as well.
+// options are the client's options by the flags. --timeout also bounds the start of a kernel.
 func (a *app) options() (client.Options, error) {
 	options := client.Options{RuntimeDir: a.runtimeDir, Patience: a.timeout, Keys: a.keys()}
 	if a.origin != "" {
@@ -123,7 +124,7 @@ func (a *app) options() (client.Options, error) {
 	return options, nil
 }
 
-// keys are those that the flags ask for, with the passphrase asked for where there is a terminal.
+// keys are the keys by the flags; a passphrase is asked for if there is a terminal.
 func (a *app) keys() client.Keys {
 	keys := client.Keys{Identity: a.identity, Notice: func(text string) { a.say("%s", text) }}
 	if canAsk() {
@@ -141,8 +142,8 @@ func daemonCommand() (client.Command, error) {
 	return client.Command{Path: self, Args: []string{"--mode=daemon"}}, nil
 }
 
-// untilHangup is ctx until the terminal goes away, which takes along what has it in use, unless it was started not to mind.
-// The returned function lets go of the signal.
+// untilHangup is ctx until the terminal hangs up, unless SIGHUP is ignored. The returned function stops listening for
+// the signal.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if signal.Ignored(syscall.SIGHUP) { // nohup
@@ -189,7 +190,7 @@ func journalDir() (string, error) {
 	return filepath.Join(dir, "journal"), nil
 }
 
-// agentLogFile returns the file that the program of a process writes to on standard error; an older one is that with ".1".
+// agentLogFile returns the file with a process's standard error; the one before it has ".1" appended.
 func agentLogFile(pid int64) (string, error) {
 	dir, err := stateDir()
 	if err != nil {
@@ -198,7 +199,7 @@ func agentLogFile(pid int64) (string, error) {
 	return filepath.Join(dir, "agents", strconv.FormatInt(pid, 10), "stderr.log"), nil
 }
 
-// style makes text look so, unless stdout is no terminal or colours are not wanted (https://no-color.org).
+// style applies a look to text, unless stdout is no terminal or colours are not wanted (https://no-color.org).
 func (a *app) style(l view.Look, text string) string {
 	if !a.stdoutTerminal() || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return text
@@ -206,7 +207,7 @@ func (a *app) style(l view.Look, text string) string {
 	return "\x1b[" + string(l) + "m" + text + "\x1b[0m"
 }
 
-// width is that of the terminal at stdout, in characters; 0 where stdout is none, or one that does not tell.
+// width is the terminal's width in characters; 0 if stdout is no terminal, or its width is unknown.
 func (a *app) width() int {
 	width, _, err := term.GetSize(int(a.stdout.Fd()))
 	if err != nil {

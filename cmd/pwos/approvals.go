@@ -88,7 +88,7 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 	return a.printTable(t)
 }
 
-// followApprovals prints the questions that wait, and then what comes.
+// followApprovals prints the open questions, and then new ones.
 func (a *app) followApprovals(ctx context.Context) error {
 	f := newFeed(a, column{"id", 6}, column{"state", 8}, column{"agent", 20}, column{"rule", 16}, column{"left", 8}, column{"call", 0})
 	return subscribe(ctx, a, schema.ApprovalSubscribe, new(schema.ApprovalSubscribeInput), func(_ string, event schema.Message, s schema.ApprovalState) error {
@@ -148,7 +148,7 @@ Exit status: 4 there is no such question, 8 it was answered already or has expir
 	return cmd
 }
 
-// decide answers a question, and says what it was.
+// decide answers a question, and shows it.
 func (a *app) decide(ctx context.Context, in *schema.ApprovalDecideInput) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		s, err := invokeAs(ctx, c, schema.ApprovalDecide, in)

@@ -27,7 +27,7 @@ ones too, each chained to the one before by its hash.`,
 		newAuditLog(a), newAuditTail(a), newAuditVerify(a), newAuditMetrics(a))
 }
 
-// auditPart is what one Audit.Log has answered; next is 0 where there is no more for now.
+// auditPart is an answer of Audit.Log; next is 0 if there is no more for now.
 type auditPart struct {
 	entries []view.Entry
 	next    int64
@@ -53,8 +53,8 @@ func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) 
 	return page, nil
 }
 
-// eachPage reads the log that in asks for page by page, from the first entry on: as many as its limit says, nil: all. more says
-// that there is another page. The first error of do ends it; errEnough is none.
+// eachPage reads pages of the log from the first entry that in asks for, up to its limit; nil: all. more says that
+// another page follows. The first error of do ends it; errEnough is not returned.
 func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []view.Entry, more bool) error) error {
 	return pages(in.Limit, func(limit int64) (int, bool, error) {
 		in.Limit = &limit
@@ -67,7 +67,7 @@ func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do
 	})
 }
 
-// auditFeed shows entries as they come.
+// auditFeed prints entries as they come.
 type auditFeed struct{ *feed }
 
 func newAuditFeed(a *app) auditFeed {
@@ -83,7 +83,7 @@ func (f auditFeed) entries(entries []view.Entry) error {
 	return nil
 }
 
-// journalEnd is the number of the journal's last entry, which is that of the question itself.
+// journalEnd is the number of the journal's last entry, which is this question's own.
 func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
 	beyond, one := int64(1<<53-1), int64(1)
 	answer, err := request(ctx, c, schema.Message{Type: schema.AuditLog.Type}, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
@@ -94,8 +94,8 @@ func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
 	return end, err
 }
 
-// auditLast prints the newest entries that in asks for, at most so many, of the journal as it was before the first question
-// about it: what the search adds is not what just happened.
+// auditLast prints the newest matching entries, at most that many, of the journal before the first question about it:
+// the search's own entries are not what just happened.
 func (a *app) auditLast(ctx context.Context, in schema.AuditLogInput, most int64) error {
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		end, err := journalEnd(ctx, c)
@@ -113,12 +113,12 @@ func (a *app) auditLast(ctx context.Context, in schema.AuditLogInput, most int64
 	})
 }
 
-// newest returns the last entries, at most so many, of those after floor up to last that page answers with, oldest first.
-// Pages go forward only, so it asks for ever longer parts of the journal, back from the end: all of it is asked about once at
-// most, and what lies behind what is found not at all.
+// newest returns the last matching entries between floor and last, at most that many, oldest first. Pages only go
+// forward, so it searches ever longer parts of the journal back from the end: everything at most once, and nothing
+// before what it finds.
 func newest(floor, last, most int64, page func(since, limit int64) (auditPart, error)) ([]view.Entry, error) {
 	var found []view.Entry
-	for span := most; last > floor && int64(len(found)) < most; span *= 8 { // no more than 8 times a number of an entry
+	for span := most; last > floor && int64(len(found)) < most; span *= 8 { // at most 8 times an entry's number
 		first := max(floor, last-span)
 		part, err := lastOf(first, last, most-int64(len(found)), page)
 		if err != nil {
@@ -130,7 +130,8 @@ func newest(floor, last, most int64, page func(since, limit int64) (auditPart, e
 	return found, nil
 }
 
-// lastOf returns the last entries of those after first up to last, at most so many, and holds no more than twice as many.
+// lastOf returns the last of the entries after first up to last, at most that many, and holds no more than twice as
+// many.
 func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, error)) (found []view.Entry, err error) {
 	excess := func() int { return int(max(0, int64(len(found))-most)) }
 	for first < last {
@@ -204,7 +205,7 @@ page is a call too, with an entry of its own, which --last leaves out.`,
 	return cmd
 }
 
-// moment is the time that a flag gives, in milliseconds since the Unix epoch; nil where it was not given.
+// moment is the time of a flag, in milliseconds since the Unix epoch; nil if it was not given.
 func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, error) {
 	if !cmd.Flags().Changed(name) {
 		return nil, nil
@@ -221,7 +222,7 @@ func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, erro
 	return &ms, nil
 }
 
-// warnOfType says that nothing in the journal is of type typ, as far as this program knows: it may be of another age.
+// warnOfType warns that this program knows no syscall of that type: the journal may be of another version.
 func (a *app) warnOfType(typ string) {
 	if _, ok := schema.Lookup(typ); ok {
 		return
@@ -314,7 +315,7 @@ an entry of its own in the journal; that one is not printed.`,
 	return cmd
 }
 
-// auditTail prints the entries that come, at most so many; nil: without end.
+// auditTail prints new entries, at most that many; nil: without end.
 func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, limit *int64) error {
 	out, shown := newAuditFeed(a), int64(0)
 	err := subscribe(ctx, a, schema.AuditSubscribe, in, func(id string, event schema.Message, e schema.AuditEntry) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// printReport writes what the verification of the journal in dir has found.
+// printReport prints the result of verifying the journal in dir.
 func (a *app) printReport(dir string, r *journal.Report) error {
 	if a.wantsJSON() {
 		return a.printLine(reportObject(dir, r))
@@ -58,15 +58,15 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 	return a.printTable(t)
 }
 
-// noCheckpoint is what cannot be seen of a fresh journal.
+// noCheckpoint is the limit of verifying a new journal.
 const noCheckpoint = "no checkpoint vouches for the entries yet, so whether the last entries were cut off cannot be seen"
 
-// fresh reports whether a journal is whole and too young to have a checkpoint: there is little to say about it.
+// fresh reports whether a journal is intact and too new to have a checkpoint.
 func fresh(r *journal.Report) bool {
 	return r.OK() && r.Segments == 1 && r.Checkpoints == 0 && r.Outside == 0 && r.TornBytes == 0
 }
 
-// orDash is a number of which 0 says that it is not known.
+// orDash formats a number; 0 is unknown.
 func orDash(n int64) string {
 	if n == 0 {
 		return "-"
@@ -147,7 +147,7 @@ Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 somethi
 	return cmd
 }
 
-// journalIn is dir, or the journal in it where dir is a state directory.
+// journalIn is dir, or the journal in it if dir is a state directory.
 func journalIn(dir string) string {
 	if segments, err := filepath.Glob(filepath.Join(dir, "*.ndjson")); err == nil && len(segments) == 0 {
 		if info, err := os.Stat(filepath.Join(dir, "journal")); err == nil && info.IsDir() {
@@ -174,7 +174,7 @@ func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
 	})
 }
 
-// bootedKey returns the host key that an entry names as the kernel's, "" where it is not of a start.
+// bootedKey returns the host key that a start's entry names, "" for other entries.
 func bootedKey(record *journal.Record) string {
 	booted := schema.KernelBooted.Type
 	if !bytes.Contains(record.Request, []byte(`"type":"`+booted+`"`)) {
@@ -192,8 +192,8 @@ func bootedKey(record *journal.Record) string {
 	return in.(*schema.BootedInput).HostKey
 }
 
-// eachLine calls do with the lines of a file, without empty ones; without a file it does nothing. A file with nothing in
-// it would make a check weaker than it was asked for.
+// eachLine calls do with the lines of a file, without empty ones; without a file it does nothing. It refuses an empty
+// file, which would make the check weaker than asked for.
 func eachLine(file string, do func(line string) error) error {
 	if file == "" {
 		return nil

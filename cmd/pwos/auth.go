@@ -101,7 +101,7 @@ func (a *app) authKeys(path string) error {
 	return l.end()
 }
 
-// keyObject is what a line says, as JSON.
+// keyObject is a line of keys as JSON.
 func keyObject(k *access.AuthorizedKey) []byte {
 	o := view.Object(nil).Integer("line", int64(k.Line)).Text("key", k.Key.Fingerprint()).Text("type", k.Key.Type())
 	if k.Comment != "" {
@@ -168,7 +168,7 @@ not the one that it was; 6 where none runs.`,
 	}
 }
 
-// standing is what can be told about a login.
+// standing is the state of a login.
 type standing struct {
 	mode    string // none or signature
 	in      bool
@@ -177,7 +177,7 @@ type standing struct {
 	skipped []string
 }
 
-// as says in a word whom the kernel takes us for.
+// as is a word for the identity that the kernel sees.
 func (s *standing) as() string {
 	if s.who.PID == 0 {
 		return "operator"
@@ -254,7 +254,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 	return a.printEither(o.Close(), t)
 }
 
-// keyObjects is a JSON array of the keys that there are to offer.
+// keyObjects is a JSON array of the offered keys.
 func keyObjects(keys []*access.Signer) []byte {
 	list := []byte{'['}
 	for i, key := range keys {

@@ -71,7 +71,7 @@ Rates are the median of the rounds, in answers a second; latencies are over all 
 	return cmd
 }
 
-// othersKernel refuses the flags that choose a kernel, where one of our own is measured.
+// othersKernel refuses flags that choose a kernel together with --own.
 func othersKernel(cmd *cobra.Command) error {
 	for _, name := range []string{"runtime-dir", "no-spawn", "identity"} {
 		if cmd.Flags().Changed(name) {
@@ -89,7 +89,7 @@ func workLines() string {
 	return b.String()
 }
 
-// work finds what is to be measured; its errors are wrong usage.
+// work finds the workloads to measure; its errors are wrong usage.
 func (f *benchFlags) work() ([]bench.Workload, error) {
 	if f.duration <= 0 || f.rounds <= 0 {
 		return nil, fmt.Errorf("--duration and --rounds must be more than nothing")
@@ -108,13 +108,13 @@ func (f *benchFlags) work() ([]bench.Workload, error) {
 	return chosen, nil
 }
 
-// benchRunning measures the kernel that runs; where none does, it starts one.
+// benchRunning measures the running kernel, or starts one.
 func (a *app) benchRunning(ctx context.Context, work []bench.Workload, f benchFlags) error {
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error { return a.bench(ctx, c, work, f) })
 }
 
-// benchOwn measures a kernel in a temporary directory. Neither is there afterwards, also where it is interrupted or the
-// terminal goes away.
+// benchOwn measures a kernel in a temporary directory. Both are removed, even if it is interrupted or the terminal
+// hangs up.
 func (a *app) benchOwn(ctx context.Context, work []bench.Workload, f benchFlags) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
@@ -125,11 +125,11 @@ func (a *app) benchOwn(ctx context.Context, work []bench.Workload, f benchFlags)
 	return errors.Join(a.benchIn(ctx, dir, work, f), os.RemoveAll(dir))
 }
 
-// benchIn measures a kernel in dir. It is killed in the end: it need not keep what is thrown away.
+// benchIn measures a kernel in dir, and kills it: its state is thrown away.
 func (a *app) benchIn(ctx context.Context, dir string, work []bench.Workload, f benchFlags) (err error) {
 	start, cancel := a.bound(ctx, usualTimeout)
 	defer cancel()
-	daemon, err := launchIn(start, dir, "--idle-timeout=1m") // should we be killed ourselves, it does not stay
+	daemon, err := launchIn(start, dir, "--idle-timeout=1m") // it ends even if we are killed
 	if err != nil {
 		return err
 	}

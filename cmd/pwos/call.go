@@ -99,8 +99,8 @@ func (f *callFlags) message(typ string, members []string, pid *int64) (schema.Me
 	return m, err
 }
 
-// kindFor is the kind to send typ as. What the table does not know is sent as a command: the kernel then says that it
-// does not know it either.
+// kindFor is the kind to send typ as. An unknown type is sent as a command: the kernel then says that it does not
+// know it either.
 func kindFor(typ, asked string) (schema.Kind, error) {
 	switch asked {
 	case "command":
@@ -133,7 +133,7 @@ func (a *app) call(ctx context.Context, c *client.Client, m schema.Message, prog
 	return a.printValue(answer.Data)
 }
 
-// progressed tells people how far a call has come.
+// progressed prints the progress of a call.
 func (a *app) progressed(e *schema.ProgressedEvent) {
 	text := strconv.FormatFloat(e.Progress, 'g', -1, 64)
 	if e.Total != nil {
@@ -145,7 +145,7 @@ func (a *app) progressed(e *schema.ProgressedEvent) {
 	a.say("%s", text)
 }
 
-// excepted is the refusal, by a rule, of a call that the operator has made as an agent.
+// excepted is the refusal, by a rule, of a call that the operator made as an agent.
 type excepted struct {
 	error
 	seq int64 // of its entry; 0: unknown
@@ -160,7 +160,7 @@ func completeType(_ *cobra.Command, args []string, _ string) ([]cobra.Completion
 	}
 	var types []cobra.Completion
 	for _, row := range schema.Syscalls() {
-		if !row.Internal { // what nobody else may call
+		if !row.Internal { // not callable by clients
 			types = append(types, cobra.CompletionWithDesc(row.Type, row.Description))
 		}
 	}
@@ -212,7 +212,7 @@ func appendArgument(dst []byte, value string) []byte {
 	return schema.AppendString(dst, value)
 }
 
-// explain prints what would come of a call, and ends as the call would.
+// explain prints what a call would do, and exits as the call would.
 func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
 	return a.show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)

@@ -236,7 +236,7 @@ Exit status: 4 where the named process has no token.`,
 	}
 }
 
-// printToken writes one token, that of Capability.Grant or that of Capability.Get.
+// printToken prints the token of a Capability.Grant or Capability.Get.
 func (a *app) printToken(data schema.Value) error {
 	if a.wantsJSON() {
 		return a.printLine(data)
@@ -280,7 +280,8 @@ func (a *app) showTokens(ctx context.Context) error {
 	})
 }
 
-// tokenOf returns what Capability.Get says of a process, nil where it has no token, such as when it has ended.
+// tokenOf returns the answer of Capability.Get for a process, nil if it has no token, for example because it has
+// ended.
 func tokenOf(ctx context.Context, c *client.Client, p *view.Process) (schema.Value, error) {
 	if p.State == view.Terminated {
 		return nil, nil

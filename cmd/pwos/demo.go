@@ -58,7 +58,7 @@ func (a *app) demo(ctx context.Context) error {
 	return d.curtain()
 }
 
-// perform boots the kernel, plays, and waits for the kernel's end. Its agents do not outlive it.
+// perform boots the kernel, plays, and waits for the kernel's end, which ends the agents.
 func (d *demo) perform(ctx context.Context) error {
 	daemon, err := launchIn(ctx, d.dir)
 	if err != nil {
@@ -73,11 +73,11 @@ func (d *demo) perform(ctx context.Context) error {
 	return nil
 }
 
-// demo is a demo under way.
+// demo is a running demo.
 type demo struct {
 	app *app
 	dir string
-	err error // the first of stdout
+	err error // the first write error of stdout
 }
 
 func (d *demo) options() client.Options { return ownOptions(d.dir) }
@@ -136,12 +136,12 @@ type role struct {
 	restart string
 
 	pid  int64
-	now  schema.Descriptor // as far as was looked
+	now  schema.Descriptor // when it was last described
 	log  *agentLog
 	said bytes.Buffer // read from the log, not yet shown
 }
 
-// cast has the kernel start r's program in a directory of its own.
+// cast has the kernel start a role's program in a directory of its own.
 func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	script := filepath.Join(d.dir, r.name+".sh")
 	if err := os.WriteFile(script, r.script, 0o600); err != nil {
@@ -168,7 +168,7 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	return nil
 }
 
-// listen prints what the agents write to standard error until the first of them has ended; that one ends by itself.
+// listen prints the agents' standard error until the first of them, which ends by itself, has ended.
 func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (err error) {
 	d.heading("They talk. This is what they say on standard error, as it comes.")
 	life, err := followLife(ctx, d.options(), 0)
@@ -185,7 +185,7 @@ func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (e
 		if first.now, err = describe(ctx, c, first.pid); err != nil {
 			return err
 		}
-		// What they said before something happened stands before what happened.
+		// Show what they said before an event before the event.
 		if err := d.hear(agents); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (e
 	}
 }
 
-// pause shows what the agents say until something happens to one of them.
+// pause shows the agents' output until an event of one of them.
 func (d *demo) pause(ctx context.Context, life *life, agents []*role) error {
 	look := time.NewTimer(life.pause(longLook))
 	defer look.Stop()
@@ -226,7 +226,7 @@ func (d *demo) pause(ctx context.Context, life *life, agents []*role) error {
 	}
 }
 
-// hear shows what is new in the agents' logs, of the one who spoke first before that of others: an answer comes after its
+// hear shows new output of the agents, the one that spoke first before others, so that an answer follows its
 // question.
 func (d *demo) hear(agents []*role) error {
 	spoke := make(map[*role]time.Time)
@@ -250,7 +250,7 @@ func (d *demo) read(r *role) error {
 	}
 	for {
 		line, err := r.said.ReadString('\n')
-		if err != nil { // the beginning of a line, or nothing
+		if err != nil { // an incomplete line, or nothing
 			r.said.WriteString(line)
 			return nil
 		}
@@ -271,7 +271,7 @@ func temporaryDir(prefix string) (string, error) {
 	return dir, nil
 }
 
-// launchIn starts a kernel with these flags that knows no place but dir. It serves what ownOptions name.
+// launchIn starts a kernel with these flags whose directories are all in dir. ownOptions connect to it.
 func launchIn(ctx context.Context, dir string, args ...string) (*client.Daemon, error) {
 	command, err := daemonCommand()
 	if err != nil {
@@ -286,12 +286,12 @@ func launchIn(ctx context.Context, dir string, args ...string) (*client.Daemon, 
 	return client.Launch(ctx, command, ownOptions(dir).RuntimeDir)
 }
 
-// ownOptions lead to the kernel that launchIn has started in dir.
+// ownOptions are the client options for the kernel that launchIn started in dir.
 func ownOptions(dir string) client.Options {
 	return client.Options{RuntimeDir: filepath.Join(dir, "run")}
 }
 
-// quietWait waits for a kernel that was killed: that it did not end well is known.
+// quietWait waits for a killed kernel and ignores that it was killed.
 func quietWait(daemon *client.Daemon) error {
 	_ = daemon.Wait()
 	return nil
@@ -307,7 +307,7 @@ func recall(ctx context.Context, c *client.Client, names map[int64]string) (*vie
 	return &view.Story{Names: names, Scenes: view.Arrange(all)}, err
 }
 
-// text writes for people: with --json, stdout has the story alone. What stdout does not take ends the demo at its end.
+// text prints prose for people: with --json, stdout has only the story. A write error ends the demo at its end.
 func (d *demo) text(format string, args ...any) {
 	if d.err != nil || d.app.json {
 		return
@@ -317,7 +317,7 @@ func (d *demo) text(format string, args ...any) {
 	}
 }
 
-// prose is text in lines that are easily read: of the terminal's width, or of the usual one where that is wider.
+// prose wraps text to the terminal's width, or to the usual one if that is smaller.
 func (d *demo) prose(text string) string {
 	width := d.app.width()
 	if width == 0 || width > usualWidth {
@@ -326,10 +326,10 @@ func (d *demo) prose(text string) string {
 	return view.Hang("", text, width)
 }
 
-// usualWidth is how long a line of prose is where there is room, in characters.
+// usualWidth is the width of prose in characters.
 const usualWidth = 94
 
-// below is text that stands below a heading.
+// below is text under a heading.
 func (d *demo) below(text string) string { return view.Hang("    ", text, d.app.width()) }
 
 func (d *demo) heading(text string) {
@@ -356,7 +356,7 @@ func (d *demo) enter(r *role, born *schema.Descriptor) {
 		r.pid, strings.Join(r.allow, ", "), view.Escaped(view.Deref(born.Sandbox)), r.restart), d.app.width()))
 }
 
-// story writes what caused what.
+// story prints what caused what.
 func (d *demo) story(s *view.Story) error {
 	if d.app.json {
 		for i := range s.Scenes {
@@ -378,7 +378,7 @@ func (d *demo) verified(proof *schema.AuditVerifyOutput) {
 	d.text("    %s, %d entries, the last one's hash is %.16s...\n", d.app.style(view.Good, "unbroken"), proof.Entries, proof.Head)
 }
 
-// curtain ends the demo, once all is gone.
+// curtain ends the demo, after the agents have ended.
 func (d *demo) curtain() error {
 	d.heading("The agents are gone, the kernel has shut down, and its directory is removed.")
 	d.line(`Next: "pwos run -- PROGRAM" runs a program as an agent; examples/ has some, docs/agents.md tells how to write one.`)

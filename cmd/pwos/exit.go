@@ -29,24 +29,25 @@ const (
 	exitInterrupted = 130
 )
 
-// errSeen says that error frames went by in a stream: they are on stdout, there is nothing to add.
+// errSeen says that a stream contained error frames: they are on stdout, and there is nothing to add.
 var errSeen = errors.New("error frames were seen")
 
-// usage is the error of a command line that makes no sense.
+// usage is the error of an invalid command line.
 func usage(cmd *cobra.Command, err error) error { return misuse(cmd.CommandPath(), err) }
 
-// misuse is usage for the verb whose help says more.
+// misuse is usage for a verb given by name.
 func misuse(verb string, err error) error {
 	return fault.UsageInvalid.New("%s", err.Error()).With("verb", verb).Wrap(err)
 }
 
-// arguments is a check of cobra's whose refusal is a fault.UsageInvalid, and says what the arguments are instead of how many.
+// arguments wraps a check of cobra: it returns a fault.UsageInvalid that names the arguments instead of counting
+// them.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch err := check(cmd, args); {
 		case err == nil:
 			return nil
-		case len(cmd.ValidArgs) > 0 && len(args) == 1: // it is the wrong word
+		case len(cmd.ValidArgs) > 0 && len(args) == 1: // a wrong word
 			return usage(cmd, err)
 		case len(args) == 1:
 			return usage(cmd, fmt.Errorf("%q does not go with 1 argument", cmd.UseLine()))
@@ -56,7 +57,7 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// report says on stderr why a verb ended as it did, and what to do next, and returns the exit status.
+// report prints to stderr why a verb ended and what to do next, and returns the exit status.
 func (a *app) report(err error, interrupted bool) int {
 	code := status(err, interrupted)
 	if code == exitOK || code == exitInterrupted || errors.Is(err, errSeen) || errors.As(err, new(exitStatus)) {
@@ -69,7 +70,7 @@ func (a *app) report(err error, interrupted bool) int {
 	return code
 }
 
-// exits are the exit statuses of faults of this side. All others have that of their kind.
+// exits are the exit statuses of faults of the client. All others have that of their kind.
 var exits = map[fault.ID]int{
 	fault.StateDamaged: exitIntegrity, fault.SealBroken: exitIntegrity,
 	fault.SealSilent:        exitTimeout,
@@ -125,7 +126,7 @@ func exitOf(failure *fault.Fault) int {
 	return exitError
 }
 
-// unanswered names the kernel that did not answer in time, where err does not.
+// unanswered adds the kernel that did not answer in time, if err does not name it.
 func (a *app) unanswered(err error) string {
 	if a.asked == "" || !errors.Is(err, fault.CallTimeout) || strings.Contains(err.Error(), a.asked) {
 		return ""
@@ -133,7 +134,7 @@ func (a *app) unanswered(err error) string {
 	return ": no answer from the kernel at " + a.asked
 }
 
-// codeOf is the code of a kernel's error, for who looks it up.
+// codeOf is the code of a kernel's error, to look it up.
 func codeOf(err error) string {
 	if code := kernelCode(err); code != 0 {
 		return fmt.Sprintf(" (%d)", code)
@@ -149,7 +150,7 @@ func kernelCode(err error) int {
 	return 0
 }
 
-// advice says what to do about err; "" where err says so itself.
+// advice says what to do about err; "" if err says it.
 func advice(err error) string {
 	var refused *excepted
 	switch {

@@ -66,7 +66,7 @@ func (f *confineFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.allowGaps, "allow-gaps", false, "run it though this machine cannot hide the kernel's state and keys")
 }
 
-// sandbox is what was asked for; nil is the default.
+// sandbox is the requested sandbox; nil is the default.
 func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
 	s := &schema.Sandbox{Level: textGiven(cmd, "sandbox", f.level), Net: textGiven(cmd, "net", f.net)}
 	for _, list := range []struct {
@@ -82,7 +82,7 @@ func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
 			if err != nil {
 				return nil, fmt.Errorf("find --%s: %w", list.flag, err)
 			}
-			if real, err := filepath.EvalSymlinks(path); err == nil && list.flag != "hide" { // the kernel takes no link to one
+			if real, err := filepath.EvalSymlinks(path); err == nil && list.flag != "hide" { // the kernel accepts no links here
 				path = real
 			}
 			*list.to = append(*list.to, path)
@@ -97,7 +97,7 @@ func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
 	return s, nil
 }
 
-// httpFlags are the flags that grant requests to servers.
+// httpFlags grant requests to servers.
 type httpFlags struct {
 	hosts []string
 	plain bool
@@ -110,7 +110,7 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.open, "http-open", false, "sealed header values are opened for it")
 }
 
-// grant is what the flags grant, nil where none was given.
+// grant is the grant by the flags, nil if none was given.
 func (f *httpFlags) grant() *schema.HTTPGrant {
 	if f.hosts == nil && !f.plain && !f.open {
 		return nil
@@ -118,9 +118,9 @@ func (f *httpFlags) grant() *schema.HTTPGrant {
 	return &schema.HTTPGrant{Hosts: append([]string{}, f.hosts...), Plain: f.plain, Open: f.open}
 }
 
-// What is typed for a number or a name is read here; the errors are wrong usage.
+// Numbers and names on the command line are parsed here; the errors are wrong usage.
 
-// pidOf reads a PID; the least is 0 where the operator may be meant, else 1.
+// pidOf parses a PID; least is 0 if it may be the operator, else 1.
 func pidOf(text string, least int64) (int64, error) {
 	pid, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || pid < least {
@@ -129,10 +129,10 @@ func pidOf(text string, least int64) (int64, error) {
 	return pid, nil
 }
 
-// operatorName stands for the operator where a PID of a mailbox is meant.
+// operatorName means the operator in place of a mailbox's PID.
 const operatorName = "operator"
 
-// mailboxOf reads whose mailbox is meant: a PID, or the operator's, whose PID is 0.
+// mailboxOf parses a mailbox: a PID, or the operator's, which is 0.
 func mailboxOf(text string, least int64) (int64, error) {
 	if text == operatorName {
 		return 0, nil
@@ -162,7 +162,7 @@ func (f *spanFlag) Set(text string) error {
 	return err
 }
 
-// flagError is an error of the flags' own, in our words where it is about a value: those of the parser are for programmers.
+// flagError rewrites errors of the flag parser about a value, which are for programmers.
 func flagError(err error) error {
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -188,7 +188,7 @@ func flagError(err error) error {
 	return fmt.Errorf("--%s takes %s, not %q", wrong.GetFlag().Name, what, wrong.GetValue())
 }
 
-// textGiven returns the value of a text flag, nil where it was not given.
+// textGiven returns the value of a text flag, nil if it was not given.
 func textGiven(cmd *cobra.Command, name string, value string) *string {
 	if !cmd.Flags().Changed(name) {
 		return nil
@@ -196,7 +196,7 @@ func textGiven(cmd *cobra.Command, name string, value string) *string {
 	return &value
 }
 
-// eachPair reads what a flag was given whose values are of a form such as name=number: do gets each name once.
+// eachPair parses values such as name=number: it calls do once for each name.
 func eachPair(flag, form string, given []string, do func(name, value string) error) error {
 	seen := make(map[string]bool)
 	for _, text := range given {
@@ -215,7 +215,7 @@ func eachPair(flag, form string, given []string, do func(name, value string) err
 	return nil
 }
 
-// quotasOf reads what --quota was given: resource=amount, each resource once.
+// quotasOf parses --quota: resource=amount, each resource once.
 func quotasOf(given []string) (map[string]float64, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -231,7 +231,7 @@ func quotasOf(given []string) (map[string]float64, error) {
 	return quotas, nil
 }
 
-// amountOf reads an amount, which is a JSON number (PROTOCOL 5).
+// amountOf parses an amount, which is a JSON number (PROTOCOL 5).
 func amountOf(text string) (float64, error) {
 	if schema.Valid([]byte(text)) {
 		if n, ok := view.As[float64](schema.Value(text)); ok && n >= 0 {
@@ -241,7 +241,7 @@ func amountOf(text string) (float64, error) {
 	return 0, fmt.Errorf("%q is no amount: one is a number of at least 0", text)
 }
 
-// limitsOf reads what --limit was given: name=number, each name once.
+// limitsOf parses --limit: name=number, each name once.
 func limitsOf(given []string) (*schema.Limits, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -265,7 +265,7 @@ func limitsOf(given []string) (*schema.Limits, error) {
 	})
 }
 
-// countOf reads a whole number of at least 1, which may end in K, M or G for powers of 1024.
+// countOf parses a whole number of at least 1, with an optional suffix K, M or G for powers of 1024.
 func countOf(text string) (int64, error) {
 	factor := int64(1)
 	digits := strings.TrimRight(text, "KMG")

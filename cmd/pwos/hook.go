@@ -33,10 +33,10 @@ recorded. A host that asks is trusted to ask and to obey: only "pwos run" enforc
 		newHookInstall(a), newHookUninstall(a), newHookRun(a))
 }
 
-// hookHost is where a host has its hooks, and how it is to run ours.
+// hookHost is where a host configures hooks, and how it runs ours.
 type hookHost struct {
 	file   func(project bool) (string, error)
-	oldest string // version that is known to refuse what its hook denies
+	oldest string // the oldest version known to obey its hook's denial
 	entry  func(command []string, env [][2]string) []byte
 }
 
@@ -104,7 +104,7 @@ func newHookUninstall(a *app) *cobra.Command {
 	return cmd
 }
 
-// hookEntry is what a host is to run, as its settings have it.
+// hookEntry is our entry in a host's settings.
 func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -121,10 +121,10 @@ func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, 
 	return host.entry(command, env), nil
 }
 
-// preToolUse is where both hosts have what they run before a tool.
+// preToolUse is the setting of both hosts for hooks before every tool.
 const preToolUse = "PreToolUse"
 
-// setHook returns a host's settings with an entry in place of ours that is there, or without it.
+// setHook returns a host's settings with an entry replacing ours, or without it.
 func setHook(text []byte, host string, entry []byte) ([]byte, error) {
 	raw, err := hostfile.Member(text, "hooks", preToolUse)
 	if err != nil {
@@ -146,7 +146,7 @@ func setHook(text []byte, host string, entry []byte) ([]byte, error) {
 	return hostfile.SetMember(text, hostfile.Array(kept), "hooks", preToolUse)
 }
 
-// ourHook reports whether an element of a host's hooks is one that runs "pwos hook run".
+// ourHook reports whether an element of a host's hooks runs "pwos hook run".
 func ourHook(one []byte, host string) bool {
 	members, _ := view.Members(one)
 	hooks, _ := view.Elements(members["hooks"])
@@ -161,19 +161,20 @@ func ourHook(one []byte, host string) bool {
 	return false
 }
 
-// everyTool is the element of a host's hooks that runs a hook before every tool.
+// everyTool is an element that runs a hook before every tool.
 func everyTool(hook []byte) []byte {
 	return view.Object(nil).Text("matcher", "*").Raw("hooks", hostfile.Array([][]byte{hook})).Close()
 }
 
-// claudeHook has Claude Code start the program itself, without a shell, and block the tool where it cannot, or where the program fails or takes too
-// long: without onFailure it would go on.
+// claudeHook has Claude Code start the program without a shell, and block the tool if it cannot, or if the program
+// fails or is too slow: without onFailure it would proceed.
 func claudeHook(command []string, env [][2]string) []byte {
 	return everyTool(view.Object(nil).Text("type", "command").Text("command", "/usr/bin/env").Raw("args", view.Texts(append(assignments(env), command...))).
 		Text("onFailure", "block").Integer("timeout", int64(hostTime.Seconds())).Close())
 }
 
-// codexHook has Codex start the program through a shell, which denies where the program is not there or fails: Codex by itself would go on.
+// codexHook has Codex start the program through a shell, which denies if the program does not exist or fails: Codex
+// by itself would proceed.
 func codexHook(command []string, env [][2]string) []byte {
 	return everyTool(view.Object(nil).Text("type", "command").Text("command", codexLine(command, env)).Integer("timeout", int64(hostTime.Seconds())).Close())
 }
@@ -195,7 +196,7 @@ func assignments(env [][2]string) (all []string) {
 
 var version3 = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// recent returns an error where the host is not there, or older than what its hooks were tried with.
+// recent returns an error if the host is not installed, or older than the versions that its hooks were tried with.
 func (h hookHost) recent(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, usualTimeout)
 	defer cancel()
@@ -213,7 +214,7 @@ func (h hookHost) recent(ctx context.Context, name string) error {
 	return nil
 }
 
-// older reports whether a version comes before another; both are three numbers.
+// older reports whether a version precedes another; both are three numbers.
 func older(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range x {
@@ -226,11 +227,11 @@ func older(a, b string) bool {
 	return false
 }
 
-// exitDeny is the exit status by which a hook of Claude Code and of Codex denies; what it has written to stderr is the reason.
+// exitDeny is the exit status with which a hook of Claude Code and of Codex denies; stderr has the reason.
 const exitDeny exitStatus = 2
 
-// How long a hook may take to reach the kernel, and in all, since its call may wait for an approval; and how long a host waits for it:
-// longer, so that the hook is the one that refuses.
+// Bounds of a hook: to reach the kernel, and in all, since its call may wait for an approval; and how long a host
+// waits for it, which is longer, so that the hook is the one that refuses.
 const (
 	reachTime = 10 * time.Second
 	hookTime  = 55 * time.Second
@@ -264,13 +265,13 @@ denies the use.`,
 	return cmd
 }
 
-// addAgent adds the flags that say which process to be.
+// addAgent adds the flags that choose the process.
 func addAgent(cmd *cobra.Command, agent *door.Agent) {
 	cmd.Flags().StringVar(&agent.Name, "as", "", "name of the process to be")
 	cmd.Flags().StringSliceVar(&agent.Allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be given again")
 }
 
-// toolUse asks the kernel about the question on stdin, and returns why the tool is not to be used; "" where it may be.
+// toolUse asks the kernel about the question on stdin, and returns why the tool must not be used; "" if it may be.
 func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) string {
 	in, err := hook.Read(host, a.stdin)
 	if err != nil {
@@ -283,7 +284,7 @@ func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) strin
 	if err != nil {
 		return fmt.Sprintf(`the kernel could not be asked whether %s may be used, so it is denied: %v: start it with "pwosd" or any call of pwos, and try again`, name, err)
 	}
-	defer func() { _ = c.Close() }() // the answer is all there is
+	defer func() { _ = c.Close() }() // the answer is all that matters
 	pid, err := agent.Become(reach, c, func(string, ...any) {})
 	if err != nil {
 		return fmt.Sprintf("the kernel could not be asked whether %s may be used, so it is denied: %v", name, err)

@@ -14,20 +14,20 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// withKernel connects, starting a kernel where none runs, and does what a verb does with the connection. The whole takes no
-// longer than --timeout, or than otherwise where that is not given; 0 is no limit.
+// withKernel connects, starting a kernel if none runs, and calls do with the connection. All of it is bounded by
+// --timeout, or by otherwise if that is not given; 0 is no limit.
 func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(context.Context, *client.Client) error) error {
 	return a.with(ctx, otherwise, a.dial, do)
 }
 
-// asking is what a verb runs that is done with the kernel and its arguments alone.
+// asking is a verb that needs only the kernel and its arguments.
 func (a *app) asking(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error { return do(ctx, c, args) })
 	}
 }
 
-// with is withKernel on a connection that dial makes.
+// with is withKernel on a connection of dial.
 func (a *app) with(
 	ctx context.Context, otherwise time.Duration, dial func(context.Context) (*client.Client, error), do func(context.Context, *client.Client) error,
 ) (err error) {
@@ -41,14 +41,14 @@ func (a *app) with(
 	return do(ctx, c)
 }
 
-// invoke calls a syscall of the table with the given input, one of schema's types or a schema.Value that is sent as it
-// stands, and returns the data of its reply.
+// invoke calls a syscall of the table with an input, one of schema's types or a schema.Value that is sent unchanged,
+// and returns the data of its reply.
 func invoke(ctx context.Context, c *client.Client, typ string, input any) (schema.Value, error) {
 	answer, err := request(ctx, c, schema.Message{Type: typ}, input)
 	return answer.Data, err
 }
 
-// request is invoke for who has something to say in the metadata, or wants to see the answer's.
+// request is invoke with metadata, and with the whole answer.
 func request(ctx context.Context, c *client.Client, m schema.Message, input any) (schema.Message, error) {
 	row, ok := schema.Lookup(m.Type)
 	if !ok {
@@ -66,7 +66,7 @@ func request(ctx context.Context, c *client.Client, m schema.Message, input any)
 	return c.Do(ctx, m)
 }
 
-// invokeAs is invoke for who looks into the answer.
+// invokeAs is invoke with a decoded answer.
 func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Callable[In, Out], in *In) (Out, error) {
 	data, err := invoke(ctx, c, row.Row().Type, in)
 	if err != nil {
@@ -75,7 +75,8 @@ func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Cal
 	return view.AnswerAs[Out](row.Row().Type, data)
 }
 
-// subscribe makes a call after which events come, each with data of one type, until one of them ends it. id is the call's.
+// subscribe makes a call that events follow, each with data of one type, until each returns an error. id is the
+// call's.
 func subscribe[In, Out, Event any](
 	ctx context.Context, a *app, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
 ) error {
@@ -95,13 +96,13 @@ func subscribe[In, Out, Event any](
 	})
 }
 
-// listPage is how many keys or entries are asked for at once: the most that the kernel gives.
+// listPage is how many keys or entries are requested at once: the kernel's maximum.
 const listPage = 1000
 
-// errEnough ends what would go on, since there is nothing more to do.
+// errEnough ends a loop that has nothing more to do.
 var errEnough = errors.New("limit is reached")
 
-// pages asks for the pages of a list until it ends, or has given so many elements; nil: all of them.
+// pages requests the pages of a list until it ends, or has given that many elements; nil: all of them.
 func pages(most *int64, page func(limit int64) (got int, more bool, err error)) error {
 	left := int64(math.MaxInt64)
 	if most != nil {
@@ -120,7 +121,7 @@ func pages(most *int64, page func(limit int64) (got int, more bool, err error)) 
 	return nil
 }
 
-// group makes a command of nothing but verbs.
+// group makes a command that only has subcommands.
 func group(use, short, long, example string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Example: example,

@@ -47,7 +47,7 @@ Exit status: 4 there never was such a process.`,
 	return cmd
 }
 
-// killAll ends what the operator has spawned, and with that all that lives. What is spawned meanwhile is ended too.
+// killAll ends what the operator has spawned, and so everything that lives. What is spawned meanwhile is ended too.
 func (a *app) killAll(ctx context.Context, reason *string) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		for {
@@ -68,7 +68,7 @@ func (a *app) killAll(ctx context.Context, reason *string) error {
 	})
 }
 
-// killsAtOnce is how many agents are told to end at the same time: each may take all the time that it has for that.
+// killsAtOnce is how many agents are ended at a time: each may use its whole grace period.
 const killsAtOnce = 64
 
 func (a *app) killEach(ctx context.Context, c *client.Client, living []view.Process, reason *string) error {

@@ -10,9 +10,9 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// learnFrom reads the calls of a process and of all that it spawned. A process can grant no more than it holds, and what its
-// descendants hold counts against its quota: so the first one needs what any of them needed, and of each resource as much
-// as all of them held at once.
+// learnFrom reads the calls of a process and its descendants. A process can grant no more than it has, and its
+// descendants' holdings count against its quota: so the first one needs what any of them needed, and of each resource
+// as much as all of them held at once.
 func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, error) {
 	l := view.NewLesson()
 	request := true
@@ -43,7 +43,7 @@ func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, 
 	return l, err
 }
 
-// learned prints what the agent of j would have needed, and what it would have been denied without.
+// learned prints what the agent of j would have needed, and what would have been denied without it.
 func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
 	defer cancel()
@@ -79,12 +79,12 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 	return a.printText(line)
 }
 
-// profileLine is how to run the same program under a profile.
+// profileLine is the command that runs the same program under a profile.
 func (j *job) profileLine(name string) string {
 	words := []string{"pwos", "run", "--profile", name}
 	for _, flag := range j.kept {
 		given, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
-		if !slices.Contains([]string{"sandbox", "net", "read", "write", "hide"}, given) { // which the profile has
+		if !slices.Contains([]string{"sandbox", "net", "read", "write", "hide"}, given) { // the profile has these
 			words = append(words, flag)
 		}
 	}

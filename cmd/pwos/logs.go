@@ -21,14 +21,14 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// agentLog follows what a program wrote to standard error, in the files that the kernel keeps of it.
+// agentLog follows a program's standard error in the files that the kernel keeps.
 type agentLog struct {
 	path string
-	file *os.File // nil: nothing was opened yet
+	file *os.File // nil: none is open yet
 	out  io.Writer
 }
 
-// newAgentLog is the log of a process, to be written to out from its beginning as far as it is kept.
+// newAgentLog is the log of a process from its oldest kept byte, written to out.
 func newAgentLog(pid int64, out *os.File) (*agentLog, error) {
 	path, err := agentLogFile(pid)
 	if err != nil {
@@ -41,7 +41,7 @@ func newAgentLog(pid int64, out *os.File) (*agentLog, error) {
 	return l, nil
 }
 
-// open opens the file at path, and reports whether there is one.
+// open opens the file at path, and reports whether it exists.
 func (l *agentLog) open(path string) (bool, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func (l *agentLog) open(path string) (bool, error) {
 	return true, nil
 }
 
-// copy writes what has come since the last time. Where the kernel has begun a new file meanwhile, it goes on with that.
+// copy writes what was added since the last call, and continues in the next file if the kernel has rotated the log.
 func (l *agentLog) copy() error {
 	if l.file == nil {
 		if found, err := l.open(l.path); err != nil || !found {
@@ -62,7 +62,7 @@ func (l *agentLog) copy() error {
 		}
 	}
 	for {
-		// Asked before the file is read: once another has its name, nothing is added to it.
+		// Checked before reading: after the rotation nothing is added to the old file.
 		moved, err := l.moved()
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (l *agentLog) copy() error {
 	}
 }
 
-// copyLast is copy, of the last lines alone; nil is all of them. A line that has not ended yet is one.
+// copyLast is copy of the last lines only; nil is all. An unfinished line counts.
 func (l *agentLog) copyLast(lines *int64) error {
 	if lines == nil {
 		return l.copy()
@@ -101,7 +101,7 @@ func (l *agentLog) copyLast(lines *int64) error {
 	return nil
 }
 
-// lastLines is the end of text from its last lines on, so many.
+// lastLines is the end of text with that many lines.
 func lastLines(text []byte, lines int64) []byte {
 	begin := len(text)
 	for ; lines > 0 && begin > 0; lines-- {
@@ -110,14 +110,14 @@ func lastLines(text []byte, lines int64) []byte {
 	return text[begin:]
 }
 
-// moved reports whether the open file is not the current one any more.
+// moved reports whether the open file has been rotated.
 func (l *agentLog) moved() (bool, error) {
 	own, err := l.file.Stat()
 	if err != nil {
 		return false, fmt.Errorf("read log: %w", err)
 	}
 	current, err := os.Stat(l.path)
-	if errors.Is(err, fs.ErrNotExist) { // between two names
+	if errors.Is(err, fs.ErrNotExist) { // during the rotation
 		return false, nil
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func (l *agentLog) moved() (bool, error) {
 	return !os.SameFile(own, current), nil
 }
 
-// wait shows the log as it comes until there is news, the pause is over, or ctx ends.
+// wait shows the log as it grows until there is news, the pause is over, or ctx ends.
 func (l *agentLog) wait(ctx context.Context, pause time.Duration, news <-chan struct{}) error {
 	const glance = 25 * time.Millisecond
 	end := time.NewTimer(pause)
@@ -149,7 +149,7 @@ func (l *agentLog) wait(ctx context.Context, pause time.Duration, news <-chan st
 	}
 }
 
-// close lets go of the open file, which was only read.
+// close closes the open file, which was only read.
 func (l *agentLog) close() error {
 	if l.file == nil {
 		return nil
@@ -162,24 +162,24 @@ func (l *agentLog) close() error {
 	return nil
 }
 
-// life tells when something happens to processes, over a connection of its own. What it was, the process's descriptor says:
-// asking after each piece of news is an entry of the journal for each, not one for each look.
+// life signals events of processes, over a connection of its own. The process's descriptor says what happened:
+// reading it after a signal costs an entry of the journal per event, instead of one per poll.
 type life struct {
-	news chan struct{} // has one in it when there is news since the last was taken
+	news chan struct{} // buffered: a signal since the last one was received
 
 	client  *client.Client
 	in      *io.PipeWriter
 	cancel  context.CancelFunc
 	stream  sync.WaitGroup
 	refused atomic.Bool
-	half    []byte // a line that has not come to its end yet
+	half    []byte // an incomplete line
 
 	mu        sync.Mutex
-	restarted []schema.Descriptor // processes whose program runs again, as they were then, not yet taken
+	restarted []schema.Descriptor // descriptors of processes whose program was restarted, not yet taken
 }
 
-// followLife follows a process, or all where pid is 0. The first news is that it does; what happens after that is not
-// missed.
+// followLife follows a process, or all if pid is 0. The first signal says that the subscription is active; no later
+// event is missed.
 func followLife(ctx context.Context, options client.Options, pid int64) (*life, error) {
 	c, err := client.Dial(ctx, options)
 	if err != nil {
@@ -190,7 +190,7 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.stream.Go(func() {
 		if _, err := c.Stream(ctx, letGo{in}, l); err != nil && ctx.Err() == nil {
-			l.refused.Store(true) // the kernel is gone, as the next look finds out
+			l.refused.Store(true) // the kernel has ended, as the next call finds out
 			l.tell()
 		}
 		_ = in.Close() // always nil
@@ -203,18 +203,18 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 		Kind: schema.KindQuery, Type: "Process.Subscribe", Data: data,
 		Meta: schema.Metadata{Present: true, ID: schema.NewStamper().NewID(), Timestamp: time.Now().UnixMilli()},
 	})
-	_, _ = frames.Write(frame) // fails where the stream has ended, which has told so
+	_, _ = frames.Write(frame) // fails if the stream has ended, which was signalled
 	return l, nil
 }
 
-// letGo is input that a stream can let go of when the kernel has closed the connection: else it would wait for more of it, and
-// nobody would be told.
+// letGo is input that a stream can stop reading when the kernel has closed the connection: else it would wait for
+// more.
 type letGo struct{ *io.PipeReader }
 
-// SetReadDeadline ends reading at once; a stream sets no deadline but one that is past.
+// SetReadDeadline ends reading at once; a stream only sets past deadlines.
 func (l letGo) SetReadDeadline(time.Time) error { return l.Close() }
 
-// Write takes what the kernel says, in pieces that may end anywhere.
+// Write receives the kernel's output, in pieces that may end anywhere.
 func (l *life) Write(p []byte) (int, error) {
 	l.half = append(l.half, p...)
 	for {
@@ -229,7 +229,7 @@ func (l *life) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hear takes one line. A kernel that does not do this is one to be asked again and again.
+// hear handles one line. After an error the process is polled.
 func (l *life) hear(line []byte) {
 	m, failure := schema.Decode(bytes.Clone(line), schema.OsMessage)
 	if failure != nil || m.Kind == schema.KindError {
@@ -246,7 +246,7 @@ func (l *life) hear(line []byte) {
 	}
 }
 
-// restarts takes those who were started again since the last time, as they were then: Exit is the end that it followed.
+// restarts takes the descriptors of restarted processes since the last call: Exit is the end before the restart.
 func (l *life) restarts() []schema.Descriptor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,17 +258,17 @@ func (l *life) restarts() []schema.Descriptor {
 func (l *life) tell() {
 	select {
 	case l.news <- struct{}{}:
-	default: // there is some already
+	default: // there is one already
 	}
 }
 
-// Bounds of the pause between two looks at a process whose news does not come by itself.
+// Bounds of the pause between two polls of a process without events.
 const (
 	shortLook = 5 * time.Millisecond
 	longLook  = 250 * time.Millisecond
 )
 
-// pause is how long to wait for news before looking all the same, when the last pause was as given.
+// pause is how long to wait for an event before polling, given the last pause.
 func (l *life) pause(last time.Duration) time.Duration {
 	if !l.refused.Load() {
 		return time.Minute
@@ -276,7 +276,7 @@ func (l *life) pause(last time.Duration) time.Duration {
 	return min(max(last, shortLook)*3/2, longLook)
 }
 
-// Close ends following.
+// Close ends the subscription.
 func (l *life) Close() error {
 	l.cancel()
 	_ = l.in.Close() // always nil
@@ -337,7 +337,7 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 		if _, err := os.Stat(log.path); errors.Is(err, fs.ErrNotExist) {
 			return fault.PlaceNotThere.New("there is no log at %s: the kernel may keep its state elsewhere; set PWOS_STATE_DIR to what it has", log.path)
 		}
-		if _, err := log.open(log.path + ".1"); err != nil { // copy goes on with the current one
+		if _, err := log.open(log.path + ".1"); err != nil { // copy continues with the current file
 			return err
 		}
 		if err := log.copyLast(lines); err != nil || !follow {

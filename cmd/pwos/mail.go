@@ -116,7 +116,7 @@ func mailFeed(a *app) *feed {
 	return newFeed(a, column{"id", 5}, column{"from", 5}, column{"priority", 8}, column{"intent", 12}, column{"payload", 0})
 }
 
-// messages writes messages of a mailbox, and returns the numbers of those that it has written.
+// messages prints messages of a mailbox, and returns the numbers of those printed.
 func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 	for _, raw := range list {
 		m, err := view.AnswerAs[schema.MailMessage](schema.IPCReceive.Type, raw)
@@ -132,17 +132,18 @@ func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 	return written, nil
 }
 
-// noMessage is a number that no message ever has.
+// noMessage is a number that no message has.
 const noMessage = 1<<53 - 1
 
-// recvFollow prints what comes into a mailbox, without end. It receives rather than subscribes: a mailbox has one subscriber,
-// which may be the process itself, and a subscription cannot select. What has been printed it acknowledges, what has not is
-// delivered again when the connection ends.
+// recvFollow prints messages as they come, without end. It receives rather than subscribes: a mailbox has one
+// subscriber, which may be the process itself, and a subscription cannot select. It acknowledges what it has printed;
+// the rest is delivered again when the connection ends.
 func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 	keep := true
 	in.Ack = &keep
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		// A process that may not acknowledge is refused before it is shown anything, or it would be shown it again and again.
+		// A process that may not acknowledge is refused before it gets anything: else it would get the same messages
+		// again and again.
 		if err := acknowledge(ctx, c, in, []int64{noMessage}); err != nil {
 			return err
 		}
@@ -158,7 +159,7 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 				err = acknowledge(ctx, c, in, printed)
 			}
 			if kernelCode(err) == 410 {
-				err = nil // the process has ended, and nothing comes any more
+				err = nil // the process has ended: no more messages come
 				ended = true
 			}
 			if err := errors.Join(unprinted, err); err != nil || ended {
@@ -168,7 +169,7 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 	})
 }
 
-// acknowledge says that messages have been dealt with. An interruption does not come between them and that.
+// acknowledge acknowledges messages, even after an interruption.
 func acknowledge(ctx context.Context, c *client.Client, in *schema.ReceiveInput, ids []int64) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
@@ -230,8 +231,8 @@ Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance
 	return cmd
 }
 
-// notOperator refuses the operator itself as the sender: the kernel would take its message to PID 0 for one to everybody. Who
-// the sender is, the kernel tells: only the operator may ask about PID 0.
+// notOperator refuses the operator as the sender: the kernel would take its message to PID 0 as one to everybody.
+// Only the operator may ask about PID 0, so the kernel's answer says who the sender is.
 func notOperator(ctx context.Context, c *client.Client) error {
 	var operator int64
 	_, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &operator})
@@ -244,7 +245,7 @@ func notOperator(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// sendMessage sends in. That the kernel did as it was told does not mean that the message arrived.
+// sendMessage sends in. A successful call does not mean that the message was delivered.
 func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.SendMsgInput) error {
 	const typ = "Syscall.SendMsg"
 	payload := in.Payload

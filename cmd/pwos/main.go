@@ -14,11 +14,11 @@ import (
 )
 
 func main() {
-	daemon.Shim() // before anything else: a program of an agent begins here
+	daemon.Shim() // before anything else: an agent's program is started here
 	os.Exit(start(os.Args[1:]))
 }
 
-// start finds out what this process is to be, and returns its exit status (PROTOCOL 8).
+// start decides what this process is, and returns its exit status (PROTOCOL 8).
 func start(args []string) int {
 	mode, rest := cutMode(args)
 	switch mode {
@@ -30,8 +30,8 @@ func start(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	// A closed stdout is to be an error of the write, not the end of the process. Ignoring the signal instead would have every
-	// daemon inherit that.
+	// A closed stdout must be a write error, not the end of the process. A daemon would inherit it if the signal were
+	// ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
@@ -40,8 +40,8 @@ func start(args []string) int {
 	return a.report(root.ExecuteContext(ctx), ctx.Err() != nil)
 }
 
-// cutMode takes --mode out of args, where it stands before the first operand: what follows a verb is the verb's, or a program's
-// that it runs. It is looked for before anything else is parsed, since what remains is the daemon's to understand.
+// cutMode removes --mode from args if it precedes the first operand: flags after a verb are the verb's, or those of a
+// program that it runs. It comes before all other parsing, since the other flags are the daemon's.
 func cutMode(args []string) (mode string, rest []string) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -60,7 +60,7 @@ func cutMode(args []string) (mode string, rest []string) {
 	return "", args
 }
 
-// lone reports whether a flag that stands before a verb, or one of the daemon's, takes no value.
+// lone reports whether a flag before a verb, or a flag of the daemon, takes no value.
 func lone(flag string) bool {
 	switch flag {
 	case "--json", "--no-spawn", "--help", "-h", "--version":

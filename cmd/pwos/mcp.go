@@ -33,10 +33,10 @@ round it has the tools of MCP servers called as syscalls, the servers confined.`
 type addedServer struct {
 	name  string
 	agent *schema.Descriptor // nil: it has ended
-	tools []string           // that are accepted
+	tools []string           // accepted tools
 }
 
-// entries are the MCP servers that were added, by name.
+// entries are the added MCP servers, by name.
 func entries(ctx context.Context, c *client.Client) ([]*addedServer, error) {
 	list, err := client.Call(ctx, c, schema.SyscallList, &schema.ListInput{})
 	if err != nil {
@@ -75,7 +75,7 @@ func entries(ctx context.Context, c *client.Client) ([]*addedServer, error) {
 	return all, nil
 }
 
-// findEntry returns the server of a name, nil where there is none.
+// findEntry returns the server with that name, nil if there is none.
 func findEntry(ctx context.Context, c *client.Client, name string) (*addedServer, error) {
 	all, err := entries(ctx, c)
 	if err != nil {
@@ -89,7 +89,7 @@ func findEntry(ctx context.Context, c *client.Client, name string) (*addedServer
 	return nil, nil
 }
 
-// entryNamed is findEntry where there has to be one.
+// entryNamed is findEntry, with an error if there is none.
 func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServer, error) {
 	e, err := findEntry(ctx, c, name)
 	if err == nil && e == nil {
@@ -98,7 +98,7 @@ func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServe
 	return e, err
 }
 
-// offer is what the server offers now.
+// offer is the server's present offer.
 func (e *addedServer) offer(ctx context.Context, c *client.Client) (*upstream.Offer, error) {
 	if e.agent == nil {
 		return nil, fault.ProviderAway.New(`the agent of the MCP server %s has ended: "pwos mcp rm %[1]s" takes it away, so that it can be added again`, e.name)
@@ -106,7 +106,7 @@ func (e *addedServer) offer(ctx context.Context, c *client.Client) (*upstream.Of
 	return upstream.Ask(ctx, c, e.name)
 }
 
-// acceptTools accepts what a server offers now, of tools alone those that are named where any are. It returns what has changed.
+// acceptTools accepts the server's present offer, only the named tools if any are named. It returns the changes.
 func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, only []string) ([]upstream.Change, error) {
 	e, err := entryNamed(ctx, c, name)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, on
 			return nil, fmt.Errorf("accept %s/%s: %w", name, changes[i].Tool, err)
 		}
 	}
-	if offer.Away != "" && only == nil { // the executable was all that was known of it
+	if offer.Away != "" && only == nil { // only the executable was known
 		more, err := a.acceptTools(ctx, c, name, nil)
 		return append(changes, more...), err
 	}
@@ -146,7 +146,7 @@ type mcpRow struct {
 	PID     int64  `json:"pid"` // 0: its agent has ended
 	State   string `json:"state"`
 	Tools   int64  `json:"tools"`   // accepted
-	Changes int64  `json:"changes"` // that wait to be accepted
+	Changes int64  `json:"changes"` // not accepted yet
 	Server  string `json:"server"`
 }
 
@@ -187,7 +187,7 @@ func (a *app) listServers(ctx context.Context, c *client.Client) error {
 // lookTime is how long `pwos mcp ls` waits for one server.
 const lookTime = 3 * time.Second
 
-// rowOf looks at a server.
+// rowOf asks a server.
 func rowOf(ctx context.Context, c *client.Client, e *addedServer) (mcpRow, error) {
 	row := mcpRow{Name: e.name, State: "ended", Tools: int64(len(e.tools))}
 	if e.agent == nil {
@@ -217,7 +217,7 @@ func rowOf(ctx context.Context, c *client.Client, e *addedServer) (mcpRow, error
 	return row, nil
 }
 
-// serverOf is the server in the command of its agent: pwos mcp bridge NAME -- COMMAND, or --url URL.
+// serverOf parses the server from its agent's command: pwos mcp bridge NAME -- COMMAND, or --url URL.
 func serverOf(command []string) string {
 	const before = 5
 	if len(command) <= before {
@@ -294,7 +294,7 @@ login away.`,
 					return err
 				}
 			}
-			paths := []string{"mcp/" + e.name} // last: until then rm finds it again
+			paths := []string{"mcp/" + e.name} // last: rm finds the server until then
 			for _, tool := range e.tools {
 				paths = append([]string{"mcp/" + e.name + "/" + tool}, paths...)
 			}
@@ -313,7 +313,7 @@ login away.`,
 	}
 }
 
-// printChanges shows changes: at a terminal what was with - before it, and what is with +.
+// printChanges prints changes as a diff.
 func (a *app) printChanges(changes []upstream.Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -345,7 +345,7 @@ func (a *app) printChanges(changes []upstream.Change) error {
 	return a.print(b.String())
 }
 
-// lines are what a tool says of itself, a line each.
+// lines are a tool's description of itself, a line each.
 func lines(t *upstream.Tool) []string {
 	if t == nil {
 		return nil

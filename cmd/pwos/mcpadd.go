@@ -29,7 +29,7 @@ type mcpAddFlags struct {
 	confined         confineFlags
 }
 
-// mcpServer is an MCP server that is to be added.
+// mcpServer is an MCP server to be added.
 type mcpServer struct {
 	name    string
 	command []string // empty: it is reached by its URL
@@ -120,7 +120,7 @@ func (f *mcpAddFlags) server(cmd *cobra.Command, name string, command []string) 
 	return s, s.complete(command, f.bearer)
 }
 
-// setEnv sets the variables of a server: what is the key of a secret, the kernel opens.
+// setEnv sets the variables of a server; the kernel opens those that name a secret.
 func (s *mcpServer) setEnv(env map[string]string) {
 	for name, value := range env {
 		to := &s.program.Env
@@ -176,10 +176,10 @@ func (s *mcpServer) complete(command []string, bearer string) (err error) {
 	return nil
 }
 
-// loginKey is the key of the login at the server of a name.
+// loginKey is the key of the login at the server with that name.
 func loginKey(name string) string { return "vault/mcp/" + name }
 
-// addServer registers a server's entry, has its agent run, and accepts what it offers.
+// addServer registers a server's entry, starts its agent, and accepts its offer.
 func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]upstream.Change, error) {
 	e, err := findEntry(ctx, c, s.name)
 	switch {
@@ -213,7 +213,7 @@ func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]
 	return changes, err
 }
 
-// spawn is what makes the agent of a server.
+// spawn is the spawn of a server's agent.
 func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	entry, always, channel, intent := "mcp/"+s.name, "always", "fd3", "MCP server "+s.name
 	in := &schema.SpawnInput{
 		ChildAgentID: schema.MCPAgent(entry), Intent: &intent, Program: s.program,
-		// It may call nothing: its own entry, which it provides, least of all.
+		// It may call nothing, least of all its own entry.
 		Capabilities: &schema.SpawnCapability{AllowedSyscalls: append([]string{"Call:" + entry}, s.allow...), HTTP: s.http},
 	}
 	in.Restart, in.Channel = &always, &channel
@@ -235,7 +235,7 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	if s.url != "" {
 		in.Command = append(in.Command, "--url", s.url)
 		if u := s.program.Upstream; u != nil && u.From != loginKey(s.name) {
-			in.Command = append(in.Command, "--bearer", u.From) // for who looks at it
+			in.Command = append(in.Command, "--bearer", u.From) // for people who read the command
 		}
 	} else {
 		in.Command = append(append(in.Command, "--"), s.command...)
@@ -243,7 +243,7 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	return in, nil
 }
 
-// mcpFile is what a .mcp.json has.
+// mcpFile is the form of a .mcp.json.
 type mcpFile struct {
 	Servers map[string]mcpFileServer `json:"mcpServers"`
 }

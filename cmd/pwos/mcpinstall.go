@@ -28,10 +28,10 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.project, "project", false, "the configuration of the project in this directory instead of the user's")
 }
 
-// mcpHost is where a host has its MCP servers.
+// mcpHost is where a host configures MCP servers.
 type mcpHost struct {
 	file  func(project bool) (string, error)
-	table string // that has the servers by name
+	table string // of the servers by name
 	toml  bool
 }
 
@@ -110,7 +110,7 @@ written there. The process stays, with all that it has: see "pwos ps", "pwos kil
 	return cmd
 }
 
-// changeHost makes a change of a host's file, and shows it.
+// changeHost changes a host's file, and shows the change.
 func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), edit func([]byte) ([]byte, error)) error {
 	path, err := file(f.project)
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), 
 	return nil
 }
 
-// mcpEntry is how a host is to start its server.
+// mcpEntry is a server in a host's configuration.
 type mcpEntry struct {
 	command string
 	args    []string
@@ -167,8 +167,8 @@ func (a *app) mcpEntry(f *mcpInstallFlags) (*mcpEntry, error) {
 	return e, nil
 }
 
-// kernelEnv names the kernel that this command would talk to, for programs to which little of the environment is handed on: they
-// would else find another one, or start it.
+// kernelEnv names the kernel that this command uses, for programs with a reduced environment: else they would find
+// another one, or start it.
 func (a *app) kernelEnv() ([][2]string, error) {
 	options, err := a.options()
 	if err != nil {
@@ -216,7 +216,8 @@ func (e *mcpEntry) json() []byte {
 	return view.Object(nil).Text("type", "stdio").Text("command", e.command).Raw("args", view.Texts(e.args)).Raw("env", env.Close()).Close()
 }
 
-// toml is the body of a table of a TOML file. Strings of JSON are strings of TOML too, but for an escaped slash, which nobody writes.
+// toml is the body of a table of a TOML file. JSON strings are also TOML strings, except for an escaped slash, which
+// is never written.
 func (e *mcpEntry) toml() string {
 	var env []string
 	for _, one := range e.env {
@@ -246,7 +247,7 @@ func (h mcpHost) uninstall(text []byte, name string) ([]byte, error) {
 	return hostfile.RemoveMember(text, h.table, name)
 }
 
-// ours returns an error where a server of the name is somebody else's.
+// ours returns an error if a server with that name is not ours.
 func (h mcpHost) ours(text []byte, name string) error {
 	var args []string
 	if h.toml {
@@ -273,7 +274,7 @@ func (h mcpHost) ours(text []byte, name string) error {
 	return nil
 }
 
-// serverName reports whether hosts take a text as the name of a server.
+// serverName reports whether hosts accept a text as the name of a server.
 func serverName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
@@ -295,8 +296,8 @@ func inHome(variable, otherwise string) (string, error) {
 	return filepath.Join(home, otherwise), nil
 }
 
-// hostFile finds a file of a host: of a project by its path there, of the user by its name in a directory below the home, or in
-// the one that a variable names.
+// hostFile finds a host's file: of a project by its path there, of the user by its name in a directory below the
+// home, or in the directory that a variable names.
 func hostFile(project, variable, dir, name string) func(bool) (string, error) {
 	return func(ofProject bool) (string, error) {
 		if ofProject {

@@ -69,7 +69,7 @@ any port.`,
 	return cmd
 }
 
-// logIn logs in at the server of a name.
+// logIn logs in at the server with that name.
 func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLoginFlags) (err error) {
 	e, err := entryNamed(ctx, c, name)
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	}
 	a.say("logged in at %s", name)
 	if len(e.tools) > 0 {
-		_, err = e.offer(ctx, c) // which has the server started again
+		_, err = e.offer(ctx, c) // starts the server again
 		return err
 	}
 	changes, err := a.acceptTools(ctx, c, name, nil)
@@ -126,9 +126,9 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	return a.printChanges(changes)
 }
 
-// address is that of a server elsewhere that a login is kept for.
+// address is the address of a remote server that a login is kept for.
 func (e *addedServer) address() (*url.URL, error) {
-	const flag = 4 // in the command of an agent: see serverOf
+	const flag = 4 // in an agent's command, see serverOf
 	if e.agent == nil || len(e.agent.Command) <= flag+1 || e.agent.Command[flag] != "--url" {
 		return nil, misuse("pwos mcp login", fmt.Errorf(`the MCP server %s was not added with "pwos mcp add %[1]s --url", or its agent has ended: there is nowhere to log in`, e.name))
 	}
@@ -159,7 +159,7 @@ func openSecret(ctx context.Context, c *client.Client, key string) (string, erro
 	return strings.TrimRight(opened.Plaintext, "\r\n"), nil
 }
 
-// browse shows an address, and opens it in a browser where a person looks on.
+// browse prints an address, and opens it in a browser if there is a terminal.
 func (a *app) browse(address string) error {
 	fmt.Fprintf(a.stderr, "pwos: log in here:\n\n%s\n\n", view.Escaped(address))
 	if !a.stdinTerminal() || !a.stdoutTerminal() {

@@ -64,10 +64,10 @@ func (a *app) mcpBridge(ctx context.Context, name, address string, command []str
 	return upstream.Run(ctx, o)
 }
 
-// upstreamScheme is that of a URL whose host is the name of an upstream of the configuration.
+// upstreamScheme is the scheme of a URL whose host is an upstream of the configuration.
 const upstreamScheme = "upstream"
 
-// endpointOf is where a server is reached from inside.
+// endpointOf is the address of a server from inside the sandbox.
 func endpointOf(address string) (string, error) {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -151,7 +151,7 @@ says.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			defer func() { _ = listener.Close() }() // the server has
+			defer func() { _ = listener.Close() }() // the server closes it
 			return a.mcpServeHTTP(cmd.Context(), &f, listener, certificate)
 		},
 	}
@@ -168,7 +168,7 @@ says.`,
 	return cmd
 }
 
-// certificate is the server's, nil where it has none.
+// certificate is the server's certificate, nil if there is none.
 func (f *mcpServeFlags) certificate() (*tls.Certificate, error) {
 	if f.cert == "" {
 		return nil, nil
@@ -180,7 +180,7 @@ func (f *mcpServeFlags) certificate() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// listen opens the address, which is this machine's own unless there is TLS.
+// listen listens on the address, which must be loopback unless there is TLS.
 func (f *mcpServeFlags) listen() (net.Listener, error) {
 	listener, err := net.Listen("tcp", f.http)
 	if err != nil {
@@ -192,7 +192,7 @@ func (f *mcpServeFlags) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// mcpServe has serve run with a bridge that is connected.
+// mcpServe runs serve with a connected bridge.
 func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context.Context, *mcp.Bridge) error) error {
 	redial := func(ctx context.Context) (*client.Client, error) { return a.dialRunning(ctx) }
 	return serve(ctx, mcp.New(mcp.Options{
@@ -231,10 +231,10 @@ func (a *app) mcpServeHTTP(ctx context.Context, f *mcpServeFlags, listener net.L
 	})
 }
 
-// shortestToken is how many bytes a bearer token has at least.
+// shortestToken is the least length of a bearer token in bytes.
 const shortestToken = 16
 
-// bearer returns the token in a file, which only its owner may read, and makes both where there is no file.
+// bearer returns the token in a file that only its owner may read; it creates both if there is no file.
 func bearer(file string) (string, error) {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

@@ -55,7 +55,7 @@ Exit status: 3 denied, 4 there is no such key.`,
 	return cmd
 }
 
-// printText writes a line of text that somebody asked for as it is.
+// printText prints a line of text unchanged.
 func (a *app) printText(text string) error { return a.print(text + "\n") }
 
 func newMemLs(a *app) *cobra.Command {
@@ -88,7 +88,7 @@ under proc/ come only where PREFIX begins with that.`,
 	return cmd
 }
 
-// memLs follows the pages of a list until it ends, or until in.Limit keys were listed.
+// memLs prints pages of keys until the list ends, or until in.Limit keys.
 func (a *app) memLs(ctx context.Context, in schema.MemoryListInput, raw bool) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		return pages(in.Limit, func(limit int64) (int, bool, error) {

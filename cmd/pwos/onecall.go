@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A verb that is one call of a syscall takes its operands and flags from the type of the call's data: each sets a member, which
-// says what it takes and within what bounds.
+// A verb that is one call of a syscall takes its operands and flags from the type of the call's data: each sets a
+// member, which has the type and the bounds.
 
 // oneCall completes the command of a verb that is one call. Its arguments set the named members of in, in their order.
 func (a *app) oneCall(cmd *cobra.Command, typ string, in any, operands ...string) *cobra.Command {
@@ -42,9 +42,9 @@ func (a *app) show(ctx context.Context, typ string, input any, print func(schema
 	})
 }
 
-// member is a member of a call's data, which a flag or an operand sets. It implements pflag.Value.
+// member is a member of a call's data that a flag or an operand sets. It implements pflag.Value.
 type member struct {
-	to  reflect.Value // an int64 or a string, or a pointer to one: nil where it was not given
+	to  reflect.Value // an int64 or a string, or a pointer to one: nil if not given
 	tag reflect.StructTag
 }
 
@@ -64,7 +64,7 @@ func memberFlag(cmd *cobra.Command, in any, member, name, what string) {
 	cmd.Flags().Var(memberOf(in, member), name, what)
 }
 
-// number is a number of which zero is a value too, and the least is given.
+// number is a number that may be zero, with a least value.
 func number(to **int64, least int64) member {
 	return member{reflect.ValueOf(to).Elem(), reflect.StructTag(fmt.Sprintf(`min:"%d"`, least))}
 }
@@ -88,7 +88,7 @@ func (m member) String() string {
 	return ""
 }
 
-// unfit says why a value is not one of a member: the text follows its name.
+// unfit says why a value is invalid for a member: the text follows its name.
 type unfit string
 
 func (u unfit) Error() string { return string(u) }

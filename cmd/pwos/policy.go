@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -119,7 +120,7 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 	return nil
 }
 
-// entryAt reads the journal up to an entry, and has past note all before.
+// entryAt reads the journal up to an entry, and has past record all before.
 func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint64) (*policy.Entry, error) {
 	for {
 		record, err := r.Next(ctx)
@@ -131,7 +132,7 @@ func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint
 		}
 		e := &policy.Entry{PID: record.PID, Tick: record.Tick, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
 		if record.Seq == seq {
-			e.Request, e.Outcome = slices.Clone(e.Request), slices.Clone(e.Outcome) // the record is the reader's
+			e.Request, e.Outcome = slices.Clone(e.Request), slices.Clone(e.Outcome) // the record's memory is reused by the reader
 			return e, nil
 		}
 		if _, _, _, err := past.Judge(e, false); err != nil {
@@ -140,7 +141,7 @@ func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint
 	}
 }
 
-// replaceFile puts another text into a file, all of it or nothing.
+// replaceFile replaces the text of a file atomically.
 func replaceFile(path string, text []byte) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -149,17 +150,9 @@ func replaceFile(path string, text []byte) error {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return fmt.Errorf("change policy: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".policy-*")
-	if err != nil {
+	mode := info.Mode().Perm()
+	if err := renameio.WriteFile(path, text, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode)); err != nil {
 		return fmt.Errorf("change policy: %w", err)
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("change policy: %w", err), os.Remove(f.Name()))
 	}
 	return nil
 }
@@ -182,7 +175,7 @@ Exit status: 0 they can be loaded, 2 they cannot.`,
 	}
 }
 
-// policyOf is the rules of files, of those beside the configuration where none is named. What is wrong is shown on stderr.
+// policyOf compiles the rules of files, or of the configuration if none is named. Problems are printed to stderr.
 func (a *app) policyOf(paths []string) (*policy.Set, error) {
 	var files []policy.File
 	var err error
@@ -252,7 +245,7 @@ files, and how many calls each has decided since it was loaded.`,
 	}
 }
 
-// printPolicy is what Policy.Show has answered, for people.
+// printPolicy prints an answer of Policy.Show for people.
 func (a *app) printPolicy(shown *schema.PolicyShowOutput) error {
 	switch {
 	case shown.Invalid != "":
@@ -308,7 +301,7 @@ Exit status: 0 it is done, 2 the rules cannot be loaded.`,
 	return cmd
 }
 
-// sinceOf is the first entry and the first time that is meant, in Unix milliseconds.
+// sinceOf parses the first entry, or the first time in Unix milliseconds.
 func sinceOf(text string, now time.Time) (from uint64, after int64, err error) {
 	if text == "" {
 		return 0, 0, nil
@@ -353,7 +346,7 @@ func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, afte
 	return l.end()
 }
 
-// judgePast judges all entries, and shows at a terminal how far it is.
+// judgePast judges all entries, and shows progress at a terminal.
 func (a *app) judgePast(ctx context.Context, r *journal.Reader, past *policy.Past, found *policy.Findings, from uint64, after int64) (read int, err error) {
 	const step = 50_000
 	watched := term.IsTerminal(int(a.stderr.Fd()))

@@ -11,15 +11,14 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// feed is a table that is written while its rows come in: its columns have their width before there is anything in them. For
-// programs each row is a line of JSON.
+// feed is a table that is printed row by row: its columns have fixed widths. For programs each row is a line of JSON.
 type feed struct {
 	app     *app
 	columns []column
 	begun   bool
 }
 
-// column is a name, and the width in characters that its cells are filled up to.
+// column is a name, and the width in characters that cells are padded to.
 type column struct {
 	name  string
 	width int
@@ -84,7 +83,7 @@ func (a *app) printEither(json []byte, t *view.Table) error {
 	return a.printTable(t)
 }
 
-// listing is a list that a verb shows: a line of JSON an element, or for people a table.
+// listing is a list: a line of JSON an element, or for people a table.
 type listing struct {
 	view.Table
 
@@ -107,13 +106,13 @@ func (l *listing) add(json []byte, cells ...string) error {
 // end ends the list.
 func (l *listing) end() error { return l.app.printTable(&l.Table) }
 
-// withRaw is data of a call with one member as it was written: marshalling writes values in another form.
+// withRaw is the data of a call with one member as it was written: marshalling would normalize the value.
 func withRaw(in any, name string, value schema.Value) (schema.Value, error) {
 	data, err := schema.Marshal(in)
 	if err != nil {
 		return nil, err
 	}
-	var o view.Object // nil where there is no member yet
+	var o view.Object // nil: there is no member yet
 	if len(data) > len("{}") {
 		o = data[:len(data)-1]
 	}
@@ -134,14 +133,14 @@ func printEach[T any](a *app, list []T) error {
 	return nil
 }
 
-// closeInto closes c, and reports its failure where nothing worse happened.
+// closeInto closes c, and adds its error to err.
 func closeInto(err *error, c io.Closer) {
 	if closeErr := c.Close(); closeErr != nil {
 		*err = errors.Join(*err, closeErr)
 	}
 }
 
-// printTable writes t to stdout, broken to the width of the terminal.
+// printTable prints t, wrapped to the terminal's width.
 func (a *app) printTable(t *view.Table) error {
 	t.Width = a.width()
 	return a.print(t.Text())

@@ -15,10 +15,10 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// withBudgets has processes tell what they have left of their budgets.
+// withBudgets adds what processes have left of their budgets.
 func withBudgets(ctx context.Context, c *client.Client, processes []view.Process) error {
 	out, err := invokeAs(ctx, c, schema.BudgetShow, &schema.BudgetShowInput{})
-	if errors.Is(err, fault.WireUnknownSyscall) { // of a kernel that has no budgets
+	if errors.Is(err, fault.WireUnknownSyscall) { // the kernel has no budgets
 		return nil
 	}
 	if err != nil {
@@ -34,7 +34,7 @@ func withBudgets(ctx context.Context, c *client.Client, processes []view.Process
 	return nil
 }
 
-// listProcesses returns the processes by ascending PID, those in the given state only where it is not nil.
+// listProcesses returns the processes by PID, only those in the given state if it is not nil.
 func listProcesses(ctx context.Context, c *client.Client, state *string) ([]view.Process, error) {
 	const typ = "Process.List"
 	data, err := invoke(ctx, c, typ, &schema.ProcessListInput{State: state})

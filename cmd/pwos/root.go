@@ -39,7 +39,7 @@ types. It needs no kernel.`,
 	}
 }
 
-// newHelp is cobra's help, but that what is no verb is wrong usage, as it is without help before it.
+// newHelp is cobra's help, except that an unknown verb is wrong usage.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB]",
@@ -63,7 +63,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// completeVerb completes the verbs below those that are there.
+// completeVerb completes the verbs below a command.
 func completeVerb(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	above, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 {
@@ -78,7 +78,7 @@ func completeVerb(cmd *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return verbs, cobra.ShellCompDirectiveNoFileComp
 }
 
-// newRoot makes the command that all verbs hang below.
+// newRoot makes the root command.
 func newRoot(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pwos",
@@ -141,7 +141,7 @@ value is not what was written, 130 interrupted. "pwos run" exits as the program 
 	return cmd
 }
 
-// noVerb refuses what is no verb: cobra comes here only if none of that name exists.
+// noVerb refuses an unknown verb.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage(cmd, unknownCommand(cmd, args[0]))
@@ -152,7 +152,7 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownCommand says that there is no command of that name below cmd, and which one was probably meant.
+// unknownCommand says that cmd has no such subcommand, and which one was probably meant.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	like := schema.Nearest(name, func(yield func(string) bool) {
 		for _, below := range cmd.Commands() {

@@ -115,7 +115,7 @@ used.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what follows PROGRAM is its own
+	flags.SetInterspersed(false) // flags after PROGRAM are the program's
 	flags.StringVar(&f.name, "name", "", "name of the agent (default: that of the program)")
 	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas; may be given again")
 	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
@@ -142,7 +142,7 @@ used.`,
 	return cmd
 }
 
-// job is what `pwos run` is to do. The kernel's clock and pools are not known yet, so its grant is not complete.
+// job is what `pwos run` does. Its grant is completed when the kernel's clock and pools are known.
 type job struct {
 	input schema.SpawnInput // Capabilities is settled by grant
 
@@ -152,16 +152,16 @@ type job struct {
 	ttl     time.Duration
 	budget  *schema.BudgetGrant // nil: none
 	detach  bool
-	learn   learnFlag // allow and http are what to compare with
+	learn   learnFlag // allow and http are for comparison
 	tty     bool
-	unnamed bool         // its program names it, with a number where that name is taken
-	moved   *fault.Fault // why it works in a directory of its own without having been told to
+	unnamed bool         // its name comes from the program, with a number if the name is taken
+	moved   *fault.Fault // why it works in a directory of its own although none was named
 
-	sandbox *schema.Sandbox // as the flags say, for a profile that is learned
+	sandbox *schema.Sandbox // by the flags, for a learned profile
 	profile *config.Profile // that it is run under; nil: none
 
 	kept []string // flags that a learned command line repeats
-	args []string // the program as it was typed
+	args []string // the program as typed
 }
 
 // job reads the command line; its errors are wrong usage.
@@ -206,7 +206,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		if err != nil {
 			return nil, err
 		}
-		// Who named no directory may not mind which it is. Who named one does.
+		// Without --dir another directory will do; a named one must be used.
 		switch dir, err := workDir(f.dir, state, runtimeDir); {
 		case err == nil:
 			program.Cwd = &dir
@@ -224,7 +224,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	return j, nil
 }
 
-// surroundings completes the environment by --home, and by the kind of terminal that there is with --tty.
+// surroundings adds --home to the environment, and the terminal's type with --tty.
 func (f *runFlags) surroundings(program *schema.Program) error {
 	if program.Env == nil {
 		program.Env = make(map[string]string)
@@ -250,7 +250,7 @@ func (f *runFlags) surroundings(program *schema.Program) error {
 	return nil
 }
 
-// contradiction says which flags cannot be meant, or not together.
+// contradiction says which flags are invalid, or exclude each other.
 func (f *runFlags) contradiction(cmd *cobra.Command) error {
 	for _, flag := range []struct {
 		name, value string
@@ -285,7 +285,7 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 	return nil
 }
 
-// keptFlags are the flags that say how the program is run, as they were given.
+// keptFlags are the flags that say how the program runs, as given.
 func keptFlags(cmd *cobra.Command) []string {
 	var kept []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -305,8 +305,8 @@ func keptFlags(cmd *cobra.Command) []string {
 	return kept
 }
 
-// workDir makes a directory absolute; without one it is the current one. It refuses one that the kernel's own places lie in:
-// an agent that may write there could write its own history.
+// workDir makes a directory absolute; without one it is the current one. It refuses one that contains the kernel's
+// own directories, where an agent could rewrite its own history.
 func workDir(dir string, places ...string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -323,13 +323,13 @@ func workDir(dir string, places ...string) (string, error) {
 				place, abs).With("place", place).With("dir", abs)
 		}
 	}
-	if abs, err = filepath.EvalSymlinks(abs); err != nil { // the kernel takes no link to one
+	if abs, err = filepath.EvalSymlinks(abs); err != nil { // the kernel accepts no links here
 		return "", fmt.Errorf("find working directory: %w", err)
 	}
 	return abs, nil
 }
 
-// inside reports whether path lies in dir, or would. Of a path that does not exist yet the part that does is looked at.
+// inside reports whether path is in dir. If path does not exist, its existing part counts.
 func inside(path, dir string) bool {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		if real, err := filepath.EvalSymlinks(at); err == nil {
@@ -347,8 +347,8 @@ func inside(path, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// commandOf is args as the kernel can run them: its PATH and its directory are not this shell's, so the program is looked
-// for here. What is not found is sent as it stands, and the kernel says so: it may know more places.
+// commandOf resolves the program for the kernel, whose PATH and directory differ from this shell's. A program that is
+// not found is sent unchanged: the kernel may find it.
 func commandOf(args []string) ([]string, error) {
 	command := slices.Clone(args)
 	if command[0] == "" {
@@ -367,7 +367,7 @@ func commandOf(args []string) ([]string, error) {
 	return command, nil
 }
 
-// envOf reads what --env was given: NAME=value, or the NAME of a variable that lookup knows.
+// envOf parses --env: NAME=value, or the NAME of a variable that lookup knows.
 func envOf(given []string, lookup func(string) (string, bool)) (map[string]string, error) {
 	if len(given) == 0 {
 		return nil, nil

@@ -18,24 +18,25 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// preset is how an agent host is run that knows nothing of the kernel (PROTOCOL 9, 11). The doors that it has into the kernel,
-// and that it goes without a sandbox of its own, stand on its command line: nothing that it writes takes precedence over that.
+// preset is how to run an agent host that does not know the kernel (PROTOCOL 9, 11). Its doors into the kernel, and
+// that it runs without a sandbox of its own, are on its command line, which takes precedence over anything that it
+// writes.
 type preset struct {
-	// upstream is the name of the service that holds its key, where it is granted that.
+	// upstream is the service that holds its key, if it is granted.
 	upstream string
-	settings map[string]string // files below its home that it may only read, and what is in new ones
-	env      map[string]string // beside what --env names
-	own      string            // an option of the host's that only this may give
+	settings map[string]string // files below its home that it may only read, with their initial content
+	env      map[string]string // in addition to --env
+	own      string            // an option of the host that only the preset may set
 	command  func(argv []string, d *doors) []string
-	// keyed are lines of sh that set up what the kernel alone knows, where it may hold the key: whether it does, and where.
+	// keyed are lines of sh that configure what only the kernel knows, if it has the key.
 	keyed string
 }
 
 // doors are the commands by which a host reaches the kernel: its MCP server and its hook.
 type doors struct {
 	server mcpEntry
-	hook   []string // takes the environment of the server, too
-	keyed  bool     // the kernel holds its key
+	hook   []string // also gets the environment of the server
+	keyed  bool     // the kernel has its key
 }
 
 func presets() map[string]preset {
@@ -63,7 +64,7 @@ func presets() map[string]preset {
 
 func presetNames() []string { return []string{"claude", "codex", "none"} }
 
-// presetOf returns that of the program, or the one that was asked for; ok is false where there is none.
+// presetOf returns the preset of the program, or the requested one; ok is false if there is none.
 func (f *runFlags) presetOf(program string) (name string, p preset, ok bool) {
 	name = f.preset
 	if name == "" {
@@ -73,7 +74,7 @@ func (f *runFlags) presetOf(program string) (name string, p preset, ok bool) {
 	return name, p, ok
 }
 
-// setUp completes the job of a host that has a preset.
+// setUp completes the job of a host with a preset.
 func (a *app) setUp(f *runFlags, j *job) error {
 	host, p, ok := f.presetOf(j.args[0])
 	if !ok {
@@ -109,7 +110,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 	}
 	d.keyed = program.Sandbox.Network() == "kernel" && (slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*"))
 	env := maps.Clone(p.env)
-	for _, one := range d.server.env { // for what it runs; the doors have it from their settings
+	for _, one := range d.server.env { // for programs that it runs; the doors have it in their settings
 		env[one[0]] = one[1]
 	}
 	maps.Copy(env, program.Env)
@@ -119,9 +120,9 @@ func (a *app) setUp(f *runFlags, j *job) error {
 	return nil
 }
 
-// jobControl are lines of sh that run a program as the job of a session, as a shell does that has a terminal: else it could not be
-// stopped with Ctrl-Z, for the system stops no process whose parent is in another session. The process that stops the session's
-// leader is told: see terminal.control.
+// jobControl are lines of sh that run a program as a job of a session, as an interactive shell does: else Ctrl-Z
+// could not stop it, since the system stops no process whose parent is in another session. When it stops the
+// session's leader this process notices: see terminal.control.
 const jobControl = `set -m
 "$@"
 status=$?
@@ -150,7 +151,7 @@ func (p preset) started(argv []string, d *doors, tty bool) []string {
 	return append([]string{"/bin/sh", "-c", script, "pwos"}, argv...)
 }
 
-// doors are those of an agent that runs under this kernel: it is known by its process, so they name none.
+// doors are those of an agent under this kernel, which recognises its processes: so they name no agent.
 func (a *app) doors(host string) (*doors, error) {
 	self, err := os.Executable()
 	if err == nil {
@@ -170,7 +171,8 @@ func (a *app) doors(host string) (*doors, error) {
 	}, nil
 }
 
-// presetHome is the host's home: --home, or one below the kernel's state that is hidden from all other agents and stays.
+// presetHome is the host's home: --home, or a permanent one below the kernel's state that is hidden from all other
+// agents.
 func (f *runFlags) presetHome(host string) (string, error) {
 	home := f.home
 	if home == "" {
@@ -200,8 +202,8 @@ func (f *runFlags) presetHome(host string) (string, error) {
 	return home, nil
 }
 
-// makeSettings makes the files of settings that are not there, and returns all. The host may write around them, and so have put
-// links in their way: nothing outside of its home is touched.
+// makeSettings creates missing settings files, and returns all. The host may write around them, and so may have put
+// links in their way: nothing outside its home is touched.
 func (p preset) makeSettings(home string) (paths []string, err error) {
 	root, err := os.OpenRoot(home)
 	if err != nil {
@@ -225,7 +227,7 @@ func (p preset) makeSettings(home string) (paths []string, err error) {
 	return paths, nil
 }
 
-// claudeCommand adds to the command line of Claude Code.
+// claudeCommand completes the command line of Claude Code.
 func claudeCommand(argv []string, d *doors) []string {
 	settings := view.Object(nil).
 		Boolean("disableAllHooks", false).
@@ -237,7 +239,7 @@ func claudeCommand(argv []string, d *doors) []string {
 	return slices.Concat(argv[:1], []string{"--settings=" + string(settings), "--mcp-config=" + string(servers)}, argv[1:])
 }
 
-// codexCommand adds to the command line of Codex. It runs a hook only where it knows the hash of it as trusted.
+// codexCommand completes the command line of Codex, which runs a hook only if its hash is trusted.
 func codexCommand(argv []string, d *doors) []string {
 	text := func(s string) string { return string(schema.AppendString(nil, s)) }
 	line := codexLine(d.hook, d.server.env)
@@ -265,13 +267,13 @@ func codexCommand(argv []string, d *doors) []string {
 	return append(command, argv[1:]...)
 }
 
-// claudeToken gives the host a key in the place of the true one.
+// claudeToken gives the host a placeholder for the key.
 const claudeToken = `if [ -n "$PWOS_UPSTREAM_ANTHROPIC" ]; then
 	export ANTHROPIC_AUTH_TOKEN="${ANTHROPIC_AUTH_TOKEN-held-by-the-kernel}"
 fi
 `
 
-// codexProvider names the address of the kernel's upstream, which Codex takes from no variable.
+// codexProvider sets the address of the kernel's upstream, which Codex reads from no variable.
 const codexProvider = `if [ -n "$PWOS_UPSTREAM_OPENAI" ]; then
 	program=$1
 	shift

@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// learnFlag is --learn, or --learn=NAME: what is learned is written as the profile of that name.
+// learnFlag is --learn, or --learn=NAME: the lesson is written as the profile with that name.
 type learnFlag struct {
 	on   bool
 	name string
@@ -43,13 +43,13 @@ func (f *learnFlag) Set(text string) error {
 	return nil
 }
 
-// profilePaths are the files of a profile that is to be written: its grant and its rules.
+// profilePaths are the files of a profile to be written: its grant and its rules.
 func profilePaths(name string) (grant, rules string) {
 	at := filepath.Join(policy.Profiles(client.ConfigFile()), name)
 	return at + ".toml", at + ".cedar"
 }
 
-// free returns an error where a profile that is to be written is there already.
+// free returns an error if the profile exists already.
 func free(name string) error {
 	grant, rules := profilePaths(name)
 	for _, path := range []string{grant, rules} {
@@ -60,7 +60,7 @@ func free(name string) error {
 	return nil
 }
 
-// writeProfile writes what was learned: a grant, with the sandbox that the program had, and rules.
+// writeProfile writes what was learned: a grant, the program's sandbox, and rules.
 func (j *job) writeProfile(l *view.Lesson, peaks map[string]float64, servers view.Servers) error {
 	grant, rules := profilePaths(j.learn.name)
 	if err := os.MkdirAll(filepath.Dir(grant), 0o700); err != nil {
@@ -119,7 +119,7 @@ func (j *job) profileText(rules string, allow []string, quotas map[string]float6
 	return b.String()
 }
 
-// writeNew writes a file that is not there yet.
+// writeNew writes a file that must not exist yet.
 func writeNew(path string, text []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -132,13 +132,13 @@ func writeNew(path string, text []byte) (err error) {
 	return nil
 }
 
-// flag is one that a profile gives, with its values.
+// flag is a flag of a profile, with its values.
 type flag struct {
 	name   string
 	values []string
 }
 
-// profileFlags are those of pwos run that say the same. Paths that are not absolute stand below dir, or with ~/ below home.
+// profileFlags are the flags of pwos run for a profile. Relative paths are below dir, or with ~/ below home.
 func profileFlags(p *config.Profile, dir, home string) []flag {
 	paths := func(list []string) (all []string) {
 		for _, path := range list {
@@ -202,7 +202,7 @@ func budgetOfProfile(p *config.Profile) (parts []string) {
 	return parts
 }
 
-// applyProfile sets the flags that --profile stands for. Those that were given take the place of what it says, which is told.
+// applyProfile sets the flags of --profile. Given flags take precedence, which is printed.
 func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, error) {
 	if !cmd.Flags().Changed("profile") {
 		return nil, nil
@@ -240,14 +240,14 @@ func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, er
 	return p, nil
 }
 
-// placed reports whether the profile names paths below the directory that the agent works in.
+// placed reports whether the profile has paths relative to the working directory.
 func placed(p *config.Profile) bool {
 	return p != nil && slices.ContainsFunc(slices.Concat(p.Sandbox.Read, p.Sandbox.Write, p.Sandbox.Hide), func(path string) bool {
 		return !filepath.IsAbs(path) && !strings.HasPrefix(path, "~/")
 	})
 }
 
-// under has the job's process be known as one that is run under a profile.
+// under marks the job's process as running under a profile.
 func (j *job) under(p *config.Profile) {
 	if p != nil {
 		intent := policy.ProfileIntent + p.Name
@@ -255,7 +255,7 @@ func (j *job) under(p *config.Profile) {
 	}
 }
 
-// setFlag adds a value to a flag, which a list takes as it is.
+// setFlag adds a value to a flag; a list takes it unsplit.
 func setFlag(f *pflag.Flag, value string) error {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		if err := list.Append(value); err != nil {
@@ -269,7 +269,7 @@ func setFlag(f *pflag.Flag, value string) error {
 	return nil
 }
 
-// ruled returns an error where the kernel does not go by the rules that the profile has.
+// ruled returns an error if the kernel does not enforce the profile's rules.
 func ruled(ctx context.Context, c *client.Client, p *config.Profile) error {
 	if p == nil || p.Policy == "" {
 		return nil

@@ -15,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// exitStatus is the exit status of somebody else's program, handed on; there is nothing to add to it.
+// exitStatus is another program's exit status, passed on; there is nothing to add to it.
 type exitStatus int
 
 func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
 
-// ended is what the end of an agent's program means for the exit status of run.
+// ended is the exit status of run for the end of an agent's program.
 func ended(d schema.Descriptor) error {
 	end := d.Exit
 	switch {
@@ -38,9 +38,9 @@ func ended(d schema.Descriptor) error {
 	return nil
 }
 
-// tellEnd says on stderr how a program ended, and how much it had asked of the kernel (PROTOCOL 9).
+// tellEnd prints to stderr how a program ended, and how many calls it made (PROTOCOL 9).
 func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descriptor) error {
-	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // that is the error of run
+	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // run's error says it
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
@@ -56,7 +56,7 @@ func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descripto
 // tally counts the calls of a process.
 type tally struct {
 	calls, refused int
-	more           bool // there are more, which were not counted
+	more           bool // there are more, not counted
 }
 
 // String says how many calls there were.
@@ -70,10 +70,10 @@ func (t tally) String() string {
 	return fmt.Sprintf("%d calls", t.calls)
 }
 
-// mostPages bounds what is read of the record to count calls.
+// mostPages bounds the pages of the record that are read to count calls.
 const mostPages = 50
 
-// countCalls counts what a process asked of the kernel, and what of it was refused.
+// countCalls counts the calls of a process, and the refused ones.
 func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err error) {
 	pages := 0
 	err = eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []view.Entry, more bool) error {
@@ -94,8 +94,7 @@ func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err 
 	return t, err
 }
 
-// grant settles what the agent of j is granted. Where no flag says anything of it, it is the default grant, which the kernel
-// makes by itself.
+// grant completes the grant of the agent of j. Without flags it is the kernel's default grant.
 func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapability, error) {
 	if !j.learn.on && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 && j.budget == nil {
 		return nil, nil
@@ -138,9 +137,10 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 	return grant, nil
 }
 
-// everything is what --learn grants, of a kernel with these syscalls: all but what opens secrets, which has to be asked for.
+// everything is the grant of --learn for a kernel with these syscalls: all except those that open secrets, which must
+// be asked for.
 func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
-	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // no pattern includes them
+	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // patterns do not include them
 	allow = append(allow, "*")
 	for _, pattern := range j.allow {
 		if row, ok := view.Named(pattern); !ok || row.Grant == schema.ByName {
@@ -154,12 +154,10 @@ func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
 	return allow, http
 }
 
-// ticksOf is a duration in ticks, of which there is one a second unless the kernel's clock is configured otherwise
-// (PROTOCOL 6).
+// ticksOf is a duration in ticks, one a second unless the kernel's clock is configured otherwise (PROTOCOL 6).
 func ticksOf(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
-// defaultGrant names what an agent may call without a grant of its own: the syscalls that have a code (CAP 2), and receiving
-// what it is sent.
+// defaultGrant lists what an agent may call by default: the syscalls with a code (CAP 2), and receiving messages.
 func defaultGrant() []string {
 	codes := []string{"Ipc.Receive"}
 	for _, row := range schema.Syscalls() {
@@ -189,10 +187,10 @@ func describe(ctx context.Context, c *client.Client, pid int64) (schema.Descript
 	return invokeAs(ctx, c, schema.ProcessGet, &schema.ProcessGetInput{PID: pid})
 }
 
-// exitNotStarted is the exit status for a program that could not be started: that of shells.
+// exitNotStarted is the exit status if the program could not be started, as in shells.
 const exitNotStarted = 127
 
-// run starts the agent of j, and in the foreground stays with it until it has ended.
+// run starts the agent of j, and in the foreground waits until it has ended.
 func (a *app) run(ctx context.Context, j *job) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
@@ -203,7 +201,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 		}
 		pid := end.PID
 		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != view.NotStarted || err != nil && ctx.Err() != nil) {
-			// An agent that does not end by itself is ended by its user, who has still something to learn.
+			// The user ends an agent that does not end by itself, and still wants the lesson.
 			if err := a.learned(context.WithoutCancel(ctx), c, j, pid); err != nil {
 				return err
 			}
@@ -218,8 +216,8 @@ func (a *app) run(ctx context.Context, j *job) error {
 	})
 }
 
-// start starts the agent of j. In the foreground it returns when that has ended: with its last descriptor, of which only the
-// PID is certain where there is an error too.
+// start starts the agent of j. In the foreground it returns after the agent's end with the last descriptor, of which
+// only the PID is certain if there is an error too.
 func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.Descriptor, err error) {
 	var t *terminal
 	if j.tty {
@@ -241,7 +239,7 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	return end, err
 }
 
-// attend stays with an agent until it has ended. Where it cannot, or ctx ends, it takes the agent down and returns why.
+// attend waits until an agent has ended. If it cannot, or ctx ends, it ends the agent and returns why.
 func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *terminal) (end schema.Descriptor, err error) {
 	w := &watch{app: a, client: c, pid: pid}
 	if t != nil {
@@ -271,7 +269,7 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 	return end, nil
 }
 
-// spawn has the kernel start the program, and returns the PID. It does not stop waiting half way: the agent would be there,
+// spawn has the kernel start the program, and returns the PID. It ignores interruptions: else the agent would run,
 // and nobody would know its PID.
 func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error) {
 	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
@@ -291,7 +289,7 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 	return out.ChildPID, err
 }
 
-// mostAlike is how many agents may be named after one program at a time.
+// mostAlike bounds the agents that are named after one program at a time.
 const mostAlike = 1000
 
 // taken reports whether a spawn was refused because a living agent has the name.
@@ -299,7 +297,7 @@ func taken(err error) bool {
 	return kernelCode(err) == 409
 }
 
-// announce prints the PID of an agent that is left alone, or says why it never ran.
+// announce prints the PID of a detached agent, or says why it did not start.
 func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
 	d, err := describe(ctx, c, pid)
 	if err != nil {
@@ -311,14 +309,14 @@ func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
 	return a.printLine(fmt.Append(nil, pid))
 }
 
-// watch stays with an agent in the foreground.
+// watch follows an agent in the foreground.
 type watch struct {
 	app      *app
 	client   *client.Client
 	pid      int64
 	log      *agentLog
 	life     *life
-	restarts int64 // that were told of
+	restarts int64 // restarts printed so far
 }
 
 // follow shows the agent's log until it has ended, and returns its last descriptor, or the cause of ctx's end.
@@ -339,7 +337,7 @@ func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 	}
 }
 
-// look shows what is new of the agent. What it wrote before it ended is there once it has.
+// look prints what is new about the agent. Its last output is there once it has ended.
 func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 	d, err := describe(ctx, w.client, w.pid)
 	if err != nil {
@@ -351,13 +349,13 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 	for _, then := range w.life.restarts() {
 		w.restarted(&then)
 	}
-	if w.life.refused.Load() || view.Gone(&d) { // the news may have come too late, or not at all
+	if w.life.refused.Load() || view.Gone(&d) { // an event may be late or missing
 		w.restarted(&d)
 	}
 	return d, nil
 }
 
-// restarted says that the agent runs again, once for each time.
+// restarted prints each restart once.
 func (w *watch) restarted(d *schema.Descriptor) {
 	if n := view.Deref(d.Restarts); d.PID == w.pid && n > w.restarts {
 		w.restarts = n
@@ -365,8 +363,8 @@ func (w *watch) restarted(d *schema.Descriptor) {
 	}
 }
 
-// takeDown ends the agent and what it started, waits until they are gone, and returns cause. What they say at their end is
-// shown if it can be. A kernel that is gone has taken its agents along.
+// takeDown ends the agent and its descendants, waits for that, and returns cause. Their last output is shown if
+// possible. A kernel that has ended has ended its agents too.
 func (w *watch) takeDown(ctx context.Context, cause error) error {
 	if errors.Is(cause, fault.DaemonHungUp) {
 		return cause
@@ -384,7 +382,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 			continue
 		}
 		if w.log.copy() != nil || !over && w.log.wait(ctx, 10*shortLook, nil) != nil {
-			w.log = nil // nobody reads it; that is the cause, or comes to the same
+			w.log = nil // nobody reads it; cause says why
 		}
 	}
 	if err != nil {

@@ -94,7 +94,7 @@ for byte. A JSON string will do, as "pwos mem get" prints it.
 	return cmd
 }
 
-// sealedValue is the argument, or what is on stdin.
+// sealedValue is the argument, or stdin.
 func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 	text := strings.Join(args, "")
 	if len(args) == 0 {
@@ -111,7 +111,7 @@ func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 	return text, nil
 }
 
-// printSecret writes what was sealed as it was; at a terminal as it can be read, since it may be anybody's.
+// printSecret prints a secret unchanged; at a terminal escaped, since anybody may have written it.
 func (a *app) printSecret(plaintext []byte) error {
 	if a.stdoutTerminal() {
 		if !utf8.Valid(plaintext) {
@@ -125,7 +125,7 @@ func (a *app) printSecret(plaintext []byte) error {
 	return nil
 }
 
-// shownLines is a text as it looks at a terminal, without the end of its last line.
+// shownLines is an escaped text, without its last line end.
 func shownLines(text string) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, line := range lines {

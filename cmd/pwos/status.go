@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// home is what a person sees who types nothing but pwos: whether a kernel runs and where, and what to try.
+// home is the output of pwos without a verb: whether a kernel runs and where, and what to try.
 func (a *app) home(ctx context.Context) error {
 	s, err := a.inspect(ctx)
 	switch {
@@ -42,7 +42,7 @@ try:
 `)
 }
 
-// withLastStart adds to an error that no kernel runs how the last one that a client started has failed, if it has.
+// withLastStart adds to the error that no kernel runs how the last start by a client failed, if it did.
 func (a *app) withLastStart(err error) error {
 	if !errors.Is(err, fault.DaemonNotRunning) {
 		return err
@@ -58,8 +58,8 @@ func (a *app) withLastStart(err error) error {
 	return err
 }
 
-// lastFailure says from the last lines of the log how the last daemon has failed; "" where it has not, or does not say. The
-// reason is in the line about its end, or, where it did not even know what its log is to be, behind its name.
+// lastFailure says from the log's last lines how the last daemon failed; "" if it did not, or does not say. The
+// reason is in the line about its end or, if it failed before its log was configured, after its name.
 func lastFailure(lines []string) string {
 	const start, run = "the last start failed: ", "the last one ended with an error: "
 	why := ""
@@ -68,7 +68,7 @@ func lastFailure(lines []string) string {
 		switch {
 		case why != "" && message == "ready":
 			return run + why
-		case why != "" && message == "ended": // that was the one before
+		case why != "" && message == "ended": // of the daemon before it
 			return start + why
 		case message == "ended" && reason != "":
 			why = view.Escaped(reason)
@@ -79,13 +79,13 @@ func lastFailure(lines []string) string {
 	switch {
 	case why == "":
 		return ""
-	case len(lines) < client.LogTailLines: // all that there is
+	case len(lines) < client.LogTailLines: // the log has no more
 		return start + why
 	}
 	return run + why
 }
 
-// logLine is what a line of the log is about, and the error in it.
+// logLine is the message of a line of the log, and its error.
 func logLine(line string) (message, reason string) {
 	if text, ok := strings.CutPrefix(line, "pwosd: "); ok {
 		return "ended", text
@@ -146,7 +146,7 @@ file of keys whose mode became unsafe.`,
 	}
 }
 
-// kernelInfo is what can be told about a running kernel from outside.
+// kernelInfo describes a running kernel from outside.
 type kernelInfo struct {
 	pid          int
 	socket       string
@@ -155,20 +155,20 @@ type kernelInfo struct {
 	ping         time.Duration
 	condition
 	parameters
-	others map[string]int64 // origins beside the operator's under which there is memory, with the number of keys
+	others map[string]int64 // number of keys of each origin with memory, except the operator's
 }
 
-// condition is what is wrong with a kernel, as far as it tells.
+// condition is what is wrong with a kernel, as far as it says.
 type condition struct {
-	refusing string   // why commands are refused; "" where they are not
-	warnings []string // what the operator has to see to
+	refusing string   // why commands are refused; "" if they are not
+	warnings []string // what the operator should look at
 }
 
-// parameters are what the kernel was started with, as far as it tells; "" and nil where it does not.
+// parameters are what the kernel was started with, as far as it says; else "" and nil.
 type parameters struct {
 	origin  string   // the operator's
 	sync    string   // when a command is answered
-	sandbox string   // what can confine an agent's program
+	sandbox string   // what confines an agent's program
 	gaps    []string // what that does not refuse
 }
 
@@ -194,7 +194,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 	return s, a.withLastStart(err)
 }
 
-// readParameters asks for the parameter block, which a caller may be denied.
+// readParameters reads the parameter block, which the caller may be denied.
 func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
@@ -208,7 +208,7 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	return p
 }
 
-// readOrigins asks under which origins there is memory, which the operator alone is told.
+// readOrigins reads which origins have memory; only the operator is told.
 func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/origins"})
 	if err != nil {
@@ -218,8 +218,8 @@ func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	return keys
 }
 
-// readCondition asks whether commands are refused, and what else is wrong, which a caller may be denied. It comes after
-// other questions: they are journaled too, so the kernel knows by then whether it can write.
+// readCondition asks whether commands are refused, and what else is wrong, which the caller may be denied. It is the
+// last question: the earlier ones are journaled, so the kernel knows by then whether it can write.
 func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	data, err := invoke(ctx, c, schema.AuditMetrics.Type, &schema.AuditMetricsInput{})
 	if err != nil {
@@ -231,7 +231,7 @@ func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	return is
 }
 
-// durability says what an answer to a command promises.
+// durability says what a command's answer guarantees.
 func durability(sync string) string {
 	switch sync {
 	case "always":

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// maxPassphrase bounds what is typed, in bytes.
+// maxPassphrase bounds a typed passphrase, in bytes.
 const maxPassphrase = 1 << 10
 
 var errNoPassphrase = errors.New("no passphrase was typed")
@@ -39,7 +39,7 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 		stop()
 		err = errors.Join(err, in.Close(), tty.Close())
 	}()
-	// Raw, as a read that waits for the end of a line could not be told to stop, and nothing may be echoed.
+	// Raw mode: a read in line mode could not be interrupted, and nothing must be echoed.
 	before, err := term.MakeRaw(int(tty.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("ask for a passphrase: %w", err)
@@ -56,9 +56,9 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 	return passphrase, errors.Join(err, endErr)
 }
 
-// typed reads what is typed up to the end of a line, byte by byte, and understands the keys that mend a mistake.
+// typed reads up to the end of a line, byte by byte, and handles the editing keys.
 func typed(in *patientFile) ([]byte, error) {
-	line := make([]byte, 0, maxPassphrase) // of that size at once, so that no copy is left behind
+	line := make([]byte, 0, maxPassphrase) // allocated at once, so that no copy stays in memory
 	var key [1]byte
 	for {
 		if _, err := in.Read(key[:]); err != nil {
@@ -83,7 +83,7 @@ func typed(in *patientFile) ([]byte, error) {
 	}
 }
 
-// canAsk reports whether there is a terminal to ask at.
+// canAsk reports whether there is a terminal.
 func canAsk() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -92,22 +92,22 @@ func canAsk() bool {
 	return tty.Close() == nil
 }
 
-// maxPayload ends the reading of a stdin that has no end, in bytes. What the kernel takes is less (PROTOCOL 2).
+// maxPayload bounds a stdin without end, in bytes. The kernel accepts less (PROTOCOL 2).
 const maxPayload = 64 << 20
 
-// payload is how a value is given on the command line.
+// payload is a value on the command line.
 type payload struct{ text bool }
 
 func (p *payload) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.text, "string", false, "take the value as a string, even if it is JSON")
 }
 
-// payloadHelp says the rules to users of the verbs that take a value.
+// payloadHelp is the help of verbs that take a value.
 const payloadHelp = `A value that is JSON is taken as that, anything else is a string; --string makes it a
 string whatever it looks like. With - it is read from stdin; of a string there, one
 line end at its end is left out.`
 
-// value makes a JSON value of an argument, or of stdin where that is "-".
+// value makes a JSON value of an argument, or of stdin if that is "-".
 func (a *app) value(ctx context.Context, cmd *cobra.Command, p payload, arg string) (schema.Value, error) {
 	text := []byte(arg)
 	if arg == "-" {
@@ -151,12 +151,12 @@ func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
 	return text, nil
 }
 
-// patientFile reads a file whose Read may wait for ever, such as a pipe that somebody holds open, and can be told to stop. The
-// runtime's poller would do that for a non-blocking descriptor, but stdin is shared with other processes, and making it
-// non-blocking would change it for them.
+// patientFile reads a file whose Read may block forever, such as a pipe that another process holds open, and can be
+// interrupted. The runtime's poller would do that for a non-blocking descriptor, but stdin is shared with other
+// processes, which would see it become non-blocking.
 type patientFile struct {
 	file  *os.File
-	awake *os.File // readable when reading is to stop
+	awake *os.File // readable when reading must stop
 	wake  func() error
 }
 
@@ -188,8 +188,8 @@ func (f *patientFile) Read(p []byte) (int, error) {
 	}
 }
 
-// SetReadDeadline stops reading, whatever the time: nobody asks for a later one.
+// SetReadDeadline stops reading, whatever the time: no caller sets a later one.
 func (f *patientFile) SetReadDeadline(time.Time) error { return f.wake() }
 
-// Close gives back what was taken beyond the file itself.
+// Close closes everything except the file itself.
 func (f *patientFile) Close() error { return errors.Join(f.wake(), f.awake.Close()) }

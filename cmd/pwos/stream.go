@@ -15,8 +15,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// stream copies stdin to the kernel and its answers to stdout until both ends are done (BRIDGE 4.4). A stream whose first frame is an
-// OsEvent goes to events.sock, where lines may be longer. Inline, the kernel is in this process.
+// stream copies stdin to the kernel and its answers to stdout until both ends are done (BRIDGE 4.4). A stream whose
+// first frame is an OsEvent goes to events.sock, where lines may be longer. With inline the kernel is in this
+// process.
 func (a *app) stream(ctx context.Context, inline bool) (err error) {
 	ctx, cancel := a.bound(ctx, 0)
 	defer cancel()
@@ -57,14 +58,14 @@ func (a *app) converse(ctx context.Context, c *client.Client, in io.Reader) (err
 	return err
 }
 
-// begun is a stream's input, of which the first line may have been read.
+// begun is the input of a stream, of which the first line may have been read.
 type begun struct {
 	*patientFile
-	head []byte // read, and not passed on
+	head []byte // read, not passed on
 	err  error  // that ended it
 }
 
-// dialect is that of the first frame: OsMessage where that is none, or longer than any line may be.
+// dialect is the dialect of the first frame: OsMessage if that is no frame, or longer than any line may be.
 func (b *begun) dialect() schema.Dialect {
 	const most = schema.MaxEventLine + 1
 	for from, read := 0, 0; ; {
@@ -79,7 +80,7 @@ func (b *begun) dialect() schema.Dialect {
 			line = b.head[from : read+end]
 		}
 		if len(bytes.TrimLeft(line, " \t\r")) > 0 || end < 0 {
-			m, _ := schema.Decode(line, schema.OsMessage) // what is no frame is for the kernel to refuse
+			m, _ := schema.Decode(line, schema.OsMessage) // the kernel refuses what is no frame
 			return m.Dialect
 		}
 		from, read = read+end+1, read+end+1

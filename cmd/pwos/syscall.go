@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// respond writes the one JSON-RPC 2.0 response of a call, and returns err, which decides the exit status.
+// respond prints the one JSON-RPC 2.0 response of a call, and returns err, which decides the exit status.
 func (a *app) respond(data []byte, err error, failure *fault.Fault) error {
 	var response []byte
 	if failure == nil {
@@ -32,12 +32,12 @@ func (a *app) respond(data []byte, err error, failure *fault.Fault) error {
 	return err
 }
 
-// misused is respond for a command line that makes no sense.
+// misused is respond for an invalid command line.
 func (a *app) misused(err error) error {
 	return a.respond(nil, err, fault.UsageInvalid.New("%s", err.Error()))
 }
 
-// rpcFault is err as a kernel would have said it; nil for nil.
+// rpcFault is err in the form of a kernel's fault; nil for nil.
 func rpcFault(err error, in *schema.CallInput) *fault.Fault {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func rpcFault(err error, in *schema.CallInput) *fault.Fault {
 	return &fault.Fault{Kind: kind, Message: err.Error()}
 }
 
-// remote is a kernel's error in the form that it had there.
+// remote is a kernel's error with its original kind.
 func remote(answer *fault.Fault) *fault.Fault {
 	failure := *answer
 	switch failure.Code() {
@@ -80,8 +80,8 @@ func remote(answer *fault.Fault) *fault.Fault {
 	return &failure
 }
 
-// unknownName reports whether a 404 says that there is no such syscall, and not that it found nothing: the codes of
-// JSON-RPC tell the two apart, those of the wire do not.
+// unknownName reports whether a 404 means an unknown syscall rather than a missing object: JSON-RPC has different
+// codes for them, the wire has not.
 func unknownName(in *schema.CallInput) bool {
 	if schema.UserSpace(in.Syscall) {
 		return true
@@ -167,7 +167,7 @@ func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInp
 	return in, nil
 }
 
-// daemonArgs are the flags of a daemon that is started for the call, which works in another directory.
+// daemonArgs are the flags of a daemon that is started for the call, with absolute paths.
 func (f *syscallFlags) daemonArgs() (args []string, err error) {
 	root, state := f.root, f.stateDir
 	if root != "" && !strings.HasPrefix(strings.ToLower(root), "https:") {
@@ -187,7 +187,7 @@ func (f *syscallFlags) daemonArgs() (args []string, err error) {
 	return args, nil
 }
 
-// syscall makes the call, on the kernel that runs or can be started, else here (ABI 7).
+// syscall makes the call, on the running kernel or one that it starts, else in this process (ABI 7).
 func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput) (data []byte, err error) {
 	ctx, cancel := a.bound(ctx, usualTimeout)
 	defer cancel()
@@ -230,7 +230,7 @@ func verbatim(in *schema.CallInput) schema.Value {
 	return o.Close()
 }
 
-// once is CLI mode (ABI 7.2), for who could not reach a kernel because of unreachable.
+// once is CLI mode (ABI 7.2), used if no kernel could be reached because of unreachable.
 func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *schema.CallInput, unreachable error) ([]byte, error) {
 	if f.idempotencyKey != "" {
 		return nil, fmt.Errorf("%w; --idempotency-key takes a running kernel", unreachable)
@@ -246,8 +246,8 @@ func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *sche
 	return nil, fault.DaemonUnreachable.New("%s; and the call cannot be made here: %s", unreachable, err).Wrap(errors.Join(unreachable, err))
 }
 
-// sameParameters makes sure that a kernel which runs has the root and the origin that the flags name, those that are given:
-// nobody gives it others by asking (ABI 6.4).
+// sameParameters checks that a running kernel has the root and the origin that the flags name: nobody can change them
+// by asking (ABI 6.4).
 func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, args []string) error {
 	root, origin, err := daemon.Parameters(args, os.Getenv)
 	if err != nil {

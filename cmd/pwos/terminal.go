@@ -19,19 +19,19 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is an agent's pseudo-terminal. The agent's program has one end; this process copies between the other one and the
-// terminal that it runs in, which is raw meanwhile, so that every key reaches the program.
+// terminal is an agent's pseudo-terminal. The agent's program has one end; this process copies between the other end
+// and its own terminal, which is in raw mode meanwhile, so that every key reaches the program.
 type terminal struct {
 	app    *app
 	name   string   // of the program's end
 	ours   *os.File // closing it hangs up: the program gets SIGHUP
-	theirs *os.File // open until the program has it: before, our end would read as hung up
+	theirs *os.File // open until the program has it: else our end would read a hang-up
 
 	before  *term.State
 	in      *patientFile
 	out     terminalModes
 	signals chan os.Signal
-	shown   chan struct{} // closed when all that was printed is shown
+	shown   chan struct{} // closed when all output is shown
 	workers sync.WaitGroup
 	hangUp  func() error
 }
@@ -80,10 +80,10 @@ func (t *terminal) attach() (err error) {
 	}
 	t.signals, t.shown = make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
-	_ = t.resize() // it may have changed before the signal was asked for
+	_ = t.resize() // it may have changed before the signal was subscribed to
 	t.workers.Go(func() {
 		defer close(t.shown)
-		_, _ = io.Copy(&t.out, t.ours) // until nobody has the other end, or nobody looks on any more
+		_, _ = io.Copy(&t.out, t.ours) // until the program's end is closed, or the output fails
 		_ = t.hangUp()
 	})
 	t.workers.Go(func() { _, _ = io.Copy(t.ours, t.in) }) // ends with the pseudo-terminal, or in detach
@@ -91,9 +91,9 @@ func (t *terminal) attach() (err error) {
 	return nil
 }
 
-// control takes the signals of this process's terminal, and stops this process where the program has stopped itself.
+// control handles the signals of this process's terminal, and stops this process when the program has stopped.
 func (t *terminal) control() {
-	const glance = 200 * time.Millisecond // nobody is told that another's child stops
+	const glance = 200 * time.Millisecond // the system does not report that another process's child has stopped
 	every := time.NewTicker(glance)
 	defer every.Stop()
 	for {
@@ -102,10 +102,10 @@ func (t *terminal) control() {
 			switch {
 			case !ok:
 				return
-			case sig == syscall.SIGCONT: // the shell has had the terminal meanwhile
+			case sig == syscall.SIGCONT: // the shell had the terminal meanwhile
 				t.takeBack()
 			default:
-				_ = t.resize() // a terminal that is gone has no size; its reader finds out
+				_ = t.resize() // a closed terminal has no size; its reader finds out
 			}
 		case <-every.C:
 			if leader, stopped := t.leader(); stopped {
@@ -115,8 +115,8 @@ func (t *terminal) control() {
 	}
 }
 
-// suspend gives the terminal back and stops this process, as the program has stopped itself, until the shell continues it. Where
-// there is no shell to do that the system does not stop it, and both go on at once.
+// suspend gives the terminal back and stops this process, as the program has stopped, until the shell continues it.
+// Without a shell the system does not stop it, and both continue at once.
 func (t *terminal) suspend(leader int, settle time.Duration) {
 	_ = term.Restore(int(t.app.stdin.Fd()), t.before)
 	_ = syscall.Kill(0, syscall.SIGTSTP)
@@ -134,16 +134,16 @@ func (t *terminal) suspend(leader int, settle time.Duration) {
 	_ = syscall.Kill(-leader, syscall.SIGCONT)
 }
 
-// takeBack makes the terminal of this process raw again. One that is gone is for its reader to find out.
+// takeBack sets the terminal of this process to raw mode again. A closed one is for its reader to find out.
 func (t *terminal) takeBack() {
 	_, _ = term.MakeRaw(int(t.app.stdin.Fd()))
 	_ = t.resize()
 }
 
-// lastOutput bounds how long output is waited for after the end of the program: somebody else may have been handed its end.
+// lastOutput bounds the wait for output after the program's end: another process may hold its end.
 const lastOutput = time.Second
 
-// detach gives the terminal of this process back. The program has ended or gets SIGHUP.
+// detach restores the terminal of this process. The program has ended or gets SIGHUP.
 func (t *terminal) detach() error {
 	if t.before == nil { // it was never attached
 		return errors.Join(ignoreClosed(t.hangUp()), ignoreClosed(t.theirs.Close()))
@@ -153,14 +153,14 @@ func (t *terminal) detach() error {
 	signal.Stop(t.signals)
 	close(t.signals)
 	t.workers.Wait()
-	_ = t.out.undo() // fails where there is nobody to see it
+	_ = t.out.undo() // fails if there is nobody to see it
 	if restoreErr := term.Restore(int(t.app.stdin.Fd()), t.before); restoreErr != nil {
 		err = errors.Join(err, fmt.Errorf("give back terminal: %w", restoreErr))
 	}
 	return errors.Join(err, t.in.Close())
 }
 
-// finish shows what the program, which has ended, has printed last.
+// finish shows the last output of a program that has ended.
 func (t *terminal) finish() {
 	late := time.NewTimer(lastOutput)
 	defer late.Stop()
@@ -177,19 +177,19 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// terminalModes passes on what a program prints at a terminal, and notes which modes of the terminal it has changed: the other
-// screen, a hidden cursor, reports of the mouse. A program that was killed leaves them behind.
+// terminalModes passes on a program's output, and tracks which modes of the terminal it has changed: the alternate
+// screen, a hidden cursor, mouse reports. A program that is killed leaves them behind.
 type terminalModes struct {
 	to      io.Writer
-	changed map[int]bool // private modes (DEC) that are not as usual
-	keys    int          // reports of keys that were asked for and not taken back (the protocol of kitty)
-	part    []byte       // of a control sequence that has not ended yet
+	changed map[int]bool // private modes (DEC) that are not at their default
+	keys    int          // keyboard reports that were requested and not released (kitty protocol)
+	part    []byte       // of an incomplete control sequence
 }
 
-// longestSequence bounds what is kept of a control sequence; longer ones change no mode.
+// longestSequence bounds a control sequence that is kept; longer ones change no mode.
 const longestSequence = 64
 
-// Write writes p as it is.
+// Write writes p unchanged.
 func (m *terminalModes) Write(p []byte) (int, error) {
 	for _, b := range p {
 		m.note(b)
@@ -197,7 +197,7 @@ func (m *terminalModes) Write(p []byte) (int, error) {
 	return m.to.Write(p)
 }
 
-// note takes one byte: ESC [ begins a sequence, a byte from @ to ~ ends it.
+// note handles one byte: ESC [ begins a sequence, a byte from @ to ~ ends it.
 func (m *terminalModes) note(b byte) {
 	const escape = 0x1b
 	switch {
@@ -247,10 +247,10 @@ func (m *terminalModes) end(parameters string, final byte) {
 	}
 }
 
-// usuallyOn reports whether a private mode is on in a terminal that nobody has changed: wrapping of lines, the cursor.
+// usuallyOn reports whether a private mode is on by default: line wrapping, the cursor.
 func usuallyOn(mode int) bool { return mode == 7 || mode == 25 }
 
-// undo changes the modes back that the program has not.
+// undo resets the modes that the program has not.
 func (m *terminalModes) undo() error {
 	var b bytes.Buffer
 	if m.keys > 0 {

@@ -34,7 +34,7 @@ func openPair() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// leader returns the process that leads the session of the program's end, and whether it has been stopped.
+// leader returns the leader of the session of the program's end, and whether it is stopped.
 func (t *terminal) leader() (pid int, stopped bool) {
 	raw, err := t.ours.SyscallConn()
 	if err != nil {

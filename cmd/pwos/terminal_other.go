@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// openPair refuses: agents have terminals on Linux alone.
+// openPair refuses: agents have terminals only on Linux.
 func openPair() (ours, theirs *os.File, err error) {
 	return nil, nil, errors.New("an agent can have a terminal on Linux alone")
 }
 
-// leader is asked of no terminal: there are none.
+// leader is never called.
 func (t *terminal) leader() (pid int, stopped bool) { return 0, false }

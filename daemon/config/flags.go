@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Settings puts together flags, environment and file, in this order of precedence (PROTOCOL 1). done says that the flags
-// asked for a text, which may be the version, and nothing else.
+// Settings combines flags, environment and file, in this order of precedence (PROTOCOL 1). done says that the flags
+// only asked for a text, such as the version.
 func Settings(args []string, getenv func(string) string, stdout io.Writer, program string) (cfg Config, done bool, err error) {
 	home, homeErr := os.UserHomeDir()
 	if homeErr != nil {
@@ -27,15 +27,11 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 	flags := pflag.NewFlagSet("pwosd", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&file, "config", "", "configuration file (default "+unixsock.ConfigFile(getenv, home)+")")
-	flags.String("runtime-dir", "", "directory of the sockets (default "+cfg.RuntimeDir+")")
-	flags.String("state-dir", "", "directory of what outlives a restart (default "+cfg.StateDir+")")
-	flags.String("root", "", "what os:///… means: a directory, or an https: address (default: nothing)")
-	flags.String("origin", "", "whose stored things the operator sees: an address, or a name (default: the root, or https://pwos.local/)")
-	flags.String("authorized-keys", "", "let in the keys of this file alone (default: the file authorized_keys beside the configuration, where it is there)")
-	flags.String("idle-timeout", "", "end after nobody was connected for that long, such as 10m (default: stay)")
-	flags.String("sync", "", "always: answer a command once it is on disk; interval: once it is written (default always)")
-	flags.String("log-level", "", "debug, info, warn or error (default info)")
-	flags.String("log-format", "", "auto, console or json (default auto: console at a terminal)")
+	for _, s := range cfg.settings() {
+		if s.name != "" {
+			flags.String(s.name, "", s.usage)
+		}
+	}
 	flags.BoolVar(&version, "version", false, "print the version and exit")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
@@ -56,7 +52,7 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 	if cfg.File, err = filepath.Abs(file); err != nil {
 		return cfg, false, fmt.Errorf("find configuration: %w", err)
 	}
-	// The one that a flag or the environment names has to be there.
+	// A file that a flag or the environment names must exist.
 	if err := cfg.Load(cfg.File, named || getenv("PWOS_CONFIG") != "", getenv); err != nil {
 		return cfg, false, err
 	}
@@ -74,8 +70,8 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 	return cfg, false, cfg.Check()
 }
 
-// keysBeside returns the path of the authorized keys beside the configuration file, empty where there are none. Whether they
-// may be used is not asked here: what cannot be looked at, or leads nowhere, must not leave the door open.
+// keysBeside returns the path of the authorized keys beside the configuration file, empty if there are none. It does
+// not check them: keys that cannot be read, or a broken link, must not result in open mode.
 func keysBeside(file string) (string, error) {
 	path := unixsock.AuthorizedKeys(file)
 	_, err := os.Lstat(path)
@@ -88,42 +84,27 @@ func keysBeside(file string) (string, error) {
 	return "", fmt.Errorf("find authorized keys: %w", err)
 }
 
-// override sets what the flags say. A directory may be relative here, where there is somebody's working directory.
-func override(cfg *Config, flags *pflag.FlagSet) (err error) {
-	keys := map[string]string{
-		"sync":        "journal.sync",
-		"runtime-dir": "runtime_dir", "state-dir": "state_dir", "idle-timeout": "idle_timeout", "authorized-keys": "authorized_keys",
-		"root": "root", "origin": "origin",
-		"log-level": "log.level", "log-format": "log.format",
-	}
-	flags.Visit(func(f *pflag.Flag) {
-		key, ok := keys[f.Name]
-		if !ok || err != nil {
-			return
+// override applies the flags. A directory may be relative to the working directory here.
+func override(cfg *Config, flags *pflag.FlagSet) error {
+	for _, s := range cfg.settings() {
+		if s.name == "" || !flags.Changed(s.name) {
+			continue
 		}
-		value := f.Value.String()
-		if value != "" && place(key, value) {
+		value, err := flags.GetString(s.name)
+		if err == nil && s.path && value != "" && !(s.key == "root" && strings.HasPrefix(strings.ToLower(value), "https:")) {
 			value, err = filepath.Abs(value)
 		}
 		if err == nil {
-			err = cfg.Set(key, value)
+			err = cfg.Set(s.key, value)
 		}
 		if wrong, ok := errors.AsType[*Error](err); ok {
-			wrong.Key = "--" + f.Name
+			wrong.Key = "--" + s.name
 		}
-	})
-	return err
-}
-
-// place reports whether a flag's value is a path of this machine.
-func place(key, value string) bool {
-	switch key {
-	case "runtime_dir", "state_dir", "authorized_keys":
-		return true
-	case "root":
-		return !strings.HasPrefix(strings.ToLower(value), "https:")
+		if err != nil {
+			return err
+		}
 	}
-	return false
+	return nil
 }
 
 const usage = `pwosd is the kernel: it serves agents and the pwos command line on a Unix socket.

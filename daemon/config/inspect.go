@@ -10,113 +10,31 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// keys are the settings that there are, with the type of their values in the file.
-func keys() map[string]unstable.Kind {
-	return map[string]unstable.Kind{
-		"runtime_dir":         unstable.String,
-		"state_dir":           unstable.String,
-		"idle_timeout":        unstable.String,
-		"authorized_keys":     unstable.String,
-		"log.level":           unstable.String,
-		"log.format":          unstable.String,
-		"limits.line_bytes":   unstable.Integer,
-		"root":                unstable.String,
-		"init":                unstable.String,
-		"origin":              unstable.String,
-		"ingest.trusted_keys": unstable.String,
-		"ingest.proof":        unstable.Bool,
-		"ingest.unpinned":     unstable.Bool,
-		"tools.programs":      unstable.Bool,
-		"tools.time":          unstable.String,
-		"tools.memory_bytes":  unstable.Integer,
-		"tools.output_bytes":  unstable.Integer,
-		"tools.at_once":       unstable.Integer,
-		"code.time":           unstable.String,
-		"code.memory_bytes":   unstable.Integer,
-		"code.output_bytes":   unstable.Integer,
-		"code.at_once":        unstable.Integer,
-		"clock.interval":      unstable.String,
-		"ipc.mailbox":         unstable.Integer,
-
-		"crypto.identity": unstable.String,
-
-		"journal.sync":           unstable.String,
-		"journal.sync_interval":  unstable.String,
-		"journal.snapshot_every": unstable.Integer,
-
-		"http.allow":          unstable.Array,
-		"http.allow_hosts":    unstable.Array,
-		"http.ca_file":        unstable.String,
-		"http.max_body_bytes": unstable.Integer,
-
-		"blobs.ttl":        unstable.String,
-		"blobs.file_bytes": unstable.Integer,
-		"blobs.dir_bytes":  unstable.Integer,
-		"blobs.dir_files":  unstable.Integer,
-
-		"approval.wait":   unstable.String,
-		"approval.notify": unstable.Array,
-
-		"agents.grace":         unstable.String,
-		"agents.restart_delay": unstable.String,
-		"agents.read":          unstable.Array,
-		"agents.hide":          unstable.Array,
-		"agents.user":          unstable.String,
-
-		"agents.connections":              unstable.Integer,
-		"agents.prologues":                unstable.Integer,
-		"agents.in_flight_bytes":          unstable.Integer,
-		"agents.journal_bytes_per_second": unstable.Integer,
-		"agents.journal_burst_bytes":      unstable.Integer,
-
-		"ipc.deny.intent":       unstable.String,
-		"ipc.deny.sender_pid":   unstable.Integer,
-		"ipc.deny.receiver_pid": unstable.Integer,
-
-		"net.connections_each": unstable.Integer,
-		"net.connections":      unstable.Integer,
-		"net.idle":             unstable.String,
-
-		upstreams + anyName + ".url":       unstable.String,
-		upstreams + anyName + ".header":    unstable.String,
-		upstreams + anyName + ".from":      unstable.String,
-		upstreams + anyName + ".allow":     unstable.Array,
-		upstreams + anyName + ".env":       unstable.String,
-		upstreams + anyName + ".intercept": unstable.Bool,
-
-		pools + anyName:     unstable.Float,
-		priced + "<model>":  unstable.Array,
-		mounts + "<prefix>": unstable.String,
-	}
-}
-
-// anyName stands for the name of a pool or an upstream.
+// anyName matches the name of a pool or an upstream.
 const anyName = "<name>"
 
-// pools begins the key of every resource pool; the rest is the pool's name.
-const pools = "resources."
+// Prefixes of keys whose next word is the user's.
+const (
+	pools  = "resources."
+	priced = "prices."
+	mounts = "mounts."
+)
 
-// priced begins the key of every price; the rest is the model's name.
-const priced = "prices."
-
-// mounts begins the key of every mount; the rest is the names that it holds.
-const mounts = "mounts."
-
-// denials is the one list of tables.
+// denials is the only list of tables.
 const denials = "ipc.deny"
 
-// inspector walks the syntax tree of a text that has been decoded. The library's strict mode lets pass Log.LEVEL for
-// log.level, even beside it, and 60 for a duration, which would be nanoseconds; and it forgets the line of a value that
-// turns out to be wrong only later.
+// inspector walks the syntax tree of a decoded text. The library's strict mode accepts Log.LEVEL for log.level, even
+// beside it, and 60 for a duration, which would be nanoseconds; and it loses the line of a value that turns out to be
+// invalid later.
 type inspector struct {
 	parser unstable.Parser
-	known  map[string]unstable.Kind
+	known  []setting
 	lines  map[string]int
 }
 
 // inspect returns the line of each setting in text.
 func inspect(text []byte) (lines map[string]int, wrong *Error) {
-	in := inspector{known: keys(), lines: make(map[string]int)}
+	in := inspector{known: new(Config).settings(), lines: make(map[string]int)}
 	in.parser.Reset(text)
 	var table []string
 	for in.parser.NextExpression() {
@@ -124,10 +42,12 @@ func inspect(text []byte) (lines map[string]int, wrong *Error) {
 		switch e.Kind {
 		case unstable.KeyValue:
 			wrong = in.entry(table, e)
-		case unstable.Table:
-			table, wrong = in.heading(e)
-		case unstable.ArrayTable:
-			if table, wrong = in.heading(e); wrong == nil && join(table) != denials {
+		case unstable.Table, unstable.ArrayTable:
+			table = words(nil, e)
+			in.upstream(table, e)
+			if !in.isTable(table) {
+				wrong = noSuch(join(table), in.line(e))
+			} else if e.Kind == unstable.ArrayTable && join(table) != denials {
 				wrong = &Error{Line: in.line(e), Key: join(table), Text: "is not a list of tables"}
 			}
 		}
@@ -138,22 +58,11 @@ func inspect(text []byte) (lines map[string]int, wrong *Error) {
 	return in.lines, nil
 }
 
-func (in *inspector) heading(e *unstable.Node) ([]string, *Error) {
-	name := words(nil, e)
-	if !in.holds(generic(name)) {
-		return nil, noSuch(join(name), in.line(e))
-	}
-	if of := upstreamOf(name); of != "" {
-		in.lines[of] = in.line(e)
-	}
-	return name, nil
-}
-
-// entry looks at one name with its value, and at what is in the value where that is a table.
+// entry checks a name and its value, and the names in it if it is a table.
 func (in *inspector) entry(table []string, e *unstable.Node) *Error {
-	name := words(table, e)
-	key, value := join(name), e.Value()
-	if value.Kind == unstable.InlineTable && in.holds(generic(name)) {
+	name, value := words(table, e), e.Value()
+	in.upstream(name, e)
+	if value.Kind == unstable.InlineTable && in.isTable(name) {
 		for it := value.Children(); it.Next(); {
 			if wrong := in.entry(name, it.Node()); wrong != nil {
 				return wrong
@@ -161,74 +70,60 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 		}
 		return nil
 	}
-	kind, ok := in.known[generic(name)]
-	if of := upstreamOf(name); of != "" {
-		key = of + strings.TrimPrefix(generic(name), upstreams+anyName) // as it is told of
-		if in.lines[of] == 0 {
-			in.lines[of] = in.line(e)
-		}
+	key := join(name)
+	if slices.Contains([]string{upstreams, priced, mounts}, name[0]+".") {
+		key = strings.Join(name, ".") // as in faults: the user's word may have other characters than letters
 	}
-	if len(name) == 2 && strings.HasPrefix(key, pools) {
-		kind, ok = unstable.Float, true
-	}
-	if len(name) == 2 && strings.HasPrefix(key, priced) {
-		kind, ok = unstable.Array, true
-		key = priced + name[1]
-	}
-	if len(name) == 2 && strings.HasPrefix(key, mounts) {
-		kind, ok = unstable.String, true
-		key = mounts + name[1] // as it is told of: a prefix has more than letters in it
-	}
-	if !ok {
+	i := slices.IndexFunc(in.known, func(s setting) bool { return fits(strings.Split(s.key, "."), name) })
+	if i < 0 {
 		return noSuch(key, in.line(e))
 	}
-	if strings.HasPrefix(key, priced) && value.Kind != kind {
-		return &Error{Line: in.line(e), Key: key, Text: "takes a list of numbers"}
-	}
+	kind := in.known[i].kind
 	if value.Kind != kind && (kind != unstable.Float || value.Kind != unstable.Integer) {
-		return &Error{Line: in.line(e), Key: key, Text: map[unstable.Kind]string{
+		text := map[unstable.Kind]string{
 			unstable.String: "takes a string", unstable.Integer: "takes an integer", unstable.Float: "takes a number",
 			unstable.Array: "takes a list of strings",
-		}[kind]}
+		}[kind]
+		if name[0]+"." == priced {
+			text = "takes a list of numbers"
+		}
+		return &Error{Line: in.line(e), Key: key, Text: text}
 	}
 	in.lines[key] = in.line(e)
 	return nil
 }
 
-// upstreamOf is the key of the upstream that a name lies in, "" where it lies in none.
-func upstreamOf(name []string) string {
+// upstream records the line of the first mention of an upstream.
+func (in *inspector) upstream(name []string, e *unstable.Node) {
 	if len(name) < 2 || name[0]+"." != upstreams {
-		return ""
+		return
 	}
-	return upstreams + name[1]
+	if of := upstreams + name[1]; in.lines[of] == 0 {
+		in.lines[of] = in.line(e)
+	}
 }
 
-// generic writes a name as keys has it: the name of an upstream stands for any.
-func generic(name []string) string {
-	if upstreamOf(name) != "" {
-		return upstreams + strings.Join(append([]string{anyName}, name[2:]...), ".")
-	}
-	return join(name)
+// isTable reports whether a name is a table of settings.
+func (in *inspector) isTable(name []string) bool {
+	return slices.ContainsFunc(in.known, func(s setting) bool {
+		pattern := strings.Split(s.key, ".")
+		return len(pattern) > len(name) && fits(pattern[:len(name)], name)
+	})
 }
 
-// holds reports whether key is a table of settings.
-func (in *inspector) holds(key string) bool {
-	for known := range in.known {
-		if strings.HasPrefix(known, key+".") {
-			return true
-		}
-	}
-	return false
+// fits reports whether a name matches a pattern: <…> is any word.
+func fits(pattern, name []string) bool {
+	return slices.EqualFunc(pattern, name, func(p, word string) bool { return p == word || p[0] == '<' })
 }
 
-// line returns where the name of e stands.
+// line returns the line of the name of e.
 func (in *inspector) line(e *unstable.Node) int {
 	name := e.Key()
 	name.Next()
 	return 1 + bytes.Count(in.parser.Data()[:name.Node().Raw.Offset], []byte("\n"))
 }
 
-// words returns table with the name of e, a setting or a table, after it.
+// words returns table with the name of e, a setting or a table, appended.
 func words(table []string, e *unstable.Node) []string {
 	name := slices.Clone(table)
 	for it := e.Key(); it.Next(); {
@@ -237,7 +132,7 @@ func words(table []string, e *unstable.Node) []string {
 	return name
 }
 
-// join writes a name as one key. A word that is none of ours stays in quotes: "log.level" is not log.level.
+// join writes a name as one key. An unknown word stays quoted: "log.level" is not log.level.
 func join(name []string) string {
 	plain := func(c rune) bool { return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 	var parts []string
@@ -250,19 +145,19 @@ func join(name []string) string {
 	return strings.Join(parts, ".")
 }
 
-// noSuch names what there is instead: in the table that key is of, else the settings outside of tables, and the tables.
+// noSuch names what exists instead: in the table that key is in, else the settings outside of tables, and the tables.
 func noSuch(key string, line int) *Error {
 	table, _, _ := strings.Cut(key, ".")
 	inTable, names := make(map[string]bool), make(map[string]bool)
-	for known := range keys() {
-		first, _, dotted := strings.Cut(known, ".")
+	for _, s := range new(Config).settings() {
+		first, _, dotted := strings.Cut(s.key, ".")
 		switch {
 		case dotted && first == table:
-			inTable[known] = true
+			inTable[s.key] = true
 		case dotted:
 			names["["+first+"]"] = true
 		default:
-			names[known] = true
+			names[s.key] = true
 		}
 	}
 	if len(inTable) > 0 {

@@ -6,46 +6,35 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Net bounds what the networks of agents can make the kernel hold.
+// Net bounds the connections of agents' networks.
 type Net struct {
 	Each int      `toml:"connections_each"` // of one agent
 	All  int      `toml:"connections"`      // of all agents
-	Idle Duration `toml:"idle"`             // a connection without a byte is closed after that long
+	Idle Duration `toml:"idle"`             // a connection without traffic is closed after that long
 }
 
 // Upstream is a server that agents use with a credential of the kernel's (PROTOCOL 9).
 type Upstream struct {
-	URL       string   `toml:"url"`       // https:, or http: on loopback; its path begins that of every request
-	Header    string   `toml:"header"`    // of the credential, with what stands before it in the value: "Authorization: Bearer"
+	URL       string   `toml:"url"`       // https:, or http: on loopback; its path is the prefix of every request's
+	Header    string   `toml:"header"`    // of the credential, with the prefix of its value: "Authorization: Bearer"
 	From      string   `toml:"from"`      // key of the sealed credential, below vault/
-	Allow     []string `toml:"allow"`     // requests that it takes, such as "POST /v1/…"
-	Env       string   `toml:"env"`       // variable of the agent that gets the base URL; "": PWOS_UPSTREAM_<NAME> alone
-	Intercept bool     `toml:"intercept"` // answer for its host inside the agent's network
+	Allow     []string `toml:"allow"`     // requests that it accepts, such as "POST /v1/…"
+	Env       string   `toml:"env"`       // the agent's variable with the base URL; "": only PWOS_UPSTREAM_<NAME>
+	Intercept bool     `toml:"intercept"` // intercept TLS to its host inside the agent's network
 }
 
-// upstreams begins the key of every setting of an upstream; the next word is its name.
+// upstreams is the prefix of the key of every setting of an upstream; the next word is its name.
 const upstreams = "upstream."
 
 // Target is the address of the upstream, which Check has accepted.
 func (u *Upstream) Target() (*url.URL, error) { return url.Parse(u.URL) }
 
-// netFaults refuses what cannot be meant in what concerns the networks of agents.
-func (c *Config) netFaults(refuse func(key, format string, args ...any)) {
-	if c.Net.Each < 1 {
-		refuse("net.connections_each", "%d must be at least 1", c.Net.Each)
-	}
-	if c.Net.All < 1 {
-		refuse("net.connections", "%d must be at least 1", c.Net.All)
-	}
-	if c.Net.Idle < Duration(time.Second) {
-		refuse("net.idle", "%v must be at least 1s", time.Duration(c.Net.Idle))
-	}
-	c.priceFaults(refuse)
+// upstreamFaults reports invalid upstreams.
+func (c *Config) upstreamFaults(refuse func(key, format string, args ...any)) {
 	hosts, variables := map[string]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstream)) {
 		u := c.Upstream[name]
@@ -69,7 +58,8 @@ func (c *Config) netFaults(refuse func(key, format string, args ...any)) {
 	}
 }
 
-// priceFaults refuses prices that are none: two or four numbers, of prompts and answers, and of prompts from a cache and into it.
+// priceFaults reports invalid prices: they are two or four numbers, of prompts and answers, and of prompts from a
+// cache and into it.
 func (c *Config) priceFaults(refuse func(key, format string, args ...any)) {
 	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
 		usd := c.Prices[model]
@@ -119,7 +109,7 @@ func (u *Upstream) faults(key string, refuse func(key, format string, args ...an
 	}
 }
 
-// reserved are the variables by which the kernel leads programs to itself.
+// reserved are the variables by which the kernel directs programs to itself.
 func reserved() []string {
 	return []string{
 		"PATH", "HOME", "TMPDIR", "LD_PRELOAD", "LD_LIBRARY_PATH", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NODE_USE_ENV_PROXY",
@@ -132,8 +122,8 @@ func variableName(name string) bool {
 		!strings.HasPrefix(name, "PWOS_") && !slices.Contains(reserved(), name)
 }
 
-// headerName reports whether a credential may be sent in a header of that name: not in one that decides where a request goes
-// or ends.
+// headerName reports whether a credential may be sent in a header with that name: not in one that decides where a
+// request goes or ends.
 func headerName(name string) bool {
 	lower := strings.ToLower(name)
 	return name != "" && strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" &&

@@ -10,10 +10,12 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Load reads the file at path over c. A file that is not there sets nothing, unless must says that somebody named it. The
-// environment comes before the file: a directory that a variable names stays.
+// Load reads the file at path into c. A missing file sets nothing; with must it is an error. The environment takes
+// precedence over the file: a directory that a variable names stays.
 func (c *Config) Load(path string, must bool, getenv func(string) string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !must {
@@ -27,17 +29,17 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 		wrong.File = path
 		return wrong
 	}
-	if getenv("PWOS_RUNTIME_DIR") != "" {
-		c.RuntimeDir = before.RuntimeDir
-	}
-	if getenv("PWOS_STATE_DIR") != "" {
-		c.StateDir = before.StateDir
+	old := before.settings()
+	for i, s := range c.settings() {
+		if s.env != "" && getenv(s.env) != "" {
+			*s.at.(*string) = *old[i].at.(*string)
+		}
 	}
 	return nil
 }
 
-// Parse reads TOML over c, all of it or, with an *Error, nothing. What it does not know is an error, which says where it
-// stands and what there is.
+// Parse decodes TOML into c, all of it or, with an *Error, nothing. An unknown name is an error, which says where it
+// is and which names exist.
 func (c *Config) Parse(text []byte) error {
 	if wrong := c.parse(text); wrong != nil {
 		return wrong
@@ -45,7 +47,7 @@ func (c *Config) Parse(text []byte) error {
 	return nil
 }
 
-// Set sets the one setting key, which takes a string, as a file would. Its error is an *Error without a line.
+// Set sets one setting, which takes a string, as a file would. Its error is an *Error without a line.
 func (c *Config) Set(key, value string) error {
 	var tree any = value
 	words := strings.Split(key, ".")
@@ -73,11 +75,80 @@ func (c *Config) parse(text []byte) *Error {
 		return wrong
 	}
 	for _, wrong := range next.faults() {
-		if line, ok := lines[wrong.Key]; ok { // else it is not this text's
+		if line, ok := lines[wrong.Key]; ok { // else it is not from this text
 			wrong.Line = line
 			return wrong
 		}
 	}
 	*c = next
 	return nil
+}
+
+// Error says what is wrong with the configuration, and where: a caller may add another place (Key, File). It is a
+// fault.ConfigInvalid.
+type Error struct {
+	File string // "" if it is not from a file
+	Line int    // of the text, from 1; 0 if it is not from a text
+	Key  string // "" if no single setting is wrong
+	Text string
+}
+
+// Error names file, line, setting and what is wrong with it.
+func (e *Error) Error() string {
+	var at string
+	switch {
+	case e.File != "" && e.Line > 0:
+		at = fmt.Sprintf("configuration %s:%d: ", e.File, e.Line)
+	case e.File != "":
+		at = fmt.Sprintf("configuration %s: ", e.File)
+	case e.Line > 0:
+		at = fmt.Sprintf("line %d: ", e.Line)
+	}
+	if e.Key != "" {
+		at += e.Key + ": "
+	}
+	return at + e.Text
+}
+
+// Unwrap returns the id.
+func (*Error) Unwrap() error { return fault.ConfigInvalid }
+
+// explain adds a place to an error of the TOML library.
+func explain(err error) *Error {
+	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
+		first := &unknown.Errors[0]
+		line, _ := first.Position()
+		return noSuch(join(first.Key()), line)
+	}
+	wrong := &Error{Text: strings.TrimPrefix(err.Error(), "toml: ")}
+	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
+		wrong.Line, _ = at.Position()
+		wrong.Key = join(at.Key())
+	}
+	if strings.HasPrefix(wrong.Text, "cannot decode TOML ") {
+		wrong.Text = "takes " + taken(wrong.Text[strings.LastIndexByte(wrong.Text, ' ')+1:])
+	} else if level, ok := strings.CutPrefix(wrong.Text, "slog: level string "); ok {
+		wrong.Text = strings.TrimSuffix(level, ": unknown name") + " must be debug, info, warn or error"
+	}
+	return wrong
+}
+
+// taken describes the values of a setting of a Go type, for the file's author.
+func taken(goType string) string {
+	switch goType {
+	case "int":
+		return "an integer"
+	case "float64":
+		return "a number"
+	case "string":
+		return "a string"
+	case "bool":
+		return "true or false"
+	case "[]string":
+		return "a list of strings"
+	}
+	if strings.HasPrefix(goType, "[]") {
+		return "a list of tables"
+	}
+	return "a table"
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// noOrigin is the origin of who names neither an origin nor a root.
+// noOrigin is the origin if neither an origin nor a root is set.
 const noOrigin = "https://pwos.local/"
 
-// Principal returns the origin in its normal form (ABI 6.2): that of the settings, else their root, else
-// https://pwos.local/. The error is an *Error.
+// Principal returns the normalized origin (ABI 6.2): that of the settings, else their root, else https://pwos.local/.
+// The error is an *Error.
 func (c *Config) Principal() (string, error) {
 	if c.Origin == "" && c.Root == "" {
 		return noOrigin, nil
@@ -27,7 +27,7 @@ func (c *Config) Principal() (string, error) {
 	return origin, nil
 }
 
-// Space returns what can be named. The error is an *Error.
+// Space returns the name space. The error is an *Error.
 func (c *Config) Space() (*uri.Space, error) {
 	if c.Root != "" && !filepath.IsAbs(c.Root) && !strings.HasPrefix(strings.ToLower(c.Root), "https:") {
 		return nil, &Error{Key: "root", Text: fmt.Sprintf("%q must be an absolute path or an https: address", c.Root)}

@@ -21,10 +21,10 @@ import (
 //go:embed profiles/*.toml
 var shipped embed.FS
 
-// Profile is a file of profiles: what flags of pwos run say, under a name. Absent is what the flags' absence is.
+// Profile is a profile's file: flags of pwos run, under a name. An absent member is an absent flag.
 type Profile struct {
 	Name   string `toml:"-"`
-	Policy string // a file of rules beside it, which the kernel has to go by; "": none
+	Policy string // a file of rules beside it, which the kernel must enforce; "": none
 	Grant  struct {
 		Allow     []string
 		Hosts     []string
@@ -45,7 +45,7 @@ type Profile struct {
 	}
 }
 
-// ReadProfile reads the profile of a name: the file in a directory, or the one that is shipped. Its errors are wrong usage.
+// ReadProfile reads a profile by name: from the directory, or the one that is shipped. Its errors are wrong usage.
 func ReadProfile(dir, name string) (*Profile, error) {
 	if !IsProfileName(name) {
 		return nil, fmt.Errorf("--profile is the name of a profile, not %q: %s", name, strings.Join(Profiles(dir), ", "))
@@ -75,10 +75,10 @@ func ReadProfile(dir, name string) (*Profile, error) {
 	return p, nil
 }
 
-// maxProfileName bounds a profile's name, in bytes: those of its rules begin with it.
+// maxProfileName bounds a profile's name, in bytes: the names of its rules begin with it.
 const maxProfileName = 100
 
-// IsProfileName reports whether a profile can have a name.
+// IsProfileName reports whether a text is a valid name of a profile.
 func IsProfileName(name string) bool {
 	return name != "" && len(name) <= maxProfileName && !strings.ContainsAny(name, "/\\") && !strings.HasPrefix(name, ".") &&
 		!strings.ContainsFunc(name, unicode.IsControl)
@@ -115,7 +115,7 @@ func (p *Profile) check() error {
 	return nil
 }
 
-// Profiles are the names of all profiles, of a directory and those that are shipped, sorted.
+// Profiles are the names of all profiles, of the directory and those that are shipped, sorted.
 func Profiles(dir string) []string {
 	all := make(map[string]bool)
 	note := func(in fs.FS) {

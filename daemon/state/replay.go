@@ -3,9 +3,17 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -85,4 +93,58 @@ func oldest(made map[schema.Domain]actors.Position) uint64 {
 		first = min(first, at.Seq)
 	}
 	return first
+}
+
+// snapshotFormat changes with the form of any part's snapshot, so that a newer kernel does not read an older one's.
+const snapshotFormat = 5
+
+// projections is the index of the journal, with the goroutine that keeps it up.
+type projections struct {
+	index  *index.Index
+	cancel context.CancelFunc
+	follow sync.WaitGroup
+}
+
+// openProjections opens the index. Nothing in it is needed: without it a start replays the whole journal, and a question
+// to the audit log reads it.
+func (s *State) openProjections(cfg *config.Config) {
+	trouble := func(err error) { s.log.Warn("projections of the journal", "error", err) }
+	dir := filepath.Join(cfg.StateDir, "projections")
+	for _, suffix := range []string{"-wal", "-shm", ""} { // of a kernel that had all of it in one file
+		_ = os.Remove(dir + ".db" + suffix)
+	}
+	x, err := index.Open(dir, index.Options{
+		Dir: s.Dir, Synced: s.Journal.Synced, Await: s.Journal.AwaitSynced, Form: snapshotForm(cfg), Trouble: trouble,
+	})
+	if err != nil {
+		s.log.Warn("no projections: starts and questions to the audit log read the whole journal", "error", err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.projections = &projections{index: x, cancel: cancel}
+	s.Snapshots = &actors.Snapshots{Store: x, Log: s.log}
+	s.projections.follow.Go(func() {
+		if err := x.Follow(ctx); err != nil {
+			trouble(err)
+		}
+	})
+}
+
+// snapshotForm names what a snapshot depends on beside the journal: its format, and the pools that are configured.
+func snapshotForm(cfg *config.Config) string {
+	sum := fnv.New64a()
+	for _, name := range slices.Sorted(maps.Keys(cfg.Resources)) {
+		fmt.Fprintf(sum, "%q=%v\n", name, cfg.Resources[name])
+	}
+	return fmt.Sprintf("%d-%016x", snapshotFormat, sum.Sum64())
+}
+
+// close ends the follower and closes the index.
+func (p *projections) close() error {
+	if p == nil {
+		return nil
+	}
+	p.cancel()
+	p.follow.Wait()
+	return p.index.Close()
 }

@@ -57,14 +57,14 @@ type State struct {
 	ledger    *resource.Ledger
 	mailboxes *ipc.Domain
 
-	Keys      *idempotency.Keys
-	Metrics   *metrics.Metrics
-	Budgets   *budget.Ledger
-	Tick      int64
-	Replayed  uint64       // entries that were read to make the state
-	store     *projections // nil where it cannot be had
-	Snapshots *actors.Snapshots
-	Made      uint64 // the entry that every snapshot is of, 0 where they differ
+	Keys        *idempotency.Keys
+	Metrics     *metrics.Metrics
+	Budgets     *budget.Ledger
+	Tick        int64
+	Replayed    uint64       // entries that were read to make the state
+	projections *projections // nil where it cannot be had
+	Snapshots   *actors.Snapshots
+	Made        uint64 // the entry that every snapshot is of, 0 where they differ
 
 	Seal    *vault.Key      // what the kernel seals with
 	HostKey *access.HostKey // nil where none is used
@@ -207,7 +207,7 @@ func (s *State) Orphans() []schema.Request {
 
 // Close lets the projections go, syncs the journal and signs its head.
 func (s *State) Close() error {
-	if err := s.store.close(); err != nil { // which costs a replay and no more
+	if err := s.projections.close(); err != nil { // which costs a replay and no more
 		s.log.Warn("close projections", "error", err)
 	}
 	if s.Seal != nil {

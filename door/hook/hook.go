@@ -1,4 +1,4 @@
-// Package hook reads what agent hosts ask before they use a tool.
+// Package hook reads the questions of agent hosts before they use a tool.
 package hook
 
 import (
@@ -15,17 +15,18 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// most is how long a question may be, in bytes.
+// most bounds a question, in bytes.
 const most = 32 << 20
 
-// What of a tool's input is recorded: texts up to longText bytes as they are, and of longer ones the beginning; all of it as long as
-// it has at most longInput bytes.
+// Bounds of what is recorded of a tool's input: texts of up to longText bytes are recorded in full, of longer ones
+// the beginning; an input of at most longInput bytes is recorded in full.
 const (
 	longText  = 2 << 10
 	longInput = 10 << 10
 )
 
-// Read reads the question of a host. Claude Code and Codex ask in the same form: an object with session_id, tool_name and tool_input.
+// Read reads the question of a host. Claude Code and Codex use the same form: an object with session_id, tool_name
+// and tool_input.
 func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	switch {
@@ -56,7 +57,8 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	return &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: kept, Cut: cut}, nil
 }
 
-// Path is the name by which a tool is granted: that of the host, and of an MCP server's mcp/SERVER/TOOL.
+// Path is the name by which a tool is granted: the host's name for it, and mcp/SERVER/TOOL for a tool of an MCP
+// server.
 func Path(tool string) string {
 	if rest, ok := strings.CutPrefix(tool, "mcp__"); ok {
 		if server, name, ok := strings.Cut(rest, "__"); ok {
@@ -85,8 +87,8 @@ func str(question map[string]schema.Value, name string) (string, error) {
 	return *decoded.(*string), nil
 }
 
-// short is a tool's input as it fits a line, with the names of the members that were cut, * where that is all of it. What is left out
-// is named by its length and its digest.
+// short is a tool's input shortened to fit a line, with the names of the members that were cut, * for the whole
+// input. What is cut is replaced by its length and its digest.
 func short(input schema.Value) (kept schema.Value, cut []string) {
 	if len(input) <= longText {
 		return input, nil
@@ -113,7 +115,7 @@ func short(input schema.Value) (kept schema.Value, cut []string) {
 	return out, cut
 }
 
-// shortText is the beginning of a text; of any other value its digest.
+// shortText is the beginning of a text; for any other value its digest.
 func shortText(value schema.Value) schema.Value {
 	decoded, err := schema.TypeOf[string]().Decode(value)
 	if err != nil {
@@ -127,7 +129,7 @@ func shortText(value schema.Value) schema.Value {
 	return schema.AppendString(nil, fmt.Sprintf("%s… (%d bytes, SHA-256 %s)", head, len(text), sum([]byte(text))))
 }
 
-// digest names a value that is left out.
+// digest stands for a value that is cut.
 func digest(value schema.Value) schema.Value {
 	return fmt.Appendf(nil, `{"bytes":%d,"sha256":"%s"}`, len(value), sum(value))
 }

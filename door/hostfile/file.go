@@ -1,7 +1,7 @@
-// Package hostfile changes one entry of an agent host's configuration file, leaving everything else in it as it is.
+// Package hostfile changes one entry of an agent host's configuration file.
 //
-// A file is changed as a whole or not at all. It keeps its mode, a link to it stays one, and what it was before lies beside it.
-// What is not understood is not touched.
+// The rest of the file stays as it is. It changes a file completely or not at all, keeps its mode and a link to it,
+// and leaves a copy of the old text beside it. A file that it does not understand it does not touch.
 package hostfile
 
 import (
@@ -14,22 +14,24 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/google/renameio/v2"
 )
 
-// Change is what an edit makes of a file.
+// Change is the result of an edit of a file.
 type Change struct {
-	Path          string // as it was named
+	Path          string // as it was given
 	Before, After []byte
 
-	target string      // the file itself, behind links
-	mode   fs.FileMode // that it has, or is to have
-	there  bool        // it is there already
+	target string      // the file itself, after following links
+	mode   fs.FileMode // present mode, or that of a new file
+	there  bool        // it exists
 }
 
-// most is how long a configuration file may be, in bytes.
+// most bounds a configuration file, in bytes.
 const most = 64 << 20
 
-// Plan reads a file, "" where it is not there, and has edit change its text. A file that is made has the given mode.
+// Plan reads a file, "" if it does not exist, and calls edit to change its text. A new file gets the given mode.
 func Plan(path string, mode fs.FileMode, edit func(text []byte) ([]byte, error)) (*Change, error) {
 	c := &Change{Path: path, target: path, mode: mode}
 	switch target, err := filepath.EvalSymlinks(path); {
@@ -76,10 +78,10 @@ func (c *Change) read() error {
 	return nil
 }
 
-// Empty reports whether there is nothing to be done.
+// Empty reports whether there is nothing to change.
 func (c *Change) Empty() bool { return bytes.Equal(c.Before, c.After) }
 
-// Apply writes the file, and returns where its text of before is kept; "" where there was none. Where somebody else has
+// Apply writes the file, and returns the path of the copy of its old text; "" if there was none. If somebody else has
 // changed the file meanwhile it writes nothing.
 func (c *Change) Apply(now time.Time) (backup string, err error) {
 	if c.there {
@@ -96,34 +98,23 @@ func (c *Change) Apply(now time.Time) (backup string, err error) {
 	} else if err := os.MkdirAll(filepath.Dir(c.target), 0o700); err != nil {
 		return "", fmt.Errorf("make directory of configuration: %w", err)
 	}
-	temporary, err := c.write(c.target+".pwos-*", c.After)
-	if err != nil {
+	if err := renameio.WriteFile(c.target, c.After, c.mode, renameio.WithTempDir(filepath.Dir(c.target)), renameio.WithStaticPermissions(c.mode)); err != nil {
 		return backup, fmt.Errorf("write configuration: %w", err)
-	}
-	if err := os.Rename(temporary, c.target); err != nil {
-		return backup, errors.Join(fmt.Errorf("write configuration: %w", err), os.Remove(temporary))
 	}
 	return backup, nil
 }
 
-// keep writes the text of before to a file of its own.
-func (c *Change) keep(now time.Time) (string, error) {
-	name, err := c.write(c.target+"."+now.Format("20060102-150405")+".*.bak", c.Before)
+// keep writes the old text to a file of its own.
+func (c *Change) keep(now time.Time) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(c.target), filepath.Base(c.target)+"."+now.Format("20060102-150405")+".*.bak")
+	if err == nil {
+		_, err = f.Write(c.Before)
+		if err = errors.Join(err, f.Chmod(c.mode), f.Sync(), f.Close()); err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}
 	if err != nil {
 		return "", fmt.Errorf("keep a backup: %w", err)
-	}
-	return name, nil
-}
-
-// write makes a new file with a name of the pattern.
-func (c *Change) write(pattern string, text []byte) (name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(pattern), filepath.Base(pattern))
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(c.mode), f.Sync(), f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	return f.Name(), nil
 }
@@ -131,7 +122,7 @@ func (c *Change) write(pattern string, text []byte) (name string, err error) {
 // around is how many unchanged lines a Diff shows before and after the changed ones.
 const around = 2
 
-// Diff shows the change: the lines that go, then those that come, with what stands around them.
+// Diff shows the change: the removed lines, then the added ones, with the lines around them.
 func (c *Change) Diff() string {
 	if c.Empty() {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Member returns the value at a path of member names in a JSON text, which may have comments; nil where there is none.
+// Member returns the value at a path of member names in a JSON text, which may have comments; nil if there is none.
 func Member(text []byte, path ...string) ([]byte, error) {
 	root, err := parse(text)
 	if err != nil {
@@ -32,7 +32,8 @@ func Member(text []byte, path ...string) ([]byte, error) {
 	return value.Pack(), nil
 }
 
-// SetMember returns a JSON text with value, one JSON value, at a path of member names. What is not there of the path is made.
+// SetMember returns a JSON text with value, one JSON value, at a path of member names. It creates missing objects of
+// the path.
 func SetMember(text, value []byte, path ...string) ([]byte, error) {
 	if was, err := Member(text, path...); err != nil || bytes.Equal(was, minimal(value)) {
 		return text, err
@@ -43,7 +44,7 @@ func SetMember(text, value []byte, path ...string) ([]byte, error) {
 	}
 	step, at := indent(&root), &root
 	for i, name := range path {
-		object := at.Value.(*hujson.Object) // as Member has seen
+		object := at.Value.(*hujson.Object) // Member has checked this
 		k := find(object, name)
 		if k < 0 {
 			k = add(object, name, step, i)
@@ -59,7 +60,7 @@ func SetMember(text, value []byte, path ...string) ([]byte, error) {
 	return ended(root.Pack()), nil
 }
 
-// RemoveMember returns a JSON text without the value at a path, and without the objects around it that are empty then.
+// RemoveMember returns a JSON text without the value at a path, and without objects around it that are then empty.
 func RemoveMember(text []byte, path ...string) ([]byte, error) {
 	if was, err := Member(text, path...); err != nil || was == nil {
 		return text, err
@@ -76,7 +77,7 @@ func RemoveMember(text []byte, path ...string) ([]byte, error) {
 		}
 		object := at.Value.(*hujson.Object)
 		k := find(object, path[depth-1])
-		comments := bytes.TrimRight(object.Members[k].Name.BeforeExtra, " \t\r\n") // behind the one before it
+		comments := bytes.TrimRight(object.Members[k].Name.BeforeExtra, " \t\r\n") // comments behind the member before it
 		object.Members = append(object.Members[:k], object.Members[k+1:]...)
 		if k < len(object.Members) {
 			next := &object.Members[k].Name
@@ -84,7 +85,7 @@ func RemoveMember(text []byte, path ...string) ([]byte, error) {
 		} else {
 			object.AfterExtra = append(comments, object.AfterExtra...)
 			if k > 0 {
-				object.Members[k-1].Value.AfterExtra = nil // its comma
+				object.Members[k-1].Value.AfterExtra = nil // the comma of the removed member
 			}
 		}
 		if len(object.Members) > 0 || bytes.ContainsRune(object.AfterExtra, '/') {
@@ -95,7 +96,8 @@ func RemoveMember(text []byte, path ...string) ([]byte, error) {
 	return root.Pack(), nil
 }
 
-// Elements returns the elements of a JSON array as they are written, without the comments between them; nil where value is nil.
+// Elements returns the elements of a JSON array as they are written, without the comments between them; nil if value
+// is nil.
 func Elements(value []byte) ([][]byte, error) {
 	if value == nil {
 		return nil, nil
@@ -116,7 +118,7 @@ func Elements(value []byte) ([][]byte, error) {
 	return all, nil
 }
 
-// Array is the JSON array of elements.
+// Array formats elements as a JSON array.
 func Array(elements [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(elements, []byte{','})...), ']')
 }
@@ -144,7 +146,7 @@ func parse(text []byte) (hujson.Value, error) {
 	return root, nil
 }
 
-// twice returns a name that two members of an object have, "" where none has.
+// twice returns a name that two members of an object have, "" if there is none.
 func twice(object *hujson.Object) string {
 	names := make(map[string]bool)
 	for _, m := range object.Members {
@@ -182,7 +184,7 @@ func find(object *hujson.Object, name string) int {
 	return -1
 }
 
-// indent returns by what the file is indented.
+// indent returns the unit of indentation of the file.
 func indent(root *hujson.Value) string {
 	if object := root.Value.(*hujson.Object); len(object.Members) > 0 {
 		extra := string(object.Members[0].Name.BeforeExtra)
@@ -195,7 +197,7 @@ func indent(root *hujson.Value) string {
 
 // add adds an empty object to one at a depth, on a line of its own.
 func add(object *hujson.Object, name, step string, depth int) int {
-	before := strings.TrimRight(string(object.AfterExtra), " \t\r\n") // comments behind what was the last
+	before := strings.TrimRight(string(object.AfterExtra), " \t\r\n") // comments behind the former last member
 	m := hujson.ObjectMember{
 		Name:  hujson.Value{BeforeExtra: hujson.Extra(before + "\n" + strings.Repeat(step, depth+1)), Value: hujson.String(name)},
 		Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: &hujson.Object{}},
@@ -208,7 +210,7 @@ func add(object *hujson.Object, name, step string, depth int) int {
 	return len(object.Members) - 1
 }
 
-// layOut puts the members of a value at a depth on lines of their own; arrays of what is short stay on one.
+// layOut puts the members of a value at a depth on lines of their own; arrays of short elements stay on one.
 func layOut(v *hujson.Value, step string, depth int) {
 	line := hujson.Extra("\n" + strings.Repeat(step, depth+1))
 	end := hujson.Extra("\n" + strings.Repeat(step, depth))
@@ -247,7 +249,7 @@ func layOut(v *hujson.Value, step string, depth int) {
 	}
 }
 
-// ended is a text that ends with a line break.
+// ended returns a text with a line break at its end.
 func ended(text []byte) []byte {
 	if !bytes.HasSuffix(text, []byte("\n")) {
 		text = append(text, '\n')

@@ -11,13 +11,13 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Table returns the table of a name in one that holds tables, as in [mcp_servers.pwos]; nil where there is none.
+// Table returns a named table of a table of tables, as in [mcp_servers.pwos]; nil if there is none.
 func Table(text []byte, in, name string) (map[string]any, error) {
 	table, _, err := tables(text, in, name)
 	return table, err
 }
 
-// SetTable returns a TOML text with a table whose lines are body, in place of the one that is there.
+// SetTable returns a TOML text with a table whose lines are body, replacing an existing one.
 func SetTable(text []byte, in, name, body string) ([]byte, error) {
 	block := fmt.Sprintf("[%s.%s]\n%s", in, name, body)
 	was, _, err := tables(text, in, name)
@@ -55,7 +55,7 @@ func RemoveTable(text []byte, in, name string) ([]byte, error) {
 	if begin < 0 {
 		return nil, fmt.Errorf("%s.%s in it is written in a form that cannot be removed", in, name)
 	}
-	for begin > 0 && text[begin-1] == '\n' { // blank lines before it, which become those after it
+	for begin > 0 && text[begin-1] == '\n' { // blank lines before it become those after it
 		begin--
 	}
 	between := ""
@@ -70,7 +70,7 @@ func RemoveTable(text []byte, in, name string) ([]byte, error) {
 	return replaced(text, begin, end, between, in, name, nil)
 }
 
-// replaced puts block in place of a part of text, and makes sure that nothing else has another meaning by that.
+// replaced replaces a part of text by block, and checks that the rest keeps its meaning.
 func replaced(text []byte, begin, end int, block, in, name string, want map[string]any) ([]byte, error) {
 	_, before, err := tables(text, in, name)
 	if err != nil {
@@ -84,7 +84,7 @@ func replaced(text []byte, begin, end int, block, in, name string, want map[stri
 	return out, nil
 }
 
-// tables reads a TOML text: the table, nil where it is not there, and the rest.
+// tables parses a TOML text: the table, nil if it does not exist, and the rest.
 func tables(text []byte, in, name string) (table, rest map[string]any, err error) {
 	rest = make(map[string]any)
 	if err := toml.Unmarshal(text, &rest); err != nil {
@@ -115,10 +115,10 @@ func tables(text []byte, in, name string) (table, rest map[string]any, err error
 // header matches the line of a table's name.
 var header = regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`)
 
-// span returns where the lines of a table, and of those in it, begin and end; begin is -1 where there are none.
+// span returns where the lines of a table, and of its subtables, begin and end; begin is -1 if there are none.
 func span(text []byte, in, name string) (begin, end int) {
 	begin, end = -1, -1
-	at, comments := 0, 0 // the comments above a table are its own
+	at, comments := 0, 0 // comments above a table belong to it
 	for line := range strings.Lines(string(text)) {
 		trimmed := strings.TrimSpace(line)
 		if m := header.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {

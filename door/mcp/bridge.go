@@ -16,34 +16,34 @@ import (
 // Dial connects to the kernel.
 type Dial func(context.Context) (*client.Client, error)
 
-// Options say which process a Bridge is, and how it reaches the kernel.
+// Options configure a Bridge.
 type Options struct {
 	Agent door.Agent
-	// Dial makes the first connection, Redial any later one.
+	// Dial makes the first connection, Redial later ones.
 	Dial, Redial Dial
-	// Patience is how long the end of the input waits for answers that are still owed.
+	// Patience is how long the end of the input waits for outstanding answers.
 	Patience time.Duration
-	// Note tells the operator of what happens to the connection.
+	// Note tells the operator about changes of the connection.
 	Note func(format string, args ...any)
-	// TrustHost is the name of the host whose answers to elicitations count as its user's approval; "": none's do.
+	// TrustHost is the name of the host whose answers to elicitations count as its user's approval; "": no host.
 	TrustHost string
-	// Version is that of the server, as it tells its hosts.
+	// Version is the version that the server reports.
 	Version string
 }
 
-// Bridge is one process as an MCP server.
+// Bridge serves one process as an MCP server.
 type Bridge struct {
 	link   link
 	server *sdk.Server
 
-	calls sync.WaitGroup // that outlive the request of their host
+	calls sync.WaitGroup // calls that outlive the request of their host
 
 	mu      sync.Mutex
-	offered map[string]*tool // by name; nothing is ever taken out
+	offered map[string]*tool // by name; nothing is ever removed
 	names   map[string]string
 	prompts map[string]bool
-	parked  map[string]*parked // calls whose hosts ask their users, by the state that they come back with
-	may     *schema.ListOutput // what the process may call, as it was last told
+	parked  map[string]*parked // calls whose hosts ask their users, by the state that comes back with the answer
+	may     *schema.ListOutput // what the process may call, as last told
 	listed  chan struct{}      // closed once it was told for the first time
 }
 
@@ -73,8 +73,8 @@ func New(o Options) *Bridge {
 const instructions = `These tools are syscalls of pwos, a kernel for AI agents. Each call is checked against what this process was granted, and recorded.
 A call that is refused, or waits for an approval, says how the operator can allow it: tell the user that command, and make the same call again once it was run.`
 
-// Serve connects to the kernel, and then has serve run with the server, until either ends. It returns serve's error, or why there is no
-// connection.
+// Serve connects to the kernel, and then runs serve with the server, until either ends. It returns serve's error, or
+// why there is no connection.
 func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Server) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,19 +92,19 @@ func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Ser
 	return err
 }
 
-// ServeLines serves one host over a pair of streams, until in ends and what was asked before that is answered.
+// ServeLines serves one host over a pair of streams, until in ends and everything asked before is answered.
 func (b *Bridge) ServeLines(ctx context.Context, in io.Reader, out io.Writer) error {
 	return b.Serve(ctx, func(ctx context.Context, server *sdk.Server) error {
 		l := newLines(ctx, in, out, b.link.options.Patience)
-		err := server.Run(ctx, &sdk.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}) // it has looked at them
+		err := server.Run(ctx, &sdk.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}) // lines has checked the length
 		if l.ended() {
-			return nil // whatever came of answers that nobody waits for
+			return nil // errors of answers that nobody waits for do not matter
 		}
 		return err
 	})
 }
 
-// receive answers what the server would not, or not so.
+// receive answers methods that the server would not, or would answer differently.
 func (b *Bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {

@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// elicitAfter is how long a call has to take before the bridge looks whether it waits for an approval.
+// elicitAfter is how long a call must take before the bridge checks whether it waits for an approval.
 const elicitAfter = time.Second
 
-// trusted reports whether what a host answers to an elicitation counts as its user's word. Hosts answer without anybody there too, so
-// only the one does that the operator has named.
+// trusted reports whether a host's answer to an elicitation counts as its user's. Hosts may answer without a user, so
+// only the one that the operator has named is trusted.
 func (b *Bridge) trusted(session *sdk.ServerSession) bool {
 	if b.link.options.TrustHost == "" || session == nil {
 		return false
@@ -36,16 +36,17 @@ type parked struct {
 	*pendingCall
 }
 
-// pendingCall is a call of the kernel that is under way.
+// pendingCall is a call in flight to the kernel.
 type pendingCall struct {
-	done   chan struct{}   // closed once there is an answer
+	done   chan struct{}   // closed once it is answered
 	over   context.Context // ends then
 	cancel context.CancelFunc
 	answer schema.Message
 	err    error
 }
 
-// begin makes a call that outlives the request of its host: that is answered, and made again, while its user is asked.
+// begin makes a call that outlives the request of its host: that is answered, and made again, while the user is
+// asked.
 func (b *Bridge) begin(ctx context.Context, kind schema.Kind, typ string, data []byte, report func(*schema.ProgressedEvent)) *pendingCall {
 	p := &pendingCall{done: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -58,7 +59,7 @@ func (b *Bridge) begin(ctx context.Context, kind schema.Kind, typ string, data [
 	return p
 }
 
-// wait returns the answer, or gives the call up where ctx ends before.
+// wait returns the answer, or cancels the call if ctx ends first.
 func (p *pendingCall) wait(ctx context.Context) (schema.Message, error) {
 	select {
 	case <-p.done:
@@ -69,10 +70,10 @@ func (p *pendingCall) wait(ctx context.Context) (schema.Message, error) {
 	return p.answer, p.err
 }
 
-// ask makes a call for a trusted host. Where it waits for an approval the result asks the host's user, and says under which state the host
-// is to make the same request again, with the answer. Only accept counts: whoever declines or cancels may be nobody, and the call
-// waits still. The approval goes to the kernel on a connection of its own, which has to be the operator's: a bridge inside an agent
-// is that agent, and the kernel refuses it.
+// ask makes a call for a trusted host. If the call waits for an approval the result asks the host's user, and has the
+// state with which the host repeats the request with the answer. Only accept counts: a decline or cancel may come
+// from no person, and the call still waits. The approval goes to the kernel on a connection of its own, which must be
+// the operator's: a bridge inside an agent is that agent, and the kernel refuses it.
 func (b *Bridge) ask(ctx context.Context, req *sdk.CallToolRequest, kind schema.Kind, typ string, data []byte) (*sdk.CallToolResult, schema.Message, error) {
 	if w := b.unpark(req); w != nil {
 		if answer, ok := req.Params.InputResponses[inputName].(*sdk.ElicitResult); ok && answer.Action == "accept" {
@@ -96,15 +97,15 @@ func (b *Bridge) ask(ctx context.Context, req *sdk.CallToolRequest, kind schema.
 	return nil, answer, err
 }
 
-// inputName is that of the one thing a host's user is asked.
+// inputName is the name of the one input that a host's user is asked for.
 const inputName = "approval"
 
-// park keeps a call until its host comes back with an answer, and is the result that asks for one.
+// park keeps a call until its host returns with an answer, and returns the result that asks for one.
 func (b *Bridge) park(w *parked) *sdk.CallToolResult {
 	state := rand.Text()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for state, old := range b.parked { // of hosts that have not come back
+	for state, old := range b.parked { // of hosts that have not returned
 		select {
 		case <-old.done:
 			delete(b.parked, state)
@@ -120,7 +121,7 @@ func (b *Bridge) park(w *parked) *sdk.CallToolResult {
 	}}}
 }
 
-// unpark is the call that a host comes back for, nil where there is none of its.
+// unpark returns the call that a host returns for, nil if there is none.
 func (b *Bridge) unpark(req *sdk.CallToolRequest) *parked {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,10 +133,10 @@ func (b *Bridge) unpark(req *sdk.CallToolRequest) *parked {
 	return w
 }
 
-// errFound ends a subscription whose question is found.
+// errFound ends a subscription after the question was found.
 var errFound = errors.New("found")
 
-// question is that which a call waits for, nil where it waits for none before it ends.
+// question is the question that a call waits for, nil if it ends without one.
 func (b *Bridge) question(ctx context.Context, p *pendingCall, typ string, data []byte) (q *schema.ApprovalState) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -176,7 +177,7 @@ func (b *Bridge) approve(ctx context.Context, q *schema.ApprovalState) error {
 	})
 }
 
-// asOperator does something on a connection that has not become the process.
+// asOperator runs do with a connection that stays the operator's.
 func (b *Bridge) asOperator(ctx context.Context, do func(*client.Client) error) error {
 	c, err := b.link.options.Redial(ctx)
 	if err != nil {
@@ -185,7 +186,7 @@ func (b *Bridge) asOperator(ctx context.Context, do func(*client.Client) error) 
 	return errors.Join(do(c), c.Close())
 }
 
-// asksAbout reports whether a question is about that call. That of a registered syscall has its data in a member.
+// asksAbout reports whether a question is about that call. A registered syscall has its data in a member.
 func asksAbout(s *schema.ApprovalState, typ string, data []byte) bool {
 	if s.Type != typ {
 		return false

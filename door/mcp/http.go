@@ -16,13 +16,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// HTTP says who may come in over streamable HTTP.
+// HTTP configures who may connect over streamable HTTP.
 type HTTP struct {
 	Listener    net.Listener
 	Certificate *tls.Certificate       // nil: no TLS
-	Token       func() (string, error) // that each request has to bear; asked for once the kernel is reached
-	Hosts       []string               // names that a request may be for, beside the address that is listened on and loopback's
-	Origins     []string               // of pages that may call, such as https://app.example; a page of this server's own may
+	Token       func() (string, error) // that each request must have; read once the kernel is reached
+	Hosts       []string               // names that a request may be for, besides the listening address and loopback
+	Origins     []string               // of pages that may call, such as https://app.example; pages of this server may
 }
 
 // Bounds of an HTTP server.
@@ -31,7 +31,7 @@ const (
 	sessionIdle = time.Hour
 )
 
-// ServeHTTP serves hosts at /mcp, until ctx ends.
+// ServeHTTP serves hosts at /mcp until ctx ends.
 func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
 	return b.Serve(ctx, func(ctx context.Context, server *sdk.Server) error {
 		guard, err := o.guard()
@@ -41,7 +41,7 @@ func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
 		mux := http.NewServeMux()
 		mux.Handle("/mcp", guard(sdk.NewStreamableHTTPHandler(
 			func(*http.Request) *sdk.Server { return server },
-			// The names that a request may be for are the guard's to judge.
+			// The guard checks the host names of requests.
 			&sdk.StreamableHTTPOptions{SessionTimeout: sessionIdle, DisableLocalhostProtection: true},
 		)))
 		web := &http.Server{Handler: mux, ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}
@@ -53,8 +53,8 @@ func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
 		} else {
 			err = web.Serve(o.Listener)
 		}
-		for session := range server.Sessions() { // those that no host has ended
-			_ = session.Close() // the host is told nothing any more
+		for session := range server.Sessions() { // sessions that no host has ended
+			_ = session.Close() // the host is not told
 		}
 		if errors.Is(err, http.ErrServerClosed) {
 			return context.Cause(ctx)
@@ -68,7 +68,7 @@ func CheckOrigin(origin string) error {
 	return http.NewCrossOriginProtection().AddTrustedOrigin(origin)
 }
 
-// guard returns what stands before the server: a request bears the token, is for this server by one of its names, and comes from no
+// guard wraps the server: a request must have the token, be for this server by one of its names, and not come from a
 // foreign page.
 func (o *HTTP) guard() (func(http.Handler) http.Handler, error) {
 	foreign := http.NewCrossOriginProtection()
@@ -112,7 +112,7 @@ func (o *HTTP) named(host string) bool {
 	})
 }
 
-// loopback reports whether requests to this machine itself can reach the server.
+// loopback reports whether the server can be reached from this machine by loopback.
 func (o *HTTP) loopback() bool {
 	addr, ok := o.Listener.Addr().(*net.TCPAddr)
 	return ok && (addr.IP.IsLoopback() || addr.IP.IsUnspecified())
@@ -126,8 +126,8 @@ func hostname(hostport string) string {
 	return strings.ToLower(strings.Trim(hostport, "[]"))
 }
 
-// fromHere reports whether a request comes from no page, from one of this server's, or from one that is allowed. http.CrossOriginProtection lets every GET through,
-// which here opens a stream.
+// fromHere reports whether a request comes from no page, from a page of this server, or from an allowed one.
+// http.CrossOriginProtection allows every GET, which here opens a stream.
 func (o *HTTP) fromHere(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {

@@ -12,20 +12,20 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// lines are the streams of a host. The server ends at a line that is no JSON, and drops what it is at when its input ends; here such
-// a line is answered and left out, and the end is kept back until what came before is answered.
+// lines are the streams of a host. The server ends at a line that is not JSON, and drops calls in flight when its
+// input ends; lines answers and skips such a line, and delays the end until everything is answered.
 type lines struct {
 	ctx      context.Context
-	patience time.Duration // of the end with answers
+	patience time.Duration // how long the end waits for answers
 	in       *bufio.Reader
-	rest     []byte // of a line, not read yet
+	rest     []byte // rest of a line, not read yet
 
 	mu      sync.Mutex
 	out     io.Writer
 	asked   int           // requests without an answer
-	idle    chan struct{} // closed when there are none, at the end
+	idle    chan struct{} // closed when there are none after the end
 	atEnd   bool
-	partial []byte // of a line that is being written
+	partial []byte // the beginning of a line that is being written
 }
 
 const longestLine = 16 << 20
@@ -34,7 +34,7 @@ func newLines(ctx context.Context, in io.Reader, out io.Writer, patience time.Du
 	return &lines{ctx: ctx, patience: patience, in: bufio.NewReader(in), out: out, idle: make(chan struct{})}
 }
 
-// Read reads of the lines that are JSON.
+// Read returns the lines that are JSON.
 func (l *lines) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.next()
@@ -62,14 +62,14 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line, nil where it is too long. What stands behind the last line break counts only where it is whole.
+// next reads a line, nil if it is too long. A last line without line break counts only if it is complete JSON.
 func (l *lines) next() (line []byte, err error) {
 	for {
 		part, err := l.in.ReadSlice('\n')
 		if len(line)+len(part) <= longestLine {
 			line = append(line, part...)
 		} else {
-			line = []byte("too long") // which is no JSON
+			line = []byte("too long") // not JSON
 		}
 		switch {
 		case err == nil:
@@ -82,7 +82,7 @@ func (l *lines) next() (line []byte, err error) {
 	}
 }
 
-// end waits for the answers to what was asked.
+// end waits until all requests are answered.
 func (l *lines) end(err error) error {
 	l.mu.Lock()
 	l.atEnd = true
@@ -104,7 +104,7 @@ func (l *lines) ended() bool {
 	return l.atEnd
 }
 
-// Write writes what the server says, and counts its answers.
+// Write writes the server's lines, and counts its answers.
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,10 +137,10 @@ func (l *lines) answer(line string) error {
 	return err
 }
 
-// Close leaves the streams open: they are not its own.
+// Close leaves the streams open: their owner closes them.
 func (l *lines) Close() error { return nil }
 
-// parts reports whether a line, which is JSON, is an object with an id, and one with a method.
+// parts reports whether a JSON line is an object with an id, and one with a method.
 func parts(line []byte) (id, method bool) {
 	members, err := schema.TypeOf[map[string]schema.Value]().Decode(line)
 	if err != nil {

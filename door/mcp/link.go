@@ -12,19 +12,19 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// link is the way to the kernel: a connection that is a process, made again when it is lost.
+// link is the connection to the kernel that is a process. It reconnects when the connection is lost.
 type link struct {
 	options *Options
 
 	mu      sync.Mutex
-	kernel  *client.Client // nil: it is away
+	kernel  *client.Client // nil: no connection
 	pid     int64
-	away    error         // why it is
+	away    error         // why there is none
 	changed chan struct{} // closed when the fields above change
-	ended   error         // the process has ended: there is nobody to be any more
+	ended   error         // the process has ended: there is none to connect as
 }
 
-// How long it takes to try again, and how long a call waits for a kernel that is away.
+// Pauses between attempts, and how long a call waits for a connection.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
@@ -44,7 +44,8 @@ func (l *link) connect(ctx context.Context, dial Dial) (*client.Client, int64, e
 	return c, pid, nil
 }
 
-// run keeps the connection until ctx ends or its process has, and calls listed for what it may call, one after the other.
+// run keeps the connection until ctx ends or its process has, and calls listed whenever what the process may call
+// changes.
 func (l *link) run(ctx context.Context, listed func(context.Context, *schema.ListOutput)) error {
 	c, pid, err := l.connect(ctx, l.options.Dial)
 	if err != nil {
@@ -88,10 +89,10 @@ func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
 	}
 }
 
-// settling is how long what comes after a change is gathered, to be told at once.
+// settling is how long further changes are awaited, to report them together.
 const settling = 100 * time.Millisecond
 
-// follow has the kernel say what the process may call, now and whenever that changes. It returns why it does no longer.
+// follow subscribes to what the process may call. It returns why the subscription ended.
 func follow(ctx context.Context, c *client.Client, listed func(context.Context, *schema.ListOutput)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	latest := make(chan *schema.ListOutput, 1)
@@ -123,7 +124,7 @@ func follow(ctx context.Context, c *client.Client, listed func(context.Context, 
 			return fmt.Errorf("read %s: %w", event.Type, err)
 		}
 		select {
-		case <-latest: // an older one, which nobody has looked at
+		case <-latest: // replace an older one that was not read
 		default:
 		}
 		latest <- list
@@ -141,7 +142,7 @@ func (l *link) set(c *client.Client, pid int64, away error) {
 	l.wake()
 }
 
-// who is the process that the connection is, or was last.
+// who is the process of the present or last connection.
 func (l *link) who() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +161,7 @@ func (l *link) wake() {
 	l.changed = make(chan struct{})
 }
 
-// client returns the connection. Where the kernel is away it waits a little, then says so.
+// client returns the connection. If there is none it waits a little, then returns why.
 func (l *link) client(ctx context.Context) (*client.Client, error) {
 	late := time.NewTimer(callWait)
 	defer late.Stop()
@@ -190,7 +191,7 @@ func (l *link) do(ctx context.Context, kind schema.Kind, typ string, data []byte
 	return l.doReporting(ctx, kind, typ, data, nil)
 }
 
-// doReporting is do, with report told how far the call has come; nil: that is not wanted.
+// doReporting is do, and calls report with the progress of the call; nil: not wanted.
 func (l *link) doReporting(ctx context.Context, kind schema.Kind, typ string, data []byte, report func(*schema.ProgressedEvent)) (schema.Message, error) {
 	c, err := l.client(ctx)
 	if err != nil {

@@ -24,14 +24,14 @@ func (b *Bridge) adopted(ctx context.Context) {
 	}
 }
 
-// ingested offers a document as a prompt that the process has just ingested.
+// ingested offers a document that the process has just ingested as a prompt.
 func (b *Bridge) ingested(reply []byte) {
 	if out, err := schema.KernelIngest.Decode(reply); err == nil {
 		b.prompt(out.URI, "")
 	}
 }
 
-// prompt offers a document. Its text is what the process gets by ingesting it, again where it has before.
+// prompt offers a document. Its text is what the process gets by ingesting it, again if it has before.
 func (b *Bridge) prompt(uri, name string) {
 	prompt := toolName(cmp.Or(name, path.Base(uri)), func(string) bool { return false })
 	b.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// The resources: what lies behind them is read when they are, by the process.
+// Resources are read by the process when the host reads them.
 const (
 	memoryPrefix   = "pwos:///memory/"
 	memoryTemplate = memoryPrefix + "{+key}"
@@ -24,7 +24,7 @@ const (
 	jsonType       = "application/json"
 )
 
-// private says that what one process may see is nobody else's.
+// private marks a result that only this process may see.
 var private = sdk.Cacheable{CacheScope: "private"}
 
 func (b *Bridge) addResources() {
@@ -60,14 +60,14 @@ func (b *Bridge) listResources(ctx context.Context, params *sdk.ListResourcesPar
 	return out, nil
 }
 
-// complete completes the key of a value in memory; there is nothing else to complete.
+// complete completes the key of a value in memory; nothing else can be completed.
 func (b *Bridge) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	out := &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{Values: []string{}}}
 	ref, argument := req.Params.Ref, req.Params.Argument
 	if ref == nil || ref.URI != memoryTemplate || argument.Name != "key" || !b.allowed(schema.MemoryList.Type) {
 		return out, nil
 	}
-	prefix, most := argument.Value, int64(100) // as many as the protocol takes
+	prefix, most := argument.Value, int64(100) // as many as the protocol allows
 	list, err := ask(ctx, b, schema.MemoryList, &schema.MemoryListInput{Prefix: &prefix, Limit: &most})
 	if err != nil {
 		return nil, refusal(err)
@@ -79,7 +79,7 @@ func (b *Bridge) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.C
 	return out, nil
 }
 
-// allowed reports whether the process may call a syscall, as it was last told.
+// allowed reports whether the process may call a syscall, as last told.
 func (b *Bridge) allowed(typ string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *Bridge) readMemory(ctx context.Context, req *sdk.ReadResourceRequest) (
 	return contents(req.Params.URI, answer.Data), nil
 }
 
-// auditPage is what Audit.Log answers, with its entries as they are written.
+// auditPage is the answer of Audit.Log, with its entries as they are written.
 type auditPage struct {
 	Entries []schema.Value `json:"entries"`
 	Next    schema.Value   `json:"next,omitzero"`
@@ -151,10 +151,10 @@ func contents(uri string, data schema.Value) *sdk.ReadResourceResult {
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: jsonType, Text: string(data)}}}
 }
 
-// codeRefused is the code of what a resource or a prompt is refused with: the method has no other way to say it.
+// codeRefused is the error code of a refused resource or prompt: their methods have no result for it.
 const codeRefused = -32000
 
-// refusal is err as MCP has it.
+// refusal converts err to an MCP error.
 func refusal(err error) error {
 	text := err.Error()
 	if said := client.Answered(err); said != nil {

@@ -20,20 +20,20 @@ import (
 // tool is a syscall as hosts see it.
 type tool struct {
 	name        string
-	target      string // its type; of a user-space syscall its path
+	target      string // its type; a user-space syscall's path
 	path        bool   // it is a user-space syscall
-	wrapped     bool   // its input is the member input of the arguments: MCP takes objects alone
+	wrapped     bool   // the member input of the arguments is its input: MCP takes only objects
 	kind        schema.Kind
 	description string
 	input       schema.Value // JSON Schema of the arguments
 	revoked     bool
 }
 
-// longestName is what hosts take of a tool's name: ^[A-Za-z0-9_-]{1,64}$.
+// longestName is the longest name of a tool that hosts accept: ^[A-Za-z0-9_-]{1,64}$.
 const longestName = 64
 
-// toolName returns the name of a tool: what it calls with an underscore for all that a name may not hold. Where it is too long, or taken
-// by another, a hash makes it one of its own.
+// toolName returns the name of a tool: the target with an underscore for each character that is not allowed. If it is
+// too long or taken a hash makes it unique.
 func toolName(target string, taken func(string) bool) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -50,7 +50,7 @@ func toolName(target string, taken func(string) bool) string {
 	return name[:min(len(name), longestName-len(hash))] + hash
 }
 
-// name returns the name that a target has for as long as the bridge lives. The caller holds mu.
+// name returns the name of a target, which stays the same while the bridge lives. The caller holds mu.
 func (b *Bridge) name(target string) string {
 	if name, ok := b.names[target]; ok {
 		return name
@@ -60,7 +60,7 @@ func (b *Bridge) name(target string) string {
 	return name
 }
 
-// offer brings the tools up to what the process may call now.
+// offer updates the tools to what the process may call now.
 func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 	b.mu.Lock()
 	b.may = list
@@ -73,7 +73,7 @@ func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 		}
 	}
 	for _, path := range list.Paths {
-		if !strings.HasSuffix(path, "*") { // of what is below one the kernel lists what is registered
+		if !strings.HasSuffix(path, "*") { // the kernel lists what is registered below a path
 			current[path] = true
 			b.add(path, func() *tool { return b.describePath(ctx, path) })
 		}
@@ -100,12 +100,12 @@ func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 	}
 }
 
-// pushes reports whether a syscall is a subscription: a host has no place for what that pushes, and mail would be lost there.
+// pushes reports whether a syscall is a subscription: a host cannot receive its events, and mail would be lost.
 func pushes(typ string) bool {
 	return strings.HasSuffix(typ, ".Subscribe") || typ == schema.ProcessAttach.Type
 }
 
-// add offers a tool, unless it is offered.
+// add offers a tool, unless it is offered already.
 func (b *Bridge) add(target string, describe func() *tool) {
 	b.mu.Lock()
 	name := b.name(target)
@@ -113,7 +113,7 @@ func (b *Bridge) add(target string, describe func() *tool) {
 	b.mu.Unlock()
 	var t *tool
 	switch {
-	case was == nil || was.revoked: // what was registered again may be another
+	case was == nil || was.revoked: // a new registration may differ
 		t = describe()
 		t.name = name
 	default:
@@ -125,7 +125,7 @@ func (b *Bridge) add(target string, describe func() *tool) {
 	b.show(t)
 }
 
-// show has the server list a tool.
+// show adds a tool to the server's list.
 func (b *Bridge) show(t *tool) {
 	description := t.description
 	if t.revoked {
@@ -142,10 +142,10 @@ func (b *Bridge) show(t *tool) {
 	})
 }
 
-// anyObject is the schema of arguments of which nothing is known.
+// anyObject is the schema of unknown arguments.
 const anyObject = `{"type":"object"}`
 
-// describe describes a syscall: by the table, or by the kernel where that has one which this program does not know.
+// describe describes a syscall: from the table, or by asking the kernel if this program does not know it.
 func (b *Bridge) describe(ctx context.Context, typ string) *tool {
 	if row, ok := schema.Lookup(typ); ok {
 		return &tool{target: typ, kind: row.Kind, description: row.Description, input: row.ToolSchema()}
@@ -169,7 +169,8 @@ func (b *Bridge) describe(ctx context.Context, typ string) *tool {
 	return t
 }
 
-// describePath has a user-space syscall describe itself. One that does not is offered all the same: it says at its call what is wrong.
+// describePath asks a user-space syscall to describe itself. One that does not is still offered: its calls say what
+// is wrong.
 func (b *Bridge) describePath(ctx context.Context, path string) *tool {
 	t := &tool{target: path, path: true, kind: schema.KindCommand, description: "User-space syscall " + path + ".", input: schema.Value(anyObject)}
 	yes := true
@@ -189,7 +190,7 @@ func (b *Bridge) describePath(ctx context.Context, path string) *tool {
 	return t
 }
 
-// takes gives a tool the schema of its input.
+// takes sets the schema of a tool's input.
 func (t *tool) takes(input schema.Value) {
 	members, err := schema.TypeOf[map[string]schema.Value]().Decode([]byte(cmp.Or(string(input), "{}")))
 	if err != nil {
@@ -203,11 +204,11 @@ func (t *tool) takes(input schema.Value) {
 	t.input = schema.Value(`{"type":"object","properties":{"input":` + cmp.Or(string(input), "{}") + `},"required":["input"],"additionalProperties":false}`)
 }
 
-// userSpace is a path as Syscall.Call takes it.
+// userSpace is a path in the form that Syscall.Call takes.
 func userSpace(path string) string { return "os/" + path }
 
-// unoffered returns what a name that is not offered stands for: the kernel says why it cannot be called, and what would help.
-// It is nil where the name is offered, or that of no syscall.
+// unoffered returns the syscall of a name that is not offered: the kernel then says why it cannot be called, and what
+// would help. It is nil if the name is offered, or is no syscall's.
 func (b *Bridge) unoffered(name string) *tool {
 	b.mu.Lock()
 	offered := b.offered[name] != nil
@@ -222,7 +223,7 @@ func (b *Bridge) unoffered(name string) *tool {
 	return &tool{name: name, target: row.Type, kind: row.Kind}
 }
 
-// call calls what a tool stands for. What it fails with is the result: a model is to see it.
+// call calls the syscall of a tool. An error is a result, so that the model sees it.
 func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *sdk.CallToolResult {
 	typ, kind, data := t.target, t.kind, slices.Clone(req.Params.Arguments)
 	if len(data) == 0 || string(data) == "null" {
@@ -260,7 +261,8 @@ func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *s
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(answer.Data)}}}
 }
 
-// reporting returns a function that tells a host how far its call has come, until its request is over; nil where it does not want to know.
+// reporting returns a function that sends a host the progress of its call while its request runs; nil if the host
+// does not want it.
 func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.ProgressedEvent) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -274,11 +276,11 @@ func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.Progr
 		if e.Message != nil {
 			n.Message = *e.Message
 		}
-		_ = req.Session.NotifyProgress(ctx, n) // fails where nobody waits any more
+		_ = req.Session.NotifyProgress(ctx, n) // fails if nobody waits any more
 	}
 }
 
-// pathCall is the data of the Syscall.Call behind a tool.
+// pathCall is the data of the Syscall.Call of a tool.
 func (t *tool) pathCall(arguments []byte) ([]byte, error) {
 	members, err := schema.TypeOf[map[string]schema.Value]().Decode(arguments)
 	if err != nil {
@@ -293,7 +295,7 @@ func (t *tool) pathCall(arguments []byte) ([]byte, error) {
 	return schema.SyscallCall.Encode(&schema.CallInput{Syscall: userSpace(t.target), Args: []schema.Value{input}})
 }
 
-// failed is the result of a call that came to nothing: what is wrong, what to do, and the error's id.
+// failed is the result of a failed call: what is wrong, what to do, and the error's id.
 func failed(err error) *sdk.CallToolResult {
 	text := err.Error()
 	if f, ok := errors.AsType[*fault.Fault](err); ok {

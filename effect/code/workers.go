@@ -1,6 +1,7 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 const nobody = -1
 
 // Workers are processes that do calls, one at a time each. They are started when they are needed and kept. It may be used by many
-// goroutines; how many calls there are at once, and so how many workers, is for who calls to bound.
+// goroutines; how many calls there are at once, and so how many workers, is bounded by the caller.
 type Workers struct {
 	Host    func() (*host.Host, error)
 	Scratch string   // a directory of ours, absolute, made where it is not there; each worker has one of its own below it
@@ -88,7 +89,7 @@ func (w *Workers) ask(ctx context.Context, one *host.Process, request *frame, li
 	return answer, fault.ProviderDied.New("the process that ran the handler ended before it answered")
 }
 
-// take returns a worker that was there and that nobody else has, nil where there is none.
+// take returns an idle worker, nil where there is none.
 func (w *Workers) take() *host.Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +142,7 @@ func (w *Workers) start(ctx context.Context) (*host.Process, error) {
 	}
 	l := w.Limits.normal()
 	c := host.Command{
-		Argv: append([]string{program, workerArg}, l.words()...), Env: map[string]string{"GOMAXPROCS": "1"}, Dir: dir,
+		Argv: []string{program, workerArg, l.word()}, Env: map[string]string{"GOMAXPROCS": "1"}, Dir: dir,
 		Sandbox: host.SandboxStrict, Net: host.NetNone, Private: w.Private, Places: []host.Place{{Target: dir, Write: true}, {Target: program}},
 		PID: nobody, AgentID: "code", Limits: host.Limits{MemoryBytes: l.MemoryBytes + 2*l.OutputBytes + aside, OpenFiles: 32, Processes: 4},
 	}
@@ -171,4 +172,38 @@ func (w *Workers) start(ctx context.Context) (*host.Process, error) {
 func (w *Workers) cannotStart(err error) error {
 	w.Log.Error("a worker of registered code cannot be started", "error", err)
 	return fault.ProviderAway.New("the process that runs handlers cannot be started: nothing was done").WithFix("the kernel's log says why")
+}
+
+// Limits bound one call. Zero means the default.
+type Limits struct {
+	Time        time.Duration // 1 s, from when a worker has the call
+	MemoryBytes int64         // 64 MiB, of the handler's runtime
+	OutputBytes int64         // 1 MiB, of its answer
+}
+
+// Bounds that cannot be set.
+const (
+	maxLogged = 4 << 10 // bytes that a call may write to its console
+	maxSaid   = 1 << 10 // bytes of the text of an error
+	// checkTime is what a registration may take: bundling, and loading the code once.
+	checkTime = 5 * time.Second
+	// late is how long a worker may stay silent beyond a limit before it is killed. It ends a call by itself, but in a few long
+	// operations of the engine.
+	late = time.Second
+	// aside is the memory of a worker beside that of a handler, in bytes: the program itself, and what goes in and out.
+	aside = 512 << 20
+)
+
+func (l Limits) normal() Limits {
+	return Limits{
+		Time: cmp.Or(l.Time, time.Second), MemoryBytes: cmp.Or(l.MemoryBytes, 64<<20), OutputBytes: cmp.Or(l.OutputBytes, 1<<20),
+	}
+}
+
+// word is the limits as an argument of a worker, and readLimits reads it.
+func (l Limits) word() string { return fmt.Sprint(int64(l.Time), l.MemoryBytes, l.OutputBytes) }
+
+func readLimits(word string) (l Limits, err error) {
+	_, err = fmt.Sscan(word, (*int64)(&l.Time), &l.MemoryBytes, &l.OutputBytes)
+	return l, err
 }

@@ -12,9 +12,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/google/renameio/v2"
 )
 
 // Authority is a certificate authority of this kernel. It signs for the hosts of upstreams that are intercepted, and for no
@@ -97,14 +100,8 @@ func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := file + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if err := os.WriteFile(next, pem.EncodeToMemory(&pem.Block{Type: keyType, Bytes: der}), 0o600); err != nil {
-		return nil, err
-	}
-	return key, os.Rename(next, file)
+	text := pem.EncodeToMemory(&pem.Block{Type: keyType, Bytes: der})
+	return key, renameio.WriteFile(file, text, 0o600, renameio.WithTempDir(filepath.Dir(file)), renameio.WithStaticPermissions(0o600))
 }
 
 // Certificate is the authority's, in PEM.

@@ -3,6 +3,7 @@ package egress
 import (
 	"encoding/binary"
 	"io"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -37,13 +38,13 @@ func (a *agent) serveDNS() {
 			continue
 		}
 		if answer := a.answer(buf[:n]); answer != nil {
-			_, _ = a.sockets.DNS.WriteTo(answer, from) // whoever has gone asks again
+			_, _ = a.sockets.DNS.WriteTo(answer, from) // a client that does not get it asks again
 		}
 	}
 }
 
 // serveDNSConn answers the queries of a TCP connection, one after the other.
-func (a *agent) serveDNSConn(c *held) {
+func (a *agent) serveDNSConn(c *agentConn) {
 	defer func() { _ = c.Close() }()
 	var size [2]byte
 	for {
@@ -87,7 +88,7 @@ func (a *agent) answer(query []byte) []byte {
 		reply.RCode = dnsmessage.RCodeFormatError
 		return build(reply, nil, nil)
 	}
-	if _, err := p.Question(); err != dnsmessage.ErrSectionDone { // the library's own value; more than one is nobody's custom
+	if _, err := p.Question(); err != dnsmessage.ErrSectionDone { // the library's own value; no resolver asks more than one question
 		reply.RCode = dnsmessage.RCodeFormatError
 		return build(reply, nil, nil)
 	}
@@ -190,4 +191,64 @@ func (a *agent) missed(e fetch.Endpoint) {
 			a.Log.Debug("name was allowed meanwhile", "pid", a.pid)
 		}
 	}()
+}
+
+// inside is where the addresses of names lie: the network of benchmarks, which is not used on the internet (RFC 2544).
+var inside = netip.MustParsePrefix("198.18.0.0/15")
+
+// names are the addresses that stand for hosts in an agent's network. Of many the oldest is forgotten.
+type names struct {
+	most int
+
+	mu     sync.Mutex
+	byName map[string]netip.Addr
+	byAddr map[netip.Addr]string
+	queue  []netip.Addr // in the order in which they were given
+	next   uint32
+}
+
+func newNames(most int) *names {
+	return &names{most: most, next: 1, byName: map[string]netip.Addr{}, byAddr: map[netip.Addr]string{}}
+}
+
+// addr returns the address of a name, a new one where it has none.
+func (n *names) addr(name string) netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if a, ok := n.byName[name]; ok {
+		return a
+	}
+	if len(n.queue) >= n.most {
+		oldest := n.queue[0]
+		n.queue = n.queue[1:]
+		delete(n.byName, n.byAddr[oldest])
+		delete(n.byAddr, oldest)
+	}
+	a := n.fresh()
+	n.byName[name], n.byAddr[a] = a, name
+	n.queue = append(n.queue, a)
+	return a
+}
+
+// fresh returns the next address that stands for nothing. Those at the ends of the network are left out, and the first one, which
+// is the agent's own.
+func (n *names) fresh() netip.Addr {
+	const size = 1 << 17
+	first := inside.Addr().As4()
+	for {
+		n.next = max(2, (n.next+1)%(size-1))
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(first[:])+n.next)
+		a := netip.AddrFrom4(b)
+		if _, used := n.byAddr[a]; !used {
+			return a
+		}
+	}
+}
+
+// name returns what an address stands for, "" where that is nothing.
+func (n *names) name(a netip.Addr) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.byAddr[a.Unmap()]
 }

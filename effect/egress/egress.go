@@ -66,7 +66,7 @@ func (l Limits) orDefault() Limits {
 // Server serves the networks of agents.
 type Server struct {
 	Config
-	held atomic.Int64 // connections of all agents
+	total atomic.Int64 // connections of all agents
 
 	mu     sync.Mutex
 	agents map[*agent]struct{}
@@ -115,7 +115,7 @@ func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func(
 	})
 }
 
-// Close ends what Serve began and nobody has stopped. Nothing is served afterwards.
+// Close ends every Serve that was not stopped. Nothing is served afterwards.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -146,7 +146,7 @@ type agent struct {
 	sockets Sockets
 	names   *names
 	misses  misses
-	asking  chan struct{} // takes one for each request whose beginning is held
+	asking  chan struct{} // takes one for each request whose beginning is in memory
 	grant   atomic.Pointer[grant]
 
 	ctx    context.Context
@@ -154,26 +154,26 @@ type agent struct {
 	work   sync.WaitGroup
 	once   sync.Once
 
-	conns atomic.Int64 // held
+	conns atomic.Int64 // open
 	mu    sync.Mutex
 	open  map[*guarded]struct{} // connections that end with the grant
 	over  bool                  // no handler begins any more
 
 	plain   *http.Server // requests to port 80
-	plainIn *handed
+	plainIn *connQueue
 	servers []*http.Server
-	taken   map[string]*handed // intercepted connections by upstream
+	taken   map[string]*connQueue // intercepted connections by upstream
 }
 
 // begin starts the goroutines.
 func (a *agent) begin() {
-	a.plainIn = newHanded(a.ctx)
+	a.plainIn = newConnQueue(a.ctx)
 	a.plain = a.server(http.HandlerFunc(a.servePlain))
 	a.serveHTTP(a.plain, a.plainIn)
 	if a.sockets.Proxy != nil {
-		a.serveHTTP(a.server(http.HandlerFunc(a.serveProxy)), &bounded{a.sockets.Proxy, a})
+		a.serveHTTP(a.server(http.HandlerFunc(a.serveProxy)), &limitListener{a.sockets.Proxy, a})
 	}
-	a.taken = map[string]*handed{}
+	a.taken = map[string]*connQueue{}
 	for _, u := range slices.Concat(a.Config.Upstreams, a.own) {
 		listener := a.sockets.Upstreams[u.Name]
 		if listener == nil && !u.Intercept {
@@ -181,10 +181,10 @@ func (a *agent) begin() {
 		}
 		server := a.server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serveUpstream(u, w, r) }))
 		if listener != nil {
-			a.serveHTTP(server, &bounded{listener, a})
+			a.serveHTTP(server, &limitListener{listener, a})
 		}
 		if u.Intercept && a.Authority != nil {
-			a.taken[u.Name] = newHanded(a.ctx)
+			a.taken[u.Name] = newConnQueue(a.ctx)
 			a.serveHTTP(server, a.taken[u.Name])
 		}
 	}
@@ -221,7 +221,7 @@ func (a *agent) closeSockets() {
 		}
 		for _, c := range closers {
 			if c != nil {
-				_ = c.Close() // nobody is served any more
+				_ = c.Close() // nothing is served any more
 			}
 		}
 		for _, s := range a.servers {
@@ -256,7 +256,7 @@ func (a *agent) server(h http.Handler) *http.Server {
 	return s
 }
 
-// enter counts a handler, which end waits for. It returns false once nobody is served any more.
+// enter counts a handler, which end waits for. It returns false once nothing is served any more.
 func (a *agent) enter() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -275,8 +275,8 @@ func (a *agent) serveHTTP(s *http.Server, l net.Listener) {
 const acceptPause = 100 * time.Millisecond
 
 // accept has handle serve each connection of a listener, on a goroutine of its own.
-func (a *agent) accept(l net.Listener, handle func(*held)) {
-	in := &bounded{l, a}
+func (a *agent) accept(l net.Listener, handle func(*agentConn)) {
+	in := &limitListener{l, a}
 	a.work.Go(func() {
 		for {
 			conn, err := in.Accept()
@@ -295,7 +295,7 @@ func (a *agent) accept(l net.Listener, handle func(*held)) {
 				continue
 			}
 			a.work.Go(func() {
-				c := conn.(*held)
+				c := conn.(*agentConn)
 				defer context.AfterFunc(a.ctx, func() { _ = c.Close() })()
 				handle(c)
 			})

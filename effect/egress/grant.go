@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func (a *agent) current() *grant {
 	return g
 }
 
-// Hosts reads the patterns of a capability. One that cannot be read names nobody.
+// Hosts reads the patterns of a capability. One that cannot be read allows no host.
 func Hosts(patterns []string) []fetch.Host {
 	var hosts []fetch.Host
 	for _, text := range patterns {
@@ -115,8 +116,8 @@ func (g *guarded) check() bool {
 	return false
 }
 
-// sweepEvery is how often open connections are held against the grant. Tokens change by grants, by those of whoever granted
-// them, by time, and with the end of processes: to look is simpler than to be told. What is transferred meanwhile is checked
+// sweepEvery is how often open connections are compared with the grant. Tokens change by grants, by the grants of their
+// grantors, by time, and with the end of processes: polling is simpler than notification. What is transferred meanwhile is checked
 // by itself.
 const sweepEvery = 200 * time.Millisecond
 
@@ -151,6 +152,31 @@ func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, r
 				Host: e.Host(), Port: int64(e.Port()), Sent: end.sent.Load(), Received: end.received.Load(), Ended: end.why,
 			})
 		})
+	return err
+}
+
+// reach has a connection to a host journaled, dialled, and used by run as long as the grant allows it.
+func (a *agent) reach(ctx context.Context, to fetch.Endpoint, run func(context.Context, *guarded, net.Conn) (*ending, error)) error {
+	return a.connect(ctx, to, "", func(ctx context.Context) (*ending, error) {
+		g, ctx, done := a.guard(ctx, func() bool { return a.current().admits(to) })
+		defer done()
+		server, err := a.Dial(ctx, to)
+		if err != nil {
+			return nil, a.why(ctx, err)
+		}
+		defer func() { _ = server.Close() }()
+		return run(ctx, g, server)
+	})
+}
+
+// why explains a failure by what ended the context, where that is why.
+func (a *agent) why(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(cause, errRevoked) {
+			return fault.NetForbidden.New("it is no longer allowed")
+		}
+		return fault.Of(cause)
+	}
 	return err
 }
 

@@ -20,16 +20,9 @@ import (
 // cannot read it as anything else, and no later request is taken for this one's.
 func (a *agent) forward(w http.ResponseWriter, r *http.Request, to fetch.Endpoint) {
 	answered, complete := false, true
-	err := a.connect(r.Context(), to, "", func(ctx context.Context) (*ending, error) {
-		g, ctx, done := a.guard(ctx, func() bool { return a.current().admits(to) })
-		defer done()
-		server, err := a.Dial(ctx, to)
-		if err != nil {
-			return nil, a.why(ctx, err)
-		}
+	err := a.reach(r.Context(), to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
 		c := &counted{Conn: server, guarded: g, end: &ending{}, idle: a.Limits.Idle}
 		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-		defer func() { _ = c.Close() }()
 		answered = true
 		var failed error
 		complete, failed = exchange(w, within(r, ctx), c, to)
@@ -45,6 +38,11 @@ func (a *agent) forward(w http.ResponseWriter, r *http.Request, to fetch.Endpoin
 		}
 		return c.end, nil
 	})
+	conclude(w, err, answered, complete)
+}
+
+// conclude ends an answer: with an error where there was none yet, broken off where it is not complete.
+func conclude(w http.ResponseWriter, err error, answered, complete bool) {
 	switch {
 	case err != nil && !answered:
 		fail(w, err)
@@ -65,7 +63,7 @@ func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.En
 	transport := &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			if dialled {
-				return nil, net.ErrClosed // a second try would be a connection that nobody has journaled
+				return nil, net.ErrClosed // a second try would be a connection that is not journaled
 			}
 			dialled = true
 			return conn, nil
@@ -111,7 +109,7 @@ func onlyWebsocket(r *http.Request) {
 	r.Header.Del("Http2-Settings")
 }
 
-// counted is a connection to a host. No byte passes it once the grant is gone.
+// counted is a connection to a host. No byte passes it once the grant has ended.
 type counted struct {
 	net.Conn
 	*guarded

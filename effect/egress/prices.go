@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -49,7 +50,7 @@ func (p Price) cost(u *schema.NetUsage, cachedWithin bool) int64 {
 // roundUp is a cost as a whole number, within what a client can read.
 func roundUp(cost float64) int64 { return int64(min(math.Ceil(cost), 1<<53-1)) }
 
-// maxAsked is how much of a request is read to find what it asks for, in bytes; maxAsking how many requests of an agent are held like that
+// maxAsked is how much of a request is read to find what it asks for, in bytes; maxAsking how many requests of an agent are in memory like that
 // at a time, until what was read is passed on.
 const (
 	maxAsked  = 4 << 20
@@ -76,10 +77,13 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	done = sync.OnceFunc(func() { <-a.asking })
 	text, err := io.ReadAll(io.LimitReader(r.Body, maxAsked))
 	rest := r.Body
-	if err != nil {
-		rest = broken{rest, err}
-	}
-	r.Body = &joined{text: text, ReadCloser: rest, passed: done}
+	r.Body = body{io.MultiReader(bytes.NewReader(text), readerFunc(func(p []byte) (int, error) {
+		done() // what was read is passed on
+		if err != nil {
+			return 0, err
+		}
+		return rest.Read(p)
+	})), rest}
 	most, answers := 0.0, 1.0
 	s := scanner{see: func(path, value string) {
 		n, err := strconv.ParseFloat(strings.Trim(value, `"`), 64) // there are servers that take a text for a number
@@ -102,28 +106,13 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	return asks, done
 }
 
-// joined is a body of which a part was read before.
-type joined struct {
-	text []byte
-	io.ReadCloser
-	passed func() // called when that part has been read again
+// body is one of which a part was read before.
+type body struct {
+	io.Reader
+	io.Closer
 }
 
-func (j *joined) Read(p []byte) (int, error) {
-	if len(j.text) == 0 {
-		j.text = nil
-		j.passed()
-		return j.ReadCloser.Read(p)
-	}
-	n := copy(p, j.text)
-	j.text = j.text[n:]
-	return n, nil
-}
+// readerFunc is a Read.
+type readerFunc func([]byte) (int, error)
 
-// broken is a body that has failed.
-type broken struct {
-	io.ReadCloser
-	err error
-}
-
-func (b broken) Read([]byte) (int, error) { return 0, b.err }
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -86,7 +86,7 @@ func (a *agent) serveConnect(w http.ResponseWriter, r *http.Request) {
 
 // servePlain answers a request that came on a connection to port 80 of a host.
 func (a *agent) servePlain(w http.ResponseWriter, r *http.Request) {
-	to := r.Context().Value(destinationKey{}).(fetch.Endpoint) // whoever hands a connection over has set it
+	to := r.Context().Value(destinationKey{}).(fetch.Endpoint) // set when the connection was queued
 	asked, err := fetch.ParseEndpoint(r.Host, 80)
 	switch {
 	case r.Method == http.MethodConnect || r.URL.IsAbs() && r.URL.Scheme != "http" || r.URL.User != nil:
@@ -122,5 +122,5 @@ func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Connection", "close")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, strings.TrimSpace(text)+"\n") // whoever hangs up does not want it
+	_, _ = io.WriteString(w, strings.TrimSpace(text)+"\n") // a client that hangs up does not want it
 }

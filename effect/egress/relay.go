@@ -2,16 +2,21 @@ package egress
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/effect/fetch"
 )
 
 // serveRelay serves a connection to an address that stands for a name.
-func (a *agent) serveRelay(c *held) {
+func (a *agent) serveRelay(c *agentConn) {
 	to, ok := a.destination(c.LocalAddr())
 	if !ok {
 		_ = c.Close() // an address that no name was answered with
@@ -82,7 +87,7 @@ func (a *agent) serveWeb(to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 		a.relayTLS(to, c, r)
 		return
 	}
-	a.plainIn.hand(&bound{Conn: &begun{c, r}, to: to})
+	a.plainIn.push(&bound{Conn: &begun{c, r}, to: to})
 }
 
 // intercepted returns the upstream whose host to is, where that is to be answered here for this agent.
@@ -103,5 +108,59 @@ func (a *agent) intercept(u *Upstream, to fetch.Endpoint, c net.Conn, r *bufio.R
 		_ = c.Close()
 		return
 	}
-	a.taken[u.Name].hand(tls.Server(&begun{c, replay(read, r)}, a.Authority.config(to.Host())))
+	a.taken[u.Name].push(tls.Server(&begun{c, replay(read, r)}, a.Authority.config(to.Host())))
 }
+
+// maxHello bounds a ClientHello with the records around it.
+const maxHello = 32 << 10
+
+// recordHandshake is the first byte of TLS.
+const recordHandshake = 0x16
+
+// errNoHello says that what came is no TLS, or too much of it.
+var errNoHello = errors.New("does not begin with a TLS ClientHello")
+
+// peekHello reads a ClientHello from r. It returns the name that it asks for, in lower case, "" where it asks for none, and all
+// that was read, which the host is to be sent.
+func peekHello(r io.Reader) (name string, read []byte, err error) {
+	var buf bytes.Buffer
+	found := false
+	stop := errors.New("seen")
+	from := &oneSided{r: io.TeeReader(io.LimitReader(r, maxHello), &buf)}
+	// The library's own parser decides what is asked for, with its checks: one name, no extension twice.
+	failed := tls.Server(from, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		name, found = strings.ToLower(hello.ServerName), true
+		return nil, stop
+	}}).HandshakeContext(context.Background())
+	switch {
+	case found:
+		return name, buf.Bytes(), nil
+	case from.err != nil && !errors.Is(from.err, io.EOF):
+		return "", buf.Bytes(), from.err
+	case errors.Is(failed, stop):
+		return "", buf.Bytes(), nil
+	}
+	return "", buf.Bytes(), errNoHello
+}
+
+// oneSided is a connection that is only read.
+type oneSided struct {
+	r   io.Reader
+	err error
+}
+
+func (c *oneSided) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if err != nil {
+		c.err = err
+	}
+	return n, err
+}
+
+func (*oneSided) Write(p []byte) (int, error)      { return len(p), nil } // an alert, which must not be sent
+func (*oneSided) Close() error                     { return nil }
+func (*oneSided) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (*oneSided) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (*oneSided) SetDeadline(time.Time) error      { return nil }
+func (*oneSided) SetReadDeadline(time.Time) error  { return nil }
+func (*oneSided) SetWriteDeadline(time.Time) error { return nil }

@@ -36,14 +36,7 @@ type tunnel struct {
 // tunnelTo connects a client with a host. ready is called once the host is connected to; it returns the client, with what was
 // read of it already. A client that says nothing, or asks TLS for another name, is refused before the host is sent a byte.
 func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reader, error)) error {
-	return a.connect(a.ctx, to, "", func(ctx context.Context) (*ending, error) {
-		g, ctx, done := a.guard(ctx, func() bool { return a.current().admits(to) })
-		defer done()
-		server, err := a.Dial(ctx, to)
-		if err != nil {
-			return nil, a.why(ctx, err)
-		}
-		defer func() { _ = server.Close() }()
+	return a.reach(a.ctx, to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
 		client, from, err := ready()
 		if err != nil {
 			return nil, fault.CallCancelled.New("the agent hung up before %s was connected", to)
@@ -55,17 +48,6 @@ func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reade
 		}
 		return t.end, nil
 	})
-}
-
-// why explains a failure by what ended the context, where that is why.
-func (a *agent) why(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		if errors.Is(cause, errRevoked) {
-			return fault.NetForbidden.New("it is no longer allowed")
-		}
-		return fault.Of(cause)
-	}
-	return err
 }
 
 func (t *tunnel) close() {

@@ -77,7 +77,7 @@ func NewUpstream(c UpstreamConfig) (*Upstream, error) {
 	return u, nil
 }
 
-// close closes what is idle: nobody uses the upstream any more.
+// close closes the idle connections: the upstream is not used any more.
 func (u *Upstream) close() {
 	u.transport.CloseIdleConnections()
 	if u.Close != nil {
@@ -144,12 +144,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		}
 		return x.output(ctx, complete && failed == nil)
 	})
-	switch {
-	case err != nil && !answered:
-		fail(w, err)
-	case !complete:
-		panic(http.ErrAbortHandler)
-	}
+	conclude(w, err, answered, complete)
 }
 
 // unmetered says why a request is refused whose use could not be told, "" where it is not.
@@ -195,7 +190,7 @@ func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
 	if x.meter != nil {
 		asked := x.asked
 		if x.out.Status >= http.StatusBadRequest {
-			asked = nil // whoever refuses uses nothing
+			asked = nil // a refused request uses nothing
 		}
 		x.out.Usage = x.meter.usage(x.prices, asked, x.out.Ended == schema.NetComplete)
 	}
@@ -239,7 +234,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 			scrub(resp.Header, x.secret)
 			resp.Header.Del(ErrorHeader)
 			x.meter = newMeter(resp.Header.Get("Content-Type"))
-			resp.Trailer = nil // nobody has looked through it
+			resp.Trailer = nil // it is not scrubbed
 			resp.Body = &passed{ReadCloser: resp.Body, use: x, count: &x.received, meter: x.meter, atEnd: func() { resp.Trailer = nil }}
 			return nil
 		},
@@ -257,7 +252,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 	return complete, failed
 }
 
-// passed is a body on its way. Nothing of it passes once the grant is gone.
+// passed is a body on its way. Nothing of it passes once the grant has ended.
 type passed struct {
 	io.ReadCloser
 	use   *use

@@ -48,7 +48,7 @@ func newMeter(contentType string) *meter {
 // usage is what was reported, with what it costs, nil where that is nothing. Where it was not all reported, and asked is what a model was
 // asked for, it is an estimate: a token for each event, or for some bytes of an object.
 func (m *meter) usage(prices Prices, asked *asks, all bool) *schema.NetUsage {
-	whole := all && (m.some || !m.events) // nobody can ask for an object without a report, where its kind has one
+	whole := all && (m.some || !m.events) // an object always has its report, where its kind has one
 	switch {
 	case asked != nil && (asked.model != "" || m.found.Model != "") && !whole:
 		m.found.Model = cmp.Or(m.found.Model, clip(asked.model, maxToken))

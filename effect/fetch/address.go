@@ -16,8 +16,8 @@ func (k kind) own() bool { return k == loopback || k == private || k == shared }
 
 // special is a row of the table of addresses that are not public.
 type special struct {
-	prefix string
-	kind   kind
+	netip.Prefix
+	kind kind
 }
 
 // specials are the registries of special-purpose addresses, and what else is no business of an agent. The first row that
@@ -33,69 +33,57 @@ func specials() []special {
 		multicast kind = "a multicast address"
 		embedded  kind = "an IPv6 address that holds an IPv4 address"
 	)
+	p := netip.MustParsePrefix
 	return []special{
-		{"169.254.169.254/32", metadata},
-		{"169.254.0.0/16", linkLocal},
-		{"100.100.100.200/32", metadata},
-		{"168.63.129.16/32", metadata}, // public by its number, and answered by the host below
-		{"0.0.0.0/8", here},
-		{"10.0.0.0/8", private},
-		{"100.64.0.0/10", shared},
-		{"127.0.0.0/8", loopback},
-		{"172.16.0.0/12", private},
-		{"192.0.0.0/24", reserved},
-		{"192.0.2.0/24", document},
-		{"192.88.99.0/24", reserved},
-		{"192.168.0.0/16", private},
-		{"198.18.0.0/15", benchmark},
-		{"198.51.100.0/24", document},
-		{"203.0.113.0/24", document},
-		{"224.0.0.0/4", multicast},
-		{"240.0.0.0/4", reserved},
+		{p("169.254.169.254/32"), metadata},
+		{p("169.254.0.0/16"), linkLocal},
+		{p("100.100.100.200/32"), metadata},
+		{p("168.63.129.16/32"), metadata}, // public by its number, and answered by the host below
+		{p("0.0.0.0/8"), here},
+		{p("10.0.0.0/8"), private},
+		{p("100.64.0.0/10"), shared},
+		{p("127.0.0.0/8"), loopback},
+		{p("172.16.0.0/12"), private},
+		{p("192.0.0.0/24"), reserved},
+		{p("192.0.2.0/24"), document},
+		{p("192.88.99.0/24"), reserved},
+		{p("192.168.0.0/16"), private},
+		{p("198.18.0.0/15"), benchmark},
+		{p("198.51.100.0/24"), document},
+		{p("203.0.113.0/24"), document},
+		{p("224.0.0.0/4"), multicast},
+		{p("240.0.0.0/4"), reserved},
 
-		{"fd00:ec2::254/128", metadata},
-		{"fd20:ce::254/128", metadata},
-		{"::1/128", loopback},
-		{"::/128", here},
-		{"::ffff:0:0/96", embedded},
-		{"::/96", embedded},
-		{"64:ff9b::/96", embedded},
-		{"64:ff9b:1::/48", embedded},
-		{"2002::/16", embedded},
-		{"2001::/32", embedded},
-		{"2001:2::/48", benchmark},
-		{"2001::/23", reserved},
-		{"2001:db8::/32", document},
-		{"3fff::/20", document},
-		{"3ffe::/16", reserved},
-		{"fc00::/7", private},
-		{"fe80::/10", linkLocal},
-		{"fec0::/10", private},
-		{"ff00::/8", multicast},
+		{p("fd00:ec2::254/128"), metadata},
+		{p("fd20:ce::254/128"), metadata},
+		{p("::1/128"), loopback},
+		{p("::/128"), here},
+		{p("::ffff:0:0/96"), embedded},
+		{p("::/96"), embedded},
+		{p("64:ff9b::/96"), embedded},
+		{p("64:ff9b:1::/48"), embedded},
+		{p("2002::/16"), embedded},
+		{p("2001::/32"), embedded},
+		{p("2001:2::/48"), benchmark},
+		{p("2001::/23"), reserved},
+		{p("2001:db8::/32"), document},
+		{p("3fff::/20"), document},
+		{p("3ffe::/16"), reserved},
+		{p("fc00::/7"), private},
+		{p("fe80::/10"), linkLocal},
+		{p("fec0::/10"), private},
+		{p("ff00::/8"), multicast},
 		// The rest of what is not global unicast.
-		{"::/3", reserved},
-		{"4000::/2", reserved},
-		{"8000::/1", reserved},
+		{p("::/3"), reserved},
+		{p("4000::/2"), reserved},
+		{p("8000::/1"), reserved},
 	}
 }
 
 // gate judges addresses.
 type gate struct {
-	specials []prefixKind
+	specials []special
 	allow    []netip.Prefix
-}
-
-type prefixKind struct {
-	netip.Prefix
-	kind kind
-}
-
-func newGate(allow []netip.Prefix) gate {
-	g := gate{allow: allow}
-	for _, s := range specials() {
-		g.specials = append(g.specials, prefixKind{netip.MustParsePrefix(s.prefix), s.kind})
-	}
-	return g
 }
 
 // judge returns why an address must not be dialled, "" if it may be. own opens the network of one's own.

@@ -20,65 +20,27 @@ func (c *call) unpack(resp *http.Response, host string) (body io.Reader, packed 
 	if resp.ContentLength > c.limits.WireBytes {
 		return nil, false, tooLarge(host, "a body", c.limits.WireBytes)
 	}
-	body = &patient{r: resp.Body, call: c, host: host}
-	body = &capped{r: body, left: c.limits.WireBytes, over: tooLarge(host, "a body", c.limits.WireBytes)}
+	body = bounded(&patient{r: resp.Body, call: c, host: host}, c.limits.WireBytes)
 	switch encoding := strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ",")); encoding {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		unzipped, err := gzip.NewReader(body)
+		packed = true
+		body, err = gzip.NewReader(body)
 		switch {
 		case errors.Is(err, io.EOF):
 			return http.NoBody, true, nil // nothing at all, which some servers call packed
 		case err != nil:
-			return nil, true, badPacking(host, err)
+			return nil, true, err
 		}
-		packed, body = true, &unpacking{r: unzipped, host: host}
 	default:
 		return nil, false, upstream("%s packed its answer in a way that nobody asked for", host)
 	}
-	return &capped{r: body, left: c.limits.BodyBytes, over: tooLarge(host, "a body", c.limits.BodyBytes)}, packed, nil
+	return bounded(body, c.limits.BodyBytes), packed, nil
 }
 
-// badPacking tells a stream that is no gzip from one that could not be read.
-func badPacking(host string, err error) error {
-	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || strings.HasPrefix(err.Error(), "flate: ") {
-		return upstream("%s packed its answer in a way that does not unpack", host)
-	}
-	return err
-}
-
-type unpacking struct {
-	r    io.Reader
-	host string
-}
-
-func (u *unpacking) Read(p []byte) (int, error) {
-	n, err := u.r.Read(p)
-	if err != nil && err != io.EOF {
-		err = badPacking(u.host, err)
-	}
-	return n, err
-}
-
-// capped fails with over once more than left bytes come.
-type capped struct {
-	r    io.Reader
-	left int64
-	over error
-}
-
-func (l *capped) Read(p []byte) (int, error) {
-	if l.left < 0 {
-		return 0, l.over
-	}
-	if int64(len(p)) > l.left+1 {
-		p = p[:l.left+1]
-	}
-	n, err := l.r.Read(p)
-	if l.left -= int64(n); l.left < 0 {
-		return n - 1, l.over
-	}
-	return n, err
+// bounded fails with an *http.MaxBytesError once more than most bytes come.
+func bounded(r io.Reader, most int64) io.Reader {
+	return http.MaxBytesReader(nil, io.NopCloser(r), most)
 }
 
 // patient ends the call when a read takes too long. What is done between reads takes none of that time.

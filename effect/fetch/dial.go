@@ -2,9 +2,13 @@ package fetch
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,15 +24,18 @@ const (
 // destination dials the host of one target, and owns the connections.
 type destination struct {
 	*target
-	ctx     context.Context // the call's: dialling ends with it, whatever the transport thinks
-	fetcher *Fetcher
-	gate    gate
-	own     bool // the network of one's own is open to this host
+	*Fetcher
+	ctx context.Context // the call's: dialling ends with it, whatever the transport thinks
+	own bool            // the network of one's own is open to this host
 
 	mu     sync.Mutex
 	conns  []net.Conn
 	closed bool
 	dials  sync.WaitGroup
+}
+
+func (f *Fetcher) destination(ctx context.Context, t *target) *destination {
+	return &destination{target: t, Fetcher: f, ctx: ctx, own: allowed(f.options.AllowHosts, t)}
 }
 
 // dial resolves the target's name, judges each address and connects to one that passes. The transport's idea of where to
@@ -64,7 +71,7 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 	found := []netip.Addr{d.addr}
 	if !d.addr.IsValid() {
 		var err error
-		if found, err = d.fetcher.options.Resolver.LookupNetIP(d.ctx, "ip", d.name); err != nil {
+		if found, err = d.options.Resolver.LookupNetIP(d.ctx, "ip", d.name); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +79,7 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 	var why kind
 	for _, a := range found {
 		if !d.addr.IsValid() {
-			a = a.Unmap() // a resolver may write IPv4 as it likes; who writes a URL has no need to
+			a = a.Unmap() // a resolver may write IPv4 as IPv6; a URL has no need to
 		}
 		if k := d.gate.judge(a, d.own); k != "" {
 			why = k
@@ -89,7 +96,7 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no address", Name: d.name, IsNotFound: true}
 }
 
-// refuse says that an address is closed. It does not say which one: what a name stands for inside is nobody's business.
+// refuse says that an address is closed. It does not say which one: an agent must not learn the addresses of a private network.
 func (t *target) refuse(why kind) *fault.Fault {
 	return fault.HTTPAddress.New("%s is %s, which is closed to agents: have it opened in the kernel's configuration", t.url.Host, why).With("host", t.url.Host)
 }
@@ -101,8 +108,8 @@ func (d *destination) connect(to netip.AddrPort, more bool) (net.Conn, error) {
 		ctx, cancel = context.WithTimeout(ctx, attemptTime)
 		defer cancel()
 	}
-	if d.fetcher.options.dial != nil {
-		return d.fetcher.options.dial(ctx, "tcp", to.String())
+	if d.options.dial != nil {
+		return d.options.dial(ctx, "tcp", to.String())
 	}
 	dialer := net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		return d.recheck(address)
@@ -113,10 +120,11 @@ func (d *destination) connect(to netip.AddrPort, more bool) (net.Conn, error) {
 // recheck judges the address that the socket is about to connect to: the last word, whatever came before.
 func (d *destination) recheck(address string) error {
 	to, err := netip.ParseAddrPort(address)
+	why := d.gate.judge(to.Addr(), d.own)
 	if err != nil {
-		return d.refuse("at no address")
+		why = "at no address"
 	}
-	if why := d.gate.judge(to.Addr(), d.own); why != "" {
+	if why != "" {
 		return d.refuse(why)
 	}
 	return nil
@@ -143,4 +151,93 @@ func (d *destination) close() {
 		_ = c.Close() // the answer was read, or is not wanted
 	}
 	d.dials.Wait()
+}
+
+// dialTime bounds a Dial: all addresses of a name together.
+const dialTime = 15 * time.Second
+
+// Endpoint is the far end of a connection: a host and a port in the one form in which they are judged and dialled.
+type Endpoint struct{ target *target }
+
+// ParseEndpoint reads an authority as a CONNECT request has it, host:port. Where the port is missing it is port; 0 makes it
+// necessary. The error is NetInvalid.
+func ParseEndpoint(authority string, port uint16) (Endpoint, error) {
+	host := authority
+	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
+		var ok bool
+		if port, ok = parsePort(authority[i+1:]); !ok {
+			return Endpoint{}, fault.NetInvalid.New("Invalid input: a connection must have a port from 1 to 65535")
+		}
+		host = authority[:i]
+	}
+	if port == 0 {
+		return Endpoint{}, fault.NetInvalid.New("Invalid input: a connection must have a port from 1 to 65535")
+	}
+	name, addr, why := parseName(host)
+	if why != "" {
+		return Endpoint{}, fault.NetInvalid.New("Invalid input: a connection has a host that %s", why)
+	}
+	t := &target{name: name, addr: addr, port: port}
+	scheme := "https"
+	if port == 80 {
+		scheme = "http"
+	}
+	t.url = &url.URL{Scheme: scheme, Host: t.authority(scheme)}
+	return Endpoint{t}, nil
+}
+
+// Host is the name in lower case, or the address without brackets.
+func (e Endpoint) Host() string { return e.target.name }
+
+// Port is the port.
+func (e Endpoint) Port() uint16 { return e.target.port }
+
+// IsAddr reports whether the host is an address.
+func (e Endpoint) IsAddr() bool { return e.target.addr.IsValid() }
+
+// Authority is the host with its port, without the port where that is the one of the scheme.
+func (e Endpoint) Authority(scheme string) string { return e.target.authority(scheme) }
+
+// String is the host with its port.
+func (e Endpoint) String() string {
+	return net.JoinHostPort(e.target.name, strconv.Itoa(int(e.target.port)))
+}
+
+// Admits reports whether the pattern allows a connection to e. Without a port it stands for 80 and 443.
+func (h Host) Admits(e Endpoint) bool {
+	switch {
+	case h.any:
+	case h.port != 0 && h.port != e.target.port, h.port == 0 && e.target.port != 80 && e.target.port != 443:
+		return false
+	}
+	return h.AdmitsName(e)
+}
+
+// AdmitsName reports whether the pattern allows the host of e on any port.
+func (h Host) AdmitsName(e Endpoint) bool { return h.names(e.target) }
+
+// Ported returns the port that the pattern names, 0 where it names none.
+func (h Host) Ported() uint16 { return h.port }
+
+// RootCAs are the authorities that servers are verified against; nil: the system's.
+func (f *Fetcher) RootCAs() *x509.CertPool { return f.options.RootCAs }
+
+// Dial resolves the host of e once, judges its addresses as for Http.Fetch, and connects to one that passes. Its error is a
+// fault: HTTPAddress, NetTimeout, NetUnreachable or the cause of ctx.
+func (f *Fetcher) Dial(ctx context.Context, e Endpoint) (net.Conn, error) {
+	timed, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	conn, err := f.destination(timed, e.target).dial(timed, "", "")
+	switch {
+	case err == nil:
+		return conn, nil
+	case ctx.Err() != nil:
+		return nil, fault.Of(context.Cause(ctx))
+	case timed.Err() != nil:
+		return nil, fault.NetTimeout.New("%s did not accept the connection within %v: try again later", e, dialTime)
+	}
+	if shown, ok := errors.AsType[*fault.Fault](err); ok {
+		return nil, shown
+	}
+	return nil, fault.NetUnreachable.New("%s %s", e, reason(err))
 }

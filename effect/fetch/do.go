@@ -17,14 +17,13 @@ type call struct {
 	ctx     context.Context // parent, or a limit of time
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
-	gate    gate
 }
 
 // Do performs the request. Whatever status a server answers with is no error. An error wraps a fault: HTTPForbidden,
 // HTTPAddress, HTTPInvalid, HTTPUpstream, HTTPTooLarge or HTTPTimeout; or ctx's cause where that was cancelled; or what a function
 // of the request returned.
 func (f *Fetcher) Do(ctx context.Context, req Request) (*Response, error) {
-	c := &call{Fetcher: f, req: &req, parent: ctx, gate: f.gate}
+	c := &call{Fetcher: f, req: &req, parent: ctx}
 	t, h, failure := c.check()
 	if failure != nil {
 		return nil, failure
@@ -46,7 +45,7 @@ func (f *Fetcher) Do(ctx context.Context, req Request) (*Response, error) {
 // Check refuses what Do would refuse without the network: what cannot be meant, and what the policy or the address in the
 // URL closes. It opens no sealed value and no body.
 func (f *Fetcher) Check(req Request) *fault.Fault {
-	c := &call{Fetcher: f, req: &req, gate: f.gate}
+	c := &call{Fetcher: f, req: &req}
 	_, _, failure := c.check()
 	return failure
 }
@@ -167,7 +166,7 @@ func (c *call) exchange(method string, t *target, h *headers, body *Body) (_ *Re
 		cancel()
 		return nil, "", err
 	}
-	d := &destination{target: t, ctx: ctx, fetcher: c.Fetcher, gate: c.gate, own: allowed(c.options.AllowHosts, t)}
+	d := c.destination(ctx, t)
 	defer func() {
 		cancel()
 		d.close()
@@ -185,7 +184,7 @@ func (c *call) exchange(method string, t *target, h *headers, body *Body) (_ *Re
 	return c.receive(resp, t)
 }
 
-// load gives the request its body. sent is closed once the transport has let go of it.
+// load gives the request its body. sent is closed once the transport has closed it.
 func (c *call) load(req *http.Request, body *Body) (sent chan struct{}, err error) {
 	sent = make(chan struct{})
 	if body == nil || body.Size == 0 {

@@ -1,12 +1,14 @@
 package fetch
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"syscall"
 
@@ -41,6 +43,9 @@ func (c *call) explain(host string, err error) error {
 	}
 	if shown, ok := errors.AsType[*fault.Fault](err); ok {
 		return shown
+	}
+	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge(host, "a body", over.Limit)
 	}
 	switch cause := context.Cause(c.ctx); {
 	case errors.Is(cause, errTotal):
@@ -84,6 +89,8 @@ func reason(err error) string {
 		return "refused the TLS handshake"
 	}
 	switch text := err.Error(); {
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), strings.HasPrefix(text, "flate: "):
+		return "packed its answer in a way that does not unpack"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refused the connection: check the port, or try again later"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

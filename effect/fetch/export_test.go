@@ -14,6 +14,6 @@ func WithDial(o Options, dial func(ctx context.Context, network, address string)
 // Recheck judges the address of a socket that is about to connect.
 func Recheck(o Options, address string) error {
 	t, _ := parseTarget("https://example.test/", nil)
-	d := &destination{target: t, fetcher: New(o), gate: newGate(o.Allow)}
+	d := &destination{target: t, Fetcher: New(o)}
 	return d.recheck(address)
 }

@@ -100,7 +100,7 @@ func (h *headers) open(ctx context.Context, t *target, p *Policy) (http.Header, 
 }
 
 // leave keeps what may be sent to another origin than the one that the caller named: what says how to answer. All that
-// could authenticate is dropped, for good, since nobody knows which of the names in use do.
+// could authenticate is dropped for all further requests: there is no list of the names that do.
 func (h *headers) leave() {
 	for name := range h.plain {
 		if !slices.Contains([]string{"Accept", "Accept-Language", "Content-Language", "Content-Type", "User-Agent", "Range"}, name) {

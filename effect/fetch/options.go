@@ -82,5 +82,5 @@ func New(o Options) *Fetcher {
 	}
 	o.UserAgent = cmp.Or(o.UserAgent, "pwos")
 	limits := o.Limits.orDefault()
-	return &Fetcher{options: o, limits: limits, gate: newGate(o.Allow), slots: make(chan struct{}, limits.Concurrent)}
+	return &Fetcher{options: o, limits: limits, gate: gate{specials(), o.Allow}, slots: make(chan struct{}, limits.Concurrent)}
 }

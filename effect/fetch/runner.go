@@ -135,7 +135,7 @@ func (r *Runner) granted(pid int64, grant *schema.HTTPGrant) Policy {
 		host, err := ParseHost(text)
 		if err != nil {
 			r.Log.Warn("a granted host cannot be read", "pid", pid, "host", text)
-			continue // it names nobody
+			continue // it allows no host
 		}
 		p.Hosts = append(p.Hosts, host)
 	}
@@ -198,7 +198,7 @@ func (r *Runner) body(job *kernel.Job, in *schema.HTTPFetchInput, req *Request, 
 
 // judgedBody is the body of a fetch that says what it has to be.
 func (r *Runner) judgedBody(job *kernel.Job, in *schema.HTTPFetchInput) ([]byte, error) {
-	data, err := r.Blobs.ReadFor(job.PID, job.Origin, in.BodyRef.Pointer(), schema.MaxJudgedBody)
+	data, err := r.Blobs.Read(job.PID, job.Origin, in.BodyRef.Pointer(), schema.MaxJudgedBody)
 	if err != nil {
 		return nil, err
 	}

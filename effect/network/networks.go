@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/oauth"
 	"github.com/promptware-os/pwos/effect/vault"
@@ -228,9 +230,8 @@ func writeBundle(file string, authority []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("write authorities for agents: %w", err)
 	}
-	next := file + ".new"
-	if err := os.WriteFile(next, text, 0o644); err != nil {
+	if err := renameio.WriteFile(file, text, 0o644, renameio.WithTempDir(filepath.Dir(file)), renameio.WithStaticPermissions(0o644)); err != nil {
 		return fmt.Errorf("write authorities for agents: %w", err)
 	}
-	return os.Rename(next, file)
+	return nil
 }

@@ -21,7 +21,7 @@ type Keeper struct {
 	Name   string // of the server, for errors
 	LogIn  string // command that logs in, for errors; "": the credential is a bearer token, and Fix says what to do
 	Fix    string
-	Secure bool // a credential may be sent to the server: on its way nobody reads it
+	Secure bool // a credential may be sent to the server: the connection is encrypted, or on loopback
 	// Load returns what is stored, "" where nothing is. Its error is a *fault.Fault.
 	Load func(context.Context) (string, error)
 	// Store replaces what Load has returned with the next login, unless something else is stored by now.

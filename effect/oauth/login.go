@@ -25,7 +25,7 @@ type Login struct {
 	Scopes       []string `json:"scopes,omitzero"`
 	Access       string   `json:"access"`
 	Refresh      string   `json:"refresh,omitzero"` // "": it cannot be renewed
-	Expires      int64    `json:"expires,omitzero"` // Unix seconds; 0: nobody knows
+	Expires      int64    `json:"expires,omitzero"` // Unix seconds; 0: unknown
 }
 
 // Parse reads a stored login. ok is false for any other secret, such as a bearer token.

@@ -50,7 +50,7 @@ func (b *redirect) expect(state string) <-chan answered {
 	return b.answer
 }
 
-// serve answers a browser. Whoever does not know the state changes nothing.
+// serve answers a browser. A request without the state changes nothing.
 func (b *redirect) serve(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	b.mu.Lock()
@@ -70,7 +70,7 @@ func (b *redirect) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	b.answer <- a
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("pwos has the answer: look at its terminal. This window can be closed.\n")) // a browser that has gone needs none
+	_, _ = w.Write([]byte("pwos has the answer: look at its terminal. This window can be closed.\n")) // a browser that has hung up needs none
 }
 
 // close ends the server once the browser has been answered.
@@ -78,7 +78,7 @@ func (b *redirect) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
 	defer cancel()
 	if b.server.Shutdown(ctx) != nil {
-		_ = b.server.Close() // whoever is still there is not the browser
+		_ = b.server.Close() // what is still connected is not the browser
 	}
 	<-b.done
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"path"
 	"time"
 
@@ -41,8 +42,8 @@ func (l Limits) normal() Limits {
 	return l
 }
 
-// Caller calls the tools of one space. Its fields are set once; it may be used by many goroutines. How many calls there
-// are at once is for who calls to bound.
+// Caller calls the tools of one space. Its fields are set once; it may be used by many goroutines. Its user bounds
+// how many calls there are at once.
 type Caller struct {
 	Space    *uri.Space
 	Files    Files
@@ -185,7 +186,8 @@ func (c *Caller) run(ctx context.Context, t *tool, r Request, input []byte, args
 	if err != nil {
 		return nil, out.said, fault.Prefix(err, "call %s", t.uri)
 	}
-	return oneLine(out.data), "", nil
+	data, err = schema.Compact(out.data) // it has to fit a line
+	return data, "", err
 }
 
 // job is one run of a tool.
@@ -204,22 +206,68 @@ type output struct {
 	said string
 }
 
-// oneLine returns a valid JSON value without the white space around its tokens: it has to fit a line.
-func oneLine(value []byte) []byte {
-	out := make([]byte, 0, len(value))
-	quoted := false
-	for i := 0; i < len(value); i++ {
-		switch c := value[i]; {
-		case quoted && c == '\\':
-			out = append(out, c, value[i+1])
-			i++
-			continue
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == ' ' || c == '\t' || c == '\r' || c == '\n'):
-			continue
-		}
-		out = append(out, value[i])
-	}
-	return out
+// bounded keeps what is written to it up to a limit. One byte more calls full, and what follows is dropped.
+type bounded struct {
+	limit int64
+	data  []byte
+	full  func()
+	over  bool
 }
+
+// Write never fails before the limit.
+func (b *bounded) Write(p []byte) (int, error) {
+	room := b.limit - int64(len(b.data))
+	if b.over || int64(len(p)) > room {
+		if !b.over {
+			b.over = true
+			b.full()
+		}
+		return 0, io.ErrShortWrite
+	}
+	b.data = append(b.data, p...)
+	return len(p), nil
+}
+
+// tail keeps the last bytes that are written to it.
+type tail struct{ data []byte }
+
+// saidBytes is how much of a tool's standard error is kept.
+const saidBytes = 4 << 10
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	n := len(p)
+	if n > saidBytes {
+		p = p[n-saidBytes:]
+	}
+	if over := len(t.data) + len(p) - saidBytes; over > 0 {
+		t.data = append(t.data[:0], t.data[over:]...)
+	}
+	t.data = append(t.data, p...)
+	return n, nil
+}
+
+// badModule refuses a module that is not valid, or needs what there is not.
+func badModule(format string, args ...any) *fault.Fault {
+	return fault.ToolBadModule.New("the module cannot be run: "+format, args...)
+}
+
+// cannotStart says why a program did not start.
+func cannotStart(format string, args ...any) *fault.Fault {
+	return fault.ToolCannotStart.New("the program cannot be started: "+format, args...)
+}
+
+// failed says how a tool ended: with another exit code than 0, or stopped by a limit.
+func failed(format string, args ...any) *fault.Fault {
+	return fault.ToolFailed.New("the tool failed: "+format, args...)
+}
+
+func overdue(limit time.Duration) *fault.Fault {
+	return fault.ToolTimeout.New("the time is over: %s", limit)
+}
+
+func tooLong(limit int64) *fault.Fault {
+	return fault.ToolLimit.New("the output is too long: more than %d bytes", limit)
+}
+
+func notJSON() *fault.Fault { return fault.ToolBadOutput.New("the output is not one JSON value") }

@@ -8,10 +8,10 @@
 //
 //   - has no files, no network, no environment, and no arguments but its name.
 //   - has a monotonic clock that starts at 0 with the call. Its calendar stands still at 1970-01-01.
-//   - has random bytes that are made from its digest and its input: the same call sees the same ones, so that what it answers
-//     can be had again. They are no secret, and no key may be made from them.
-//   - has linear memory up to the bound of NewModules; what it asks for beyond that it does not get. Its call stack is
-//     bounded by the engine, at about 100 MB. Tables cannot grow.
+//   - has random bytes that are made from its digest and its input: the same call sees the same ones, so that what it
+//     answers can be had again. They are no secret, and no key may be made from them.
+//   - has linear memory up to the bound of NewModules; what it asks for beyond that it does not get. Its call stack
+//     is bounded by the engine, at about 100 MB. Tables cannot grow.
 //   - is stopped when the time is over, wherever it is, and at the first byte of output too many.
 //
 // Compiled modules are kept by digest, a bounded number of them.

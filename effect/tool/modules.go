@@ -124,7 +124,7 @@ func (m *Modules) compile(ctx context.Context, j job) (compiled wazero.CompiledM
 }
 
 // translate compiles the bits of a module. They are anybody's: one that makes the compiler panic is not valid, and no reason
-// for the kernel to end. A single worker, since others would take the processors from the kernel, and panic where nobody
+// for the kernel to end. A single worker, since others would take the processors from the kernel, and panic where nothing
 // recovers.
 func (m *Modules) translate(ctx context.Context, bits []byte) (compiled wazero.CompiledModule, err error) {
 	defer func() {

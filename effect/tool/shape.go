@@ -11,7 +11,7 @@ const (
 )
 
 // checkShape refuses a module that declares more than it holds, or than it may, and returns it without its custom
-// sections: names and debugging information, which nobody needs and the engine would read too. It knows the form of a module and
+// sections: names and debugging information, which are not needed and the engine would read too. It knows the form of a module and
 // not its meaning: that is the engine's to check.
 func checkShape(module []byte) ([]byte, error) {
 	const header = 8

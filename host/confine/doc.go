@@ -6,6 +6,6 @@
 //	Enter     namespaces; the file tree, with directories hidden; a loopback network with listening sockets
 //	Restrict  Landlock and the filter of system calls, which need no_new_privs
 //
-// Where a machine lacks one of the means, the plan uses the nearest weaker one, and Means.Gaps says what that leaves open.
-// Tests take means away to exercise each weaker shape.
+// If a machine lacks one of the means, the plan uses the nearest weaker one, and Means.Gaps says what that leaves
+// open. Tests remove means to exercise each weaker plan.
 package confine

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Capabilities are what Enter needs in the user namespace that it runs in.
+// Capabilities are needed by Enter in its user namespace.
 func Capabilities() []uintptr {
 	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE}
 }
@@ -19,7 +19,7 @@ func Capabilities() []uintptr {
 // Namespaces reports whether the plan makes namespaces, for which it may need a user namespace first.
 func (p *Plan) Namespaces() bool { return p.flags() != 0 }
 
-// network reports whether the program gets a network of its own.
+// network reports whether the program has a network of its own.
 func (p *Plan) network() bool { return p.Network && p.Net != NetOpen }
 
 func (p *Plan) flags() (flags int) {
@@ -35,8 +35,8 @@ func (p *Plan) flags() (flags int) {
 	return flags
 }
 
-// Enter makes the namespaces of the calling thread, with what is in them. What listens in its network goes out over the socket
-// hand, a descriptor, to Receive. It needs Capabilities, or user 0.
+// Enter makes the namespaces of the calling thread and sets them up. It sends the listening sockets of the network
+// over the socket hand, a descriptor, to Receive. It needs Capabilities, or user 0.
 func (p *Plan) Enter(hand int) error {
 	if flags := p.flags(); flags != 0 {
 		if err := unix.Unshare(flags); err != nil {
@@ -60,7 +60,7 @@ func (p *Plan) Enter(hand int) error {
 	return nil
 }
 
-// Restrict takes from the calling thread what Landlock and the filter of calls can take. PR_SET_NO_NEW_PRIVS must be set.
+// Restrict applies Landlock and the filter of system calls to the calling thread. PR_SET_NO_NEW_PRIVS must be set.
 func (p *Plan) Restrict() error {
 	if p.ABI > 0 {
 		if err := p.landlock(); err != nil {
@@ -77,7 +77,8 @@ func (p *Plan) Restrict() error {
 	return rules.apply()
 }
 
-// build makes the file tree: everything read-only and without devices, then the layers. It is made in a mount namespace of its own.
+// build makes the file tree: everything read-only and without devices, then the layers. It is in a mount namespace of
+// its own.
 func (p *Plan) build() error {
 	if err := apart(); err != nil {
 		return err
@@ -115,7 +116,7 @@ func (p *Plan) build() error {
 	return nil
 }
 
-// apart returns an error where the calling thread still has the mounts of init: whatever is mounted there, the machine has.
+// apart returns an error if the calling thread still has the mounts of init: its mounts would be the machine's.
 func apart() error {
 	own, err := os.Readlink("/proc/thread-self/ns/mnt")
 	if err != nil {
@@ -125,18 +126,18 @@ func apart() error {
 	if err == nil && own == machine {
 		return errors.New("make mount namespace: the thread has the mounts of the process that started it")
 	}
-	return nil // another user's parent cannot be looked at, and then nothing can be mounted over its tree either
+	return nil // another user's parent cannot be inspected, and then nothing can be mounted over its tree either
 }
 
-// builder makes layers. Descriptors stay open until execve closes them.
+// builder makes layers. Its descriptors stay open until execve closes them.
 type builder struct {
 	plan    *Plan
-	staging int            // a tmpfs that holds files and whiteouts while the tree is made
-	trees   map[string]int // what stands at each place, by target
-	empty   map[string]int // file systems to be made read-only at the end
+	staging int            // a tmpfs with files and whiteouts while the tree is made
+	trees   map[string]int // what is at each place, by target
+	empty   map[string]int // file systems to make read-only at the end
 }
 
-// open opens what stands at the places, while the machine's tree is still all there and can be written.
+// open opens the places while the machine's tree is still complete and writable.
 func (b *builder) open() error {
 	for _, l := range b.plan.layers {
 		if l.kind != place {
@@ -164,10 +165,10 @@ func (b *builder) open() error {
 	return nil
 }
 
-// stagingPoint is a directory that every machine has and no layer lies below.
+// stagingPoint is a directory that every machine has, with no layer below it.
 const stagingPoint = "/proc/fs"
 
-// stage mounts a file system that is needed until the tree is made.
+// stage mounts the file system that is needed until the tree is made.
 func (b *builder) stage() (err error) {
 	if b.staging, err = tmpfs("1m", "0700"); err != nil {
 		return err
@@ -215,7 +216,7 @@ func (b *builder) add(n int, l layer) error {
 	return fmt.Errorf("layer %q: %w", l.kind, errWords)
 }
 
-// file puts a read-only file over, or into, what is there.
+// file puts a read-only file over or into what is there.
 func (b *builder) file(n int, l layer) error {
 	if err := target(l.path, false); err != nil {
 		return err
@@ -223,7 +224,7 @@ func (b *builder) file(n int, l layer) error {
 	path := filepath.Join(fdPath(b.staging), "f"+itoa(n))
 	mode := os.FileMode(0o444)
 	if l.content == "" {
-		mode = 0 // it stands for a hidden one
+		mode = 0 // it replaces a hidden one
 	}
 	if err := os.WriteFile(path, []byte(l.content), mode); err != nil {
 		return err
@@ -238,8 +239,8 @@ func (b *builder) file(n int, l layer) error {
 	return attach(fd, l.path)
 }
 
-// veil puts an overlay over a directory: names that it hides are whiteouts in the upper layer, which hide whatever gets that
-// name later. A socket in an overlay has another inode than the one that is listened on, so that nobody can connect to it.
+// veil puts an overlay over a directory: hidden names are whiteouts in the upper layer, which also hide what gets
+// that name later. A socket in an overlay has another inode than the listening one, so that nobody can connect to it.
 func (b *builder) veil(n int, l layer) error {
 	upper := filepath.Join(fdPath(b.staging), "v"+itoa(n))
 	if err := os.Mkdir(upper, 0o755); err != nil {
@@ -249,7 +250,7 @@ func (b *builder) veil(n int, l layer) error {
 		at := filepath.Join(upper, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			if errors.Is(err, unix.ENOTDIR) {
-				continue // what is above it is hidden already
+				continue // its parent is hidden already
 			}
 			return err
 		}
@@ -287,7 +288,7 @@ func (b *builder) veil(n int, l layer) error {
 	return attach(fd, l.path)
 }
 
-// clone returns a copy of the mounts at a path, which no symbolic link may lead to.
+// clone returns a copy of the mounts at a path without symbolic links.
 func clone(path string) (int, error) {
 	at, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
@@ -326,7 +327,7 @@ func readOnly(fd int) error {
 	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// target makes what a layer stands on, where that lies in a file system of ours and so may not be there yet.
+// target makes the mount point of a layer if it is in a file system of ours.
 func target(path string, dir bool) error {
 	if exists(path) {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter refuses system calls that neither mounts nor Landlock see: those that change how other processes run, that lock
-// or mark files of others (leases, extended attributes, setuid bits), that make namespaces, and those with a
-// history of kernel faults that programs do without. A filter sees numbers, not whose they are: a call that names
-// a process other than the caller (0) is refused, the caller's own number included.
+// The filter refuses system calls that neither mounts nor Landlock control: those that affect other processes, that
+// lock or mark files of others (leases, extended attributes, setuid bits), that make namespaces, and those with a
+// history of kernel faults that programs do not need. A filter sees numbers, not their owner: a call that names a
+// process other than 0, the caller, is refused, even the caller's own number.
 
 // Rules selects the parts of the filter that depend on what else confines the program.
 type Rules struct {
@@ -25,10 +25,10 @@ type Families int
 
 // The kinds of sockets.
 const (
-	// AnySocket is what remains where a network namespace, or nothing, bounds the network: Unix, IPv4, IPv6, and the netlink
+	// AnySocket remains if a network namespace, or nothing, bounds the network: Unix, IPv4, IPv6, and the netlink
 	// that lists addresses. Never vsock, which no network namespace stops.
 	AnySocket Families = iota
-	// StreamSocket leaves of IPv4 and IPv6 only TCP, so that Landlock's rules for TCP are all that has to be asked.
+	// StreamSocket leaves only TCP of IPv4 and IPv6, which Landlock's rules for TCP cover.
 	StreamSocket
 	// UnixSocket leaves no network.
 	UnixSocket
@@ -61,7 +61,7 @@ const (
 	noFamily    = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
 )
 
-// rows are the calls that the filter judges. All others are allowed.
+// rows are the calls that the filter checks. All others are allowed.
 func (r Rules) rows() []row {
 	no := []unix.SockFilter{answer(refused)}
 	list := []row{
@@ -111,10 +111,10 @@ func (r Rules) rows() []row {
 	return list
 }
 
-// Program is the filter for a machine; nil where there is none for it.
+// Program is the filter for a machine; nil if there is none.
 //
-// Only the machine's own convention is let through: a call by another one (i386 or x32 on amd64, arm on arm64) is unknown
-// there, so that one list of numbers is all that has to be right.
+// Only the machine's own calling convention is allowed: another one (i386 or x32 on amd64, arm on arm64) is unknown
+// to it, so that only one list of numbers must be right.
 func (r Rules) Program(arch string) []unix.SockFilter {
 	var convention uint32
 	switch arch {
@@ -141,7 +141,7 @@ func (r Rules) Program(arch string) []unix.SockFilter {
 	return append(all, answer(allowed))
 }
 
-// rule is for socket(2): family, type, protocol.
+// rule is the rule of socket(2): family, type, protocol.
 func (s Families) rule() []unix.SockFilter {
 	netlink := []unix.SockFilter{unless(unix.AF_NETLINK, 4), load(arg(2)), unless(unix.NETLINK_ROUTE, 1), answer(allowed), answer(noFamily), answer(noFamily)}
 	if s == AnySocket {
@@ -160,27 +160,27 @@ func (s Families) rule() []unix.SockFilter {
 	return append(list, netlink...)
 }
 
-// pairRule is for socketpair(2) without datagrams, which can be sent to any socket with a path.
+// pairRule is the rule of socketpair(2) without datagrams, which can be sent to any socket with a path.
 func pairRule() []unix.SockFilter {
 	return []unix.SockFilter{load(arg(1)), and(typeMask), when(unix.SOCK_DGRAM, 1), answer(allowed), answer(refused)}
 }
 
-// without refuses a call whose argument has one of the bits.
+// without refuses a call if the argument has one of the bits.
 func without(argument int, bits uint32) []unix.SockFilter {
 	return []unix.SockFilter{load(arg(argument)), and(bits), unless(0, 1), answer(allowed), answer(refused)}
 }
 
-// createRule is for open and openat: flags, then the mode, which counts only where a file is made.
+// createRule is the rule of open and openat: flags, then the mode, which counts only if a file is created.
 func createRule(flags int) []unix.SockFilter {
 	return append([]unix.SockFilter{load(arg(flags)), and(createFlags), when(0, 3)}, without(flags+1, setidBits)...)
 }
 
-// processRule is for a call whose first argument is a process.
+// processRule is the rule of a call whose first argument is a process.
 func processRule() []unix.SockFilter {
 	return []unix.SockFilter{load(arg(0)), unless(0, 1), answer(allowed), answer(refused)}
 }
 
-// limitRule is for prlimit: process, resource, pointer to the new limit. Without a new limit it only reads.
+// limitRule is the rule of prlimit: process, resource, pointer to the new limit. Without a new limit it only reads.
 func limitRule() []unix.SockFilter {
 	return []unix.SockFilter{
 		load(arg(0)), when(0, 4),
@@ -190,12 +190,12 @@ func limitRule() []unix.SockFilter {
 	}
 }
 
-// groupRule is for a call that says first what it names (a process, a group, a user), then which.
+// groupRule is the rule of a call with a kind (process, group, user) and a number.
 func groupRule(user uint32) []unix.SockFilter {
 	return []unix.SockFilter{load(arg(1)), unless(0, 3), load(arg(0)), when(user, 1), answer(allowed), answer(refused)}
 }
 
-// Where the filter finds what it judges, in bytes: seccomp_data of a little-endian machine.
+// Offsets of what the filter loads, in bytes: seccomp_data of a little-endian machine.
 const (
 	atNumber = 0
 	atArch   = 4
@@ -214,12 +214,12 @@ func and(mask uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: mask}
 }
 
-// unless jumps over the next n instructions unless the loaded value is value.
+// unless skips the next n instructions unless the loaded value is value.
 func unless(value uint32, n int) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: uint8(n), K: value}
 }
 
-// when jumps over the next n instructions when the loaded value is value.
+// when skips the next n instructions if the loaded value is value.
 func when(value uint32, n int) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(n), K: value}
 }
@@ -228,14 +228,14 @@ func answer(with uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: with}
 }
 
-// canFilter reports whether calls can be filtered here.
+// canFilter reports whether system calls can be filtered here.
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return errno == 0 && Rules{}.Program(runtime.GOARCH) != nil
 }
 
-// apply filters the calls of this thread, and those of what it executes, for good. PR_SET_NO_NEW_PRIVS must be set.
+// apply filters the calls of this thread and what it executes, permanently. PR_SET_NO_NEW_PRIVS must be set.
 func (r Rules) apply() error {
 	filter := r.Program(runtime.GOARCH)
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: unsafe.SliceData(filter)}

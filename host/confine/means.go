@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// ErrRefused says that a program cannot be confined as it was asked to be. The text says what is missing or wrong.
+// ErrRefused says that a program cannot be confined as requested. The text says what is missing or wrong.
 var ErrRefused = errors.New("cannot confine the program")
 
-// The least Landlock ABI that each promise needs.
+// The least Landlock ABI for each promise.
 const (
-	abiRename   = 2 // before it, renaming from one directory to another is refused everywhere
-	abiTruncate = 3 // before it, a file outside could be emptied
+	abiRename   = 2 // earlier ones refuse every rename between directories
+	abiTruncate = 3 // with earlier ones a file outside could be truncated
 	abiTCP      = 4
 	abiDevices  = 5
 	abiScopes   = 6 // signals, abstract sockets
@@ -31,7 +31,7 @@ const (
 	NetOpen   = "open"   // as the kernel's user
 )
 
-// Means are what a machine has to confine programs with.
+// Means are what a machine offers to confine programs.
 type Means struct {
 	ABI     int  // level of Landlock; 0: none
 	Filter  bool // seccomp
@@ -39,10 +39,10 @@ type Means struct {
 	Overlay bool // overlay file systems, to hide files by name
 	Network bool // network namespaces with an address of their own
 	IPC     bool // IPC namespaces
-	User    bool // the namespaces come with a user namespace: this process has no privilege to make them
+	User    bool // the namespaces are in a user namespace: this process has no privilege to make them
 }
 
-// Level names what confines: "namespaces+landlock:v7", "landlock:v7", "none".
+// Level names what is used: "namespaces+landlock:v7", "landlock:v7", "none".
 func (m Means) Level() string {
 	switch {
 	case m.ABI < 1 && m.Mounts:
@@ -55,7 +55,7 @@ func (m Means) Level() string {
 	return fmt.Sprintf("landlock:v%d", m.ABI)
 }
 
-// hides reports whether the kernel's state and keys can be kept from being read.
+// hides reports whether the kernel's state and keys can be hidden.
 func (m Means) hides() bool { return m.Mounts || m.ABI > 0 }
 
 // missing lists what strict lacks.

@@ -10,14 +10,14 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// mount is a mount of the machine: what of which file system stands where.
+// mount is a mount of the machine: a part of a file system at a path.
 type mount struct {
 	device string // major:minor
 	root   string // the path inside the file system
 	point  string
 }
 
-// mountsHere lists the mounts of this process's tree. Where they cannot be listed there is no second one to be found.
+// mountsHere lists the mounts of this process's tree. If they cannot be listed, none has an alias.
 func mountsHere() []mount {
 	infos, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -30,7 +30,7 @@ func mountsHere() []mount {
 	return list
 }
 
-// aliases returns the other paths at which (a part of) what is at a path stands, because its file system is mounted twice.
+// aliases returns the other paths of (a part of) what is at a path, because its file system is mounted twice.
 func (t *tree) aliases(path string) []string {
 	own, ok := t.mountOf(path)
 	if !ok {
@@ -54,7 +54,7 @@ func (t *tree) aliases(path string) []string {
 	return list
 }
 
-// mountOf returns the mount that a path lies on. Of two at one point the later one covers the earlier.
+// mountOf returns the mount of a path. Of two at one point the later one covers the earlier.
 func (t *tree) mountOf(path string) (found mount, ok bool) {
 	for _, m := range t.mounts {
 		if within(path, m.point) && (!ok || len(m.point) >= len(found.point)) {

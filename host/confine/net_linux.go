@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog is how many connections wait to be accepted: a program may open many at once, and the system drops those above it.
+// backlog is the length of the accept queue: a program may open many connections at once, and the system drops those
+// above it.
 const backlog = 4096
 
-// loopback brings the loopback interface of the calling thread's network up, and makes 198.18.0.0/15 addresses of its own: names
-// resolve to them.
+// loopback brings up the loopback interface of the calling thread's network, with 198.18.0.0/15 as its own addresses,
+// which names resolve to.
 func loopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -34,7 +35,7 @@ func loopback() error {
 	return nil
 }
 
-// address gives an address to interface 1, which is loopback. On loopback the whole prefix becomes local.
+// address adds an address to interface 1, loopback. There the whole prefix becomes local.
 func address(ip [4]byte, prefix uint8) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -72,7 +73,7 @@ func address(ip [4]byte, prefix uint8) error {
 	return nil
 }
 
-// addresses lists the addresses that the daemon serves in a program's network, in the order in which they are handed over.
+// addresses lists the addresses that the daemon serves in a program's network, in the order of their sockets.
 func (p *Plan) addresses() []unix.SockaddrInet4 {
 	local := [4]byte{127, 0, 0, 1}
 	list := []unix.SockaddrInet4{{Port: ProxyPort, Addr: local}, {Port: dnsPort, Addr: local}, {Port: dnsPort, Addr: local}}
@@ -97,10 +98,10 @@ func (p *Plan) relays() []uint16 {
 	return list
 }
 
-// datagram is the index, in addresses, of the one socket that is no stream.
+// datagram is the index, in addresses, of the only datagram socket.
 const datagram = 1
 
-// listen makes the sockets and hands them over. It returns once the daemon says that it serves them.
+// listen makes the sockets and sends them. It returns once the daemon says that it serves them.
 func (p *Plan) listen(hand int) error {
 	var fds []int
 	for i, at := range p.addresses() {

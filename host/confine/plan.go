@@ -9,52 +9,52 @@ import (
 	"strings"
 )
 
-// Ports on 127.0.0.1 inside a program's own network. All are below 1024, where the program cannot listen itself.
+// Ports on 127.0.0.1 inside a program's own network. All are below 1024, where the program itself cannot listen.
 const (
 	ProxyPort    = 901
 	UpstreamPort = 902 // the first one; each further upstream has the next
 	dnsPort      = 53
-	// maxListeners is how many sockets are handed over at most: one message of the system holds 253.
+	// maxListeners bounds the sockets that are sent: one message holds 253.
 	maxListeners = 240
 )
 
-// Place is a file or directory that stands in the program's file tree whatever is hidden around it.
+// Place is a file or directory that the program's file tree has, whatever is hidden around it.
 type Place struct {
-	Source, Target string // the same where Source is ""
+	Source, Target string // equal if Source is ""
 	Write          bool
 }
 
-// Request is what a program is to be confined to. Paths are absolute.
+// Request is how a program should be confined. Paths are absolute.
 type Request struct {
 	Level     string // Default or Strict
 	Net       string // NetNone, NetKernel or NetOpen
-	Dir       string // the working directory: writable, unless ReadOnly; no part of it is a symbolic link
+	Dir       string // the working directory: writable unless ReadOnly; without symbolic links
 	ReadOnly  bool
-	Read      []string // readable beside what the level gives; no part is a symbolic link
-	Write     []string // writable; no part is a symbolic link
+	Read      []string // readable in addition to the level's; without symbolic links
+	Write     []string // writable; without symbolic links
 	Hide      []string // hidden
 	Private   []string // the kernel's own, hidden
-	Places    []Place  // the kernel's own that it gives to this program
-	Program   string   // the program's file, "" where it has to be found inside
+	Places    []Place  // the kernel's own that this program gets
+	Program   string   // the program's file, "" if it must be found inside
 	Homes     Homes
-	AllowGaps bool // start where the kernel's own cannot be hidden
+	AllowGaps bool // start even if Private cannot be hidden
 	Ports     []uint16
-	Upstreams int // how many listeners for upstreams are made
+	Upstreams int // number of listeners for upstreams
 }
 
 // Homes are the home directories of the machine.
 type Homes struct {
-	Own    []string // of the user that the program runs as: readable but for the secrets in them
+	Own    []string // of the user that the program runs as: readable except for secrets
 	Others []string // hidden
 }
 
-// layer is a change to the file tree. Layers are made from the root downwards.
+// layer is a change to the file tree. Layers are made from the root down.
 type layer struct {
 	kind   kind
 	path   string
 	source string // of a place
 	write  bool   // of a place
-	// optional says that a place which cannot be had is left out: nobody has asked for it.
+	// optional says that the place is left out if it cannot be mounted: nobody asked for it.
 	optional bool
 	content  string   // of a file
 	names    []string // that a veil hides
@@ -68,7 +68,7 @@ const (
 	empty   kind = "2" // an empty read-only directory
 	place   kind = "3" // what is at another path, or was there before
 	file    kind = "4" // a read-only file
-	veil    kind = "5" // the directory without some names, and without the Unix sockets in it
+	veil    kind = "5" // the directory without some names and without Unix sockets
 )
 
 // Plan is how one program is confined.
@@ -78,9 +78,9 @@ type Plan struct {
 	Net       string
 	Dir       string
 	ReadOnly  bool
-	Writable  []string // for Landlock, beside Dir unless it is ReadOnly
-	Readable  []string // for Landlock, in a strict plan or beside what is not hidden
-	Unread    []string // hidden by Landlock alone
+	Writable  []string // for Landlock, besides Dir unless it is ReadOnly
+	Readable  []string // for Landlock, in a strict plan or besides what is not hidden
+	Unread    []string // hidden by Landlock only
 	Ports     []uint16
 	Upstreams int
 	layers    []layer
@@ -136,8 +136,8 @@ func sources(places []Place, write bool) (list []string) {
 	return list
 }
 
-// systemFiles are what a strict program reads: what programs and their libraries consist of, and what describes the machine to
-// them.
+// systemFiles are what a strict program may read: the files of programs and libraries, and descriptions of the
+// machine.
 func systemFiles() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/proc",
@@ -146,11 +146,11 @@ func systemFiles() []string {
 	}
 }
 
-// devices are what programs read and write as a matter of course and cannot harm. No others are opened but those that are asked
-// for: a disk holds all that is hidden, and what the operator types can be read from its terminal.
+// devices are harmless and needed by programs. Others can only be opened if requested: a disk contains everything
+// that is hidden, and a terminal what the operator types.
 var devices = [...]string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// secretFiles are what a strict program does not read of the system's, though its user might.
+// secretFiles of the system are hidden from a strict program, even if its user may read them.
 func secretFiles() []string {
 	return []string{
 		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private",
@@ -158,7 +158,7 @@ func secretFiles() []string {
 	}
 }
 
-// secrets are the names in a home directory that hold credentials, or what was typed.
+// secrets are names in a home directory that hold credentials or typed input.
 func secrets() []string {
 	return []string{
 		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli", ".config/op", ".config/rclone",
@@ -179,7 +179,7 @@ func secrets() []string {
 	}
 }
 
-// order sorts layers from the root downwards, and those of one path by kind.
+// order sorts layers from the root down, and those of one path by kind.
 func order(layers []layer) {
 	slices.SortStableFunc(layers, func(a, b layer) int {
 		if c := slices.Compare(strings.Split(a.path, "/"), strings.Split(b.path, "/")); c != 0 {
@@ -198,8 +198,8 @@ func canonical(path string) string {
 	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
 }
 
-// canonicalIn is canonical of what has a name in a directory that is canonical: most of what is to be hidden is not there, and
-// then its first name is all that has to be looked at.
+// canonicalIn is canonical for a name in a canonical directory: most names to be hidden do not exist, and then only
+// the first name is checked.
 func canonicalIn(dir, name string) string {
 	first, _ := firstOf(name)
 	if !exists(join(dir, first)) {
@@ -208,8 +208,8 @@ func canonicalIn(dir, name string) string {
 	return canonical(join(dir, name))
 }
 
-// relative returns path as seen from dir, and whether it is dir or lies in it. Both are clean, of which filepath.Rel would make sure
-// again: a plan asks this thousands of times.
+// relative returns path relative to dir, and whether it is dir or in it. Both must be clean; filepath.Rel would clean
+// them again, and a plan calls this thousands of times.
 func relative(path, dir string) (string, bool) {
 	switch dir {
 	case path:

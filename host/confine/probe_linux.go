@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The parts of the machine that Try finds, as bits of its result.
+// The means that Try finds, as bits of its result.
 const (
 	triedMounts = 1 << iota
 	triedOverlay
@@ -12,8 +12,9 @@ const (
 	triedIPC
 )
 
-// Try makes each kind of namespace, with what is needed in it, for the calling thread, and returns which of them worked as the
-// number that With takes. The caller's goroutine is locked to that thread, which ends with the process. Making a namespace alone proves nothing: some systems let it be made and refuse the mount.
+// Try makes each kind of namespace in the calling thread, and sets it up, and returns which worked as the argument of
+// With. The caller's goroutine is locked to that thread, which ends with the process. Making a namespace proves
+// little: some systems allow that and refuse the mount.
 func Try() (tried int) {
 	if unix.Unshare(unix.CLONE_NEWNS) == nil {
 		for _, dir := range []string{"/usr", "/etc", "/bin"} { // any directory will do
@@ -39,7 +40,7 @@ func Try() (tried int) {
 	return tried
 }
 
-// With returns the means of a machine on which Try had this result, in a user namespace of its own or not.
+// With returns the means of a machine with this result of Try, in a user namespace or not.
 func With(tried int, user bool) Means {
 	m := Means{ABI: landlockABI(), Filter: canFilter()}
 	m.Mounts, m.Overlay = tried&triedMounts != 0, tried&triedOverlay != 0

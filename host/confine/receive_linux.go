@@ -12,9 +12,9 @@ import (
 // Listens reports whether Enter will hand sockets over.
 func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
 
-// Receive takes what Enter hands over at the other end of the socket. It returns unix.EPIPE where that process ended before.
+// Receive receives what Enter sends. It returns unix.EPIPE if the sending process ended first.
 func (p *Plan) Receive(hand *net.UnixConn) (*Sockets, error) {
-	const room = 253 // what one message can hold
+	const room = 253 // capacity of one message
 	word, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4*room))
 	n, m, _, _, err := hand.ReadMsgUnix(word, control)
 	if err != nil || n == 0 {
@@ -41,7 +41,7 @@ func (p *Plan) Receive(hand *net.UnixConn) (*Sockets, error) {
 	return s, nil
 }
 
-// take puts a socket where its index says, as addresses orders them.
+// take stores a socket by its index in addresses.
 func (s *Sockets) take(index, upstreams, fd int) error {
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close() // the listener has a copy

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// Sockets listen in the network of one program. Connections to them come from that program alone.
+// Sockets listen in the network of one program. Only that program can connect to them.
 type Sockets struct {
 	Proxy     net.Listener   // 127.0.0.1:ProxyPort
 	DNS       net.PacketConn // 127.0.0.1:53

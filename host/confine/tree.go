@@ -14,8 +14,8 @@ import (
 type tree struct {
 	Request
 	has    Means
-	hidden []string // cannot be given back, but for the kernel's own places in it
-	closed []string // hidden unless something in it is asked for
+	hidden []string // cannot be shown again, except for the kernel's own places in it
+	closed []string // hidden unless something in it is requested
 	mounts []mount  // of this process's tree
 	socks  []string // Unix sockets that have a path
 }
@@ -82,7 +82,7 @@ func cleaned(paths []string) []string {
 	return list
 }
 
-// outsideSystem are the directories below / that hold nothing of systemFiles.
+// outsideSystem are the directories below / without any of systemFiles.
 func outsideSystem() []string {
 	entries, err := os.ReadDir("/")
 	if err != nil {
@@ -98,7 +98,7 @@ func outsideSystem() []string {
 	return list
 }
 
-// judge refuses what is asked for and is hidden: hidden beats read and write.
+// judge refuses requests for hidden paths: hidden takes precedence over read and write.
 func (t *tree) judge() error {
 	if t.Dir == "/" || slices.Contains(t.Homes.Own, t.Dir) || slices.Contains(t.Homes.Others, t.Dir) {
 		return fmt.Errorf("%w: an agent may write all of its working directory, so it cannot be %s: name a directory of its own (--dir, --own-dir)", ErrRefused, t.Dir)
@@ -126,7 +126,7 @@ func (t *tree) judge() error {
 	return nil
 }
 
-// placed reports whether the kernel itself gives a path to the program.
+// placed reports whether the kernel itself gives the program a path.
 func (t *tree) placed(path string) bool {
 	return slices.ContainsFunc(t.Places, func(at Place) bool { return within(path, at.Target) })
 }
@@ -152,7 +152,7 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	}
 	for _, home := range t.Homes.Own {
 		if isDir(home) && visible(list, home) && t.veilable(home) {
-			veils[home] = slices.Clip(veils[home]) // for the sockets in it, whatever else is
+			veils[home] = slices.Clip(veils[home]) // to hide the sockets in it
 		}
 	}
 	for _, dir := range t.socketDirs(list) {
@@ -168,7 +168,7 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	return list, nil
 }
 
-// given are the places: the working directory, what was asked for, what the kernel gives.
+// given are the places: the working directory, what was requested, what the kernel gives.
 func (t *tree) given() []layer {
 	var list []layer
 	add := func(source, target string, write bool) {
@@ -200,7 +200,7 @@ func (t *tree) given() []layer {
 	if t.Program != "" && !t.covered(t.Program, t.hidden) && t.covered(t.Program, t.closed) && !slices.ContainsFunc(list, func(l layer) bool { return within(t.Program, l.path) }) {
 		add(t.Program, t.Program, false)
 	}
-	// What resolves names lies behind a link into /run on many machines.
+	// On many machines a link into /run leads to the resolver's configuration.
 	const resolver = "/etc/resolv.conf"
 	if at := canonical(resolver); exists(at) {
 		if t.Net == NetKernel {
@@ -212,8 +212,7 @@ func (t *tree) given() []layer {
 	return list
 }
 
-// paths are the directories of the program's own /tmp that lead to places: nothing else can be written in them, as it cannot
-// where they lead elsewhere.
+// paths are the directories of the program's own /tmp that lead to places: they are read-only, as they are elsewhere.
 func (t *tree) paths(list []layer) (add []layer) {
 	for _, l := range list {
 		if l.kind != place {
@@ -239,7 +238,7 @@ func (t *tree) covered(path string, by []string) bool {
 	return slices.ContainsFunc(by, func(dir string) bool { return within(path, dir) })
 }
 
-// hide adds what hides a path: an empty directory over one that is there; else its name is left out of the directory above,
+// hide hides a path: by an empty directory over an existing one; else by leaving its name out of the directory above,
 // so that what appears there later is hidden too.
 func (t *tree) hide(list []layer, veils map[string][]string, path string) []layer {
 	inside := slices.ContainsFunc(list, func(l layer) bool { return l.kind == place && l.path != path && within(l.path, path) })
@@ -274,8 +273,8 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 	return list
 }
 
-// pinned makes mounts of the directories between a writable place and what is hidden in it: a mount cannot be renamed, and
-// what lies in a directory of another name is not hidden from the next program.
+// pinned mounts the directories between a writable place and what is hidden in it: a mount cannot be renamed, and
+// what is in a renamed directory would not be hidden from the next program.
 func pinned(list []layer, at layer, path string) []layer {
 	for dir := parent(path); dir != at.path && isDir(dir); dir = parent(dir) {
 		list = append(list, layer{kind: place, path: dir, source: join(cmp.Or(at.source, at.path), strings.TrimPrefix(dir, at.path)), write: true})
@@ -283,8 +282,8 @@ func pinned(list []layer, at layer, path string) []layer {
 	return list
 }
 
-// veilable reports whether an overlay can stand over a directory. In a user namespace it cannot where another file system is
-// mounted below: such a mount is locked in its place.
+// veilable reports whether an overlay can cover a directory. In a user namespace it cannot if another file system is
+// mounted below: such a mount is locked in place.
 func (t *tree) veilable(dir string) bool {
 	return t.has.Overlay && dir != "/" && !(t.has.User && slices.ContainsFunc(t.mounts, func(m mount) bool { return m.point != dir && within(m.point, dir) }))
 }
@@ -307,7 +306,7 @@ func (t *tree) again(list []layer, veils map[string][]string) []layer {
 	return list
 }
 
-// socketDirs are the directories with sockets of other programs that would be visible.
+// socketDirs are the directories with visible sockets of other programs.
 func (t *tree) socketDirs(list []layer) []string {
 	var dirs []string
 	for _, path := range t.socks {
@@ -336,7 +335,7 @@ func deepest(list []layer, path string) (found layer) {
 	return found
 }
 
-// visible reports whether a path shows what the machine has there.
+// visible reports whether a path shows the machine's own.
 func visible(list []layer, path string) bool {
 	switch deepest(list, path).kind {
 	case scratch, empty:

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// errWords says that words are not a plan's.
+// errWords says that words are not those of a plan.
 var errWords = errors.New("the words are no plan")
 
-// Words encodes the plan for the process that carries it out. Words need no decoder that could be fooled.
+// Words encodes the plan for the process that carries it out, in a form that needs no parser.
 func (p *Plan) Words() []string {
 	w := words{
 		itoa(p.ABI), flag(p.Filter), flag(p.Mounts), flag(p.Overlay), flag(p.Network), flag(p.IPC), flag(p.User),

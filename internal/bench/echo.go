@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
+	"time"
 )
 
 // EchoMain is a process that echoes lines: it listens on the socket path that is its one argument, says so with a line on
@@ -30,61 +34,28 @@ func echoUntilEOF(path string, stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	s := &echoServer{ln: ln, conns: make(map[net.Conn]struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	var serving sync.WaitGroup
-	serving.Go(s.serve)
+	serving.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // the clients need no more answers
+				echo(conn)
+			})
+		}
+	})
 	_, err = fmt.Fprintln(stdout, "listening")
 	if err == nil {
 		_, err = io.Copy(io.Discard, stdin)
 	}
-	closeErr := s.close()
+	stop()
+	err = errors.Join(err, ln.Close())
 	serving.Wait()
-	return errors.Join(err, closeErr)
-}
-
-// echoServer is as plain as a server can be: what it takes, any server over this kind of socket takes.
-type echoServer struct {
-	ln net.Listener
-
-	mu    sync.Mutex
-	conns map[net.Conn]struct{} // nil after close
-}
-
-// serve returns when the listener was closed and every connection has ended.
-func (s *echoServer) serve() {
-	var echoing sync.WaitGroup
-	defer echoing.Wait()
-	for {
-		conn, err := s.ln.Accept()
-		if err != nil {
-			return
-		}
-		if !s.remember(conn) {
-			return
-		}
-		echoing.Go(func() { echo(conn) })
-	}
-}
-
-func (s *echoServer) remember(conn net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conns == nil {
-		_ = conn.Close() // nobody has said anything yet
-		return false
-	}
-	s.conns[conn] = struct{}{}
-	return true
-}
-
-func (s *echoServer) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.ln.Close()
-	for conn := range s.conns {
-		_ = conn.Close() // the same: who is still there has lost interest in the answers
-	}
-	s.conns = nil
 	return err
 }
 
@@ -108,3 +79,64 @@ func echo(conn net.Conn) {
 		}
 	}
 }
+
+// EchoProcess is an echo server in a process of its own.
+type EchoProcess struct {
+	Socket string // where it listens
+
+	cmd   *exec.Cmd
+	stdin io.Closer
+	dir   string
+}
+
+// endTime is how long the process may take to end before it is killed.
+const endTime = 5 * time.Second
+
+// StartEcho runs program, with args and a socket path, as a process that does what EchoMain does. The end of ctx ends it, as
+// does our own.
+func StartEcho(ctx context.Context, program string, args ...string) (*EchoProcess, error) {
+	dir, err := os.MkdirTemp("", "pwos-echo-")
+	if err != nil {
+		return nil, fmt.Errorf("make echo directory: %w", err)
+	}
+	e := &EchoProcess{Socket: filepath.Join(dir, "echo.sock"), dir: dir}
+	e.cmd = exec.CommandContext(ctx, program, append(args, e.Socket)...)
+	e.cmd.Stderr = os.Stderr
+	if err := e.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start echo: %w", err), e.removeDir())
+	}
+	return e, nil
+}
+
+func (e *EchoProcess) start() error {
+	stdin, err := e.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	e.stdin = stdin
+	// The end of ctx is an order to end, which the process follows; that is no failure of its.
+	e.cmd.Cancel = func() error { return errors.Join(stdin.Close(), os.ErrProcessDone) }
+	e.cmd.WaitDelay = endTime
+	stdout, err := e.cmd.StdoutPipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close())
+	}
+	if err := e.cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		return errors.Join(fmt.Errorf("it did not say that it listens: %w", err), stdin.Close(), e.cmd.Wait())
+	}
+	return nil
+}
+
+// Close ends the process and waits for it.
+func (e *EchoProcess) Close() error {
+	err := errors.Join(e.stdin.Close(), e.cmd.Wait(), e.removeDir())
+	if err != nil {
+		return fmt.Errorf("end echo: %w", err)
+	}
+	return nil
+}
+
+func (e *EchoProcess) removeDir() error { return os.RemoveAll(e.dir) }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long is waited for an answer before somebody looks whether it is still wanted, in milliseconds.
+// patience is how long drive waits for an answer before it checks the context again, in milliseconds.
 const patience = 100
 
 // drive has every connection carry w until the given time, and returns what came of each. It takes the connections over.

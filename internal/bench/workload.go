@@ -49,8 +49,8 @@ func Find(name string) (Workload, bool) {
 
 // frame is a message with a place for its number, which is its id.
 type frame struct {
-	line []byte // with its '\n'
-	id   int    // where the number stands
+	line []byte
+	id   int // where the number stands
 }
 
 // digits is how long a number is as an id. More messages than that on one connection begin anew.
@@ -86,9 +86,9 @@ type check func(line []byte, n uint64) bool
 // echoed is the check for the echo: the message itself.
 func echoed(lean bool) check {
 	query, command := []byte(`{"kind":"query",`), []byte(`{"kind":"command",`)
-	id := newMark(`"metadata":{"id":"`)
+	id := marks(`"metadata":{"id":"`)
 	return func(line []byte, n uint64) bool {
-		return (bytes.HasPrefix(line, query) || bytes.HasPrefix(line, command)) && bytes.Contains(line, id.of(n)) &&
+		return (bytes.HasPrefix(line, query) || bytes.HasPrefix(line, command)) && bytes.Contains(line, id(n)) &&
 			(lean && n > 0 || whole(line, n, func(m *schema.Message) string { return m.Meta.ID }))
 	}
 }
@@ -96,9 +96,9 @@ func echoed(lean bool) check {
 // replied is the check for the kernel: a reply, caused by that message.
 func replied(lean bool) check {
 	reply := []byte(`{"kind":"reply",`)
-	cause := newMark(`,"causation":"`)
+	cause := marks(`,"causation":"`)
 	return func(line []byte, n uint64) bool {
-		return bytes.HasPrefix(line, reply) && bytes.Contains(line, cause.of(n)) &&
+		return bytes.HasPrefix(line, reply) && bytes.Contains(line, cause(n)) &&
 			(lean && n > 0 || whole(line, n, func(m *schema.Message) string { return m.Meta.Causation }))
 	}
 }
@@ -111,18 +111,13 @@ func whole(line []byte, n uint64, refersTo func(*schema.Message) string) bool {
 	return failure == nil && refersTo(&m) == string(want[:])
 }
 
-// mark is a member whose value is the number of a message. No value of a workload looks like one.
-type mark struct {
-	text []byte
-	at   int // where the number stands
-}
-
-func newMark(before string) *mark {
-	return &mark{text: fmt.Appendf(nil, `%s%0*d"`, before, digits, 0), at: len(before)}
-}
-
-// of is the mark of message n, valid until the next call.
-func (m *mark) of(n uint64) []byte {
-	putNumber(m.text[m.at:], n)
-	return m.text
+// marks returns what makes a member whose value is the number of a message, valid until the next call. No value of a workload
+// looks like one.
+func marks(before string) func(n uint64) []byte {
+	f := frame{line: fmt.Appendf(nil, `%s%0*d"`, before, digits, 0), id: len(before)}
+	var mark []byte
+	return func(n uint64) []byte {
+		mark = f.append(mark[:0], n)
+		return mark
+	}
 }

@@ -1,6 +1,6 @@
-// Package approval keeps the questions that rules have somebody asked before a call (PROTOCOL 10, Approvals). With them it keeps their
-// answers. A question is about one call of one process: its digest says which. A stage of the gate has calls wait for the answer, and raises the
-// questions.
+// Package approval keeps the questions that rules ask people before a call (PROTOCOL 10, Approvals). It keeps their
+// answers too. A question is about one call of one process, which its digest identifies. A stage of the gate raises
+// the questions and has calls wait for the answers.
 package approval
 
 import (
@@ -20,25 +20,25 @@ import (
 
 // Bounds.
 const (
-	MaxEach = 1_000  // questions of an agent that are not over
-	MaxAll  = 4_096  // the same of all agents
-	maxKept = 5_000  // questions, those of processes that have ended among them
+	MaxEach = 1_000  // open questions of an agent
+	MaxAll  = 4_096  // open questions of all agents
+	maxKept = 5_000  // questions in all, including those of processes that have ended
 	MaxData = 10_000 // bytes of a call's data that can be asked about: they fit an answer
 )
 
-// Approval is a question as the state has it. It is immutable.
+// Approval is a question in the state. It is immutable.
 type Approval struct {
 	schema.ApprovalState
 	Number  int64  `json:"number" min:"1"`
 	Raised  int64  `json:"raised"`           // number of the change that raised it
-	Changed int64  `json:"changed,omitzero"` // that which answered it
+	Changed int64  `json:"changed,omitzero"` // number of the change that answered it
 	Message string `json:"message"`          // id of the call that it was raised for
 }
 
-// nameOf is how clients name the question with that number.
+// nameOf is the name of the question with that number.
 func nameOf(number int64) string { return "q-" + strconv.FormatInt(number, 10) }
 
-// numberOf is the number of the question that clients name so, 0 where none is named so.
+// numberOf is the number of the question with that name, 0 if it is no such name.
 func numberOf(id string) int64 {
 	number, err := strconv.ParseInt(strings.TrimPrefix(id, "q-"), 10, 64)
 	if err != nil || number < 1 || nameOf(number) != id {
@@ -47,7 +47,7 @@ func numberOf(id string) int64 {
 	return number
 }
 
-// state is that of a question at a time: nobody notes that time has passed, or that nobody is left to make the call.
+// state is the state of a question at a time: no change is recorded when time passes, or when its process ends.
 func (d *Domain) state(a *Approval, now int64) string {
 	if (a.State == schema.ApprovalWaiting || a.State == schema.ApprovalApproved) && d.over(a, now) {
 		return schema.ApprovalExpired
@@ -55,10 +55,10 @@ func (d *Domain) state(a *Approval, now int64) string {
 	return a.State
 }
 
-// terminated is the state of a process that has ended, whether it is remembered or not.
+// terminated is the state of an ended process, remembered or not.
 const terminated = "TERMINATED"
 
-// over is that of the question, or that its process has ended.
+// over is the state of a question that has expired, or whose process has ended.
 func (d *Domain) over(a *Approval, now int64) bool {
 	if a.over(now) {
 		return true
@@ -67,17 +67,18 @@ func (d *Domain) over(a *Approval, now int64) bool {
 	return p != nil && p.State == terminated
 }
 
-// over reports whether the question says nothing of calls any more.
+// over reports whether the question applies to no call any more.
 func (a *Approval) over(now int64) bool {
 	return a.State == schema.ApprovalUsed || now >= cmp.Or(a.Until, a.Expires)
 }
 
-// Shell is what the domain has others do. Its functions do not wait, and may be called from any goroutine.
+// Shell is what the domain needs of its surroundings. Its functions do not block, and may be called from any
+// goroutine.
 type Shell struct {
-	Ask      func(*kernel.Call, schema.Request) bool // journals a question; false: it cannot be
-	Repeats  func(*kernel.Call) bool                 // the call gets an earlier outcome again, and does nothing
-	Answered func(id string)                         // has the calls decided again that wait for the answer
-	Raised   func(*Approval)                         // tells of a new question
+	Ask      func(*kernel.Call, schema.Request) bool // journals a question; false: not possible now
+	Repeats  func(*kernel.Call) bool                 // reports whether a call gets an earlier outcome again, and does nothing
+	Answered func(id string)                         // has the calls that wait for the answer decided again
+	Raised   func(*Approval)                         // announces a new question
 	Wait     time.Duration                           // how long a call waits for an answer
 }
 
@@ -91,18 +92,18 @@ type Domain struct {
 	last    int64                         // number of the last question
 	changes int64                         // number of the last change
 	raised  []*Approval                   // since the last Publish
-	settled []*Approval                   // likewise: answered
-	again   bool                          // the state was made anew
+	settled []*Approval                   // answered since the last Publish
+	again   bool                          // the state was rebuilt
 
 	shell atomic.Pointer[Shell]
 
 	mu     sync.Mutex
-	view   view                 // what the stage goes by
-	asked  map[string]*Approval // questions that are on their way here, by digest
-	issued int64                // number of the last of them
+	view   view                 // the state that the stage reads
+	asked  map[string]*Approval // questions raised but not recorded yet, by digest
+	issued int64                // number of the last question raised
 }
 
-// view is the state as it was published. It is not changed.
+// view is the published state. It is immutable.
 type view struct {
 	all     *btree.Map[int64, *Approval]
 	digests *btree.Map[string, *Approval]
@@ -130,7 +131,7 @@ func New(processes kernel.Processes) *Domain {
 	return d
 }
 
-// Serve has the domain ask from here on. Before that calls with an inquiry are refused.
+// Serve enables questions. Before it, calls that a rule asks about are refused.
 func (d *Domain) Serve(s Shell) { d.shell.Store(&s) }
 
 // Reset forgets all questions.
@@ -139,7 +140,7 @@ func (d *Domain) Reset() {
 	d.raised, d.settled, d.again = nil, nil, true
 }
 
-// Publish implements kernel.Publisher. Whoever waits for an answer that has come is told, and who waits for a question that was lost.
+// Publish implements kernel.Publisher. It wakes the calls whose question was answered or lost.
 func (d *Domain) Publish() {
 	if !d.again && d.raised == nil && d.settled == nil {
 		return
@@ -149,7 +150,7 @@ func (d *Domain) Publish() {
 	d.view = view{d.all.Copy(), d.digests.Copy(), d.changes}
 	d.issued = max(d.issued, d.last)
 	var answered []string
-	if d.again { // what was on its way may be lost
+	if d.again { // questions in flight may be lost
 		for _, a := range d.asked {
 			answered = append(answered, a.ID)
 		}
@@ -183,13 +184,14 @@ func (d *Domain) Publish() {
 		shell.Answered(id)
 	}
 	for _, a := range raised {
-		if !again || a.Raised > before.changes { // those of a state that was made anew were told before
+		if !again || a.Raised > before.changes { // those of a rebuilt state were announced before
 			shell.Raised(a)
 		}
 	}
 }
 
-// Advisory returns how many approvals there are at a time that are no proof of a person's, and the last of them; nil: none.
+// Advisory counts the approvals at a time that do not prove a person's decision, and returns the last of them; nil:
+// none.
 func (d *Domain) Advisory(now int64) (n int, last *Approval) {
 	d.mu.Lock()
 	all := d.view.all
@@ -211,13 +213,13 @@ func (d *Domain) request(*kernel.Call, *schema.ApprovalRequestedInput) (schema.S
 func (d *Domain) applyRequest(e *kernel.Entry, in *schema.ApprovalRequestedInput) {
 	number := numberOf(in.ID)
 	if old, ok := d.digests.Get(subject(in.Digest, in.Exhausted)); number <= d.last || ok && !old.over(max(e.Time, in.Asked)) {
-		return // it was raised by a stage that did not know of the one there is
+		return // raised by a stage that did not see the existing one
 	}
 	d.last = number
 	d.changes++
 	a := &Approval{Number: number, Raised: d.changes, Message: e.Meta.Causation}
 	a.ApprovalRequestedInput = *in
-	a.Data = schema.Value(string(in.Data)) // which is the line's
+	a.Data = schema.Value(string(in.Data)) // the input aliases the line
 	a.State = schema.ApprovalWaiting
 	if d.all.Len() >= maxKept {
 		d.forget(e.Time)
@@ -226,7 +228,7 @@ func (d *Domain) applyRequest(e *kernel.Entry, in *schema.ApprovalRequestedInput
 	d.raised = append(d.raised, a)
 }
 
-// forget drops what is over.
+// forget drops questions that are over.
 func (d *Domain) forget(now int64) {
 	for _, a := range d.all.Values() {
 		if !a.over(now) {
@@ -239,7 +241,7 @@ func (d *Domain) forget(now int64) {
 	}
 }
 
-// put has a stand in the place of what it was.
+// put replaces a question by a.
 func (d *Domain) put(a *Approval) {
 	d.all.Set(a.Number, a)
 	if last, ok := d.digests.Get(a.subject()); !ok || last.Number <= a.Number {
@@ -278,11 +280,11 @@ func (d *Domain) decide(call *kernel.Call, in *schema.ApprovalDecideInput) (out 
 	return out, nil
 }
 
-// clock is a time as people read it.
+// clock formats a time for people.
 func clock(at int64) string { return time.UnixMilli(at).UTC().Format("15:04:05 UTC") }
 
-// confined reports whether nothing that a process runs can be its operator: its program, or that of the process above it for which
-// it was spawned, is confined by the kernel, which knows it at every door.
+// confined reports whether a process cannot be its own operator: its program, or that of the ancestor for which it
+// was spawned, is confined by the kernel, which recognises it at every door.
 func (d *Domain) confined(pid int64) bool {
 	for pid != kernel.Operator {
 		p := d.processes.Process(pid)
@@ -325,6 +327,6 @@ func (d *Domain) applyUse(_ *kernel.Entry, in *schema.ApprovalUseInput) {
 		a := *old
 		a.State = schema.ApprovalUsed
 		d.put(&a)
-		d.settled = append(d.settled, &a) // others that wait for it have to be asked about
+		d.settled = append(d.settled, &a) // other calls that wait for it need a question of their own
 	}
 }

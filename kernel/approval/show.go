@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -48,10 +47,10 @@ func (d *Domain) subscribe(call *kernel.Call, _ *schema.ApprovalSubscribeInput) 
 	return schema.SuccessOutput{Success: true}, nil
 }
 
-// mostTold is how many events one outcome of Approval.Watch has at most.
+// mostTold bounds the events of one outcome of Approval.Watch.
 const mostTold = 64
 
-// watch answers Approval.Watch: what has changed since the number that it was asked with last.
+// watch answers Approval.Watch: the changes since the number in its input.
 func (d *Domain) watch(call *kernel.Call, in *schema.ApprovalWatchInput) (schema.SuccessOutput, error) {
 	out := schema.SuccessOutput{Success: true}
 	since := min(in.Since, d.changes) // the journal may have lost some
@@ -85,7 +84,7 @@ func (d *Domain) watch(call *kernel.Call, in *schema.ApprovalWatchInput) (schema
 	for _, c := range changes {
 		data, err := schema.Marshal(&c.a.ApprovalState)
 		if err != nil {
-			panic(fmt.Sprintf("approval: encode %s: %v", c.a.ID, err)) // its values are JSON
+			panic(fmt.Sprintf("approval: encode %s: %v", c.a.ID, err)) // its values are valid JSON
 		}
 		call.Emit(kernel.Event{Type: c.typ, Data: data, Causation: c.a.Message})
 	}
@@ -93,56 +92,35 @@ func (d *Domain) watch(call *kernel.Call, in *schema.ApprovalWatchInput) (schema
 	return out, nil
 }
 
-// saved is a chunk of a snapshot: the numbers, and some questions.
+// saved is a record of a snapshot: the numbers, or a approval.
 type saved struct {
-	Last      int64      `json:"last" min:"0"`
-	Changes   int64      `json:"changes" min:"0"`
-	Approvals []Approval `json:"approvals"`
+	Last     int64     `json:"last,omitzero" min:"0"`
+	Changes  int64     `json:"changes,omitzero" min:"0"`
+	Approval *Approval `json:"approval,omitzero"`
 }
 
-// chunk is how many questions one holds.
-const chunk = 16
+var records = kernel.RecordsOf[saved]()
 
 // Snapshot implements kernel.Domain.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 	all, last, changes := d.all.Copy(), d.last, d.changes
-	return func(write func([]byte) error) error {
-		if last == 0 {
-			return nil
+	return records.Writer(func(yield func(saved) bool) {
+		if last > 0 && yield(saved{Last: last, Changes: changes}) {
+			all.Scan(func(_ int64, a *Approval) bool { return yield(saved{Approval: a}) })
 		}
-		list := all.Values()
-		for first := true; first || len(list) > 0; first = false {
-			part := make([]Approval, min(chunk, len(list)))
-			for i := range part {
-				part[i] = *list[i]
-			}
-			list = list[len(part):]
-			text, err := schema.Marshal(&saved{last, changes, part})
-			if err != nil {
-				return fmt.Errorf("snapshot approvals: %w", err)
-			}
-			if err := write(text); err != nil {
-				return fmt.Errorf("snapshot approvals: %w", err)
-			}
-		}
-		return nil
-	}
+	})
 }
 
 // Restore implements kernel.Domain.
 func (d *Domain) Restore(chunk []byte) error {
-	if !schema.Valid(chunk) {
-		return errors.New("restore approvals: a chunk is no JSON")
-	}
-	in, err := schema.TypeOf[saved]().Decode(chunk)
-	if err != nil {
-		return fmt.Errorf("restore approvals: %w", err)
-	}
-	s := in.(*saved)
-	d.last, d.changes = s.Last, s.Changes
-	for _, a := range s.Approvals {
-		a.Data = slices.Clone(a.Data)
-		d.put(&a)
-	}
-	return nil
+	return records.Read(chunk, func(s *saved) error {
+		if s.Last > 0 {
+			d.last, d.changes = s.Last, s.Changes
+		}
+		if a := s.Approval; a != nil {
+			a.Data = slices.Clone(a.Data)
+			d.put(a)
+		}
+		return nil
+	})
 }

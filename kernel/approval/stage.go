@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Digest is the SHA-256, in hex, over caller, type and data in the form of RFC 8785, which data have.
+// Digest is the SHA-256, in hex, of caller, type and data, the data in the form of RFC 8785.
 func Digest(caller int64, typ string, data []byte) string {
 	text := append([]byte(`{"caller":`), strconv.FormatInt(caller, 10)...)
 	text = append(append(text, `,"data":`...), data...)
@@ -20,7 +20,8 @@ func Digest(caller int64, typ string, data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// subject is what a question is about: a digest, and of which budget the call needs more than is left. That is a question of its own.
+// subject identifies a question: a digest, and the kind of budget that the call exceeds, which makes it another
+// question.
 func subject(digest, exhausted string) string { return digest + exhausted }
 
 func (a *Approval) subject() string { return subject(a.Digest, a.Exhausted) }
@@ -91,7 +92,7 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 			WithFix("make it in parts, or have the operator make it")
 	}
 	each, all := 0, len(d.asked)
-	kept := all // those of processes that have ended, too
+	kept := all // including those of processes that have ended
 	for _, a := range d.asked {
 		if a.PID == call.PID {
 			each++

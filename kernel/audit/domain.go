@@ -1,10 +1,9 @@
-// Package audit gives meaning to the syscalls about the record of all calls. The record itself is the journal, which the shell
+// Package audit implements the syscalls about the record of all calls. The record is the journal, which the shell
 // writes: this domain has no state, and reads the journal through a view.
 package audit
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,16 +13,17 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Journal is a view of the journal. It is safe for concurrent use. All but Notify take long.
+// Journal is a view of the journal. It is safe for concurrent use. All methods except Notify are slow.
 type Journal interface {
-	// Metrics counts the calls that the caller of a call may know of.
+	// Metrics counts the calls that the caller of a call may see.
 	Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error)
-	// Log returns a page of the entries of the processes that reach allows, as reader is to see them.
+	// Log returns a page of the entries of the processes that reach allows, in the form that reader may see.
 	Log(ctx context.Context, reader int64, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
 	// Verify checks the journal.
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
-	// Since returns the first rows from an entry on, of processes that reach allows and of types that are wanted, as far as they
-	// are on disk, and the entry to go on from: the same where there is none yet. They are as reader is to see them.
+	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
+	// they are on disk, and the entry to continue from: the same if there are none yet. Rows have the form that
+	// reader may see.
 	Since(ctx context.Context, reader, from int64, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
 	// Notify has the waiting calls of this domain decided again at the next entry.
 	Notify()
@@ -31,6 +31,7 @@ type Journal interface {
 
 // Domain answers the syscalls of schema.Audit.
 type Domain struct {
+	kernel.Stateless
 	kernel.Handlers
 	journal   Journal
 	processes kernel.Processes
@@ -38,7 +39,7 @@ type Domain struct {
 
 var _ kernel.Domain = (*Domain)(nil)
 
-// New returns the domain. An agent is shown its own calls and those of its descendants, as processes has them.
+// New returns the domain. An agent sees its own calls and those of its descendants, as processes has them.
 func New(journal Journal, processes kernel.Processes) *Domain {
 	d := &Domain{journal: journal, processes: processes}
 	d.Handlers = kernel.Bind(schema.Audit,
@@ -51,19 +52,8 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 	return d
 }
 
-// Snapshot writes nothing.
-func (*Domain) Snapshot() func(write func(chunk []byte) error) error {
-	return func(func([]byte) error) error { return nil }
-}
-
-// Reset has nothing to forget.
-func (*Domain) Reset() {}
-
-// Restore refuses every chunk: none was written.
-func (*Domain) Restore([]byte) error { return errors.New("restore audit domain: it has no state") }
-
-// reach tells whose entries a call may show: the operator is shown all, an agent its own and its descendants' (PROTOCOL 12). A
-// process whose parent is forgotten is nobody's descendant any more.
+// reach selects the entries that a call may see: the operator sees all, an agent its own and its descendants'
+// (PROTOCOL 12). A process whose parent is forgotten descends from no agent any more.
 func (d *Domain) reach(caller int64, only *int64) func(pid int64) bool {
 	return func(pid int64) bool {
 		return (only == nil || pid == *only) &&
@@ -77,7 +67,7 @@ func (d *Domain) metrics(call *kernel.Call, _ *schema.AuditMetricsInput) (out sc
 }
 
 func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.AuditLogOutput, err error) {
-	if in.Request != nil && *in.Request && call.PID != kernel.Operator { // mail is among it
+	if in.Request != nil && *in.Request && call.PID != kernel.Operator { // requests contain mail
 		return out, fault.CapabilityOperatorOnly.New("pid %d may not see what others said: leave out request", call.PID).At("request")
 	}
 	read(call, func(ctx context.Context) (*schema.AuditLogOutput, error) {
@@ -91,7 +81,7 @@ func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out sche
 	return out, nil
 }
 
-// read has a reply's data computed off the actor.
+// read computes a reply's data on a goroutine.
 func read[Out any](call *kernel.Call, compute func(context.Context) (*Out, error)) {
 	call.Read(func(ctx context.Context) (kernel.Result, error) {
 		out, err := compute(ctx)
@@ -103,7 +93,7 @@ func read[Out any](call *kernel.Call, compute func(context.Context) (*Out, error
 	})
 }
 
-// typePattern is what a member of types may be.
+// typePattern is the syntax of a member of types.
 var typePattern = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*\.([A-Z][a-zA-Z0-9]*|\*)$`)
 
 func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.SuccessOutput, err error) {
@@ -123,7 +113,7 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (o
 	return schema.SuccessOutput{Success: true}, nil
 }
 
-// watch finds what is to be pushed next. Notify comes before the journal is read, so that no entry between the two is missed.
+// watch finds what to push next. It calls Notify before it reads the journal, so that no entry is missed.
 func (d *Domain) watch(call *kernel.Call, in *schema.AuditWatchInput) (out schema.SuccessOutput, err error) {
 	next := *in
 	if next.From == 0 {
@@ -157,7 +147,8 @@ func (d *Domain) watch(call *kernel.Call, in *schema.AuditWatchInput) (out schem
 	return out, nil
 }
 
-// wants tells which types a list names, each as it is or by its domain, such as Memory.*; without a list all are wanted.
+// wants returns a filter for a list of types, each named in full or by its domain, such as Memory.*; without a list
+// it accepts all.
 func wants(types []string) func(typ string) bool {
 	return func(typ string) bool {
 		return len(types) == 0 || slices.ContainsFunc(types, func(one string) bool {

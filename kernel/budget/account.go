@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// kind is something that can be used up.
+// kind is a kind of budget.
 type kind int
 
 const (
@@ -19,16 +19,16 @@ const (
 	kinds
 )
 
-// names are those of the kinds, as a budget has them.
+// names are the names of the kinds in a budget.
 var names = [kinds]string{"calls", "fetches", "tokens", "usd"}
 
-// amounts is how much of each kind.
+// amounts is an amount of each kind.
 type amounts [kinds]int64
 
-// perDollar is what amounts of dollars are counted in.
+// perDollar converts dollars to their unit.
 const perDollar = 1_000_000
 
-// text is an amount as users write it.
+// text formats an amount for users.
 func (k kind) text(n int64) string {
 	if k != dollars {
 		return strconv.FormatInt(n, 10)
@@ -41,7 +41,7 @@ func (k kind) text(n int64) string {
 	return strings.TrimSuffix(sign+strconv.FormatInt(n/perDollar, 10)+"."+decimals, ".")
 }
 
-// limits are the amounts of a budget, and of which kinds it has any.
+// limits are the amounts of a budget, and which kinds it limits.
 func limits(b *schema.BudgetGrant) (given amounts, limited [kinds]bool) {
 	if b == nil {
 		return given, limited
@@ -57,26 +57,26 @@ func limits(b *schema.BudgetGrant) (given amounts, limited [kinds]bool) {
 	return given, limited
 }
 
-// account is what one process of a tree with a budget has. It does not change: another one takes its place.
+// account is the account of one process of a tree with a budget. It is immutable.
 type account struct {
 	PID      int64
-	Parent   int64 // whose account comes next; 0: the operator's, which has no end
+	Parent   int64 // the parent account; 0: the operator's, which is unlimited
 	Limited  [kinds]bool
 	Given    amounts
-	Asked    amounts // what it is to have in all; Given is more where more was in use
+	Asked    amounts // what it should have in all; Given is more if more was in use
 	Spent    amounts
-	Reserved amounts // by requests that are under way
-	Below    amounts // given on to children that live
+	Reserved amounts // by requests in flight
+	Below    amounts // given to living children
 	Deadline int64   // milliseconds; 0: none of its own
-	Ended    bool    // its process is gone: what still comes is its parent's
+	Ended    bool    // its process has ended: what is still spent is the parent's
 }
 
-// used is what is spent, reserved and given on.
+// used is what is spent, reserved and given to children.
 func (a *account) used(k kind) int64 { return a.Spent[k] + a.Reserved[k] + a.Below[k] }
 
-// withheld is what it has over what it is to have: it came back after it was granted less, and goes where it came from at its end. It
-// stays here until then, since calls under way may hold some of it.
+// withheld is what it has beyond Asked. It was freed after a smaller grant, and returns to the parent at the
+// process's end; until then calls in flight may hold some of it.
 func (a *account) withheld(k kind) int64 { return max(0, a.Given[k]-max(a.Asked[k], a.used(k))) }
 
-// left is what it may still use, but for what calls under way hold.
+// left is what it may still use, not counting what calls in flight hold.
 func (a *account) left(k kind) int64 { return a.Given[k] - a.used(k) - a.withheld(k) }

@@ -9,11 +9,11 @@ import (
 // cost is what a call needs before it may begin.
 type cost struct {
 	amounts
-	below amounts // what it gives on to a child
-	asks  bool    // a model: something has to be left, whatever it reserves
+	below amounts // given to a child
+	asks  bool    // a request to a model: something must be left, whatever it reserves
 }
 
-// costOf is what a call costs. What everybody may call costs nothing, and to look at what is left does not either.
+// costOf is the cost of a call. Calls that every process may make, and looking at budgets, are free.
 func costOf(call *kernel.Call) (c cost) {
 	row := call.Syscall
 	if row == nil || row.Grant == schema.Everyone || row == schema.BudgetShow.Row() {
@@ -21,7 +21,7 @@ func costOf(call *kernel.Call) (c cost) {
 	}
 	switch row {
 	case schema.NetConnect.Row():
-		if in, ok := call.Input.(*schema.NetConnectInput); ok && in.Port > 0 { // else it is a look at a name
+		if in, ok := call.Input.(*schema.NetConnectInput); ok && in.Port > 0 { // else it only resolves a name
 			c.amounts[fetches] = 1
 		}
 		return c
@@ -53,7 +53,7 @@ func costOf(call *kernel.Call) (c cost) {
 	return c
 }
 
-// costOfRequest is what a request to a model has cost in tokens and dollars.
+// costOfRequest is what a finished request to a model has cost in tokens and dollars.
 func costOfRequest(end *schema.EffectEnd, held amounts) (c amounts) {
 	data, failure := end.Result()
 	if failure != nil {
@@ -74,13 +74,13 @@ func costOfRequest(end *schema.EffectEnd, held amounts) (c amounts) {
 	case o.Usage != nil && !o.Usage.Estimated && o.Ended == schema.NetComplete, o.Status >= 400:
 		return c
 	}
-	for k := range c { // what it would have reported at its end is not known
+	for k := range c { // its usage is not known
 		c[k] = max(c[k], held[k])
 	}
 	return c
 }
 
-// refused reports whether a call that failed has cost nothing: it was refused, or not carried out for a reason of the kernel's.
+// refused reports whether a failed call is free: it was refused, or not carried out for a reason of the kernel's.
 func refused(f *fault.Fault) bool {
 	switch f.Kind {
 	case fault.Unauthenticated, fault.Forbidden, fault.QuotaExceeded, fault.Ended, fault.Pending:

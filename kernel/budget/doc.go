@@ -1,2 +1,3 @@
-// Package budget keeps what agents may use up (PROTOCOL 10, Budgets): one ledger for all of them, a fold over the whole journal.
+// Package budget keeps the budgets of agents (PROTOCOL 10, Budgets): one ledger for all of them, a fold over the
+// whole journal.
 package budget

@@ -1,14 +1,13 @@
 package budget
 
 import (
-	"errors"
-
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // Domain shows the ledger. It has no state of its own.
 type Domain struct {
+	kernel.Stateless
 	kernel.Handlers
 	ledger    *Ledger
 	processes kernel.Processes
@@ -65,14 +64,3 @@ func (l *Ledger) state(a *account, name string) schema.BudgetState {
 	}
 	return s
 }
-
-// Snapshot writes nothing.
-func (*Domain) Snapshot() func(write func(chunk []byte) error) error {
-	return func(func([]byte) error) error { return nil }
-}
-
-// Reset has nothing to forget.
-func (*Domain) Reset() {}
-
-// Restore refuses every chunk: none was written.
-func (*Domain) Restore([]byte) error { return errors.New("restore budget domain: it has no state") }

@@ -11,34 +11,34 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Ledger are the accounts of all processes, with a budget or without. The journal's entries are recorded in their
-// order, by one goroutine; the gate asks it before each call, and anybody what there is. It is safe for concurrent use.
+// Ledger holds the accounts of all processes, with a budget or without. One goroutine records the journal's entries
+// in order; the gate asks it before each call. It is safe for concurrent use.
 type Ledger struct {
-	inUse atomic.Bool // there has been a budget
+	inUse atomic.Bool // a budget was ever given
 
 	mu    sync.Mutex
 	books books
-	kept  books             // as they were at Keep
+	kept  books             // the books at the last Keep
 	fresh bool              // books have changed since
 	timed bool              // wall_seconds were granted since
-	holds map[int64]amounts // by account: for calls that have no entry yet
+	holds map[int64]amounts // by account: of calls without an entry so far
 }
 
-// books are what the journal's entries make of it.
+// books are the fold over the journal's entries.
 type books struct {
 	accounts *btree.Map[int64, *account] // by PID
-	requests *btree.Map[uint64, request] // to models, that are under way; by their entry
-	ended    []int64                     // accounts of processes that are gone, the first to go first
+	requests *btree.Map[uint64, request] // in flight to models; by seq of their entry
+	ended    []int64                     // accounts of ended processes, oldest first
 }
 
-// request is what a request to a model holds until its answer is there.
+// request is what a request to a model reserves until it is answered.
 type request struct {
 	Seq    uint64
 	Payers amounts // accounts, by kind; 0: none
 	Held   amounts
 }
 
-// maxEnded is how many accounts of processes that are gone are remembered, for what they have begun.
+// maxEnded bounds the accounts of ended processes that are kept for what those have begun.
 const maxEnded = 4096
 
 // New returns the ledger of an empty journal.
@@ -58,7 +58,8 @@ func (l *Ledger) Reset() {
 	l.inUse.Store(false)
 }
 
-// Keep makes what was recorded until now what Lose returns to: it is written. It reports whether a deadline is another by that.
+// Keep marks what was recorded so far as written: Lose returns to it. It reports whether a deadline has changed
+// since.
 func (l *Ledger) Keep() (timed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +76,7 @@ func (l *Ledger) keep() {
 	l.kept, l.fresh = books{b.accounts.Copy(), b.requests.Copy(), slices.Clone(b.ended)}, false
 }
 
-// Lose takes back what was recorded since Keep: its entries could not be written.
+// Lose rolls back what was recorded since Keep: its entries could not be written.
 func (l *Ledger) Lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +87,7 @@ func (l *Ledger) Lose() {
 	}
 }
 
-// count finds out whether there is a budget.
+// count updates inUse.
 func (l *Ledger) count() {
 	l.inUse.Store(false)
 	l.books.accounts.Scan(func(_ int64, a *account) bool {
@@ -98,7 +99,7 @@ func (l *Ledger) count() {
 	})
 }
 
-// Record records a call, or a step of one, whose entry has been appended to the journal.
+// Record records a call, or a step of one, whose entry was appended to the journal.
 func (l *Ledger) Record(call *kernel.Call) {
 	row := call.Syscall
 	if row == nil || row.Domain != schema.Capability && !l.inUse.Load() {
@@ -133,7 +134,7 @@ func (l *Ledger) Record(call *kernel.Call) {
 	}
 }
 
-// Forget gives back what was held for a call that has no entry.
+// Forget releases what was held for a call that gets no entry.
 func (l *Ledger) Forget(call *kernel.Call) {
 	if call.Holds == nil {
 		return
@@ -143,7 +144,7 @@ func (l *Ledger) Forget(call *kernel.Call) {
 	l.release(call, false)
 }
 
-// Same implements kernel.Budgets. The end of its time is no part of it, which comes nearer.
+// Same implements kernel.Budgets. It ignores the deadline, which comes closer by itself.
 func (l *Ledger) Same(pid int64, budget *schema.BudgetGrant) bool {
 	given, limited := limits(budget)
 	l.mu.Lock()
@@ -155,7 +156,7 @@ func (l *Ledger) Same(pid int64, budget *schema.BudgetGrant) bool {
 	return a.Asked == given && a.Limited == limited
 }
 
-// change has an account with that PID changed.
+// change changes the account of a PID.
 func (l *Ledger) change(pid int64, change func(*account)) {
 	if a, ok := l.books.accounts.Get(pid); ok {
 		next := *a
@@ -165,7 +166,8 @@ func (l *Ledger) change(pid int64, change func(*account)) {
 	}
 }
 
-// payer is the account that a process draws on: its own, or that of its nearest ancestor which has some of the kind; nil: none.
+// payer is the account that a process draws on: its own, or that of its nearest ancestor that has some of the kind;
+// nil: none.
 func (l *Ledger) payer(pid int64, k kind) *account {
 	for pid != kernel.Operator {
 		a, ok := l.books.accounts.Get(pid)
@@ -180,7 +182,7 @@ func (l *Ledger) payer(pid int64, k kind) *account {
 	return nil
 }
 
-// open opens the account of a process that is about to be. One of the same PID was of a spawn that a crash has cut short.
+// open opens the account of a new process. An account of the same PID is of a spawn that a crash interrupted.
 func (l *Ledger) open(in *schema.EndowInput, now int64) {
 	l.end(in.PID)
 	l.books.ended = slices.DeleteFunc(l.books.ended, func(pid int64) bool { return pid == in.PID })
@@ -193,7 +195,7 @@ func (l *Ledger) open(in *schema.EndowInput, now int64) {
 	l.give(in.PID, in.Budget, now)
 }
 
-// give gives a process a budget: so much in all, with what it has used up already. Less than that is left it nothing.
+// give sets the budget of a process in all, including what it has used already. A smaller budget leaves nothing.
 func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 	a, ok := l.books.accounts.Get(pid)
 	if !ok || budget == nil || a.Ended {
@@ -206,7 +208,7 @@ func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 			continue
 		}
 		below := a.Below[k]
-		if !a.Limited[k] { // what those below it were given came out of the account that it drew on
+		if !a.Limited[k] { // its descendants' budgets came out of the account that it drew on
 			below = l.givenBelow(pid, k)
 		}
 		asked := given[k]
@@ -226,10 +228,11 @@ func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 	}
 }
 
-// tooMuch is more than anybody is given, and little enough to be added to.
+// tooMuch exceeds any budget, and can be added to without overflow.
 const tooMuch = 1 << 60
 
-// givenBelow is how much the processes below one have that draw on it, or on the same account as it does: tooMuch at most.
+// givenBelow sums what the descendants of a process have that draw on it, or on the same account as it does: at most
+// tooMuch.
 func (l *Ledger) givenBelow(pid int64, k kind) (sum int64) {
 	l.books.accounts.Scan(func(_ int64, d *account) bool {
 		if d.PID == pid || !d.Limited[k] || d.Ended {
@@ -250,7 +253,7 @@ func (l *Ledger) givenBelow(pid int64, k kind) (sum int64) {
 	return sum
 }
 
-// end gives what a process has left back to where it came from.
+// end returns what a process has left to its parent.
 func (l *Ledger) end(pid int64) {
 	a, ok := l.books.accounts.Get(pid)
 	if !ok || a.Ended {
@@ -282,7 +285,7 @@ func (l *Ledger) end(pid int64) {
 	}
 }
 
-// repay has requests that draw on one account draw on another from now on.
+// repay moves the requests that draw on one account to another.
 func (l *Ledger) repay(from, to int64, k kind) {
 	for _, seq := range l.books.requests.Keys() {
 		if r, _ := l.books.requests.Get(seq); r.Payers[k] == from {
@@ -292,7 +295,7 @@ func (l *Ledger) repay(from, to int64, k kind) {
 	}
 }
 
-// spend has a call paid for.
+// spend charges a call.
 func (l *Ledger) spend(call *kernel.Call) {
 	if call.Repeated || call.Err != nil && refused(call.Err) {
 		return
@@ -329,7 +332,8 @@ func (l *Ledger) begin(call *kernel.Call, in *schema.NetRequestInput) {
 	}
 }
 
-// settle has a request to a model paid for. One whose use is not known has cost what it reserved, unless it was refused there.
+// settle charges a finished request to a model. One with unknown usage costs what it reserved, unless it was refused
+// there.
 func (l *Ledger) settle(end *schema.EffectEnd) {
 	r, ok := l.books.requests.Get(uint64(end.Intent))
 	if !ok {

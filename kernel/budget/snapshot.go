@@ -3,64 +3,45 @@ package budget
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// Kinds of chunks. 0 was that of accounts without Asked.
+// Kinds of entries.
 const (
-	chunkRequests = 1
-	chunkEnded    = 2
-	chunkAccounts = 3
+	entryAccount = 1
+	entryRequest = 2
+	entryEnded   = 3
 )
-
-// chunkSize is how many accounts, requests or PIDs a chunk holds.
-const chunkSize = 1000
 
 // errChunk says that a chunk is not what Snapshot wrote.
 var errChunk = errors.New("restore ledger: a chunk cannot be read")
 
-// Snapshot returns a function that writes the ledger as it is now, by ascending PID and entry.
+// Snapshot returns a function that writes the ledger as it is now: accounts by ascending PID, requests by entry, then the PIDs of
+// the ended, each entry as numbers with its kind before them.
 func (l *Ledger) Snapshot() func(write func(chunk []byte) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	accounts, requests, ended := l.books.accounts.Copy(), l.books.requests.Copy(), slices.Clone(l.books.ended)
 	return func(write func(chunk []byte) error) error {
-		err := writeChunks(write, chunkAccounts, accounts.Values(), func(b []byte, a *account) []byte {
-			b = appendAll(b, a.PID, a.Parent, a.Deadline, a.flags())
+		w := &kernel.ChunkWriter{Write: write}
+		accounts.Scan(func(_ int64, a *account) bool {
+			w.Chunk = appendAll(w.Chunk, entryAccount, a.PID, a.Parent, a.Deadline, a.flags())
 			for _, n := range []amounts{a.Given, a.Asked, a.Spent, a.Reserved, a.Below} {
-				b = appendAll(b, n[:]...)
+				w.Chunk = appendAll(w.Chunk, n[:]...)
 			}
-			return b
+			return w.Cut()
 		})
-		if err == nil {
-			err = writeChunks(write, chunkRequests, requests.Values(), func(b []byte, r request) []byte {
-				return appendAll(appendAll(appendAll(b, int64(r.Seq)), r.Payers[:]...), r.Held[:]...)
-			})
+		requests.Scan(func(_ uint64, r request) bool {
+			w.Chunk = appendAll(appendAll(appendAll(w.Chunk, entryRequest, int64(r.Seq)), r.Payers[:]...), r.Held[:]...)
+			return w.Cut()
+		})
+		for _, pid := range ended {
+			w.Chunk = appendAll(w.Chunk, entryEnded, pid)
 		}
-		if err == nil {
-			err = writeChunks(write, chunkEnded, ended, func(b []byte, pid int64) []byte { return appendAll(b, pid) })
-		}
-		if err != nil {
-			return fmt.Errorf("snapshot ledger: %w", err)
-		}
-		return nil
+		return w.Flush()
 	}
-}
-
-func writeChunks[T any](write func(chunk []byte) error, kind byte, all []T, add func([]byte, T) []byte) error {
-	for part := range slices.Chunk(all, chunkSize) {
-		chunk := []byte{kind}
-		for _, one := range part {
-			chunk = add(chunk, one)
-		}
-		if err := write(chunk); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func appendAll(b []byte, numbers ...int64) []byte {
@@ -85,21 +66,18 @@ func (a *account) flags() (f int64) {
 
 // Restore adds a chunk of a snapshot.
 func (l *Ledger) Restore(chunk []byte) error {
-	if len(chunk) == 0 {
-		return errChunk
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := kernel.ChunkReader{Rest: chunk[1:]}
+	r := kernel.ChunkReader{Rest: chunk}
 	for len(r.Rest) > 0 && !r.Bad {
-		switch chunk[0] {
-		case chunkAccounts:
+		switch r.Number() {
+		case entryAccount:
 			a := readAccount(&r)
 			l.books.accounts.Set(a.PID, a)
-		case chunkRequests:
+		case entryRequest:
 			one := request{Seq: uint64(r.Number()), Payers: readAmounts(&r), Held: readAmounts(&r)}
 			l.books.requests.Set(one.Seq, one)
-		case chunkEnded:
+		case entryEnded:
 			l.books.ended = append(l.books.ended, r.Number())
 		default:
 			return errChunk

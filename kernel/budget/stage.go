@@ -11,19 +11,20 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// held is what the gate keeps for a call until its entry is recorded.
+// held is what the gate holds for a call until its entry is recorded.
 type held []part
 
-// part is what is kept of one account.
+// part is what is held of one account.
 type part struct {
 	pid   int64
 	kind  kind
 	n     int64
-	child bool // for a process that the call gives it to
+	child bool // for the process that the call spawns
 }
 
-// Stage is the gate's: it keeps for a call what that needs, once, or refuses it where there is not enough left. The operator acting as
-// itself needs nothing, nor does an agent that has no budget above it; but what either gives a process has to be there.
+// Stage is the Budget stage of the gate: it holds once what a call needs, or refuses the call if there is not enough
+// left. The operator acting as itself needs nothing, nor does an agent without a budget above it; but what either
+// gives a process must be there.
 func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 	grant, gives := call.Input.(*schema.GrantInput)
 	gives = gives && grant.Budget != nil && !call.Syscall.Internal
@@ -79,7 +80,7 @@ func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 
 var nothing cost
 
-// gift is what a grant takes from the accounts that its process draws on, beside what is kept for the call itself.
+// gift is what a grant takes from the accounts that its process draws on, besides what is held for the call itself.
 func (l *Ledger) gift(call *kernel.Call, in *schema.GrantInput, own held) (kept held, f *fault.Fault) {
 	a, ok := l.books.accounts.Get(in.PID)
 	if !ok {
@@ -118,7 +119,7 @@ func (l *Ledger) gift(call *kernel.Call, in *schema.GrantInput, own held) (kept 
 	return kept, nil
 }
 
-// leaves says what is left of the accounts that a call would be paid from.
+// leaves describes what is left of the accounts that a call would draw on.
 func (l *Ledger) leaves(kept held) string {
 	var texts []string
 	for _, part := range kept {
@@ -133,7 +134,7 @@ func (l *Ledger) leaves(kept held) string {
 	return strings.Join(texts, ", ")
 }
 
-// hold adds to what calls under way hold of an account, so many times.
+// hold adds n times a part to what calls in flight hold of an account.
 func (l *Ledger) hold(p part, times int64) {
 	if p.n == 0 {
 		return
@@ -145,7 +146,7 @@ func (l *Ledger) hold(p part, times int64) {
 	}
 }
 
-// release gives back what is held for a call: for a child alone, where that has its account now.
+// release releases what is held for a call; for a child only, if that has its account now.
 func (l *Ledger) release(call *kernel.Call, child bool) {
 	kept, ok := call.Holds.(*held)
 	if !ok {
@@ -162,7 +163,7 @@ func (l *Ledger) release(call *kernel.Call, child bool) {
 	}
 }
 
-// Metered reports whether tokens and dollars are bounded for a process.
+// Metered reports whether a process has a limit on tokens or dollars.
 func (l *Ledger) Metered(pid int64) (usesTokens, usesDollars bool) {
 	if !l.inUse.Load() {
 		return false, false
@@ -172,7 +173,7 @@ func (l *Ledger) Metered(pid int64) (usesTokens, usesDollars bool) {
 	return l.payer(pid, tokens) != nil, l.payer(pid, dollars) != nil
 }
 
-// late refuses a call of a process whose time has ended.
+// late refuses a call of a process whose deadline has passed.
 func (l *Ledger) late(call *kernel.Call) *fault.Fault {
 	end := l.deadline(call.PID)
 	if end == 0 || call.Time < end {
@@ -182,7 +183,7 @@ func (l *Ledger) late(call *kernel.Call) *fault.Fault {
 		WithFix("start it again with more of them").With("kind", "wall_seconds").With("pid", strconv.FormatInt(call.PID, 10))
 }
 
-// Deadline is when the wall_seconds of a process and its ancestors are over, the earliest; zero: there are none.
+// Deadline is the earliest end of the wall_seconds of a process and its ancestors; zero: there is none.
 func (l *Ledger) Deadline(pid int64) (end time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,7 +193,7 @@ func (l *Ledger) Deadline(pid int64) (end time.Time) {
 	return end
 }
 
-// deadline is the earliest of a process and its ancestors, 0 where there is none.
+// deadline is that of a process and its ancestors, 0 if there is none.
 func (l *Ledger) deadline(pid int64) (end int64) {
 	for pid != kernel.Operator {
 		a, ok := l.books.accounts.Get(pid)

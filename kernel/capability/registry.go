@@ -1,16 +1,18 @@
-// Package capability keeps who may call what: the registry of capability tokens (CAP 3).
+// Package capability keeps what each process may call: the registry of capability tokens (CAP 3).
 package capability
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Registry is the domain of the capability tokens, at most one a process, and the view that others have of them. A token
-// is an immutable value: a grant puts another in its place. It holds until it is taken away; an expired one stays, so that its
-// holder is told what happened, and allows nothing.
+// Registry is the domain of the capability tokens, at most one per process, and the view that others have of them. A
+// token is immutable: a grant replaces it. It stays until it is revoked; an expired one allows nothing, but tells its
+// holder what happened.
 type Registry struct {
 	kernel.Handlers
 	pools     []string // names of the resources that a quota may name, ascending
@@ -28,7 +30,7 @@ var (
 	_ kernel.Tokens    = (*Registry)(nil)
 )
 
-// New returns an empty registry. Quotas may name the given pools; processes says who is there to be granted to.
+// New returns an empty registry. Quotas may name the given pools; processes are those that can be granted to.
 func New(pools []string, processes kernel.Processes) *Registry {
 	r := &Registry{
 		pools:     slices.Compact(slices.Sorted(slices.Values(pools))),
@@ -49,13 +51,14 @@ func New(pools []string, processes kernel.Processes) *Registry {
 	return r
 }
 
-// See gives the registry the view of what syscalls are registered. Without it none can be granted.
+// See sets the view of registered syscalls. Without it none of them can be granted.
 func (r *Registry) See(registry kernel.Registry) { r.registry = registry }
 
-// Holders returns the PIDs that have a token, ascending: recovery takes away what belongs to nobody alive.
+// Holders returns the PIDs that have a token, ascending, so that recovery can remove those of processes that do not
+// exist.
 func (r *Registry) Holders() []int64 { return r.tokens.Keys() }
 
-// granted puts the token of a reply in place: what a default grant comes to depends on the configuration of its day.
+// granted stores the token of a reply: what a default grant contains depends on the configuration of its time.
 func (r *Registry) granted(e *kernel.Entry, otherwise int64) {
 	r.put(kernel.Reply[recorded](e, r.reply).token(otherwise))
 }
@@ -72,7 +75,7 @@ func (r *Registry) drop(pids ...int64) {
 	r.view.changed = true
 }
 
-// recorded is a token as the journal has it. Older journals do not say who granted it, nor that it does not expire.
+// recorded is a token in the journal. Older journals do not have its granter, nor that it does not expire.
 type recorded struct {
 	PID             int64               `json:"pid"`
 	GrantedBy       *int64              `json:"granted_by,omitzero"`
@@ -84,7 +87,7 @@ type recorded struct {
 	Warning         string              `json:"warning,omitzero"`
 }
 
-// token returns the token, granted by otherwise where the journal does not say.
+// token returns the token, granted by otherwise if the journal does not say.
 func (t *recorded) token(otherwise int64) schema.Token {
 	if t.GrantedBy != nil {
 		otherwise = *t.GrantedBy
@@ -96,4 +99,28 @@ func (t *recorded) token(otherwise int64) schema.Token {
 			ExpiresAtTick: t.ExpiresAtTick, HTTP: t.HTTP,
 		},
 	}
+}
+
+// watch answers Capability.Watch, including changes that are not published yet: callers are asked again after this
+// command only.
+func (r *Registry) watch(call *kernel.Call, in *schema.ListWatchInput) (schema.SuccessOutput, error) {
+	out := schema.SuccessOutput{Success: true}
+	var registered []string
+	if r.registry != nil {
+		registered = r.registry.RegisteredIn(call.Origin)
+	}
+	list := kernel.Callable(registered, call.PID, r.linked(r.tokens, call.PID), call.Tick)
+	data, err := schema.Marshal(&list)
+	if err != nil {
+		return out, err
+	}
+	sum := sha256.Sum256(data)
+	seen := hex.EncodeToString(sum[:])
+	if seen == in.Seen {
+		call.Park(kernel.Forever)
+		return out, nil
+	}
+	call.Emit(kernel.Event{Type: schema.SyscallListed, Data: data})
+	call.Follow(schema.CapabilityWatch.With(&schema.ListWatchInput{Seen: seen}))
+	return out, nil
 }

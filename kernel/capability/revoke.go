@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// revoke answers Capability.Revoke. That there is no token to take away is an answer, not an error, even where the process
-// has ended; that there never was such a process is one.
+// revoke answers Capability.Revoke. A process without a token is an answer, not an error, even if the process has
+// ended; a PID that never existed is an error.
 func (r *Registry) revoke(call *kernel.Call, in *schema.RevokeInput) (schema.RevokeOutput, error) {
 	_, held := r.tokens.Get(in.PID)
 	if kernel.Visible(r.processes, call, in.PID) == nil && (!held || call.PID != kernel.Operator) {
@@ -21,8 +21,8 @@ func (r *Registry) revoke(call *kernel.Call, in *schema.RevokeInput) (schema.Rev
 	return schema.RevokeOutput{PID: in.PID, Revoked: held}, nil
 }
 
-// revokeExpired answers Capability.RevokeExpired with the PIDs that the call sees whose token has expired, ascending, and no
-// more of them than an answer has room for: what it does not name it does not revoke.
+// revokeExpired answers Capability.RevokeExpired with the visible PIDs whose token has expired, ascending, as many as
+// fit an answer: it revokes only those.
 func (r *Registry) revokeExpired(call *kernel.Call, _ *schema.RevokeExpiredInput) (schema.RevokeExpiredOutput, error) {
 	var out schema.RevokeExpiredOutput
 	room, from := kernel.MaxData-len(`{"revoked":[]}`), int64(math.MinInt64)
@@ -46,10 +46,10 @@ func (r *Registry) revokeExpired(call *kernel.Call, _ *schema.RevokeExpiredInput
 	}), nil
 }
 
-// tokensAtOnce is how many tokens Capability.RevokeExpired looks at in one turn.
+// tokensAtOnce is how many tokens Capability.RevokeExpired checks in one turn.
 const tokensAtOnce = 4096
 
-// applyRevokeExpired takes away what the answer names: how many tokens go at once depends on the longest line of its day.
+// applyRevokeExpired removes the tokens that the answer names: how many fit depended on the longest line of its time.
 func (r *Registry) applyRevokeExpired(e *kernel.Entry, _ *schema.RevokeExpiredInput) {
 	r.drop(kernel.Reply[schema.RevokeExpiredOutput](e, schema.CapabilityRevokeExpired.Output()).Revoked...)
 }

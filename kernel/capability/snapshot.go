@@ -1,37 +1,20 @@
 package capability
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-
 	"github.com/tidwall/btree"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// chunkTokens is how many tokens a chunk of a snapshot holds.
-const chunkTokens = 1000
+var records = kernel.RecordsOf[schema.Token]()
 
-// Snapshot implements kernel.Domain: chunks of tokens, as JSON arrays, by ascending PID.
+// Snapshot implements kernel.Domain: the tokens by ascending PID.
 func (r *Registry) Snapshot() func(write func(chunk []byte) error) error {
-	all := r.tokens.Copy()
-	return func(write func(chunk []byte) error) error {
-		for part := range slices.Chunk(all.Values(), chunkTokens) {
-			list := make([]schema.Token, len(part))
-			for i, h := range part {
-				list[i] = h.token.Granted
-			}
-			chunk, err := schema.Marshal(list)
-			if err != nil {
-				return fmt.Errorf("snapshot tokens: %w", err)
-			}
-			if err := write(chunk); err != nil {
-				return fmt.Errorf("snapshot tokens: %w", err)
-			}
-		}
-		return nil
-	}
+	tokens := r.tokens.Copy()
+	return records.Writer(func(yield func(schema.Token) bool) {
+		tokens.Scan(func(_ int64, h *held) bool { return yield(h.token.Granted) })
+	})
 }
 
 // Reset implements kernel.Domain.
@@ -42,15 +25,8 @@ func (r *Registry) Reset() {
 
 // Restore implements kernel.Domain.
 func (r *Registry) Restore(chunk []byte) error {
-	if !schema.Valid(chunk) {
-		return errors.New("restore tokens: chunk is no JSON")
-	}
-	list, err := schema.TypeOf[[]schema.Token]().Decode(chunk)
-	if err != nil {
-		return fmt.Errorf("restore tokens: %w", err)
-	}
-	for _, token := range *list.(*[]schema.Token) {
-		r.put(token)
-	}
-	return nil
+	return records.Read(chunk, func(token *schema.Token) error {
+		r.put(*token)
+		return nil
+	})
 }

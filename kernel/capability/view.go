@@ -9,30 +9,31 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// held is what the registry keeps of a token. It is immutable but for what it remembers of itself: the token linked to that of
-// its granter, which stands until the granter's is another.
+// held is the registry's record of a token. It is immutable except for a cache: the token linked to that of its
+// granter, valid until the granter's token changes.
 type held struct {
 	token  *kernel.Token // not linked
 	linked atomic.Pointer[kernel.Token]
 }
 
-// tokens are the tokens of one moment, by PID. A copy takes constant time, and what is copied never changes.
+// tokens are the tokens of one moment, by PID. Copying takes constant time, and a copy never changes.
 type tokens = btree.Map[int64, *held]
 
-// view is the tokens as other domains see them. Token may be called at any time from anywhere, the rest is the registry's.
+// view is the tokens as other domains see them. Token may be called at any time from any goroutine; the registry
+// calls the rest.
 //
-// All of it changes at once: a token is read with those that it was granted from as they were at the same moment. Of two
-// changes that follow one another nobody sees the second without the first.
+// All of it changes at once: a token is read with those of its granters as they were at the same moment, and changes
+// become visible in their order.
 type view struct {
 	shown   atomic.Pointer[tokens]
-	changed bool // since the last publication
+	changed bool // since the last Publish
 }
 
-// Token implements kernel.Tokens: the token of pid as it was last published.
+// Token implements kernel.Tokens: the token of pid as last published.
 func (r *Registry) Token(pid int64) *kernel.Token { return r.linked(r.view.shown.Load(), pid) }
 
-// linked returns the token of pid with those above it, nil where it has none. It allocates only where one of them has
-// changed since it was asked for last.
+// linked returns the token of pid linked to those of its granters, nil if it has none. It allocates only if one of
+// them has changed since the last call.
 func (r *Registry) linked(all *tokens, pid int64) *kernel.Token {
 	h, ok := all.Get(pid)
 	if !ok {
@@ -55,11 +56,10 @@ func (r *Registry) linked(all *tokens, pid int64) *kernel.Token {
 	return t
 }
 
-// byParent stands for the granter of a token that a journal gave a new process before granters were noted: its parent, who
-// spawned it.
+// byParent stands for the granter of a token from before granters were recorded: the parent that spawned the process.
 const byParent = -1
 
-// granter returns the agent among those that granted a token, the operator where there is none.
+// granter returns the agent among those that granted a token, the operator if there is none.
 func (r *Registry) granter(t *schema.Token) int64 {
 	if t.GrantedBy != byParent {
 		return t.GrantedBy
@@ -67,11 +67,10 @@ func (r *Registry) granter(t *schema.Token) int64 {
 	if p := r.processes.Process(t.PID); p != nil {
 		return p.ParentPID
 	}
-	return t.PID // nobody's: the process is not there
+	return t.PID // the process does not exist
 }
 
-// Publish implements kernel.Publisher. A Token that begins after it has returned gives nobody a token that was revoked or
-// replaced before.
+// Publish implements kernel.Publisher. After it returns, Token gives no token that was revoked or replaced before.
 func (r *Registry) Publish() {
 	if r.view.changed {
 		r.view.shown.Store(r.tokens.Copy())

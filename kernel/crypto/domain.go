@@ -1,4 +1,4 @@
-// Package crypto gives meaning to the syscalls of sealed secrets.
+// Package crypto implements the syscalls of sealed secrets.
 package crypto
 
 import (
@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// MaxText bounds what is sealed, in bytes, with what goes along in the clear: base64 makes 14,600 of them, which fit a
-	// line that stores the value (PROTOCOL 2).
+	// MaxText bounds what is sealed in bytes, including the additional data in the clear: base64 makes 14,600 bytes
+	// of it, which fit a line that stores the value (PROTOCOL 2).
 	MaxText = 8000
-	// MaxAAD bounds what goes along in the clear, in bytes, as the format does.
+	// MaxAAD bounds the additional data in bytes, as the format does.
 	MaxAAD = 1024
 
-	// patience is how long a call waits for the key to be made ready: for an agent that is slow, not for a person who looks
-	// for the key to touch.
+	// patience is how long a call waits for the key: long enough for a slow agent, not for a person who has to touch
+	// a key.
 	patience = 3 * time.Second
 )
 
-// Sealer seals and opens with one key. It never waits, and its errors say nothing of a plaintext. It draws the nonces of
-// what it seals, so what decides asks it alone: nothing that is replayed depends on them.
+// Sealer seals and opens with one key. It never blocks, and its errors do not contain plaintext. It draws nonces at
+// random, so only Decide calls it: nothing in a replay depends on them.
 type Sealer interface {
 	// Seal returns another value each time.
 	Seal(plaintext, aad []byte) (string, error)
-	// Open returns what was sealed, with what went along in the clear.
+	// Open returns what was sealed, and the additional data.
 	Open(value string) (plaintext, aad []byte, err error)
 	// KeyID names the key, such as ssh-fp:SHA256:….
 	KeyID() string
@@ -39,16 +39,18 @@ type Sealer interface {
 
 // Identity is where the kernel's key comes from.
 type Identity interface {
-	// Sealer returns the kernel's Sealer, ErrPending while it is being made ready, or a *fault.Fault that says why there
-	// is none. It never waits: it has the key made ready, where that may help, and wakes the calls that wait for it.
+	// Sealer returns the kernel's Sealer, ErrPending while the key is being prepared, or a *fault.Fault that says why
+	// there is none. It never blocks: it starts preparing the key if that may help, and later wakes the calls that
+	// wait for it.
 	Sealer() (Sealer, error)
 }
 
-// ErrPending says that the key is being made ready.
+// ErrPending says that the key is being prepared.
 var ErrPending = errors.New("the sealing key is being made ready")
 
 // Domain has no state of its own: what it answers follows from the call and the kernel's key.
 type Domain struct {
+	kernel.Stateless
 	kernel.Handlers
 	identity Identity
 }
@@ -57,7 +59,7 @@ type Domain struct {
 func New(identity Identity) *Domain {
 	d := &Domain{identity: identity}
 	d.Handlers = kernel.Bind(schema.Crypto,
-		kernel.Command(schema.CryptoSeal, ready(d, seal), nil), // what was sealed is its caller's to store
+		kernel.Command(schema.CryptoSeal, ready(d, seal), nil), // the caller stores what was sealed
 		kernel.Query(schema.CryptoOpen, ready(d, open)),
 		kernel.Query(schema.CryptoDerive, ready(d, derive)),
 	)
@@ -138,14 +140,3 @@ func derive(sealer Sealer, in *schema.DeriveInput) (out schema.DeriveOutput, err
 	}
 	return schema.DeriveOutput{KeyID: sealer.KeyID(), Alg: sealer.Algorithm()}, nil
 }
-
-// Snapshot writes nothing.
-func (*Domain) Snapshot() func(write func(chunk []byte) error) error {
-	return func(func([]byte) error) error { return nil }
-}
-
-// Reset has nothing to forget.
-func (*Domain) Reset() {}
-
-// Restore refuses every chunk: none was written.
-func (*Domain) Restore([]byte) error { return errors.New("restore crypto domain: it has no state") }

@@ -7,17 +7,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A delta is kept as one text: 1 where it broke a rule, else 0; its changes as one JSON object; its resource changes; its
-// relationship changes. Changes of amounts are their number, then for each, by ascending name, the name and the eight
-// bytes of the amount. Numbers are unsigned varints, a text is its length followed by its bytes. What else came with the
-// delta, its intent, action and outcome, is in the journal.
+// A delta is kept as one text: 1 if it broke a rule, else 0; its changes as one JSON object; its resource changes;
+// its relationship changes. Changes of amounts are their number, then for each, by ascending name, the name and the
+// eight bytes of the amount. Numbers are unsigned varints, a text is its length followed by its bytes. The rest of
+// the delta, its intent, action and outcome, is in the journal.
 
 // encode returns the body of a delta. It aliases nothing.
 func encode(in *schema.CommitDeltaInput) string {
-	changes := patch(in.Changes) // which may be long: it is copied once
+	changes := patch(in.Changes) // may be long, so it is copied once
 	head := []byte{0}
 	if in.GovernanceViolation != nil && *in.GovernanceViolation {
 		head[0] = 1
@@ -32,7 +33,7 @@ func encode(in *schema.CommitDeltaInput) string {
 	return body.String()
 }
 
-// afterChanges is what of a body stands behind its changes.
+// afterChanges is the part of a body behind its changes.
 func afterChanges(body string) string {
 	length, size := binary.Uvarint([]byte(body[1:min(len(body), 1+binary.MaxVarintLen64)]))
 	return body[1+size+int(length):]
@@ -55,57 +56,33 @@ func patch(changes map[string]schema.Value) []byte {
 	return append(text, '}')
 }
 
-// appendAmounts keeps amounts bit by bit: reading a number again must not change a sum.
+// appendAmounts keeps amounts bit by bit: parsing must not change a sum.
 func appendAmounts(dst []byte, amounts map[string]float64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(amounts)))
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		dst = binary.BigEndian.AppendUint64(appendText(dst, name), math.Float64bits(amounts[name]))
+		dst = binary.BigEndian.AppendUint64(kernel.AppendText(dst, name), math.Float64bits(amounts[name]))
 	}
 	return dst
 }
 
-// reader reads bodies and snapshots from their beginning. What does not fit sets bad, and reads as empty from there on.
-type reader struct {
-	rest []byte
-	bad  bool
-}
+// reader reads bodies and snapshots.
+type reader struct{ kernel.ChunkReader }
 
-// take returns the next n bytes; they alias what is read.
-func (r *reader) take(n uint64) []byte {
-	if r.bad = r.bad || n > uint64(len(r.rest)); r.bad {
-		return nil
-	}
-	taken := r.rest[:n]
-	r.rest = r.rest[n:]
-	return taken
-}
+func newReader(from []byte) *reader { return &reader{kernel.ChunkReader{Rest: from}} }
 
 // tag returns the next byte.
 func (r *reader) tag() byte {
-	b := r.take(1)
-	if r.bad {
+	b := r.Take(1)
+	if r.Bad {
 		return 0
 	}
 	return b[0]
 }
 
-// number returns the next unsigned varint.
-func (r *reader) number() uint64 {
-	n, size := binary.Uvarint(r.rest)
-	if r.bad = r.bad || size <= 0; r.bad {
-		return 0
-	}
-	r.take(uint64(size))
-	return n
-}
-
-// text returns the next text; it aliases what is read.
-func (r *reader) text() []byte { return r.take(r.number()) }
-
-// amount returns the next amount, which may be no finite number where what is read was not written by appendAmounts.
+// amount returns the next amount, which may not be finite if appendAmounts has not written it.
 func (r *reader) amount() float64 {
-	b := r.take(8)
-	if r.bad {
+	b := r.Take(8)
+	if r.Bad {
 		return 0
 	}
 	return math.Float64frombits(binary.BigEndian.Uint64(b))
@@ -113,9 +90,9 @@ func (r *reader) amount() float64 {
 
 // amounts calls yield with each of the next amounts.
 func (r *reader) amounts(yield func(name string, amount float64)) {
-	for n := r.number(); n > 0 && !r.bad; n-- {
-		name, amount := string(r.text()), r.amount()
-		if !r.bad {
+	for n := r.Unsigned(); n > 0 && !r.Bad; n-- {
+		name, amount := r.Text(), r.amount()
+		if !r.Bad {
 			yield(name, amount)
 		}
 	}
@@ -123,11 +100,11 @@ func (r *reader) amounts(yield func(name string, amount float64)) {
 
 // wellFormed reports whether encode could have written body.
 func wellFormed(body []byte) bool {
-	r := &reader{rest: body}
+	r := newReader(body)
 	finite := true
 	check := func(_ string, amount float64) { finite = finite && !math.IsInf(amount, 0) && !math.IsNaN(amount) }
-	violation, changes := r.tag(), r.text()
+	violation, changes := r.tag(), r.Bytes()
 	r.amounts(check)
 	r.amounts(check)
-	return !r.bad && finite && violation <= 1 && len(r.rest) == 0 && schema.Valid(changes) && changes[0] == '{'
+	return !r.Bad && finite && violation <= 1 && len(r.Rest) == 0 && schema.Valid(changes) && changes[0] == '{'
 }

@@ -48,7 +48,7 @@ func (d *Domain) Prepare(call *kernel.Call) {
 	}
 }
 
-// shallow reports whether changes can be part of an answer: there they lie one level deeper than in the request.
+// shallow reports whether changes fit an answer, where they are one level deeper than in the request.
 func shallow(changes map[string]schema.Value) bool {
 	const above = len(`{{{{`) // {"data":{"memory":{"state":{
 	for _, value := range changes {
@@ -59,8 +59,8 @@ func shallow(changes map[string]schema.Value) bool {
 	return true
 }
 
-// bounded keeps sums finite: JSON has no other numbers. Whatever part of the log is folded then is, since a rollback leaves
-// a beginning of it.
+// bounded keeps sums finite: JSON has no other numbers. Every prefix of the log is then finite too, and a rollback
+// leaves a prefix.
 func bounded(member string, now *sums, changes map[string]float64) error {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		if have := sum(now, name); math.IsInf(have+changes[name], 0) {
@@ -70,8 +70,7 @@ func bounded(member string, now *sums, changes map[string]float64) error {
 	return nil
 }
 
-// rollback leaves the dropping to a command of its own, since the request need not name the agent, and the answer that the
-// contract gives does not.
+// rollback has a step drop the deltas: neither the request nor the answer of the contract has to name the agent.
 func (d *Domain) rollback(call *kernel.Call, in *schema.RollbackInput) (schema.RollbackOutput, error) {
 	agent, err := d.agent(call, in.AgentID)
 	if err != nil {
@@ -89,8 +88,8 @@ func drop(*kernel.Call, *schema.DeltaDropInput) (schema.SuccessOutput, error) {
 	return schema.SuccessOutput{Success: true}, nil
 }
 
-// checkpoint counts the deltas: the operator's, of all agents in all origins. It changes nothing but the number that the next
-// checkpoint gets (CAP 1), every delta being in the journal already.
+// checkpoint counts the deltas of all agents in all origins. It changes only the number of the next checkpoint (CAP
+// 1): every delta is in the journal already.
 func (d *Domain) checkpoint(call *kernel.Call, in *schema.CheckpointInput) (schema.CheckpointOutput, error) {
 	count := d.total
 	if call.PID != kernel.Operator || in.AgentID != nil {
@@ -104,8 +103,8 @@ func (d *Domain) checkpoint(call *kernel.Call, in *schema.CheckpointInput) (sche
 	return schema.CheckpointOutput{TotalDeltas: count, CheckpointID: d.checkpoints + 1}, nil
 }
 
-// state describes a process: an agent reads its own alone (CAP 1). The descriptor is the present one whatever tick the memory
-// is folded up to.
+// state describes a process: an agent only reads its own (CAP 1). The descriptor is the present one, whatever tick
+// the memory is folded to.
 func (d *Domain) state(call *kernel.Call, in *schema.GetStateInput) (out schema.GetStateOutput, err error) {
 	target := call.PID
 	if in.TargetPID != nil {
@@ -127,13 +126,13 @@ func (d *Domain) state(call *kernel.Call, in *schema.GetStateInput) (out schema.
 	return out, nil
 }
 
-// A memory of so many deltas and bytes at most is folded on the actor.
+// A memory of up to so many deltas and bytes is folded on the actor.
 const (
 	foldedAtOnce = 32
 	bytesAtOnce  = 8 << 10
 )
 
-// remember adds what an agent's memory was at a tick to an answer, nothing where it had none.
+// remember adds the state of an agent's memory at a tick to an answer, nothing if it has no memory.
 func (d *Domain) remember(call *kernel.Call, out *schema.GetStateOutput, atTick *int64) {
 	at := address(out.Descriptor.Origin, out.Descriptor.AgentID)
 	l, _ := d.ledgers.Get(at)
@@ -164,7 +163,7 @@ func (d *Domain) remember(call *kernel.Call, out *schema.GetStateOutput, atTick 
 	})
 }
 
-// agent returns the agent whose memory a call is about: a process has its own, the operator any that it names.
+// agent returns the agent whose memory a call is about: a process's own, or the one that the operator names.
 func (d *Domain) agent(call *kernel.Call, named *string) (string, error) {
 	if call.PID == kernel.Operator {
 		if named == nil {

@@ -2,32 +2,35 @@
 package delta
 
 import (
+	"slices"
+	"sort"
+
 	"github.com/tidwall/btree"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Domain is the memory of all agents. A memory belongs to an agent id in an origin: processes that share both share it,
-// and it outlives them.
+// Domain is the memory of all agents. A memory belongs to an agent id in an origin: processes with the same agent id
+// and origin share it, and it outlives them.
 //
-// The state is the ledgers, with the number of checkpoints. What the ledgers come to is worked out beside them, so that an
-// answer about the present costs the same however long the ledger is: it is neither compared nor stored. The amounts, which
-// commits are judged by, are added up as they come; the rest is folded by what computes an answer, off the actor.
+// The state is the ledgers and the number of checkpoints. Folds of the ledgers are cached beside them, neither
+// compared nor stored, so that an answer about the present costs the same however long the ledger is. Amounts, which
+// Decide checks, are summed as deltas arrive; the rest is folded on a goroutine when it is asked for.
 type Domain struct {
 	kernel.Handlers
 	ledgers     *btree.Map[string, ledger] // by address
-	total       int64                      // deltas in force, of all ledgers
-	checkpoints int64                      // ever made
+	total       int64                      // deltas in force in all ledgers
+	checkpoints int64                      // number of checkpoints made
 
-	tallies   map[string]*history[tally] // by address; of each ledger
+	tallies   map[string]*history[tally] // of each ledger, by address
 	pasts     map[string]*past           // by address; of those that were asked about
-	processes kernel.Processes           // read by what decides alone: what applies must give the same state without it
+	processes kernel.Processes           // only Decide reads it: Apply must give the same state without it
 }
 
 var _ kernel.Domain = (*Domain)(nil)
 
-// New returns the domain without any memory. processes says which agent a process is.
+// New returns the domain without any memory. processes tells the agent of a process.
 func New(processes kernel.Processes) *Domain {
 	d := &Domain{processes: processes}
 	d.Handlers = kernel.Bind(schema.Delta,
@@ -48,7 +51,7 @@ func (d *Domain) Reset() {
 	d.total, d.checkpoints = 0, 0
 }
 
-// applyCommit adds the delta to the memory of the agent that the request names, or else the answer.
+// applyCommit adds the delta to the memory of the agent that the request, or else the answer, names.
 func (d *Domain) applyCommit(e *kernel.Entry, in *schema.CommitDeltaInput) {
 	agent := ""
 	if in.AgentID != nil {
@@ -56,7 +59,7 @@ func (d *Domain) applyCommit(e *kernel.Entry, in *schema.CommitDeltaInput) {
 	} else {
 		out, err := schema.SyscallCommitDelta.Output().Decode(e.Data)
 		if err != nil {
-			panic("delta: answer of Syscall.CommitDelta: " + err.Message) // the journal holds what was never decided
+			panic("delta: answer of Syscall.CommitDelta: " + err.Message) // no kernel has written that
 		}
 		agent = out.(*schema.CommitDeltaOutput).AgentID
 	}
@@ -73,14 +76,14 @@ func (d *Domain) applyDrop(e *kernel.Entry, in *schema.DeltaDropInput) {
 
 func (d *Domain) applyCheckpoint(*kernel.Entry, *schema.CheckpointInput) { d.checkpoints++ }
 
-// add puts a delta into force.
+// add appends a delta to its ledger.
 func (d *Domain) add(at string, tick int64, body string) {
 	l, _ := d.ledgers.Get(at)
 	d.ledgers.Set(at, l.add(tick, body))
 	d.count(at, body)
 }
 
-// count adds up a delta that was put into force.
+// count adds a delta to the tally.
 func (d *Domain) count(at, body string) {
 	t := d.tallies[at]
 	if t == nil {
@@ -91,7 +94,7 @@ func (d *Domain) count(at, body string) {
 	d.total++
 }
 
-// tally is what the amounts of a memory come to.
+// tally is the sum of the amounts of a memory.
 func (d *Domain) tally(at string) tally {
 	if t := d.tallies[at]; t != nil {
 		return t.now
@@ -99,7 +102,7 @@ func (d *Domain) tally(at string) tally {
 	return tally{}
 }
 
-// drop takes the deltas after a tick out of force. Their numbers stay used.
+// drop removes the deltas after a tick. Their numbers stay used.
 func (d *Domain) drop(at string, toTick int64) {
 	l, ok := d.ledgers.Get(at)
 	if !ok {
@@ -116,4 +119,45 @@ func (d *Domain) drop(at string, toTick int64) {
 	if p := d.pasts[at]; p != nil {
 		p.cut(n)
 	}
+}
+
+// address is the key of an agent's memory: origin and agent id, in a form that is unique to the pair.
+func address(origin, agent string) string {
+	return string(kernel.AppendText(nil, origin)) + agent
+}
+
+// ledger is the memory of one agent. It is a value: a change returns another one, and a copy stays as it is.
+type ledger struct {
+	last int64   // number of the last delta ever committed, dropped or not
+	log  []delta // in force, in the order of their commits, ticks ascending
+}
+
+// delta is one change of a memory.
+type delta struct {
+	tick int64
+	body string // see encode
+}
+
+// add returns the ledger with another delta. The kernel's tick only grows (PROTOCOL 6); if it did not, the delta gets
+// the tick of the one before it, since the state at a tick is the fold of a prefix of the log.
+func (l ledger) add(tick int64, body string) ledger {
+	if n := len(l.log); n > 0 {
+		tick = max(tick, l.log[n-1].tick)
+	}
+	return ledger{last: l.last + 1, log: append(l.log, delta{tick, body})}
+}
+
+// upTo returns the number of deltas up to and including a tick.
+func (l ledger) upTo(tick int64) int {
+	return sort.Search(len(l.log), func(i int) bool { return l.log[i].tick > tick })
+}
+
+// cut returns the ledger with its first n deltas only. The next delta gets a new array, since copies still read the
+// old one; if few remain they are copied now, to free the others.
+func (l ledger) cut(n int) ledger {
+	left := l.log[:n:n]
+	if n < len(l.log)/2 {
+		left = slices.Clip(slices.Clone(left))
+	}
+	return ledger{last: l.last, log: left}
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// sums are amounts by name. They are never changed: adding makes others. nil is none.
+// sums are amounts by name. They are immutable. nil is none.
 type sums = btree.Map[string, float64]
 
-// tally is what the amounts of a beginning of a log come to. It is a value, as a fold is.
+// tally is the sum of the amounts of a prefix of a log. It is a value, as a fold is.
 type tally struct {
 	resources, relationships *sums
 	deltas                   int64
@@ -18,9 +18,9 @@ type tally struct {
 
 func (t tally) count() int64 { return t.deltas }
 
-// add returns the tally with one more delta, whose changes it passes over.
+// add returns the tally with one more delta; it skips the delta's changes.
 func (t tally) add(body string) tally {
-	r := &reader{rest: []byte(afterChanges(body))}
+	r := newReader([]byte(afterChanges(body)))
 	t.deltas++
 	t.bytes += int64(len(body))
 	t.resources = addAmounts(t.resources, r)
@@ -28,7 +28,7 @@ func (t tally) add(body string) tally {
 	return t
 }
 
-// fold is what a beginning of a log comes to. It is a value: folds are kept and compared, never changed.
+// fold is the state after a prefix of a log. It is a value: folds are kept and compared, never changed.
 type fold struct {
 	state                    *object
 	resources, relationships *sums
@@ -37,13 +37,13 @@ type fold struct {
 
 func (f fold) count() int64 { return f.deltas }
 
-// add returns the fold with one more delta. Amounts are added in the order of the log, each to its own sum, so that the
-// same log always gives the same sums, to the last bit.
+// add returns the fold with one more delta. Each amount is added to its own sum in the order of the log, so that the
+// same log gives the same sums, to the last bit.
 func (f fold) add(body string) fold {
-	r := &reader{rest: []byte(body)}
+	r := newReader([]byte(body))
 	f.deltas++
 	f.violations += int64(r.tag())
-	if changes := r.text(); len(changes) > len("{}") {
+	if changes := r.Bytes(); len(changes) > len("{}") {
 		f.state = merge(f.state, changes)
 	}
 	f.resources = addAmounts(f.resources, r)
@@ -51,7 +51,7 @@ func (f fold) add(body string) fold {
 	return f
 }
 
-// output is what is answered of a fold.
+// output is the fold as an answer.
 func (f fold) output() *schema.FoldedMemory {
 	return &schema.FoldedMemory{
 		State: appendObject(nil, f.state), Resources: amountsOf(f.resources), Relationships: amountsOf(f.relationships),
@@ -75,7 +75,7 @@ func addAmounts(s *sums, r *reader) *sums {
 	return s
 }
 
-// sum returns what a name has come to, 0 where it has nothing.
+// sum returns the sum of a name, 0 if it has none.
 func sum(s *sums, name string) float64 {
 	if s == nil {
 		return 0
@@ -96,26 +96,26 @@ func amountsOf(s *sums) map[string]float64 {
 	return amounts
 }
 
-// folded is what a log comes to, a fold or a tally.
+// folded is a fold or a tally.
 type folded[F any] interface {
 	add(body string) F
 	count() int64 // deltas
 }
 
-// history is what a log comes to: now, and at some points on the way, from which any other is not far.
+// history is the fold of a log at its end and at some stops before, from which any other prefix is near.
 type history[F folded[F]] struct {
 	now    F
-	stops  []F // stops[i] is of the first (i+1)*stride deltas
+	stops  []F // stops[i] is the fold of the first (i+1)*stride deltas
 	stride int64
 }
 
 const (
 	firstStride = 16
-	// mostStops bounds the memory that a history takes: when there are more, every other one is given up.
+	// mostStops bounds the memory of a history: when there are more, every other one is dropped.
 	mostStops = 64
 )
 
-// add goes on by one delta, in a time that does not depend on how many there were.
+// add appends a delta, in constant time.
 func (h *history[F]) add(body string) {
 	if h.stride == 0 {
 		h.stride = firstStride
@@ -129,7 +129,7 @@ func (h *history[F]) add(body string) {
 	}
 }
 
-// thin doubles the stride: of the stops, those remain that lie a whole number of new strides from the beginning.
+// thin doubles the stride and drops the stops between.
 func (h *history[F]) thin() {
 	half := h.stops[:0]
 	for i := 1; i < len(h.stops); i += 2 {
@@ -139,7 +139,7 @@ func (h *history[F]) thin() {
 	h.stops, h.stride = half, 2*h.stride
 }
 
-// cut goes back to log, a beginning of what was folded.
+// cut goes back to log, a prefix of what was folded.
 func (h *history[F]) cut(log []delta) {
 	h.now = h.at(log)
 	stops := h.stops[:int64(len(log))/max(h.stride, 1)]
@@ -147,7 +147,7 @@ func (h *history[F]) cut(log []delta) {
 	h.stops = stops
 }
 
-// at returns what log, a beginning of what was folded, comes to. It takes at most a stride of steps.
+// at returns the fold of log, a prefix of what was folded. It takes at most a stride of steps.
 func (h *history[F]) at(log []delta) F {
 	n := int64(len(log))
 	if n == h.now.count() {

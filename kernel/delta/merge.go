@@ -8,18 +8,18 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// object is a JSON object. It is never changed: a merge makes another one, which shares what stayed the same. So a state
-// of long ago costs little beside the present one. nil is the empty object.
+// object is a JSON object. It is immutable: a merge makes another one, which shares the unchanged members. So old
+// states cost little memory beside the present one. nil is the empty object.
 type object = btree.Map[string, node]
 
-// node is a JSON value: an object, or the text of anything else, as it was written.
+// node is a JSON value: an object, or the text of another value as it was written.
 type node struct {
 	members *object // nil: text is the value
 	text    string
 }
 
-// merge applies a JSON merge patch (RFC 7386) that is an object: its members replace those of target, null removes one,
-// objects are merged alike.
+// merge applies a JSON merge patch (RFC 7386) that is an object: its members replace those of target, null removes
+// one, objects are merged recursively.
 func merge(target *object, patch []byte) *object {
 	merged := &object{}
 	if target != nil {
@@ -39,19 +39,19 @@ func merge(target *object, patch []byte) *object {
 	return merged
 }
 
-// anyMembers is the shape of an object of which nothing is known.
+// anyMembers is the schema of an object with unknown members.
 var anyMembers = sync.OnceValue(schema.TypeOf[map[string]schema.Value])
 
-// members are those of a JSON object, as they were written.
+// members returns the members of a JSON object as they were written.
 func members(text []byte) map[string]schema.Value {
 	decoded, err := anyMembers().Decode(text)
 	if err != nil {
-		panic("delta: members of a patch: " + err.Message) // it was checked to be one before it was kept
+		panic("delta: members of a patch: " + err.Message) // it was validated before it was stored
 	}
 	return *decoded.(*map[string]schema.Value)
 }
 
-// appendObject writes an object with its members in ascending order. Values come out as they were written: numbers keep
+// appendObject appends an object with its members in ascending order. Values stay as they were written: numbers keep
 // their digits, strings their escapes.
 func appendObject(dst []byte, o *object) []byte {
 	dst = append(dst, '{')

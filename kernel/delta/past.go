@@ -8,21 +8,20 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// past is what the log of one memory folds to, kept for the next answer. To fold a log takes as long as it is, so it is done by what
-// computes the answers, off the actor: the domain says no more than what it has dropped. It is no part of the state, as it can
-// always be made again.
+// past caches the fold of one memory's log. Folding takes as long as the log is, so the goroutine that computes an
+// answer does it; the domain only reports drops. It is no part of the state: it can always be computed again.
 type past struct {
-	turn    chan struct{} // holds one while an answer folds
+	turn    chan struct{} // a lock, held while an answer folds
 	history history[fold]
 
 	mu    sync.Mutex // held for a few assignments
-	drops int64      // how often deltas were dropped
-	left  int        // how many of those that were folded are in force at least
+	drops int64      // number of drops so far
+	left  int        // least number of the folded deltas that are still in force
 }
 
 func newPast() *past { return &past{turn: make(chan struct{}, 1), left: math.MaxInt} }
 
-// cut notes that the log was cut to its first n deltas.
+// cut records that the log was cut to its first n deltas.
 func (p *past) cut(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,14 +29,14 @@ func (p *past) cut(n int) {
 	p.left = min(p.left, n)
 }
 
-// dropped is how often deltas were dropped.
+// dropped is the number of drops so far.
 func (p *past) dropped() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.drops
 }
 
-// begin takes what is known of drops, and reports whether there were none since drops.
+// begin reads the drops so far, and reports whether there were none since drops.
 func (p *past) begin(drops int64) (left int, current bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +47,7 @@ func (p *past) begin(drops int64) (left int, current bool) {
 	return left, true
 }
 
-// at returns what the first n deltas of log come to, the log being that after so many drops.
+// at returns the fold of the first n deltas of log, which is the log after that many drops.
 func (p *past) at(ctx context.Context, log []delta, drops int64, n int) (*schema.FoldedMemory, error) {
 	select {
 	case p.turn <- struct{}{}:
@@ -60,7 +59,7 @@ func (p *past) at(ctx context.Context, log []delta, drops int64, n int) (*schema
 	left, current := p.begin(drops)
 	switch {
 	case !current:
-		h = &history[fold]{} // what is kept is of another log
+		h = &history[fold]{} // the cached fold is of another log
 	case int(h.now.deltas) > left:
 		h.cut(log[:left])
 	}

@@ -1,9 +1,9 @@
-// Package domaintest does to a domain what the kernel's shell does, for the tests of domains. It fails a test where a domain
-// breaks the contract of [kernel.Domain]: where Decide changes the state or gives both an error and data, where an answer does
-// not fit the JSON Schema of its row, or where a replay or a snapshot makes another state.
+// Package domaintest runs a domain as the kernel's shell does, for the tests of domains. It fails a test if a domain
+// breaks the contract of [kernel.Domain]: if Decide changes the state or returns both an error and data, if an answer
+// does not match the JSON Schema of its row, or if a replay or a snapshot gives another state.
 package domaintest
 
-// TB is what a test has to be able to do; *testing.T, *testing.B, *testing.F and *rapid.T can.
+// TB is the part of a test that is used here; *testing.T, *testing.B, *testing.F and *rapid.T implement it.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Journal keeps of each applied command what the kernel's journal keeps. The zero value is empty.
+// Journal keeps the part of each applied command that the kernel's journal keeps. The zero value is empty.
 type Journal struct{ entries []kernel.Call }
 
 // Apply keeps a command and has a domain apply it, as [Apply] does.
@@ -23,7 +23,7 @@ func (j *Journal) Apply(d kernel.Domain, call *kernel.Call, data []byte) {
 	Apply(d, call, data)
 }
 
-// Replay has a domain apply all that was kept, from what is written there.
+// Replay has a domain apply all kept commands.
 func (j *Journal) Replay(t TB, d kernel.Domain) {
 	t.Helper()
 	for _, entry := range j.entries {
@@ -37,8 +37,8 @@ func (j *Journal) Replay(t TB, d kernel.Domain) {
 	}
 }
 
-// Check compares a state with the one that a replay makes in an empty domain, and with the one that its own snapshot makes in
-// another, whose chunks are overwritten once they are read.
+// Check compares a state with that of a replay in an empty domain, and with that of its own snapshot in another one.
+// It overwrites each chunk after it was read.
 func (j *Journal) Check(t TB, live, replayed, restored kernel.Domain) {
 	t.Helper()
 	want := Snapshot(t, live)
@@ -52,7 +52,7 @@ func (j *Journal) Check(t TB, live, replayed, restored kernel.Domain) {
 	}
 }
 
-// Restore makes the state of one domain in another, which is empty.
+// Restore restores the state of one domain in another, empty one.
 func Restore(t TB, from, to kernel.Domain) {
 	t.Helper()
 	if err := from.Snapshot()(func(chunk []byte) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Request decodes a message of the given type. On whose behalf and when it is called is for the caller to add.
+// Request decodes a message of the given type. The test adds caller and time.
 func Request(t TB, typ, data string) *kernel.Call {
 	t.Helper()
 	row, ok := schema.Lookup(typ)
@@ -26,7 +26,7 @@ func Request(t TB, typ, data string) *kernel.Call {
 	}
 }
 
-// Decide has a domain decide a call, and computes what the domain leaves to be computed off its actor.
+// Decide has a domain decide a call, and runs what the domain would have a goroutine compute.
 func Decide(t TB, d kernel.Domain, call *kernel.Call) (kernel.Result, error) {
 	t.Helper()
 	before := Snapshot(t, d)
@@ -45,15 +45,15 @@ func Decide(t TB, d kernel.Domain, call *kernel.Call) (kernel.Result, error) {
 		if result.Data != nil {
 			t.Fatalf("%s %s: both error %v and data %s", call.Message.Type, call.Message.Data, err, result.Data)
 		}
-	case result.Wait > 0, call.Syscall.Outcome != "": // nobody sees an answer of these
+	case result.Wait > 0, call.Syscall.Outcome != "": // nobody sees these answers
 	default:
 		validate(t, call.Syscall, result.Data)
 	}
 	return result, err
 }
 
-// Apply has a domain apply a command that was decided with this answer; a query changes nothing. Afterwards it overwrites
-// what the call was made of, as the next line of a connection does.
+// Apply has a domain apply a decided command; a query changes nothing. Then it overwrites the call's memory, as the
+// next line of a connection does.
 func Apply(d kernel.Domain, call *kernel.Call, data []byte) {
 	if call.Syscall.Kind != schema.KindCommand {
 		return
@@ -67,7 +67,7 @@ func Apply(d kernel.Domain, call *kernel.Call, data []byte) {
 	}
 }
 
-// Run decides and applies a call that takes no steps, and returns its answer: "" where there was an error.
+// Run decides and applies a call without steps, and returns its answer: "" for an error.
 func Run(t TB, d kernel.Domain, call *kernel.Call) (string, error) {
 	t.Helper()
 	result, err := Decide(t, d, call)
@@ -81,10 +81,10 @@ func Run(t TB, d kernel.Domain, call *kernel.Call) (string, error) {
 	return string(result.Data), nil
 }
 
-// Snapshot returns the state of a domain, its chunks one behind the other.
+// Snapshot returns the state of a domain, its chunks concatenated.
 func Snapshot(t TB, d kernel.Domain) []byte {
 	t.Helper()
-	var chunks [][]byte // kept as they come: whoever writes them may
+	var chunks [][]byte // not copied: a writer may keep them
 	if err := d.Snapshot()(func(chunk []byte) error {
 		chunks = append(chunks, chunk)
 		return nil
@@ -92,4 +92,15 @@ func Snapshot(t TB, d kernel.Domain) []byte {
 		t.Fatal(err)
 	}
 	return bytes.Join(chunks, nil)
+}
+
+// Table is a constant process table: descriptors by PID, from 1.
+type Table []schema.Descriptor
+
+// Process implements kernel.Processes.
+func (t Table) Process(pid int64) *schema.Descriptor {
+	if pid < 1 || pid > int64(len(t)) {
+		return nil
+	}
+	return &t[pid-1]
 }

@@ -20,7 +20,7 @@ func WantError(t TB, err error, class fault.Kind, message string) {
 	}
 }
 
-// Shown returns the error that a caller is shown.
+// Shown returns the error that a caller sees.
 func Shown(t TB, err error) *fault.Fault {
 	t.Helper()
 	shown, ok := errors.AsType[*fault.Fault](err)
@@ -49,7 +49,7 @@ var outputs = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	return all, nil
 })
 
-// validate holds an answer against the JSON Schema of its row: somebody else's reading of what the schema promises.
+// validate checks an answer against the JSON Schema of its row with an independent implementation.
 func validate(t TB, row *schema.Syscall, data []byte) {
 	t.Helper()
 	known, err := outputs()

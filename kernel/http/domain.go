@@ -1,27 +1,26 @@
-// Package http gives meaning to Http.Fetch, which is judged here before it is done outside the kernel.
+// Package http implements Http.Fetch: it decides here whether a fetch may be done outside the kernel.
 package http
 
 import (
-	"errors"
-
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Check refuses a fetch that needs no network to be refused, for what it asks for or for who asks. It follows from its
-// arguments and the configuration alone.
+// Check refuses a fetch that can be refused without network, because of its arguments or its caller. It depends on
+// the arguments and the configuration only.
 type Check func(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault
 
-// Domain has no state: a request leaves nothing in the kernel but its entries.
+// Domain has no state: a request leaves only entries in the kernel.
 type Domain struct {
+	kernel.Stateless
 	kernel.Handlers
 	check Check
 }
 
 var _ kernel.Domain = (*Domain)(nil)
 
-// New returns the domain. What check lets through is begun, and judged again where it leads elsewhere.
+// New returns the domain. Fetches that check allows are begun, and checked again at each redirect.
 func New(check Check) *Domain {
 	d := &Domain{check: check}
 	d.Handlers = kernel.Bind(schema.Http,
@@ -31,7 +30,7 @@ func New(check Check) *Domain {
 	return d
 }
 
-// fetch refuses what needs no network to be refused: such a call is one entry, and nothing is begun.
+// fetch refuses what can be refused without network: such a call is one entry, and nothing is begun.
 func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (*schema.HTTPFetchInput, error) {
 	if refused := d.check(call, in); refused != nil {
 		return nil, refused
@@ -49,14 +48,3 @@ func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (*schema.HT
 	}
 	return in, nil
 }
-
-// Snapshot writes nothing.
-func (*Domain) Snapshot() func(write func(chunk []byte) error) error {
-	return func(func([]byte) error) error { return nil }
-}
-
-// Reset has nothing to forget.
-func (*Domain) Reset() {}
-
-// Restore refuses every chunk: none was written.
-func (*Domain) Restore([]byte) error { return errors.New("restore http domain: it has no state") }

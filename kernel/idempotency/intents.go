@@ -11,19 +11,19 @@ import (
 
 // Intent is an effect whose outcome is not in the journal.
 type Intent struct {
-	Seq         uint64 // its entry
+	Seq         uint64 // of its entry
 	Type        string
-	Name        string // of the registered syscall that it calls
+	Name        string // of the registered syscall, if it calls one
 	PID         int64
 	Origin      string
 	ID          string // of the request
 	Correlation string
 	Causation   string
-	Key         string // its idempotency key, where it has claimed one
-	lost        bool   // it has ended, and that could not be journaled
+	Key         string // its idempotency key, if it has claimed one
+	lost        bool   // it has ended, and its outcome could not be journaled
 }
 
-// Intend notes that entry seq of the journal is an intent. Its key, if any, has no outcome yet.
+// Intend records that entry seq of the journal is an intent. Its key, if any, has no outcome yet.
 func (k *Keys) Intend(call *kernel.Call, seq uint64) {
 	i := &Intent{
 		Seq: seq, Type: call.Message.Type, PID: call.PID, Origin: call.Origin,
@@ -40,8 +40,8 @@ func (k *Keys) Intend(call *kernel.Call, seq uint64) {
 	k.intents[seq] = i
 }
 
-// End notes the outcome of an intent, which is that of its key: a failure too, since what was begun may have happened, and
-// must not happen twice. What was never begun leaves the key free.
+// End records the outcome of an intent, which is its key's too, even a failure: what was begun may have happened, and
+// must not happen twice. If it was never begun the key is free again.
 func (k *Keys) End(call *kernel.Call, in *schema.EffectEnd, seq uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -68,15 +68,15 @@ func (k *Keys) conclude(id callerKey, o Outcome, seq uint64) {
 	}
 }
 
-// Unintend forgets an intent whose entry was lost: it was never begun.
+// Unintend removes an intent whose entry was lost: it was never begun.
 func (k *Keys) Unintend(seq uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.intents, seq)
 }
 
-// Reopen takes back the outcome of an intent whose entry was lost. The next start finds that it has none, and what its key
-// is told until then is the same.
+// Reopen removes the outcome of an intent whose entry was lost. The next start will find that it has none; until then
+// its key has the outcome that this start will give it.
 func (k *Keys) Reopen(first *kernel.Call, in *schema.EffectEnd) {
 	k.Intend(first, uint64(in.Intent))
 	k.mu.Lock()
@@ -88,8 +88,8 @@ func (k *Keys) Reopen(first *kernel.Call, in *schema.EffectEnd) {
 	k.conclude(callerKey{first.PID, first.Message.Meta.IdempotencyKey}, Outcome{Err: Unknown(first.Message.Type)}, uint64(in.Intent))
 }
 
-// Presume gives the key of an intent of the kernel's last life its outcome before that is journaled: a caller that asks meanwhile is
-// told the same.
+// Presume gives the key of an intent of the kernel's last life its outcome before that is journaled, so that a repeat
+// meanwhile gets the same.
 func (k *Keys) Presume(i *Intent) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,7 +98,7 @@ func (k *Keys) Presume(i *Intent) {
 	}
 }
 
-// Unended returns the status of each intent that has no outcome in the journal, by its entry.
+// Unended returns the status of each intent without outcome in the journal, by the seq of its entry.
 func (k *Keys) Unended() map[uint64]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,7 +128,7 @@ func (k *Keys) sorted() []Intent {
 	return list
 }
 
-// Unknown is the outcome of an effect whose end the journal does not tell.
+// Unknown is the outcome of an effect whose end is not in the journal.
 func Unknown(typ string) *fault.Fault {
 	return fault.KernelInterrupted.New("outcome unknown: the kernel stopped while %s was under way: it may or may not have happened; look, and use a new idempotency key to have it done again", typ)
 }

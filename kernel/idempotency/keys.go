@@ -1,5 +1,5 @@
-// Package idempotency remembers what came of commands that carried an idempotency key (PROTOCOL 7). That of an effect comes later, so it
-// remembers effects without an outcome as well. Both are a fold over the whole journal.
+// Package idempotency keeps the outcomes of commands that carried an idempotency key (PROTOCOL 7). The outcome of an
+// effect comes later, so it also keeps effects without outcome. Both are a fold over the whole journal.
 package idempotency
 
 import (
@@ -14,19 +14,20 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// keyLife is how long an idempotency key is remembered (PROTOCOL 7).
+// keyLife is how long an idempotency key is kept (PROTOCOL 7).
 const keyLife = 24 * time.Hour
 
-// Keys remembers what came of the commands that carried an idempotency key. The same body goes to the same domain, so a
-// second one finds the first under way only where that waits for something, and is refused then, as one with another body is.
+// Keys keeps the outcomes of commands that carried an idempotency key. Calls with the same body go to the same
+// domain, so a repeat finds the first call in flight only if that waits; it is refused then, as is a repeat with
+// another body.
 type Keys struct {
 	mu    sync.Mutex
 	known map[callerKey]*keyed
-	order []used        // oldest first; a key that was given back and used again is in it twice
-	held  map[int64]int // bytes that the keys of a process take
-	most  int           // bytes that those of one that is not the operator may take
+	order []used        // oldest first; a key that was released and used again is in it twice
+	held  map[int64]int // bytes that the keys of a process use
+	most  int           // bytes that the keys of an agent may use
 
-	intents map[uint64]*Intent // by their entry: effects without an outcome, with or without a key
+	intents map[uint64]*Intent // by seq of their entry: effects without outcome, with or without a key
 }
 
 type callerKey struct {
@@ -34,13 +35,14 @@ type callerKey struct {
 	key string
 }
 
-// used is when a key was claimed.
+// used is a claimed key and when it was claimed.
 type used struct {
 	key  callerKey
 	time int64
 }
 
-// Outcome is what came of the first command with a key: data, with what the reply's metadata says of references in it, or an error.
+// Outcome is the outcome of the first command with a key: data, with its references for the reply's metadata, or an
+// error.
 type Outcome struct {
 	Data []byte
 	Refs []byte
@@ -60,14 +62,14 @@ func New() *Keys {
 	return &Keys{known: make(map[callerKey]*keyed), held: make(map[int64]int), most: agentKeys, intents: make(map[uint64]*Intent)}
 }
 
-// SetRoom sets how many bytes the keys of a process that is not the operator may take, before any is claimed.
+// SetRoom bounds the bytes that the keys of an agent may use. Call it before any key is claimed.
 func (k *Keys) SetRoom(bytes int) { k.most = bytes }
 
-// Claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
-// as used by this call. Another body under the same key is a conflict. A command of which a whole member is withheld from the
-// record has no key: after a restart the journal could neither tell its body from another nor repeat its answer. It runs each
-// time. Where a part of a member is withheld, such as a header, calls that differ in nothing else are the same. Where there is
-// no room for another key, none is claimed.
+// Claim returns the first outcome of the call's key if the key was used before; otherwise it claims the key for this
+// call. Another body under the same key is a conflict. A command of which a whole member is withheld from the record
+// has no key: after a restart the journal could not tell its body from another nor repeat its answer. It runs each
+// time. If only a part of a member is withheld, such as a header, calls that differ in nothing else are the same. If
+// there is no room for another key, none is claimed.
 func (k *Keys) Claim(call *kernel.Call) (first *Outcome, err *fault.Fault) {
 	return k.claimed(call, k.room)
 }
@@ -80,7 +82,7 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *fault.Fault) (fi
 	if len(id.key) > maxKey {
 		return nil, errLongKey(len(id.key))
 	}
-	// What the journal leaves out is left out here too: a start that reads it has to come to the same sum.
+	// The journal leaves it out, and a start that reads the journal has to compute the same sum.
 	body := bodyOf(call, call.Syscall.Input().Redact(call.Message.Data, call.Input, false))
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -117,9 +119,9 @@ func (k *Keys) Repeats(call *kernel.Call) bool {
 	return old != nil && old.done && old.body == body
 }
 
-// Settle notes the outcome of a call that claimed its key. A failure of the kernel's own is no outcome, nor is a refusal:
-// the command may be tried again. Neither is a failure whose body the journal does not keep: a next start could not tell
-// whether another call has the same. An intent has no outcome yet.
+// Settle records the outcome of a call that claimed its key. Internal errors and refusals are no outcome: the command
+// may be tried again. Nor is a failure whose body the journal does not keep: after a restart it could not be compared
+// with another call's. An intent has no outcome yet.
 func (k *Keys) Settle(call *kernel.Call) {
 	if !call.Claimed || call.Err == nil && call.Effect != nil && call.Effect.Run != nil {
 		return
@@ -139,7 +141,7 @@ func (k *Keys) Settle(call *kernel.Call) {
 	k.held[id.pid] += known.cost()
 }
 
-// Number notes which entry of the journal a key's first call became.
+// Number records the seq of a key's first call.
 func (k *Keys) Number(call *kernel.Call, seq uint64) {
 	if !call.Claimed {
 		return
@@ -151,7 +153,7 @@ func (k *Keys) Number(call *kernel.Call, seq uint64) {
 	}
 }
 
-// Seq is the entry of the first call with the key of call, 0 where that came to nothing.
+// Seq is the seq of the first call with the key of call, 0 if that was lost.
 func (k *Keys) Seq(call *kernel.Call) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -161,38 +163,38 @@ func (k *Keys) Seq(call *kernel.Call) uint64 {
 	if call.Err != nil {
 		return 0
 	}
-	// Its day has ended since, and the key is forgotten, or another call's. An entry that named no first would be applied at the
-	// next start. A first that succeeded has not been lost: this call would have been refused with it.
+	// The key has expired since, or belongs to another call. An entry that named no first one would be applied at the
+	// next start. A first call that succeeded is not lost: this call would have been refused with it.
 	return call.First
 }
 
-// Recall notes a call of the journal, so that its key holds across a restart.
+// Recall records a call of the journal, so that its key holds across a restart.
 func (k *Keys) Recall(call *kernel.Call) {
 	if end, ok := call.Input.(*schema.EffectEnd); ok {
 		k.End(call, end, call.Proof.Seq)
 		return
 	}
-	roomy := func(int64) *fault.Fault { return nil } // it was there when the call was made
+	roomy := func(int64) *fault.Fault { return nil } // there was room when the call was made
 	if call.Intends() {
-		_, _ = k.claimed(call, roomy) // the journal has no other under the same key
+		_, _ = k.claimed(call, roomy) // the journal has no other call under the same key
 		k.Intend(call, call.Proof.Seq)
 		return
 	}
 	if call.Message.Meta.IdempotencyKey == "" || call.Repeated || call.Syscall.Kind != schema.KindCommand {
-		return // a query's entry has no key here
+		return // a query's entry has no key
 	}
 	if neverRun(call) {
 		return
 	}
 	if _, err := k.claimed(call, roomy); err == nil {
-		call.Data = bytes.Clone(call.Data) // the call is its connection's, which uses it again
+		call.Data = bytes.Clone(call.Data) // the call's memory is the connection's, which reuses it
 		k.Settle(call)
 		k.Number(call, call.Proof.Seq)
 	}
 }
 
-// unbinding reports whether a failure leaves its idempotency key free: the kernel's own, and refusals that came before anything ran
-// (PROTOCOL 7).
+// unbinding reports whether a failure releases its idempotency key: an internal error, or a refusal before anything
+// ran (PROTOCOL 7).
 func unbinding(f *fault.Fault) bool {
 	switch f.Kind {
 	case fault.Unauthenticated, fault.Forbidden, fault.QuotaExceeded, fault.Ended, fault.Pending:
@@ -201,15 +203,16 @@ func unbinding(f *fault.Fault) bool {
 	return f.Code() >= 500
 }
 
-// neverRun reports whether a call of the journal was refused before it could claim its key: by who may call what and as
-// whom, by its tick, or because the key was another's. The one that has the key may stand behind it, since it was in flight.
+// neverRun reports whether a call of the journal was refused before it could claim its key: by capability, identity
+// or tick, or because the key was another call's. The call that has the key may have a later entry, since it was in
+// flight.
 func neverRun(call *kernel.Call) bool {
 	switch {
 	case call.Err == nil:
 		return false
 	case errors.Is(call.Err, fault.IdempotencyOtherBody), errors.Is(call.Err, fault.IdempotencyUnderWay), errors.Is(call.Err, fault.ClockAhead):
 		return true
-	case call.Err.ID == "" && call.Err.Kind == fault.InvalidInput: // of before errors had ids
+	case call.Err.ID == "" && call.Err.Kind == fault.InvalidInput: // from before errors had ids
 		in, ok := call.Input.(schema.Targeted)
 		return ok && in.On().Tick != nil && *in.On().Tick > call.Tick
 	}
@@ -224,7 +227,7 @@ func errUnderWay(key string) *fault.Fault {
 	return fault.IdempotencyUnderWay.New("the first message with idempotency key %q is still being carried out: wait for its answer", key)
 }
 
-// Forget takes a key back whose call came to nothing.
+// Forget releases the key of a call that was lost.
 func (k *Keys) Forget(call *kernel.Call) {
 	if !call.Claimed {
 		return
@@ -234,7 +237,7 @@ func (k *Keys) Forget(call *kernel.Call) {
 	k.drop(callerKey{call.PID, call.Message.Meta.IdempotencyKey})
 }
 
-// expire forgets keys that are older than keyLife.
+// expire drops keys older than keyLife.
 func (k *Keys) expire(now int64) {
 	for len(k.order) > 0 && now-k.order[0].time >= keyLife.Milliseconds() {
 		oldest := k.order[0]
@@ -249,7 +252,7 @@ func bodyOf(call *kernel.Call, data []byte) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte(call.Message.Type))
 	h.Write([]byte{0})
-	if origin := call.Message.Meta.Origin; origin != "" { // in another origin it is another call
+	if origin := call.Message.Meta.Origin; origin != "" { // the same key in another origin is another key
 		h.Write([]byte(origin))
 		h.Write([]byte{0})
 	}
@@ -259,26 +262,26 @@ func bodyOf(call *kernel.Call, data []byte) [sha256.Size]byte {
 	return sum
 }
 
-// What idempotency keys may take. They are kept in memory for a day, and any caller can make them.
+// Bounds of idempotency keys. They are in memory for a day, and every caller can make them.
 const (
 	maxKey       = 256       // bytes of one key
-	agentKeys    = 32 << 20  // bytes that the keys of a process take, with their outcomes
-	operatorKeys = 256 << 20 // likewise the operator's
-	keyCost      = 250       // bytes that a key takes beside its text and its outcome
+	agentKeys    = 32 << 20  // bytes that the keys of an agent use, with their outcomes
+	operatorKeys = 256 << 20 // likewise of the operator
+	keyCost      = 250       // bytes that a key uses besides its text and its outcome
 )
 
-// errLongKey refuses a key that is too long to be kept.
+// errLongKey refuses a key that is too long.
 func errLongKey(length int) *fault.Fault {
 	return fault.IdempotencyTooLong.New("metadata.idempotencyKey is %d bytes long: take one of at most %d", length, maxKey)
 }
 
-// errManyKeys refuses a key of a process that has too many.
+// errManyKeys refuses a key of a process whose keys use too much.
 func errManyKeys(pid int64) *fault.Fault {
 	return fault.IdempotencyTooMany.New(
 		"pid %d has used so many idempotency keys in 24 hours that no more of them can be kept: leave out metadata.idempotencyKey where a repetition does no harm", pid)
 }
 
-// room returns why another key cannot be kept, nil where it can.
+// room returns why another key cannot be kept, nil if it can.
 func (k *Keys) room(pid int64) *fault.Fault {
 	most := k.most
 	if pid == kernel.Operator {
@@ -297,7 +300,7 @@ func (k *Keys) put(id callerKey, known *keyed) {
 	k.held[id.pid] += id.cost() + known.cost()
 }
 
-// drop forgets a key, where it is there.
+// drop removes a key, if it is there.
 func (k *Keys) drop(id callerKey) {
 	known := k.known[id]
 	if known == nil {
@@ -311,7 +314,7 @@ func (k *Keys) drop(id callerKey) {
 
 func (id callerKey) cost() int { return keyCost + len(id.key) }
 
-// cost is how many bytes an outcome takes.
+// cost is the bytes that an outcome uses.
 func (k *keyed) cost() int {
 	if k.Err != nil {
 		return len(k.Data) + len(k.Err.Text())

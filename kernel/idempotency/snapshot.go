@@ -139,11 +139,8 @@ func (k *Keys) restoreIntent(chunk []byte) error {
 	r := kernel.ChunkReader{Rest: chunk}
 	i := &Intent{Seq: r.Unsigned(), PID: r.Number()}
 	claimed := &keyed{time: r.Number(), body: r.Digest()}
-	for _, to := range []*string{&i.Type, &i.Origin, &i.ID, &i.Correlation, &i.Causation, &i.Key} {
+	for _, to := range []*string{&i.Type, &i.Origin, &i.ID, &i.Correlation, &i.Causation, &i.Key, &i.Name} {
 		*to = r.Text()
-	}
-	if len(r.Rest) > 0 { // an older kernel's has none
-		i.Name = r.Text()
 	}
 	if r.Bad {
 		return errKeyChunk

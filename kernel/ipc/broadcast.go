@@ -8,17 +8,17 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// everybody is the receiver of Syscall.SendMsg that stands, from the operator, for every process that has a mailbox. From an
-// agent it is the operator itself (PROTOCOL 6).
+// everybody is the receiver of Syscall.SendMsg that means, from the operator, every process with a mailbox. From an
+// agent it means the operator (PROTOCOL 6).
 const everybody int64 = 0
 
-// audience is who a broadcast reaches, ascending. Those whom governance keeps it from are counted only: who
-// they are is not for the sender to know.
+// audience is the receivers of a broadcast, ascending. Those that governance excludes are only counted: the sender
+// must not know them.
 type audience struct {
 	delivered []int64
 	full      []int64
 	denied    int
-	rule      int // the first that denied, from 1
+	rule      int // the first one that denied, from 1
 }
 
 func (d *Domain) audience(call *kernel.Call, intent string) audience {
@@ -42,7 +42,7 @@ func (d *Domain) audience(call *kernel.Call, intent string) audience {
 	return a
 }
 
-// post has a message that the call sends delivered to processes: its reply need not say who got it, and may have no room for it.
+// post has a message delivered to processes by a step: the reply need not name them, and may have no room to.
 func post(call *kernel.Call, pids []int64) {
 	call.Step(schema.IPCAddress.With(&schema.MailboxInput{PIDs: pids}))
 	call.Wake(pids...)
@@ -69,7 +69,7 @@ func (d *Domain) sendAll(call *kernel.Call, in *schema.SendMsgInput) (schema.Sen
 	return schema.SendMsgOutput{}, fault.IpcNoMailbox.New("there is no mailbox but the sender's").WithFix("spawn a process with Syscall.Spawn first")
 }
 
-// broadcast answers Ipc.Broadcast. That nobody got the message is an answer too.
+// broadcast answers Ipc.Broadcast. It succeeds even if nobody gets the message.
 func (d *Domain) broadcast(call *kernel.Call, in *schema.BroadcastInput) (schema.BroadcastOutput, error) {
 	if err := sendable(in.Payload, in.Intent); err != nil {
 		return schema.BroadcastOutput{}, err

@@ -1,4 +1,4 @@
-// Package ipc keeps the mailboxes through which processes talk (PROTOCOL 6).
+// Package ipc keeps the mailboxes of processes (PROTOCOL 6).
 package ipc
 
 import (
@@ -10,23 +10,22 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// DefaultCapacity is how many messages a mailbox holds unless configured otherwise (PROTOCOL 6).
+// DefaultCapacity is the capacity of a mailbox in messages unless configured otherwise (PROTOCOL 6).
 const DefaultCapacity = 50
 
-// What becomes of a message (PROTOCOL 6). One that finds the mailbox full is an error.
+// Outcomes of a message (PROTOCOL 6). A full mailbox is an error.
 const (
 	delivered = "DELIVERED"
 	expired   = "EXPIRED"
 	blocked   = "BLOCKED_BY_GOVERNANCE"
 )
 
-// Options are what the configuration says about mailboxes. They decide what is sent from now on, never what a replay
-// makes of what was sent before.
+// Options configure mailboxes. Only Decide uses them: a replay does not depend on them.
 type Options struct {
-	Capacity int    // most messages of a mailbox; 0 is DefaultCapacity
-	Rules    []Rule // governance, asked in this order
-	// Processes says of which origin a process is: an agent reaches those of its own. Nil: each reaches all. It is read in
-	// Decide alone.
+	Capacity int    // of a mailbox, in messages; 0: DefaultCapacity
+	Rules    []Rule // governance, checked in this order
+	// Processes tells the origin of a process: an agent reaches processes of its own origin. nil: it reaches all.
+	// Only Decide reads it.
 	Processes kernel.Processes
 }
 
@@ -36,15 +35,12 @@ type Domain struct {
 	capacity  int
 	rules     []Rule
 	processes kernel.Processes
-	forms     forms
+	received  *schema.Type // what the domain decodes of its own replies
 
 	boxes     *btree.Map[int64, mailbox] // by PID
-	last      int64                      // number of the newest message
-	addressed []int64                    // who gets the next broadcast, whose step has been applied; else nil
+	last      int64                      // number of the latest message
+	addressed []int64                    // receivers of the next broadcast, whose step has been applied; else nil
 }
-
-// forms describe what the domain reads back of what it has written.
-type forms struct{ received, chunk *schema.Type }
 
 var _ kernel.Domain = (*Domain)(nil)
 
@@ -57,9 +53,9 @@ func New(options Options) *Domain {
 		capacity:  options.Capacity,
 		rules:     slices.Clone(options.Rules),
 		processes: options.Processes,
-		forms:     forms{received: schema.TypeOf[counted](), chunk: schema.TypeOf[chunk]()},
+		received:  schema.TypeOf[counted](),
 	}
-	// What was delivered depended on the configuration of its day: what is applied is taken from the replies and the steps.
+	// What was delivered depended on the configuration of its time, so Apply takes it from the replies and steps.
 	d.Handlers = kernel.Bind(schema.Ipc,
 		kernel.Command(schema.SyscallSendMsg, d.sendMsg, d.applySend),
 		kernel.Command(schema.IPCBroadcast, d.broadcast, d.applyBroadcast),
@@ -83,21 +79,22 @@ func (d *Domain) Reset() {
 	d.addressed = nil
 }
 
-// Mailboxes returns the PIDs that have one, ascending: recovery takes away what belongs to nobody alive.
+// Mailboxes returns the PIDs that have one, ascending, so that recovery can remove those of processes that do not
+// exist.
 func (d *Domain) Mailboxes() []int64 { return d.boxes.Keys() }
 
-// get returns the mailbox of pid. The operator has one, empty before the first message.
+// get returns the mailbox of pid. The operator always has one, empty before the first message.
 func (d *Domain) get(pid int64) (mailbox, bool) {
 	box, ok := d.boxes.Get(pid)
 	return box, ok || pid == kernel.Operator
 }
 
-// reaches reports whether a message of the call can be meant for pid.
+// reaches reports whether a message of the call may be sent to pid.
 func (d *Domain) reaches(call *kernel.Call, pid int64) bool {
 	return d.processes == nil || call.PID == kernel.Operator || pid == kernel.Operator || kernel.Visible(d.processes, call, pid) != nil
 }
 
-// tell answers Ipc.Close: a call that waits for a message there has to learn that none will come.
+// tell answers Ipc.Close: a call that waits at the mailbox must learn that no message will come.
 func tell(call *kernel.Call, in *schema.MailboxInput) (schema.SuccessOutput, error) {
 	call.Wake(in.PIDs...)
 	return done(call, in)

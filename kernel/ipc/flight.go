@@ -2,10 +2,10 @@ package ipc
 
 import "slices"
 
-// flown is a message that was delivered and is to be acknowledged.
+// flown is a message that was delivered and is not acknowledged yet.
 type flown struct {
 	*message
-	conn string // to which it was delivered
+	conn string // connection that it was delivered to
 }
 
 // fly returns the mailbox with the first n messages that are received at tick in flight to a connection.
@@ -16,14 +16,14 @@ func (b mailbox) fly(tick int64, intent *string, n int, conn string) mailbox {
 			return false
 		}
 		n--
-		left.flight = append(left.flight, flown{m, conn}) // behind the end that older copies know
+		left.flight = append(left.flight, flown{m, conn}) // copies of the mailbox do not see this element
 		return true
 	})
 	return left
 }
 
-// acknowledged returns the mailbox without a message that was delivered with ack, wherever that is now: it may have come
-// back since, if it has not expired there. It returns false where there is none.
+// acknowledged returns the mailbox without a message that was delivered with ack, even if it has returned to the
+// queue since, unless it has expired there. It returns false if there is no such message.
 func (b mailbox) acknowledged(tick, id int64) (mailbox, bool) {
 	if i := slices.IndexFunc(b.flight, func(f flown) bool { return f.MsgID == id }); i >= 0 {
 		b.flight = dropFlown(b.flight, i)
@@ -39,7 +39,7 @@ func (b mailbox) acknowledged(tick, id int64) (mailbox, bool) {
 	return b, found
 }
 
-// dropFlown returns list without its i-th element. Mostly that is the first; else what stays is copied.
+// dropFlown returns list without its i-th element. Usually that is the first; else the rest is copied.
 func dropFlown(list []flown, i int) []flown {
 	switch {
 	case len(list) == 1:
@@ -50,8 +50,8 @@ func dropFlown(list []flown, i int) []flown {
 	return slices.Concat(list[:i], list[i+1:])
 }
 
-// back returns the mailbox after a connection has ended: what was in flight to it stands where it stood before, to be
-// delivered again. No name stands for every connection.
+// back returns the mailbox after a connection has ended: messages in flight to it are queued again, in their old
+// order. "" means every connection.
 func (b mailbox) back(conn string) mailbox {
 	ended := func(of string) bool { return conn == "" || of == conn }
 	if ended(b.subscriber) {
@@ -78,7 +78,7 @@ func (b mailbox) back(conn string) mailbox {
 	return b
 }
 
-// inOrder returns the messages of both lists in the order in which they were sent.
+// inOrder merges two lists in the order in which their messages were sent.
 func inOrder(list, more []*message) []*message {
 	if len(more) == 0 {
 		return list
@@ -88,5 +88,5 @@ func inOrder(list, more []*message) []*message {
 	return all
 }
 
-// held reports whether a connection has something of the mailbox that its end takes back.
+// held reports whether back would change the mailbox for a connection.
 func (b mailbox) held() bool { return b.subscriber != "" || len(b.flight) > 0 }

@@ -1,18 +1,25 @@
 package ipc
 
-// mailbox holds the messages of a process, oldest first. It is a value: a change makes another, and nothing that a
-// copy of the old one shows is ever overwritten, so that a snapshot needs to copy no messages.
+import (
+	"bytes"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// mailbox holds the messages of a process, oldest first. It is a value: a change makes another one, and overwrites
+// nothing that a copy of the old one uses, so that a snapshot copies no messages.
 type mailbox struct {
 	urgent []*message // received before the others
 	normal []*message
-	mortal bool // a message may expire; where none does, there is no need to look at each
+	mortal bool // a message may expire; if false, none needs to be checked
 
-	flight     []flown // delivered and to be acknowledged, in the order of delivery
-	subscriber string  // the connection that it is pushed to; empty: none
+	flight     []flown // delivered and not acknowledged, in the order of delivery
+	subscriber string  // the connection that messages are pushed to; empty: none
 }
 
-// full reports whether there is no room for one more at tick: expired messages take none (PROTOCOL 6), those that are to be
-// acknowledged do.
+// full reports whether there is no room for one more message at tick: expired messages take none (PROTOCOL 6),
+// unacknowledged ones do.
 func (b mailbox) full(tick int64, capacity int) bool {
 	if len(b.flight)+len(b.urgent)+len(b.normal) < capacity {
 		return false
@@ -31,8 +38,8 @@ func (b mailbox) full(tick int64, capacity int) bool {
 	return n >= capacity
 }
 
-// fullOf reports the same of the operator's mailbox for the senders of one origin: each has room of its own there, so that none
-// keeps another's out, nor can tell how much another sends.
+// fullOf is full for the operator's mailbox and the senders of one origin: each origin has its own room there, so
+// that none can block another, or learn how much it sends.
 func (b mailbox) fullOf(origin string, tick int64, capacity int) bool {
 	n := 0
 	for _, f := range b.flight {
@@ -49,7 +56,7 @@ func (b mailbox) fullOf(origin string, tick int64, capacity int) bool {
 	return n >= capacity
 }
 
-// each calls yield with what is received at tick, in order, until yield returns false.
+// each calls yield with the messages that are received at tick, in order, until yield returns false.
 func (b mailbox) each(tick int64, intent *string, yield func(*message) bool) {
 	for _, list := range [...][]*message{b.urgent, b.normal} {
 		for _, m := range list {
@@ -63,7 +70,7 @@ func (b mailbox) each(tick int64, intent *string, yield func(*message) bool) {
 // with returns the mailbox with one more message.
 func (b mailbox) with(m *message) mailbox {
 	if m.Priority == urgent {
-		b.urgent = append(b.urgent, m) // behind the end that older copies know
+		b.urgent = append(b.urgent, m) // copies of the mailbox do not see this element
 	} else {
 		b.normal = append(b.normal, m)
 	}
@@ -71,7 +78,7 @@ func (b mailbox) with(m *message) mailbox {
 	return b
 }
 
-// without returns the mailbox without the first n messages that are received at tick, and without the expired ones.
+// without returns the mailbox without the first n messages that are received at tick, and without expired ones.
 func (b mailbox) without(tick int64, intent *string, n int) mailbox {
 	if !b.mortal && intent == nil {
 		first := min(n, len(b.urgent))
@@ -93,7 +100,7 @@ func (b mailbox) without(tick int64, intent *string, n int) mailbox {
 	return b
 }
 
-// skip returns list without its first n messages. An empty one keeps no array.
+// skip returns list without its first n messages. An empty result keeps no array.
 func skip(list []*message, n int) []*message {
 	if n == len(list) {
 		return nil
@@ -101,8 +108,8 @@ func skip(list []*message, n int) []*message {
 	return list[n:]
 }
 
-// remove returns list without the messages that drop names. It asks once for each, in order. Mostly the first goes or none;
-// what stays is copied only where one goes from between.
+// remove returns list without the messages for which drop returns true. It calls drop once for each, in order.
+// Usually none or the first is dropped; it copies only if one in between is.
 func remove(list []*message, drop func(*message) bool) []*message {
 	for len(list) > 0 && drop(list[0]) {
 		list = list[1:]
@@ -124,3 +131,41 @@ func remove(list []*message, drop func(*message) bool) []*message {
 	}
 	return list
 }
+
+const urgent = "URGENT"
+
+// message is a message in a mailbox. It is immutable: a broadcast puts the same one into every mailbox, so the
+// receiver is filled in when it is read.
+type message struct {
+	schema.MailMessage
+	origin string // of the sender, in the operator's mailbox
+}
+
+// newMessage makes a message of normal priority that does not expire. It copies the payload, which aliases a line.
+func newMessage(e *kernel.Entry, id int64, intent *string, payload []byte) *message {
+	return &message{MailMessage: schema.MailMessage{
+		MsgID: id, SenderPID: e.PID, Intent: said(intent), Payload: bytes.Clone(payload), Priority: "NORMAL", SentTick: e.Tick,
+		Causation: e.Meta.ID, Correlation: e.Meta.Correlation,
+	}}
+}
+
+// to returns the message as a receiver reads it.
+func (m *message) to(pid int64) schema.MailMessage {
+	read := m.MailMessage
+	read.ReceiverPID = pid
+	return read
+}
+
+// said returns an optional text; an empty intent is no intent.
+func said(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// past reports whether a message with that expiry has expired at tick.
+func past(expires *int64, tick int64) bool { return expires != nil && tick > *expires }
+
+// wanted reports whether m has the intent; nil matches any.
+func (m *message) wanted(intent *string) bool { return intent == nil || *intent == m.Intent }

@@ -9,16 +9,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// nothing is the answer of Ipc.Receive when there is nothing.
+// nothing is the answer of Ipc.Receive without messages.
 const nothing = `{"messages":[]}`
 
-// counted is schema.ReceiveOutput where only the number of its messages counts.
+// counted is schema.ReceiveOutput with messages that are only counted.
 type counted struct {
 	Messages []schema.Value `json:"messages"`
 }
 
-// receive answers Ipc.Receive from the mailbox of the process that the call acts as. A call that waits is decided again
-// whenever something is put into that mailbox, of whatever intent, and when the mailbox is closed.
+// receive answers Ipc.Receive from the mailbox of the process that the call acts as. A waiting call is decided again
+// when a message of any intent arrives, and when the mailbox is closed.
 func (d *Domain) receive(call *kernel.Call, in *schema.ReceiveInput) (schema.ReceiveOutput, error) {
 	box, err := d.box(call)
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *Domain) box(call *kernel.Call) (mailbox, error) {
 	return box, nil
 }
 
-// take returns the next messages, at most limit of them and as many as an answer has room for.
+// take returns the next messages, at most limit and as many as fit an answer.
 func (b mailbox) take(call *kernel.Call, intent *string, limit int64) (out schema.ReceiveOutput) {
 	var last []byte // reused to measure messages
 	size := 0
@@ -53,7 +53,7 @@ func (b mailbox) take(call *kernel.Call, intent *string, limit int64) (out schem
 		}
 		next := m.to(call.PID)
 		switch len(out.Messages) {
-		case 0: // it is taken at any length, or it would never be
+		case 0: // the first message is taken at any length: else it would never be
 			out.Messages = make([]schema.MailMessage, 0, min(int(limit), len(b.urgent)+len(b.normal)))
 		case 1:
 			size = len(out.AppendJSON(nil))
@@ -72,7 +72,7 @@ func (b mailbox) take(call *kernel.Call, intent *string, limit int64) (out schem
 
 func yes(b *bool) bool { return b != nil && *b }
 
-// most is how many messages an answer may hold: who names no number gets what is there, as far as it fits.
+// most is the number of messages asked for; without a number, as many as fit.
 func most(in *schema.ReceiveInput) int64 {
 	if in.Max == nil {
 		return schema.MaxReceive
@@ -80,13 +80,13 @@ func most(in *schema.ReceiveInput) int64 {
 	return *in.Max
 }
 
-// applyReceive takes as many messages out as the answer holds, and what has expired. How many had room in it was decided by the
-// limits of its day; which ones they are follows from the order.
+// applyReceive removes as many messages as the answer holds, and expired ones. Their number depended on the limits of
+// its time; which ones they are follows from the order.
 func (d *Domain) applyReceive(e *kernel.Entry, in *schema.ReceiveInput) {
 	d.taken(e, in.Intent, d.count(e, most(in)), yes(in.Ack))
 }
 
-// taken takes the next n messages out of a mailbox; those that are to be acknowledged are in flight from then on.
+// taken removes the next n messages of a mailbox; those that need an acknowledgement are in flight from then on.
 func (d *Domain) taken(e *kernel.Entry, intent *string, n int, ack bool) {
 	box, ok := d.get(e.PID)
 	if !ok {
@@ -100,7 +100,7 @@ func (d *Domain) taken(e *kernel.Entry, intent *string, n int, ack bool) {
 	d.boxes.Set(e.PID, box)
 }
 
-// count returns how many messages the answer holds, of limit at most.
+// count returns the number of messages in the answer, of limit at most.
 func (d *Domain) count(e *kernel.Entry, limit int64) int {
 	switch {
 	case string(e.Data) == nothing:
@@ -108,5 +108,5 @@ func (d *Domain) count(e *kernel.Entry, limit int64) int {
 	case limit == 1:
 		return 1
 	}
-	return len(kernel.Reply[counted](e, d.forms.received).Messages)
+	return len(kernel.Reply[counted](e, d.received).Messages)
 }

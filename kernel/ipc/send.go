@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// sendable refuses a payload that its receiver could not be shown, and an intent that people cannot read.
+// sendable refuses a payload that cannot be shown to its receiver, and an intent that people cannot read.
 func sendable(payload schema.Value, intent *string) *fault.Fault {
 	if !schema.ValidWithin(payload, schema.MaxKeptDepth) {
 		return kernel.Invalid("payload", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
@@ -30,8 +30,8 @@ func (d *Domain) sendMsg(call *kernel.Call, in *schema.SendMsgInput) (schema.Sen
 	return d.send(call, in)
 }
 
-// send answers Syscall.SendMsg to one process. A message that is too late or not allowed is an answer, not an error, and
-// the sender learns that before it learns whether there is room: sending it again would not help (PROTOCOL 6).
+// send answers Syscall.SendMsg to one process. A message that is too late or denied is an answer, not an error, and
+// takes precedence over a full mailbox: sending again would not help (PROTOCOL 6).
 func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (schema.SendMsgOutput, error) {
 	to := in.ReceiverPID
 	box, ok := d.get(to)
@@ -66,12 +66,12 @@ func late(call *kernel.Call, in *schema.SendMsgInput) string {
 	return fmt.Sprintf("it expired after tick %d, and it is tick %d", *in.ExpiresAtTick, call.Tick)
 }
 
-// reply says what became of a message, which has a number whatever that is.
+// reply is the outcome of a message; every message has a number.
 func (d *Domain) reply(in *schema.SendMsgInput, status, reason string) schema.SendMsgOutput {
 	return schema.SendMsgOutput{ReceiverPID: in.ReceiverPID, Status: status, MsgID: d.last + 1, Reason: reason}
 }
 
-// deliveredMember tells the reply of a delivery from another: no string within a reply holds its quotes.
+// deliveredMember recognises the reply of a delivery: no string within a reply can contain its quotes.
 const deliveredMember = `"status":"` + delivered + `"`
 
 func (d *Domain) applySend(e *kernel.Entry, in *schema.SendMsgInput) {
@@ -96,11 +96,35 @@ func (d *Domain) applySend(e *kernel.Entry, in *schema.SendMsgInput) {
 	d.deliver(e.Tick, m, []int64{in.ReceiverPID})
 }
 
-// deliver puts m, which all of them share, into the mailboxes of the receivers, after what has expired there is dropped.
+// deliver puts m, which all of them share, into the mailboxes of the receivers, after dropping expired messages
+// there.
 func (d *Domain) deliver(tick int64, m *message, receivers []int64) {
 	for _, pid := range receivers {
 		if box, ok := d.get(pid); ok {
 			d.boxes.Set(pid, box.without(tick, nil, 0).with(m))
 		}
 	}
+}
+
+// Rule denies messages that match all its members. A rule without members denies all.
+type Rule struct {
+	Intent      *string
+	SenderPID   *int64 // 0: the operator
+	ReceiverPID *int64
+}
+
+func (r *Rule) denies(intent string, sender, receiver int64) bool {
+	return (r.Intent == nil || *r.Intent == intent) &&
+		(r.SenderPID == nil || *r.SenderPID == sender) &&
+		(r.ReceiverPID == nil || *r.ReceiverPID == receiver)
+}
+
+// denied returns the number of the first rule that denies a message, from 1; 0 if none does.
+func (d *Domain) denied(intent string, sender, receiver int64) int {
+	for i := range d.rules {
+		if d.rules[i].denies(intent, sender, receiver) {
+			return i + 1
+		}
+	}
+	return 0
 }

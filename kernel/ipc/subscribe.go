@@ -8,13 +8,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// maxDelivery is how many messages are taken at once to be pushed: what a subscriber that does not read may have outside
-// of its mailbox, beside what its socket holds.
+// maxDelivery is how many messages are pushed at once: what a subscriber that does not read may have outside of its
+// mailbox, besides its socket buffer.
 const maxDelivery = 32
 
-// subscribe answers Ipc.Subscribe. A mailbox has one subscriber: of two, each would see a part, and neither could tell.
-// A second one is refused rather than given the place of the first, or whoever may act as an agent would cut it off
-// unseen. Messages are for Ipc.Receive to share out.
+// subscribe answers Ipc.Subscribe. A mailbox has one subscriber: each of two would miss messages without noticing. A
+// second one is refused rather than replacing the first, or whoever may act as an agent could cut it off unseen.
+// Processes that share messages use Ipc.Receive.
 func (d *Domain) subscribe(call *kernel.Call, in *schema.MailSubscribeInput) (schema.MailSubscribeOutput, error) {
 	box, err := d.box(call)
 	switch {
@@ -33,7 +33,7 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.MailSubscribeInput) (sc
 	return schema.MailSubscribeOutput{ReceiverPID: call.PID, Ack: yes(in.Ack)}, nil
 }
 
-// mailboxOf names whose mailbox one is.
+// mailboxOf names a mailbox in errors.
 func mailboxOf(pid int64) string {
 	if pid == kernel.Operator {
 		return "the operator"
@@ -41,12 +41,12 @@ func mailboxOf(pid int64) string {
 	return fmt.Sprintf("pid %d", pid)
 }
 
-// delivery is what the connection of a subscriber goes on with.
+// delivery is the question that the connection of a subscriber repeats.
 func delivery(ack bool) schema.Request {
 	return schema.IPCDeliver.With(&schema.MailDeliverInput{Max: maxDelivery, Ack: ack})
 }
 
-// back is what the end of a call's connection brings about.
+// back is the command that the end of a call's connection causes.
 func back(call *kernel.Call) schema.Request {
 	return schema.IPCReturn.With(&schema.MailReturnInput{PIDs: []int64{call.PID}, Conn: call.Caller.Conn})
 }
@@ -58,7 +58,7 @@ func (d *Domain) applySubscribe(e *kernel.Entry, _ *schema.MailSubscribeInput) {
 	}
 }
 
-// deliverNext answers Ipc.Deliver: it takes messages as a receive does, and each becomes an event.
+// deliverNext answers Ipc.Deliver: it takes messages as a receive does, each as an event.
 func (d *Domain) deliverNext(call *kernel.Call, in *schema.MailDeliverInput) (schema.ReceiveOutput, error) {
 	box, err := d.box(call)
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *Domain) applyDeliver(e *kernel.Entry, in *schema.MailDeliverInput) {
 	d.taken(e, nil, d.count(e, in.Max), in.Ack)
 }
 
-// giveBack answers Ipc.Return, which never fails: there may be nothing left of the mailbox.
+// giveBack answers Ipc.Return. It never fails: the mailbox may be gone.
 func giveBack(call *kernel.Call, in *schema.MailReturnInput) (schema.SuccessOutput, error) {
 	call.Wake(in.PIDs...)
 	return done(call, in)
@@ -95,7 +95,7 @@ func (d *Domain) applyReturn(_ *kernel.Entry, in *schema.MailReturnInput) {
 	}
 }
 
-// ack answers Ipc.Ack. Acknowledging twice is fine.
+// ack answers Ipc.Ack. A second acknowledgement succeeds.
 func (d *Domain) ack(call *kernel.Call, in *schema.MailAckInput) (schema.MailAckOutput, error) {
 	box, err := d.box(call)
 	if err != nil {
@@ -105,7 +105,8 @@ func (d *Domain) ack(call *kernel.Call, in *schema.MailAckInput) (schema.MailAck
 	return schema.MailAckOutput{Acknowledged: ids}, nil
 }
 
-// acknowledge returns the mailbox without the messages that are named and wait for that, and which they are.
+// acknowledge returns the mailbox without the named messages that wait for an acknowledgement, and the numbers of
+// those.
 func (b mailbox) acknowledge(tick int64, ids []int64) (left mailbox, found []int64) {
 	left = b
 	for _, id := range ids {
@@ -124,7 +125,7 @@ func (d *Domain) applyAck(e *kernel.Entry, in *schema.MailAckInput) {
 	}
 }
 
-// Abandoned returns the commands with which a start ends the connections of the life before.
+// Abandoned returns the commands by which a start ends the connections of the last life.
 func (d *Domain) Abandoned() []schema.Request {
 	var pids []int64
 	d.boxes.Scan(func(pid int64, b mailbox) bool {

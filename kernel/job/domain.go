@@ -1,6 +1,6 @@
-// Package job keeps the calls that are made off their starter's connection (PROTOCOL 11, Jobs; EVENT 10.4). It knows what
-// is called, when that is due, and what came of it. The calls themselves are the shell's to make: it is shown the jobs by a view, tells when it begins one
-// and when it has ended, and makes a call that a crash has cut off again under the same idempotency key.
+// Package job keeps calls that are made in the background (PROTOCOL 11, Jobs; EVENT 10.4). It has what is called, when
+// it is due, and its outcome. The shell makes the calls: it sees the jobs by a view, reports when a run begins and ends,
+// and after a crash repeats an interrupted call under the same idempotency key.
 package job
 
 import (
@@ -19,16 +19,16 @@ import (
 
 // Bounds.
 const (
-	MaxEach        = 100       // jobs of an agent that are to be run, and as many that have ended
+	MaxEach        = 100       // active jobs of an agent, and as many that have ended
 	MaxOperator    = 1_000     // the same of the operator
 	MaxPayload     = 16 << 10  // bytes
 	MaxResult      = 12_000    // bytes of a result that is kept
 	defaultLimit   = 100       // of a list
-	defaultTimeout = 600_000   // milliseconds that a run may take
-	maxTime        = 1<<53 - 1 // what every client can read
+	defaultTimeout = 600_000   // milliseconds of a run
+	maxTime        = 1<<53 - 1 // what every client can represent
 )
 
-// Job is a job as the state has it.
+// Job is a job in the state. It is immutable.
 type Job struct {
 	ID          int64        `json:"id" min:"1"`
 	Origin      string       `json:"origin"`
@@ -43,14 +43,14 @@ type Job struct {
 	Runs        int64        `json:"runs,omitzero"`
 	Last        string       `json:"last,omitzero"`
 	Ended       int64        `json:"ended,omitzero"`
-	Outcome     schema.Value `json:"outcome,omitzero"` // in the form of an entry's
+	Outcome     schema.Value `json:"outcome,omitzero"` // in the form of a journal entry's
 	Message     string       `json:"message,omitzero"` // id of the message that started it
 	Correlation string       `json:"correlation,omitzero"`
-	Begun       int64        `json:"begun,omitzero"`   // number of the change that the beginning of the last run was
-	Changed     int64        `json:"changed,omitzero"` // the same of the last change
+	Begun       int64        `json:"begun,omitzero"`   // number of the change that began the last run
+	Changed     int64        `json:"changed,omitzero"` // number of the last change
 }
 
-// nameOf is how clients name the job with that number.
+// nameOf is the name of the job with that number.
 func nameOf(id int64) string { return "job-" + strconv.FormatInt(id, 10) }
 
 // Key is the idempotency key of a run.
@@ -61,10 +61,10 @@ func (j *Job) Key() string {
 // Label is how clients name the job.
 func (j *Job) Label() string { return nameOf(j.ID) }
 
-// active reports whether j is to be run, or runs.
+// active reports whether j is waiting to run, or runs.
 func (j *Job) active() bool { return j.Status == schema.JobPending || j.Status == schema.JobRunning }
 
-// due is when a job is run first: at once, where no later time is named.
+// due is when a job runs first: at once, unless a later time is given.
 func due(in *schema.JobStartInput, now int64) int64 {
 	if in.At == nil {
 		return now
@@ -72,7 +72,7 @@ func due(in *schema.JobStartInput, now int64) int64 {
 	return max(*in.At, now)
 }
 
-// after is when a job with a period is due after a run that ended at now: at the next of its times. Those that have passed are left out.
+// after is when a periodic job is due after a run that ended at now: its next time. Missed times are skipped.
 func (j *Job) after(now int64) int64 {
 	next := j.Next + j.Every
 	if next <= now {
@@ -92,11 +92,11 @@ type Domain struct {
 	counts  map[int64]*count        // by process
 
 	view    atomic.Pointer[btree.Map[int64, *Job]]
-	changed chan struct{} // takes one
+	changed chan struct{} // buffered: one signal
 	dirty   bool          // the view is older than the state
 }
 
-// count is how many jobs of a process there are.
+// count is the number of jobs of a process.
 type count struct{ active, ended int }
 
 var (
@@ -104,7 +104,7 @@ var (
 	_ kernel.Publisher = (*Domain)(nil)
 )
 
-// New returns a domain without jobs. registry tells what else can be called than what is in the syscall table.
+// New returns a domain without jobs. registry finds registered syscalls that can be called.
 func New(registry kernel.Registry) *Domain {
 	d := &Domain{registry: registry, changed: make(chan struct{}, 1)}
 	d.Handlers = kernel.Bind(schema.Job,
@@ -134,13 +134,14 @@ func (d *Domain) start(call *kernel.Call, in *schema.JobStartInput) (out schema.
 	return schema.JobStartOutput{JobID: nameOf(d.last + 1), Status: schema.JobPending}, nil
 }
 
-// callable refuses what cannot be a job's call, as far as that can be known now. Whether the caller may make it is asked when it is made.
+// callable refuses a call that no job can make, as far as that is known now. Whether the caller may make it is
+// checked at each run.
 func (d *Domain) callable(call *kernel.Call, in *schema.JobStartInput) *fault.Fault {
 	switch row, ok := schema.Lookup(in.Name); {
 	case len(in.Payload) > MaxPayload:
 		return kernel.Invalid("payload", "is too long: it may have %d bytes", MaxPayload)
 	case strings.Contains(in.Name, "/"):
-		return nil // whether there is something by that path shows when it is called
+		return nil // the path is checked when it is called
 	case !ok && (d.registry == nil || d.registry.Registered(call.Origin, in.Name) == nil):
 		return kernel.Invalid("name", "is no syscall: Syscall.List names what there is")
 	case !ok:
@@ -175,14 +176,14 @@ func (d *Domain) applyStart(e *kernel.Entry, in *schema.JobStartInput) {
 	d.put(j)
 }
 
-// put has j stand in the place of what it was.
+// put replaces a job by j.
 func (d *Domain) put(j *Job) {
 	d.changes++
 	j.Changed = d.changes
 	d.store(j)
 }
 
-// store is put without a change.
+// store is put without counting a change.
 func (d *Domain) store(j *Job) {
 	old, _ := d.jobs.Set(j.ID, j)
 	d.tally(old, -1)
@@ -215,7 +216,7 @@ func (d *Domain) tally(j *Job, n int) {
 	}
 }
 
-// most is how many jobs of a process may be to be run, and as many may have ended.
+// most bounds the active jobs of a process, and as many ended ones.
 func most(pid int64) int {
 	if pid == kernel.Operator {
 		return MaxOperator
@@ -223,7 +224,7 @@ func most(pid int64) int {
 	return MaxEach
 }
 
-// ended keeps j, which has ended, and forgets the oldest ones of its process where there are too many.
+// ended stores j, which has ended, and drops the oldest ended jobs of its process if there are too many.
 func (d *Domain) ended(j *Job) {
 	d.put(j)
 	if d.counts[j.PID].ended <= most(j.PID) {
@@ -238,7 +239,7 @@ func (d *Domain) ended(j *Job) {
 	})
 }
 
-// find is the job that a call names: its process's own, or for the operator any of its origin.
+// find is the job that a call names: of its own process, or for the operator any of its origin.
 func (d *Domain) find(call *kernel.Call, label string) (*Job, *fault.Fault) {
 	if j, ok := d.labelled(label); ok && mayKnow(call, j) {
 		return j, nil
@@ -271,7 +272,7 @@ func (d *Domain) applyCancel(e *kernel.Entry, in *schema.JobInput) {
 	}
 }
 
-// begin answers Job.Begin. A job may have been cancelled meanwhile, and its process may have ended.
+// begin answers Job.Begin. The job may have been cancelled meanwhile, and its process may have ended.
 func (d *Domain) begin(call *kernel.Call, in *schema.JobBeginInput) (out schema.SuccessOutput, _ error) {
 	j, ok := d.labelled(in.JobID)
 	if !ok || j.Status != schema.JobPending || j.Next > call.Time {
@@ -280,7 +281,7 @@ func (d *Domain) begin(call *kernel.Call, in *schema.JobBeginInput) (out schema.
 	return schema.SuccessOutput{Success: true}, nil
 }
 
-// labelled is the job that clients name like that.
+// labelled is the job with that name.
 func (d *Domain) labelled(label string) (*Job, bool) {
 	id, _ := strconv.ParseInt(strings.TrimPrefix(label, "job-"), 10, 64)
 	j, ok := d.jobs.Get(id)
@@ -297,7 +298,7 @@ func (d *Domain) applyBegin(_ *kernel.Entry, in *schema.JobBeginInput) {
 	}
 }
 
-// end answers Job.End, which comes too late where the job was cancelled.
+// end answers Job.End, which comes too late if the job was cancelled.
 func (d *Domain) end(*kernel.Call, *schema.JobEndInput) (schema.SuccessOutput, error) {
 	return schema.SuccessOutput{Success: true}, nil
 }
@@ -342,10 +343,10 @@ func (d *Domain) Publish() {
 	}
 }
 
-// Changed has something in it where jobs have changed since it was last read. It is one reader's.
+// Changed receives a value when jobs have changed since the last one. It has one reader.
 func (d *Domain) Changed() <-chan struct{} { return d.changed }
 
-// Active returns the jobs that are to be run, and those that run, those due first ahead. They must not be changed.
+// Active returns the jobs that are waiting to run or run, by due time. They must not be changed.
 func (d *Domain) Active() []*Job {
 	jobs := d.view.Load()
 	if jobs == nil {

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// show is how a job is shown.
+// show is a job as an answer shows it.
 func (j *Job) show() schema.JobState {
 	s := schema.JobState{
 		JobID: j.Label(), Status: j.Status, Name: j.Name, PID: j.PID, Created: j.Created, Next: j.Next, Every: j.Every,
@@ -74,7 +73,7 @@ func (d *Domain) subscribe(call *kernel.Call, _ *schema.JobSubscribeInput) (out 
 	return schema.SuccessOutput{Success: true}, nil
 }
 
-// watch answers Job.Watch: what has changed since the number that it was asked with last.
+// watch answers Job.Watch: the changes since the number in its input.
 func (d *Domain) watch(call *kernel.Call, in *schema.JobWatchInput) (schema.SuccessOutput, error) {
 	out := schema.SuccessOutput{Success: true}
 	since := min(in.Since, d.changes) // the journal may have lost some
@@ -115,61 +114,40 @@ func emit(call *kernel.Call, typ string, j *Job) {
 	s := j.show()
 	data, err := schema.Marshal(&s)
 	if err != nil {
-		panic(fmt.Sprintf("job: encode %s: %v", j.Label(), err)) // its values are JSON
+		panic(fmt.Sprintf("job: encode %s: %v", j.Label(), err)) // its values are valid JSON
 	}
 	call.Emit(kernel.Event{Type: typ, Data: data, Causation: j.Message, Correlation: j.Correlation})
 }
 
-// saved is a chunk of a snapshot: the numbers, and some jobs.
+// saved is a record of a snapshot: the numbers, or a job.
 type saved struct {
-	Last    int64 `json:"last" min:"0"`
-	Changes int64 `json:"changes" min:"0"`
-	Jobs    []Job `json:"jobs"`
+	Last    int64 `json:"last,omitzero" min:"0"`
+	Changes int64 `json:"changes,omitzero" min:"0"`
+	Job     *Job  `json:"job,omitzero"`
 }
 
-// chunk is how many jobs one holds.
-const chunk = 16
+var records = kernel.RecordsOf[saved]()
 
 // Snapshot implements kernel.Domain.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 	jobs, last, changes := d.jobs.Copy(), d.last, d.changes
-	return func(write func([]byte) error) error {
-		if last == 0 {
-			return nil
+	return records.Writer(func(yield func(saved) bool) {
+		if last > 0 && yield(saved{Last: last, Changes: changes}) {
+			jobs.Scan(func(_ int64, j *Job) bool { return yield(saved{Job: j}) })
 		}
-		list := jobs.Values()
-		for first := true; first || len(list) > 0; first = false {
-			part := make([]Job, min(chunk, len(list)))
-			for i := range part {
-				part[i] = *list[i]
-			}
-			list = list[len(part):]
-			text, err := schema.Marshal(&saved{last, changes, part})
-			if err != nil {
-				return fmt.Errorf("snapshot jobs: %w", err)
-			}
-			if err := write(text); err != nil {
-				return fmt.Errorf("snapshot jobs: %w", err)
-			}
-		}
-		return nil
-	}
+	})
 }
 
 // Restore implements kernel.Domain.
 func (d *Domain) Restore(chunk []byte) error {
-	if !schema.Valid(chunk) {
-		return errors.New("restore jobs: a chunk is no JSON")
-	}
-	in, err := schema.TypeOf[saved]().Decode(chunk)
-	if err != nil {
-		return fmt.Errorf("restore jobs: %w", err)
-	}
-	s := in.(*saved)
-	d.last, d.changes = s.Last, s.Changes
-	for _, j := range s.Jobs {
-		j.Payload, j.Outcome = slices.Clone(j.Payload), slices.Clone(j.Outcome)
-		d.store(&j)
-	}
-	return nil
+	return records.Read(chunk, func(s *saved) error {
+		if s.Last > 0 {
+			d.last, d.changes = s.Last, s.Changes
+		}
+		if j := s.Job; j != nil {
+			j.Payload, j.Outcome = slices.Clone(j.Payload), slices.Clone(j.Outcome)
+			d.store(j)
+		}
+		return nil
+	})
 }

@@ -10,24 +10,24 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// ErrParameters is returned by New for a parameter block that is no JSON object.
+// ErrParameters is returned by New for a parameter block that is not a JSON object.
 var ErrParameters = errors.New("parameter block is no JSON object")
 
-// Domain is the key-value store. Every origin has a space of keys of its own, and no call sees, counts or guesses at
-// another's: all that an answer is made of, cursors included, comes out of the call's own space.
+// Domain is the key-value store. Every origin has its own key space; no call can see, count or infer keys of another
+// origin: every part of an answer, cursors included, comes from the call's own space.
 //
-// Values are kept as the bytes that were written; they are valid JSON, since the message that brought them was.
+// Values are kept as the bytes that were written; they are valid JSON, since the message was.
 type Domain struct {
 	kernel.Handlers
-	spaces     map[string]*space // by origin; a space without keys is not kept
+	spaces     map[string]*space // by origin; without empty ones
 	parameters schema.Value      // proc/cmdline
-	processes  kernel.Processes  // read by what decides alone: what applies must give the same state without it
+	processes  kernel.Processes  // only Decide reads it: Apply must give the same state without it
 }
 
 var _ kernel.Domain = (*Domain)(nil)
 
 // New returns an empty store. parameters is the kernel's parameter block, shown as proc/cmdline: a JSON object on one
-// line. processes is where proc/<pid>/status comes from.
+// line. proc/<pid>/status comes from processes.
 func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 	if !schema.Valid(parameters) || parameters[0] != '{' {
 		return nil, fmt.Errorf("make memory: %w", ErrParameters)
@@ -47,7 +47,7 @@ func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 // Reset empties the store.
 func (d *Domain) Reset() { d.spaces = make(map[string]*space) }
 
-// get returns a copy of the value, which its reader may change.
+// get returns a copy of the value, which the caller may change.
 func (d *Domain) get(call *kernel.Call, in *schema.MemoryGetInput) (schema.Value, error) {
 	key, err := parseKey(in.Key)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *Domain) applySet(e *kernel.Entry, in *schema.MemorySetInput) {
 	d.store(e.Origin, in.Key, in.Value)
 }
 
-// compareAndSet refuses without showing the value that is there.
+// compareAndSet refuses without showing the stored value.
 func (d *Domain) compareAndSet(call *kernel.Call, in *schema.MemoryCompareAndSetInput) (ok schema.SuccessOutput, err error) {
 	key, err := writable(in.Key, in.Value)
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *Domain) applyCompareAndSet(e *kernel.Entry, in *schema.MemoryCompareAnd
 	d.store(e.Origin, in.Key, in.Value)
 }
 
-// store copies what it keeps: the input aliases the connection's line.
+// store copies key and value: the input aliases the connection's line.
 func (d *Domain) store(origin, written string, value schema.Value) {
 	s := d.spaces[origin]
 	if s == nil {
@@ -107,7 +107,7 @@ func (d *Domain) store(origin, written string, value schema.Value) {
 	s.set(trim(written), value)
 }
 
-// delete refuses a key that is not there: the caller learns that its key was wrong.
+// delete refuses a missing key, so that the caller learns of a wrong one.
 func (d *Domain) delete(call *kernel.Call, in *schema.MemoryDeleteInput) (ok schema.SuccessOutput, err error) {
 	key, err := parseKey(in.Key)
 	if err != nil {
@@ -132,7 +132,39 @@ func (d *Domain) applyDelete(e *kernel.Entry, in *schema.MemoryDeleteInput) {
 	}
 }
 
-// notFound has the text that MESSAGE 4.2.5 gives, with the key as the caller wrote it, so that it can be found in the message.
+// notFound has the text of MESSAGE 4.2.5, with the key as the caller wrote it.
 func notFound(written string) error {
 	return fault.MemoryNotFound.New("Key not found: %s", written).With("key", "/"+trim(written))
+}
+
+// same is schema.Same for a value that may be much longer than the expected one: then it does not read all of it.
+func same(expected schema.Value, stored string) bool {
+	return !outweighs(stored, len(expected)) && schema.Same(expected, schema.Value(stored))
+}
+
+// longestEscape is the greatest length of an escape for one byte: \\u0061 is an a.
+const longestEscape = 6
+
+// outweighs reports whether a JSON value, without white space, is longer than any value equal to one of so many
+// bytes. It stops as soon as that is certain.
+func outweighs(value string, length int) bool {
+	left, quoted := longestEscape*length, false
+	if len(value) <= left {
+		return false
+	}
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case !quoted && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
+			continue
+		case c == '"':
+			quoted = !quoted
+		case c == '\\':
+			i++ // only in a string
+			left--
+		}
+		if left--; left < 0 {
+			return true
+		}
+	}
+	return false
 }

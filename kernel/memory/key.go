@@ -10,17 +10,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// maxKey is the length of the longest key, in bytes, its leading slash not counted.
+// maxKey is the longest key in bytes, without its leading slash.
 const maxKey = 1024
 
-// parseKey returns a key in the form that it is stored in, without the leading slash, or says why it is none
-// (PROTOCOL 5).
+// parseKey returns a key in its stored form, without the leading slash, or says why it is not a key (PROTOCOL 5).
 func parseKey(written string) (string, error) {
 	key := trim(written)
 	if len(key) > maxKey {
 		return "", badKey("must have at most %d bytes, not %d: store a long text as the value, under a short key", maxKey, len(key))
 	}
-	// A path that could be resolved would have several spellings, and could lead out of vault/ or into proc/.
+	// A relative path would have several spellings, and could lead out of vault/ or into proc/.
 	for rest, more := key, true; more; {
 		var segment string
 		segment, rest, more = strings.Cut(rest, "/")
@@ -41,10 +40,10 @@ func badKey(format string, args ...any) error {
 	return fault.MemoryBadKey.New("Invalid input: key "+format, args...).At("key")
 }
 
-// trim takes off the leading slash, which makes no difference.
+// trim removes the leading slash, which has no meaning.
 func trim(written string) string { return strings.TrimPrefix(written, "/") }
 
-// writable returns the key, or the error where a value must not be stored under it. There is no quota on what is stored.
+// writable returns the key, or why a value must not be stored under it. Stored values have no quota.
 func writable(written string, value schema.Value) (string, error) {
 	key, err := parseKey(written)
 	if err != nil {
@@ -72,7 +71,7 @@ const seal = "pwenc:v1:"
 // inVault reports whether a key's values must be sealed.
 func inVault(key string) bool { return strings.HasPrefix(key, "vault/") }
 
-// sealed reports whether a raw JSON value is a string that begins with the seal, however its characters are written.
+// sealed reports whether a raw JSON value is a string that begins with the seal, however its characters are escaped.
 func sealed(value schema.Value) bool {
 	if bytes.HasPrefix(value, []byte(`"`+seal)) {
 		return true
@@ -81,7 +80,7 @@ func sealed(value schema.Value) bool {
 	return err == nil && strings.HasPrefix(*text.(*string), seal)
 }
 
-// unsealed refuses a value in the clear. It does not repeat it: it may be the secret.
+// unsealed refuses a value in the clear. It does not repeat the value, which may be the secret.
 func unsealed(key string) error {
 	return fault.MemoryUnsealed.New("Invalid input: value must be a string that begins with %s to be stored under /%s"+
 		": vault/ holds sealed values only; seal it first, or store it under another key", seal, key).At("value").With("key", "/"+key)

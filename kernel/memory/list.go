@@ -8,11 +8,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// defaultLimit is how many keys a page of Memory.List holds where the caller names no limit.
+// defaultLimit is the number of keys on a page of Memory.List unless the caller asks for another.
 const defaultLimit = 100
 
-// list returns a page of keys. A cursor is the last key of the page before, so it tells nothing that the caller has not
-// seen, and stays good whatever is stored meanwhile.
+// list returns a page of keys. A cursor is the last key of the page before: it reveals nothing new, and stays valid
+// whatever is stored meanwhile.
 func (d *Domain) list(call *kernel.Call, in *schema.MemoryListInput) (schema.MemoryListOutput, error) {
 	p := &page{limit: defaultLimit, size: len(`{"keys":[]}`)}
 	if in.Limit != nil {
@@ -38,10 +38,10 @@ func (d *Domain) list(call *kernel.Call, in *schema.MemoryListInput) (schema.Mem
 	return schema.MemoryListOutput{}, nil
 }
 
-// procAtOnce is how many processes a list of proc/ looks at on the actor. Of more it looks at the view of them elsewhere.
+// procAtOnce is how many processes a list of proc/ reads on the actor. More are read from the view on a goroutine.
 const procAtOnce = 128
 
-// procs is a page of the keys below proc/, of a kernel that has given PIDs up to last.
+// procs is a page of the keys below proc/ of a kernel whose last PID is given.
 func (p *page) procs(ctx context.Context, processes kernel.Processes, call *kernel.Call, last int64) (schema.MemoryListOutput, error) {
 	eachProc(ctx, processes, call, last, p.add)
 	return p.output(), ctx.Err()
@@ -50,25 +50,25 @@ func (p *page) procs(ctx context.Context, processes kernel.Processes, call *kern
 // page collects an answer to Memory.List.
 type page struct {
 	prefix string
-	after  string // keys up to this one were on earlier pages; "" for the first page
+	after  string // the last key of the page before; "" for the first page
 	limit  int
 
-	text []byte // the keys with their slashes, one behind the other
-	ends []int  // of each of them in text
-	size int    // most bytes that the answer takes
+	text []byte // the keys with their slashes, concatenated
+	ends []int  // of each key in text
+	size int    // bytes that the answer may have
 	last string
-	more bool // there are keys that did not fit
+	more bool // some keys did not fit
 }
 
 // add takes the next key in ascending order, and reports whether it wants another.
 func (p *page) add(key string) bool {
 	if !strings.HasPrefix(key, p.prefix) {
-		return key < p.prefix // keys with the prefix lie together: after them none is left
+		return key < p.prefix // keys with the prefix are adjacent: no more follow
 	}
 	if key <= p.after {
 		return true
 	}
-	// Room is left for the cursor, which repeats this key or the one before it.
+	// Leave room for the cursor, which repeats this key or the one before it.
 	own := written(key)
 	if len(p.ends) == p.limit || p.size+own+len(`"next":`)+max(own, written(p.last)) > kernel.MaxData {
 		p.more = true
@@ -81,10 +81,10 @@ func (p *page) add(key string) bool {
 	return true
 }
 
-// output returns the answer. A page that is not the last holds a key: the longest leaves room for many.
+// output returns the answer. A page that is not the last has a key: the longest leaves room for many.
 func (p *page) output() schema.MemoryListOutput {
 	out := schema.MemoryListOutput{Keys: make([]string, len(p.ends))}
-	text, start := string(p.text), 0 // one string for all: a page is one allocation, not one for each key
+	text, start := string(p.text), 0 // one string for all keys: one allocation a page
 	for i, end := range p.ends {
 		out.Keys[i] = text[start:end]
 		start = end
@@ -95,8 +95,8 @@ func (p *page) output() schema.MemoryListOutput {
 	return out
 }
 
-// written is how many bytes a key takes in an answer, with slash, quotes and comma: a key has no control characters, so of
-// its characters JSON escapes these two alone.
+// written is the length of a key in an answer, with slash, quotes and comma: a key has no control characters, so JSON
+// escapes only these two.
 func written(key string) int {
 	return len(key) + strings.Count(key, `"`) + strings.Count(key, `\`) + len(`"/",`)
 }

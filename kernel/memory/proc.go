@@ -11,21 +11,21 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// What the kernel says of itself, under proc/ (PROTOCOL 5). It is made when it is read; nothing of it is stored.
+// Keys under proc/ describe the kernel (PROTOCOL 5). They are computed when read, and not stored.
 const (
 	procRoot    = "proc/"
 	procCmdline = procRoot + "cmdline"
 	procMeminfo = procRoot + "meminfo"
-	procOrigins = procRoot + "origins" // the operator's alone
+	procOrigins = procRoot + "origins" // the operator's only
 	procSelf    = procRoot + "self" + procStatus
 	procStatus  = "/status"
 )
 
-// inProc reports whether a key, or the prefix of some, lies below proc/.
+// inProc reports whether a key, or a prefix of keys, is below proc/.
 func inProc(key string) bool { return strings.HasPrefix(key, procRoot) }
 
-// readProc returns a value below proc/; errors name the key as it was written. What the call may not see is not there:
-// another origin's PIDs cannot be told from those that nobody has.
+// readProc returns a value below proc/; errors name the key as it was written. What the call may not see does not
+// exist for it: PIDs of another origin look like PIDs that were never given.
 func (d *Domain) readProc(call *kernel.Call, key, written string) (schema.Value, error) {
 	switch key {
 	case procCmdline:
@@ -59,7 +59,7 @@ func (d *Domain) meminfo(origin string) meminfo {
 	return meminfo{int64(s.len()), s.bytes}
 }
 
-// Origins returns how many keys each origin has, of those that have some.
+// Origins returns the number of keys of each origin that has some.
 func (d *Domain) Origins() map[string]int64 {
 	keys := make(map[string]int64, len(d.spaces))
 	for origin, s := range d.spaces {
@@ -68,7 +68,7 @@ func (d *Domain) Origins() map[string]int64 {
 	return keys
 }
 
-// statusOf returns the PID of a key proc/<pid>/status, written as the kernel writes it.
+// statusOf returns the PID of a key proc/<pid>/status in its canonical spelling.
 func statusOf(key string) (int64, bool) {
 	digits, ok := strings.CutSuffix(strings.TrimPrefix(key, procRoot), procStatus)
 	if !ok {
@@ -78,7 +78,7 @@ func statusOf(key string) (int64, bool) {
 	return pid, err == nil && strconv.FormatInt(pid, 10) == digits
 }
 
-// status describes a process, as Process.Get does. The operator has no descriptor, and a status for itself alone.
+// status describes a process, as Process.Get does. The operator has no descriptor; only it sees its own status.
 func (d *Domain) status(call *kernel.Call, pid int64, written string) (schema.Value, error) {
 	if pid == kernel.Operator && call.PID == kernel.Operator {
 		return schema.Marshal(struct {
@@ -99,7 +99,8 @@ func shows(call *kernel.Call, p *schema.Descriptor) bool {
 	return p != nil && (call.PID == kernel.Operator || p.Origin == call.Origin)
 }
 
-// eachProc calls yield with the keys below proc/ that the call can read, in ascending order, until yield returns false or ctx ends.
+// eachProc calls yield with the keys below proc/ that the call can read, ascending, until yield returns false or ctx
+// ends.
 func eachProc(ctx context.Context, processes kernel.Processes, call *kernel.Call, last int64, yield func(key string) bool) {
 	if call.PID == kernel.Operator && !yield(statusKey(kernel.Operator)) {
 		return
@@ -119,11 +120,11 @@ func eachProc(ctx context.Context, processes kernel.Processes, call *kernel.Call
 	}
 }
 
-// statusKey is the key that statusOf reads.
+// statusKey is the key that statusOf parses.
 func statusKey(pid int64) string { return procRoot + strconv.FormatInt(pid, 10) + procStatus }
 
-// lastPID finds the greatest PID ever given. PIDs are given one after the other from 1, and a process stays in the table
-// when it ends, so there is no gap below it.
+// lastPID finds the greatest PID ever given. PIDs are given consecutively from 1, and an ended process stays in the
+// table, so there is no gap below it.
 func lastPID(processes kernel.Processes) int64 {
 	known := func(pid int64) bool { return processes.Process(pid) != nil }
 	bound := int64(1)

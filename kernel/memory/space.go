@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// space is what one origin has stored, in the order of its keys. The zero space is empty; a nil one can be read.
+// space holds the values of one origin, in the order of its keys. The zero space is empty; a nil one can be read.
 type space struct {
 	tree  btree.Map[string, string]
 	bytes int64 // of all keys and values
@@ -27,7 +27,7 @@ func (s *space) get(key string) (string, bool) {
 	return s.tree.Get(key)
 }
 
-// set stores copies of key and value, in place of what was there.
+// set stores copies of key and value, replacing an old value.
 func (s *space) set(key string, value []byte) {
 	key, text := entry(key, value)
 	old, replaced := s.tree.Set(key, text)
@@ -37,34 +37,34 @@ func (s *space) set(key string, value []byte) {
 	s.bytes += int64(len(key) + len(text))
 }
 
-// load is set for a key greater than all there are, which need not be searched for.
+// load is set for a key greater than all others, without a search.
 func (s *space) load(key string, value []byte) {
 	key, text := entry(key, value)
 	s.tree.Load(key, text)
 	s.bytes += int64(len(key) + len(text))
 }
 
-// remove forgets a key, if it is there.
+// remove deletes a key, if it is there.
 func (s *space) remove(key string) {
 	if old, ok := s.tree.Delete(key); ok {
 		s.bytes -= int64(len(key) + len(old))
 	}
 }
 
-// ascend calls yield with the keys from pivot on, in ascending order, until yield returns false.
+// ascend calls yield with the keys from pivot on, ascending, until yield returns false.
 func (s *space) ascend(pivot string, yield func(key, value string) bool) {
 	if s != nil {
 		s.tree.Ascend(pivot, yield)
 	}
 }
 
-// last returns the greatest key, "" where there is none.
+// last returns the greatest key, "" if there is none.
 func (s *space) last() string {
 	key, _, _ := s.tree.Max()
 	return key
 }
 
-// entry copies key and value into one piece of memory: what a million small entries cost is mostly overhead.
+// entry copies key and value into one allocation: small entries cost mostly overhead.
 func entry(key string, value []byte) (string, string) {
 	var b strings.Builder
 	b.Grow(len(key) + len(value))

@@ -10,41 +10,42 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Metrics are CAP section 6's, a fold over the whole journal: a start comes to the same numbers as the kernel before had.
+// Metrics are the counters of CAP section 6, a fold over the whole journal: a restart comes to the same numbers.
 type Metrics struct {
 	mu   sync.Mutex
 	all  *counts
-	each map[string]*counts // what processes did, by origin: what an agent is shown
+	each map[string]*counts // calls of processes, by origin: what an agent sees
 
-	list  []*typeCounts // of all and each, in the order in which they began
-	taken uint64        // how many snapshots were taken
+	list  []*typeCounts // all of the above, in the order of their creation
+	taken uint64        // number of snapshots taken
 }
 
-// MaxNames is how many registered syscalls are counted by their names, in all and of each origin. Calls of more are counted as Syscall.Invoke.
+// MaxNames bounds the registered syscalls that are counted by name, in all and for each origin. Calls of others count
+// as Syscall.Invoke.
 const MaxNames = 1000
 
-// counts are the calls of each syscall, nil where there are none.
+// counts are the counters of each syscall, nil if it has none.
 type counts struct {
-	rows  []*typeCounts          // by the place of its row in the table
-	named map[string]*typeCounts // of those that were registered
+	rows  []*typeCounts          // by the index of its row in the table
+	named map[string]*typeCounts // of registered syscalls
 }
 
 // typeCounts counts the calls of one syscall.
 type typeCounts struct {
-	name      string // its type, or the name under which it was registered
+	name      string // its type, or the registered name
 	code      string // CAP's, or the same
-	origin    string // whose calls, where they are not everybody's
+	origin    string // of the callers; empty: all
 	own       bool
 	total     int64
 	denied    int64
 	latency   int64 // sum, microseconds
 	histogram histogram
 
-	before *typeCounts // as the last snapshot has them, where they are others now
-	taken  uint64      // snapshots that do not have them as they are
+	before *typeCounts // the counters in the last snapshot, if they have changed since; else nil
+	taken  uint64      // number of snapshots that they were copied for
 }
 
-// New returns those of an empty journal.
+// New returns the metrics of an empty journal.
 func New() *Metrics {
 	m := &Metrics{}
 	m.Reset()
@@ -54,9 +55,9 @@ func New() *Metrics {
 // Recall counts an entry of the journal.
 func (m *Metrics) Recall(call *kernel.Call) { m.Count(call, 1) }
 
-// Count adds an entry n times; -1 takes one back that was lost. A call is counted once, with its verdict: one that has an
-// effect at its end. What the kernel does itself, a step of another call or a note, is not
-// counted; an effect that it has in an agent's name is the agent's call.
+// Count counts an entry n times; -1 removes one that was lost. A call is counted once, with its verdict: a call with
+// an effect at its end. Steps and notes of the kernel itself are not counted; an effect that it has for an agent is
+// the agent's call.
 func (m *Metrics) Count(call *kernel.Call, n int64) {
 	row, pid, name := call.Syscall, call.PID, ""
 	if end, ok := call.Input.(*schema.EffectEnd); ok && row.Ends() {
@@ -67,7 +68,7 @@ func (m *Metrics) Count(call *kernel.Call, n int64) {
 	} else if row == schema.SyscallInvoke.Row() {
 		name = call.Message.Called()
 	}
-	if row == nil || row.Internal && row.Outcome == "" { // with an outcome it is called in an agent's name
+	if row == nil || row.Internal && row.Outcome == "" { // with an outcome it is called for an agent
 		return
 	}
 	m.mu.Lock()
@@ -82,7 +83,7 @@ func newCounts() *counts {
 	return &counts{make([]*typeCounts, len(schema.Syscalls())), make(map[string]*typeCounts)}
 }
 
-// of returns the counts of a syscall, or of what was registered under a name, of everybody's calls or of one origin's own, to be changed.
+// of returns the counters to change: of a syscall or a registered name, for all calls or for those of one origin.
 func (m *Metrics) of(row *schema.Syscall, name, origin string, own bool) *typeCounts {
 	c := m.all
 	if own {
@@ -106,7 +107,7 @@ func (m *Metrics) of(row *schema.Syscall, name, origin string, own bool) *typeCo
 		}
 		m.list = append(m.list, t)
 	}
-	if t.taken < m.taken { // the last snapshot may not have been written yet
+	if t.taken < m.taken { // the last snapshot may not be written yet
 		before := *t
 		t.before, t.taken = &before, m.taken
 	}
@@ -122,7 +123,7 @@ func (t *typeCounts) add(call *kernel.Call, n int64) {
 	}
 }
 
-// ShownTo is what Audit.Metrics answers a process: the operator sees all, an agent what the processes of its origin did (ABI
+// ShownTo is the answer of Audit.Metrics for a process: the operator sees all, an agent the calls of its origin (ABI
 // 6.4).
 func (m *Metrics) ShownTo(pid int64, origin string) *schema.AuditMetricsOutput {
 	m.mu.Lock()
@@ -133,7 +134,7 @@ func (m *Metrics) ShownTo(pid int64, origin string) *schema.AuditMetricsOutput {
 	return m.each[origin].output()
 }
 
-// output is what is shown of c; nil: of nothing.
+// output is c as an answer shows it; nil: empty.
 func (c *counts) output() *schema.AuditMetricsOutput {
 	out := &schema.AuditMetricsOutput{
 		ByCode: make(map[string]int64), DeniedByCode: make(map[string]int64), Latency: make(map[string]schema.LatencyQuant),
@@ -166,8 +167,8 @@ func (c *counts) output() *schema.AuditMetricsOutput {
 	return out
 }
 
-// histogram counts values in buckets that grow with them: eight to each power of two, so that a quantile is right to
-// within an eighth.
+// histogram counts values in exponential buckets, eight for each power of two, so that a quantile is exact to an
+// eighth.
 type histogram struct {
 	buckets [8 * 40]int64
 	total   int64
@@ -179,7 +180,7 @@ func (h *histogram) add(v, n int64) {
 	h.total += n
 }
 
-// quantile returns the upper bound of the bucket that holds the q-th part of the values, 0 where there are none.
+// quantile returns the upper bound of the bucket with the q-quantile, 0 if there are no values.
 func (h *histogram) quantile(q float64) int64 {
 	rank := int64(q * float64(h.total))
 	for i, n := range h.buckets {
@@ -190,7 +191,7 @@ func (h *histogram) quantile(q float64) int64 {
 	return 0
 }
 
-// bucket is the index for v: its highest bit, and the three bits after it.
+// bucket is the index for v: its highest bit and the three bits after it.
 func bucket(v int64) int {
 	if v < 8 {
 		return int(max(v, 0))

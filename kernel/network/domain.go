@@ -1,8 +1,7 @@
-// Package network decides what an agent's network may reach, before the kernel connects for it.
+// Package network decides what an agent's network may reach, before the kernel connects on its behalf.
 package network
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,16 +10,17 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Domain has no state: a connection leaves nothing in the kernel but its entries.
+// Domain has no state: a connection leaves only entries in the kernel.
 type Domain struct {
+	kernel.Stateless
 	kernel.Handlers
 	admits func(hosts []string, host string, port int64) bool
 }
 
 var _ kernel.Domain = (*Domain)(nil)
 
-// New returns the domain. admits reports whether the hosts of a capability allow a host and port; with port 0, whether they
-// allow the name on any port.
+// New returns the domain. admits reports whether the hosts of a capability allow a host and port; with port 0,
+// whether they allow the name on any port.
 func New(admits func(hosts []string, host string, port int64) bool) *Domain {
 	d := &Domain{admits: admits}
 	d.Handlers = kernel.Bind(schema.Net,
@@ -54,7 +54,7 @@ func request(call *kernel.Call, in *schema.NetRequestInput) (*schema.NetRequestI
 	return in, nil
 }
 
-// lacking is the process whose token has to allow the host for the caller to reach it.
+// lacking is the process whose token must allow the host before the caller can reach it.
 func (d *Domain) lacking(call *kernel.Call, in *schema.NetConnectInput) int64 {
 	return call.Token.HostLacking(call.PID, call.Tick, func(g *schema.HTTPGrant) bool { return d.admits(g.Hosts, in.Host, in.Port) })
 }
@@ -70,21 +70,10 @@ func place(in *schema.NetConnectInput) string {
 	return fmt.Sprintf("%s:%d", host, in.Port)
 }
 
-// pattern is the host as a grant names it. Without a port it stands for 80 and 443.
+// pattern is the host as a grant names it. Without a port it means 80 and 443.
 func pattern(in *schema.NetConnectInput) string {
 	if in.Port == 80 || in.Port == 443 {
 		return place(&schema.NetConnectInput{Host: in.Host})
 	}
 	return place(in)
 }
-
-// Snapshot writes nothing.
-func (*Domain) Snapshot() func(write func(chunk []byte) error) error {
-	return func(func([]byte) error) error { return nil }
-}
-
-// Reset has nothing to forget.
-func (*Domain) Reset() {}
-
-// Restore refuses every chunk: none was written.
-func (*Domain) Restore([]byte) error { return errors.New("restore net domain: it has no state") }

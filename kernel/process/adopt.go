@@ -10,12 +10,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Ingest is what Kernel.Ingest needs done outside: the phases Fetch, Validate and Load. It ends in a schema.Adoption.
+// Ingest is the work of Kernel.Ingest outside the kernel: the phases Fetch, Validate and Load. It ends in a
+// schema.Adoption.
 type Ingest struct {
 	URI, Base, Integrity string
 }
 
-// ingest begins Kernel.Ingest. Nothing has happened before its outcome is in the journal.
+// ingest begins Kernel.Ingest. Nothing changes before its outcome is in the journal.
 func (d *Domain) ingest(call *kernel.Call, in *schema.IngestInput) (*Ingest, error) {
 	if err := d.able(call.PID); err != nil {
 		return nil, err
@@ -23,7 +24,7 @@ func (d *Domain) ingest(call *kernel.Call, in *schema.IngestInput) (*Ingest, err
 	return &Ingest{URI: in.URI, Base: d.base(call.PID, call.Origin), Integrity: said(in.Integrity, "")}, nil
 }
 
-// able refuses a call as a process that has ended or never was.
+// able refuses a call as a process that has ended or never existed.
 func (d *Domain) able(pid int64) error {
 	switch {
 	case pid == kernel.Operator || d.table.alive(pid):
@@ -34,7 +35,7 @@ func (d *Domain) able(pid int64) error {
 	return fault.ProcessNeverWas.New("pid %d never was a process: nothing was done", pid).With("pid", strconv.FormatInt(pid, 10))
 }
 
-// adopted is what an ingest has brought, which may be a megabyte, and what it is answered.
+// adopted is the result of an ingest, up to a megabyte, and its answer.
 type adopted struct {
 	in    *schema.Adoption
 	reply schema.Value
@@ -61,7 +62,7 @@ func brought(end *schema.EffectEnd) *adopted {
 	return &adopted{in: in, reply: reply, err: err}
 }
 
-// adopt decides Process.Adopted, the commit point of an ingest, on what is the case now.
+// adopt decides Process.Adopted, the commit point of an ingest, on the present state.
 func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (schema.Value, error) {
 	a, prepared := call.Prepared.(*adopted)
 	if !prepared {
@@ -82,7 +83,7 @@ func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (schema.Value, 
 	return a.reply, nil
 }
 
-// adoption reads what an ingest has brought.
+// adoption decodes the result of an ingest.
 func adoption(end *schema.EffectEnd) (*schema.Adoption, error) {
 	data, failure := end.Result()
 	if failure != nil {
@@ -95,7 +96,7 @@ func adoption(end *schema.EffectEnd) (*schema.Adoption, error) {
 	return in.(*schema.Adoption), nil
 }
 
-// originOf is the origin of a process; the operator's is that of its call.
+// originOf is the origin of a process; for the operator it is the call's.
 func (d *Domain) originOf(pid int64, call string) string {
 	if p := d.table.Process(pid); p != nil {
 		return p.Origin
@@ -103,14 +104,13 @@ func (d *Domain) originOf(pid int64, call string) string {
 	return call
 }
 
-// applyAdopt switches the identity. The new content is retained before the one that it replaces is released, which may be the
-// same.
+// applyAdopt switches the identity. It retains the new content before it releases the old one, which may be the same.
 func (d *Domain) applyAdopt(e *kernel.Entry, end *schema.EffectEnd) {
 	var in *schema.Adoption
 	if a, prepared := e.Prepared.(*adopted); prepared {
 		in = a.in
 	} else if read, err := adoption(end); err != nil {
-		panic("process: " + err.Error()) // the journal holds what Decide never let through
+		panic("process: " + err.Error()) // no kernel has written that
 	} else {
 		in = read
 	}
@@ -118,7 +118,7 @@ func (d *Domain) applyAdopt(e *kernel.Entry, end *schema.EffectEnd) {
 	d.contexts.hold(origin, in)
 	if end.PID == kernel.Operator {
 		d.contexts.release(origin, (*d.contexts.operator)[origin])
-		all := maps.Clone(*d.contexts.operator) // the view shows the one before
+		all := maps.Clone(*d.contexts.operator) // the view shows the old one
 		all[origin] = &identity
 		d.contexts.operator = &all
 		return
@@ -131,7 +131,7 @@ func (d *Domain) applyAdopt(e *kernel.Entry, end *schema.EffectEnd) {
 	d.view.touch(end.PID)
 }
 
-// identity is what a process has adopted, nil where nothing.
+// identity is what a process has adopted, nil if nothing.
 func (d *Domain) identity(pid int64, origin string) *schema.Identity {
 	if pid == kernel.Operator {
 		return (*d.contexts.operator)[origin]
@@ -142,7 +142,7 @@ func (d *Domain) identity(pid int64, origin string) *schema.Identity {
 	return nil
 }
 
-// base is what the relative names of a process are beside.
+// base is the base of a process's relative names.
 func (d *Domain) base(pid int64, origin string) string {
 	if identity := d.identity(pid, origin); identity != nil {
 		return identity.URI

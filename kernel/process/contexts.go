@@ -6,25 +6,25 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// MaxContexts bounds the content that the processes of one origin have adopted, in bytes, front matter included. The same
-// content counts once, however many have adopted it.
+// MaxContexts bounds the content that the processes of one origin have adopted, in bytes, including front matter. The
+// same content counts once.
 const MaxContexts = 64 << 20
 
-// contexts is the context store (ABI 8): what the living processes have adopted, by origin. A content is kept as long as a
-// living process, or the operator of its origin, has its identity; so its end needs no notice.
+// contexts is the context store (ABI 8): what the living processes have adopted, by origin. A content is kept as long
+// as a living process, or the operator of its origin, has its identity, so its end needs no record.
 type contexts struct {
 	kept     *btree.Map[string, *content] // by place
 	bytes    map[string]int64             // by origin
-	operator *identities                  // of the operator; replaced, never changed in place
+	operator *identities                  // of the operator; copied on change
 }
 
 type identities = map[string]*schema.Identity // by origin
 
-// place is where a content is kept: one origin's lie side by side, and none of them is found by the name of another's.
-// No id has the byte between the two.
+// place is the key of a content: those of an origin are adjacent, and no other origin's name finds them. No id
+// contains the separator.
 func place(origin, id string) string { return origin + "\x00" + id }
 
-// content is immutable but for the number of its holders.
+// content is immutable except for the number of its holders.
 type content struct {
 	frontMatter, text string
 	holders           int64
@@ -38,13 +38,13 @@ func newContexts() *contexts {
 
 func (c *contexts) get(origin, id string) (*content, bool) { return c.kept.Get(place(origin, id)) }
 
-// room reports whether a content fits beside what is kept of its origin.
+// room reports whether a content fits the bound of its origin.
 func (c *contexts) room(origin string, in *schema.Adoption) bool {
 	_, kept := c.get(origin, in.Identity.ContextID)
 	return kept || c.bytes[origin]+int64(len(in.FrontMatter)+len(in.Content)) <= MaxContexts
 }
 
-// hold keeps a content for one holder more.
+// hold adds a holder of a content.
 func (c *contexts) hold(origin string, in *schema.Adoption) {
 	held := &content{frontMatter: in.FrontMatter, text: in.Content, holders: 1}
 	if kept, ok := c.get(origin, in.Identity.ContextID); ok {
@@ -57,7 +57,7 @@ func (c *contexts) hold(origin string, in *schema.Adoption) {
 	c.kept.Set(place(origin, in.Identity.ContextID), held)
 }
 
-// release lets one holder go, and the content with the last.
+// release removes a holder, and the content with the last one.
 func (c *contexts) release(origin string, of *schema.Identity) {
 	if of == nil {
 		return
@@ -78,10 +78,10 @@ func (c *contexts) release(origin string, of *schema.Identity) {
 	}
 }
 
-// restore adds what a chunk of a snapshot has.
-func (c *contexts) restore(from *chunk) {
+// restore adds the contents of a snapshot's chunk.
+func (c *contexts) restore(from *record) {
 	for origin, identity := range from.Operator {
-		(*c.operator)[origin] = &identity // nobody has seen it yet
+		(*c.operator)[origin] = &identity // not published yet
 	}
 	if k := from.Context; k != nil {
 		held := &content{frontMatter: k.FrontMatter, text: k.Content, holders: k.Holders}

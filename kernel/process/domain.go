@@ -1,4 +1,4 @@
-// Package process keeps the process table: who was spawned by whom, in which state (PROTOCOL 6).
+// Package process keeps the process table (PROTOCOL 6).
 package process
 
 import (
@@ -11,8 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// States of a process (PROTOCOL 6). An agent without a program runs nowhere: it is ready from its first day
-// to its last.
+// States of a process (PROTOCOL 6). An agent without a program is ready until it ends.
 const (
 	ready      = "READY"
 	terminated = "TERMINATED"
@@ -21,15 +20,14 @@ const (
 // Domain is the state machine of the processes.
 type Domain struct {
 	kernel.Handlers
-	pools []string     // names of the resources that a default grant covers, ascending
-	form  *schema.Type // of a chunk
+	pools []string // names of the resources that a default grant covers, ascending
 
 	tokens   kernel.Tokens // see See
 	registry kernel.Registry
 	budgets  kernel.Budgets // likewise
 
 	table    *table
-	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
+	prepared *schema.ProcessPrepareInput // grant of the next process, after the step of its spawn; else nil
 	contexts *contexts
 	view     *Processes
 	events   events
@@ -41,12 +39,10 @@ var (
 	_ kernel.Repeater  = (*Domain)(nil)
 )
 
-// New returns an empty process table. A process of which nobody says what it may do is granted of the given pools, the
-// resources of the configuration.
+// New returns an empty process table. A default grant covers the given pools, the resources of the configuration.
 func New(pools []string) *Domain {
 	d := &Domain{
 		pools: slices.Compact(slices.Sorted(slices.Values(pools))),
-		form:  schema.TypeOf[chunk](),
 		view:  &Processes{},
 	}
 	d.Handlers = kernel.Bind(schema.Process,
@@ -55,8 +51,8 @@ func New(pools []string) *Domain {
 		kernel.Query(schema.ProcessList, d.list),
 		kernel.Query(schema.ProcessGet, d.get),
 		kernel.Command(schema.ProcessAttach, d.attach, d.applyAttach),
-		kernel.Command(schema.ProcessPause, d.pause, d.applyPause),
-		kernel.Command(schema.ProcessResume, d.resume, d.applyResume),
+		kernel.Command(schema.ProcessPause, d.pausing(true), d.applyPausing(true)),
+		kernel.Command(schema.ProcessResume, d.pausing(false), d.applyPausing(false)),
 		kernel.Query(schema.ProcessSubscribe, d.subscribe),
 		kernel.Question(schema.ProcessWatch, d.watch),
 		kernel.Step(schema.ProcessPrepare, done[schema.ProcessPrepareInput], d.applyPrepare),
@@ -75,17 +71,18 @@ func New(pools []string) *Domain {
 	return d
 }
 
-// See gives the domain the views of tokens, of registered syscalls and of budgets, which are made after it. Without the first no process
-// can be attached to with capabilities, without the second no registered syscall can be granted to a child, and without the third no
-// process can be attached to with a budget.
+// See sets the views of tokens, of registered syscalls and of budgets, which are made after the domain. Without the
+// first no process can be attached to with capabilities, without the second no registered syscall can be granted to a
+// child, without the third no process can be attached to with a budget.
 func (d *Domain) See(tokens kernel.Tokens, registry kernel.Registry, budgets kernel.Budgets) {
 	d.tokens, d.registry, d.budgets = tokens, registry, budgets
 }
 
-// Processes returns the view that others have of the table. It is complete from the first Publish after a change on.
+// Processes returns the view of the table. It is complete after the first Publish following a change.
 func (d *Domain) Processes() *Processes { return d.view }
 
-// Alive reports whether pid has not ended, at once, unlike the view. Only the owner of the domain may call it.
+// Alive reports whether pid has not ended; unlike the view it is up to date. Only the owner of the domain may call
+// it.
 func (d *Domain) Alive(pid int64) bool { return d.table.alive(pid) }
 
 // Living calls see for each process that has not ended, by ascending PID. Only the owner of the domain may call it.
@@ -98,7 +95,7 @@ func (d *Domain) Living(see func(*schema.Descriptor)) {
 	})
 }
 
-// Known reports whether anything but its PID is remembered of pid. Only the owner of the domain may call it.
+// Known reports whether more than the PID is kept of pid. Only the owner of the domain may call it.
 func (d *Domain) Known(pid int64) bool { return d.table.known(pid) }
 
 // Reset implements kernel.Domain.
@@ -109,10 +106,10 @@ func (d *Domain) Reset() {
 	d.events = events{}
 }
 
-// listedAtOnce is how many processes Process.List looks at on the actor. Of more it looks at a copy.
+// listedAtOnce is how many processes Process.List reads on the actor. More are read from a copy on a goroutine.
 const listedAtOnce = 128
 
-// list answers Process.List with all there is, which may be more than a line has room for: PROTOCOL gives it no cursor.
+// list answers Process.List with all matching processes, which may exceed a line: PROTOCOL gives it no cursor.
 func (d *Domain) list(call *kernel.Call, in *schema.ProcessListInput) (schema.ProcessListOutput, error) {
 	if d.table.processes.Len() <= listedAtOnce {
 		return listed(context.Background(), d.table.processes, call, in)
@@ -122,7 +119,7 @@ func (d *Domain) list(call *kernel.Call, in *schema.ProcessListInput) (schema.Pr
 	return schema.ProcessListOutput{}, nil
 }
 
-// listed are the processes that a call sees and asks for. Those that are forgotten are not among them.
+// listed are the processes that a call may see and selects, without forgotten ones.
 func listed(ctx context.Context, processes *btree.Map[int64, *schema.Descriptor], call *kernel.Call, in *schema.ProcessListInput) (out schema.ProcessListOutput, err error) {
 	processes.Scan(func(_ int64, p *schema.Descriptor) bool {
 		if (in.State == nil || *in.State == p.State) && (call.PID == kernel.Operator || p.Origin == call.Origin) {

@@ -8,22 +8,22 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Recent is how many events are kept for who follows processes. A follower reads as fast as it likes: nothing is kept for it
-// beside these, and one that has fallen behind them is told so. It has to be less than Remembered, so that whose
-// descendant a process was is known as long as an event tells of it.
+// Recent is how many events are kept for followers. Nothing else is kept for a follower that reads slowly; one that
+// falls behind is told so. It must be less than Remembered, so that the ancestors of a process are known as long as
+// an event names it.
 const Recent = 4096
 
-// maxEvents is how many of them are pushed at once.
+// maxEvents is how many events are pushed at once.
 const maxEvents = 16
 
-// stale is how many events of others' a follower may have been shown nothing of before it is moved on behind them.
+// stale is after how many events of other processes a follower's position is moved past them.
 const stale = 256
 
-// looks is how many processes one Process.Watch looks at, those above one that something happened to included: then the follower asks
-// again. It is more than there are above any.
+// looks bounds the processes that one Process.Watch checks, ancestors included; then the follower asks again. It
+// exceeds the depth of any process.
 const looks = 2048
 
-// event is something that has happened to a process.
+// event is a change of a process.
 type event struct {
 	typ         string
 	process     *schema.Descriptor // after it
@@ -31,12 +31,12 @@ type event struct {
 	correlation string
 }
 
-// events are the last that were applied. How many there have been is part of the state, so that a follower goes on where it
-// was when the state is made anew; the events themselves are the journal's, and not kept beside it.
+// events are the latest events. Their total number is part of the state, so that a follower continues at its position
+// after a rebuild; the events themselves are in the journal, and not part of the state.
 type events struct {
-	count  int64   // how many there have been
-	recent []event // a ring, once it is full
-	oldest int     // where the ring begins
+	count  int64   // total number
+	recent []event // a ring buffer, once it is full
+	oldest int     // start of the ring
 }
 
 func (e *events) add(ev event) {
@@ -49,16 +49,16 @@ func (e *events) add(ev event) {
 	e.oldest = (e.oldest + 1) % Recent
 }
 
-// first is how many there have been before the oldest that is kept.
+// first is the number of events before the oldest one kept.
 func (e *events) first() int64 { return e.count - int64(len(e.recent)) }
 
-// at is the event that so many have been before, of those that are kept.
+// at is the event with that number of earlier ones, if it is kept.
 func (e *events) at(n int64) *event {
 	return &e.recent[(e.oldest+int(n-e.first()))%len(e.recent)]
 }
 
-// note adds what a command that has been applied did to a process. The cause is the request behind it: that of a step is the
-// call that it was for.
+// note adds the event of an applied command. Its cause is the original request: for a step, the call that it is a
+// step of.
 func (d *Domain) note(e *kernel.Entry, typ string, pid int64) {
 	p, ok := d.table.processes.Get(pid)
 	if !ok {
@@ -121,7 +121,7 @@ func (d *Domain) watch(call *kernel.Call, in *schema.ProcessWatchInput) (schema.
 	return out, nil
 }
 
-// concerns reports whether a process is the followed one or descends from it, and how many processes it had to look at.
+// concerns reports whether a process is the followed one or descends from it, and how many processes it checked.
 func (d *Domain) concerns(pid, followed int64) (concerned bool, seen int) {
 	for seen = 1; ; seen++ {
 		if followed == kernel.Operator || pid == followed {

@@ -63,8 +63,8 @@ func TestNoMeaning(t *testing.T) {
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	for _, chunk := range []string{
-		``, `{`, `[]`, `{"next":1}{}`, `{"next":"1"}`, `{"strange":1}`,
-		`{"processes":[{"pid":1,"agent_id":"a","parent_pid":0,"state":"READY","priority":"","intent":"","role":"","resource_quota":{},"birth_tick":0,"origin":""}]}`,
+		``, `{`, `{}`, `[{"next":1}][]`, `[{"next":"1"}]`, `[{"strange":1}]`,
+		`[{"process":{"pid":1,"agent_id":"a","parent_pid":0,"state":"READY","priority":"","intent":"","role":"","resource_quota":{},"birth_tick":0,"origin":""}}]`,
 	} {
 		if err := process.New(nil).Restore([]byte(chunk)); err == nil {
 			t.Errorf("%s is taken", chunk)
@@ -102,9 +102,9 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 
 // FuzzRestore: whatever is taken as a snapshot gives a state whose own snapshot gives it again.
 func FuzzRestore(f *testing.F) {
-	f.Add([]byte(`{"next":3,"ended":{"o":[2]},"prepared":{"pid":3,"resource_quota":{"gpu":1.5}}}`))
-	f.Add([]byte(`{"next":3,"processes":[{"pid":2,"agent_id":"a","parent_pid":1,"state":"TERMINATED","priority":"LOW","intent":"i",` +
-		`"role":"r","resource_quota":{},"birth_tick":1,"exit_tick":2,"blocked_until_tick":3,"origin":"o"}]}`))
+	f.Add([]byte(`[{"next":3,"ended":{"o":[2]},"prepared":{"pid":3,"resource_quota":{"gpu":1.5}}}]`))
+	f.Add([]byte(`[{"next":3},{"process":{"pid":2,"agent_id":"a","parent_pid":1,"state":"TERMINATED","priority":"LOW","intent":"i",` +
+		`"role":"r","resource_quota":{},"birth_tick":1,"exit_tick":2,"blocked_until_tick":3,"origin":"o"}}]`))
 	f.Fuzz(func(t *testing.T, chunk []byte) {
 		d, again := process.New(nil), process.New(nil)
 		if d.Restore(chunk) != nil {

@@ -1,34 +1,36 @@
 package process
 
 import (
+	"bytes"
 	"strconv"
+	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// pause answers Process.Pause.
-func (d *Domain) pause(call *kernel.Call, in *schema.PauseInput) (out schema.PauseOutput, _ error) {
-	pids, err := d.meant(call, in, true)
-	if programs := d.withPrograms(pids); programs != nil {
-		call.Begin(&kernel.Work{Halt: programs, On: true})
+// pausing answers Process.Pause, or Process.Resume.
+func (d *Domain) pausing(paused bool) func(*kernel.Call, *schema.PauseInput) (schema.PauseOutput, error) {
+	return func(call *kernel.Call, in *schema.PauseInput) (schema.PauseOutput, error) {
+		pids, err := d.meant(call, in, paused)
+		if programs := d.withPrograms(pids); programs != nil {
+			call.Begin(&kernel.Work{Halt: programs, On: paused})
+		}
+		return schema.PauseOutput{Processes: int64(len(pids))}, err
 	}
-	out.Processes = int64(len(pids))
-	return out, err
 }
 
-// resume answers Process.Resume.
-func (d *Domain) resume(call *kernel.Call, in *schema.PauseInput) (out schema.PauseOutput, _ error) {
-	pids, err := d.meant(call, in, false)
-	if programs := d.withPrograms(pids); programs != nil {
-		call.Begin(&kernel.Work{Halt: programs})
+// applyPausing applies Process.Pause, or Process.Resume.
+func (d *Domain) applyPausing(paused bool) func(*kernel.Entry, *schema.PauseInput) {
+	return func(_ *kernel.Entry, in *schema.PauseInput) {
+		for _, pid := range d.others(in, paused) {
+			d.change(pid, func(p *schema.Descriptor) { p.Paused = paused })
+		}
 	}
-	out.Processes = int64(len(pids))
-	return out, err
 }
 
-// meant are the living processes that a call is about which are not as it wants them.
+// meant are the living processes that a call selects and that are not yet in the wanted state.
 func (d *Domain) meant(call *kernel.Call, in *schema.PauseInput, paused bool) ([]int64, error) {
 	switch {
 	case in.All == (in.TargetPID != nil):
@@ -45,7 +47,7 @@ func (d *Domain) meant(call *kernel.Call, in *schema.PauseInput, paused bool) ([
 	return d.others(in, paused), nil
 }
 
-// others are the living processes of an input that are not as it wants them.
+// others are the living processes of an input that are not yet in the wanted state.
 func (d *Domain) others(in *schema.PauseInput, paused bool) (pids []int64) {
 	add := func(pid int64) {
 		if p, ok := d.table.processes.Get(pid); ok && p.State != terminated && p.Paused != paused {
@@ -65,16 +67,69 @@ func (d *Domain) others(in *schema.PauseInput, paused bool) (pids []int64) {
 	return pids
 }
 
-func (d *Domain) applyPause(_ *kernel.Entry, in *schema.PauseInput) { d.setPaused(in, true) }
+// KeyIntent is the prefix of the intent of a key's process, before the fingerprint. With the operator as parent,
+// which no agent can have as its own, it identifies the process after a restart, whatever its agent_id.
+const KeyIntent = "key:"
 
-func (d *Domain) applyResume(_ *kernel.Entry, in *schema.PauseInput) { d.setPaused(in, false) }
+// attach answers Process.Attach (PROTOCOL 11). The connection becomes the process after the answer.
+func (d *Domain) attach(call *kernel.Call, in *schema.AttachInput) (out schema.AttachOutput, _ error) {
+	if err := checkAgentID("agent_id", in.AgentID); err != nil {
+		return out, err
+	}
+	if call.Refused != nil {
+		return out, call.Refused
+	}
+	found := d.table.names[sibling{call.PID, call.Origin, in.AgentID}]
+	if len(found) == 0 {
+		child := d.table.next
+		return schema.AttachOutput{PID: child, AgentID: in.AgentID, Created: true}, d.prepare(call, child, in.Capabilities)
+	}
+	p := d.table.Process(found[0])
+	switch {
+	case p.Command != nil:
+		return out, taken(p, "runs a program")
+	case strings.HasPrefix(p.Intent, KeyIntent):
+		return out, taken(p, "belongs to a key of authorized_keys")
+	}
+	return schema.AttachOutput{PID: p.PID, AgentID: p.AgentID}, d.sameGrant(call, p, in.Capabilities)
+}
 
-func (d *Domain) setPaused(in *schema.PauseInput, paused bool) {
-	for _, pid := range d.others(in, paused) {
-		p, _ := d.table.processes.Get(pid)
-		next := *p
-		next.Paused = paused
-		d.table.processes.Set(pid, &next)
-		d.view.touch(pid)
+// taken refuses to attach to a process that belongs to somebody else.
+func taken(p *schema.Descriptor, why string) *fault.Fault {
+	return fault.ProcessTaken.New("pid %d has this name already, and %s", p.PID, why).With("pid", strconv.FormatInt(p.PID, 10))
+}
+
+// sameGrant refuses capabilities that differ from the process's grant; asking for none is allowed.
+func (d *Domain) sameGrant(call *kernel.Call, p *schema.Descriptor, asked *schema.SpawnCapability) error {
+	if asked == nil {
+		return nil
+	}
+	grant, err := d.grant(call, p.PID, asked)
+	if err != nil {
+		return err
+	}
+	want, err := kernel.NewGrant(grant, call.PID, d.pools, schema.Registrable)
+	if err != nil {
+		return err
+	}
+	budgeted := asked.Budget == nil || d.budgets != nil && d.budgets.Same(p.PID, asked.Budget)
+	if token := d.tokens.Token(p.PID); token != nil && budgeted && equal(&token.Granted.TokenGrant, want) {
+		return nil
+	}
+	return fault.ProcessOtherGrant.New("pid %d has this name already, and was granted something else: \"pwos cap show %[1]d\" tells what", p.PID).
+		WithFix("leave capabilities out, or make them what it has").With("pid", strconv.FormatInt(p.PID, 10))
+}
+
+// equal reports whether two grants are equal.
+func equal(a, b *schema.TokenGrant) bool {
+	one, err := schema.Marshal(a)
+	other, err2 := schema.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(one, other)
+}
+
+// applyAttach adds the process, if the call has created it.
+func (d *Domain) applyAttach(e *kernel.Entry, _ *schema.AttachInput) {
+	if out := kernel.Reply[schema.AttachOutput](e, schema.ProcessAttach.Output()); out.Created {
+		d.born(e, d.child(e, out.AgentID))
 	}
 }

@@ -9,41 +9,43 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// What a hosted process is while its program does not run, while it does, and in quarantine (PROTOCOL 6).
+// States of a hosted process while its program does not run, runs, and is in quarantine (PROTOCOL 6).
 const (
 	running = "RUNNING"
 	blocked = "BLOCKED"
 )
 
-// Unknown is the reason of an end that nobody saw: the kernel died before it could note one.
+// Unknown is the reason of an end that was not observed: the kernel died before it could record one.
 const Unknown = "unknown"
 
-// program is what a living process runs: how it is started, and what its earlier ends count for. It is immutable.
+// program is what a living process runs: how to start it, and its count of faults. It is immutable.
 type program struct {
 	Spec   schema.Program `json:"spec"`
 	Faults int64          `json:"faults,omitzero"` // in a row
 	Quick  int64          `json:"quick,omitzero"`  // early ends in a row
 }
 
-// Hosted is a process whose program needs care: the process is alive, or its program is not known to have ended.
+// Hosted is a process with a program that recovery must handle: it is alive, or its program is not known to have
+// ended.
 type Hosted struct {
 	kernel.Program
 	State   string
 	Blocked int64 // the tick until which it is blocked
-	Begun   bool  // some end of its program was noted
+	Begun   bool  // an end of its program is recorded
 }
 
-// Ended reports whether the process has ended, so that its program can only be noted as ended.
+// Ended reports whether the process has ended, so that its program can only be recorded as ended.
 func (h *Hosted) Ended() bool { return h.State == terminated }
 
-// Ran reports whether its program was last noted as running.
+// Ran reports whether its program was last recorded as running.
 func (h *Hosted) Ran() bool { return h.State == running }
 
-// Unsettled reports whether what became of its program is not known: it was noted as running, or was to be started for
-// the first time.
+// Unsettled reports whether it is unknown what happened to its program: it was recorded as running, or was about to
+// start for the first time.
 func (h *Hosted) Unsettled() bool { return h.State == running || h.State == ready && !h.Begun }
 
-// Hosted returns the processes with programs, by PID: what recovery has to see to. Only the owner of the domain may call it.
+// Hosted returns the processes with programs that recovery must handle, by PID. Only the owner of the domain may call
+// it.
 func (d *Domain) Hosted() []Hosted {
 	var list []Hosted
 	d.table.processes.Scan(func(pid int64, p *schema.Descriptor) bool {
@@ -67,19 +69,19 @@ func (d *Domain) hosted(p *schema.Descriptor) *Hosted {
 		h.Spec, h.Faults, h.Quick = run.Spec, run.Faults, run.Quick
 		return h
 	}
-	// It has ended: whether its program has, or was ever started, is to be noted.
+	// It has ended: whether its program has ended, or was ever started, must be recorded.
 	if p.OSPID != nil || p.Command != nil && p.Exit == nil {
 		return h
 	}
 	return nil
 }
 
-// stop is what ending processes needs done outside: those of their programs that may be there have to go.
+// stop is the work of ending processes: those of their programs that may run must end.
 func (d *Domain) stop(pids []int64) *kernel.Work {
 	return stopping(d.withPrograms(pids))
 }
 
-// stopping is what has programs end; nil where there are none.
+// stopping ends programs; nil if there are none.
 func stopping(programs []int64) *kernel.Work {
 	if programs == nil {
 		return nil
@@ -97,8 +99,8 @@ func (d *Domain) withPrograms(pids []int64) (list []int64) {
 	return list
 }
 
-// checkProgram refuses a program that cannot be meant, and one that would be held less tightly than its spawner: who may
-// choose where to write, or to be bound by nothing, is not bound (PROTOCOL 5).
+// checkProgram refuses an invalid program, and one with fewer limits than its spawner's: a program that may choose
+// where to write, or to be unlimited, is not limited (PROTOCOL 5).
 func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault {
 	if p.Command == nil {
 		return withoutCommand(p)
@@ -147,7 +149,7 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 		return fault.CapabilityOperatorOnly.New("pid %d may not choose cwd", call.PID).
 			WithFix("only the operator may; leave it out, and the program gets a directory of its own")
 	}
-	var own schema.Program // of a spawner that is no program itself: nothing is known that it could give up
+	var own schema.Program // of a spawner that has no program: it has no limits
 	if run, ok := d.table.programs.Get(call.PID); ok {
 		own = run.Spec
 	}
@@ -157,8 +159,8 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	return beyond(call.PID, own.Limits, p.Limits)
 }
 
-// checkTerminal refuses a terminal that is no pseudo-terminal, and what does not go with one: by the time of a restart its
-// name may be another terminal's.
+// checkTerminal refuses a terminal that is no pseudo-terminal, and options that exclude one: at a restart its name
+// may be another terminal's.
 func checkTerminal(p *schema.Program) *fault.Fault {
 	if p.TTY == nil {
 		return nil
@@ -175,7 +177,7 @@ func checkTerminal(p *schema.Program) *fault.Fault {
 	return nil
 }
 
-// checkUpstream refuses an upstream that cannot be meant.
+// checkUpstream refuses an invalid upstream.
 func checkUpstream(p *schema.Program) *fault.Fault {
 	if p.Upstream == nil {
 		return nil
@@ -194,7 +196,7 @@ func checkUpstream(p *schema.Program) *fault.Fault {
 
 func nul(s string) bool { return strings.ContainsRune(s, 0) }
 
-// withoutCommand refuses what says how to run a program where there is none to run.
+// withoutCommand refuses options of a program if there is none.
 func withoutCommand(p *schema.Program) *fault.Fault {
 	for _, option := range []struct {
 		name  string
@@ -217,7 +219,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 	return nil
 }
 
-// beyond refuses limits above the spawner's own, and none where it has one.
+// beyond refuses limits that exceed the spawner's own, and missing ones if the spawner has them.
 func beyond(pid int64, own, asked *schema.Limits) *fault.Fault {
 	if own == nil {
 		return nil
@@ -243,7 +245,7 @@ func beyond(pid int64, own, asked *schema.Limits) *fault.Fault {
 	return nil
 }
 
-// noteStart answers Process.NoteStart. A process that has ended meanwhile has no program any more.
+// noteStart answers Process.NoteStart. An ended process has no program any more.
 func (d *Domain) noteStart(call *kernel.Call, in *schema.ProcessStartInput) (schema.SuccessOutput, error) {
 	if !d.table.alive(in.PID) {
 		return schema.SuccessOutput{}, fault.ProcessIsEnded.New("pid %d has ended: its program is not wanted any more", in.PID)
@@ -251,7 +253,7 @@ func (d *Domain) noteStart(call *kernel.Call, in *schema.ProcessStartInput) (sch
 	return done(call, in)
 }
 
-// noteEnd answers Process.NoteEnd. Where the program is not to be started again, the process and all below it end first.
+// noteEnd answers Process.NoteEnd. If the program is not restarted, the process and its descendants end first.
 func (d *Domain) noteEnd(call *kernel.Call, in *schema.ProcessEndInput) (schema.SuccessOutput, error) {
 	if in.Restart || !d.table.alive(in.PID) {
 		return done(call, in)
@@ -266,7 +268,7 @@ func (d *Domain) noteEnd(call *kernel.Call, in *schema.ProcessEndInput) (schema.
 	}), nil
 }
 
-// host applies the part of Syscall.Spawn that is about a program.
+// host applies the part of Syscall.Spawn about a program.
 func (d *Domain) host(child *schema.Descriptor, p *schema.Program) {
 	if p.Command == nil {
 		return
@@ -315,7 +317,7 @@ func (d *Domain) applyNoteEnd(e *kernel.Entry, in *schema.ProcessEndInput) {
 	}
 }
 
-// change puts a changed descriptor in the place of a remembered process's.
+// change replaces the descriptor of a remembered process.
 func (d *Domain) change(pid int64, edit func(*schema.Descriptor)) {
 	p, ok := d.table.processes.Get(pid)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// checkSandbox refuses what cannot be meant.
+// checkSandbox refuses an invalid sandbox.
 func checkSandbox(s *schema.Sandbox) *fault.Fault {
 	if s == nil {
 		return nil
@@ -31,11 +31,11 @@ func checkSandbox(s *schema.Sandbox) *fault.Fault {
 	return nil
 }
 
-// asTight is what to do about a sandbox that is looser than the spawner's.
+// asTight is the advice about a sandbox that is looser than the spawner's.
 const asTight = "confine it no less than its spawner is, or have the operator spawn it"
 
-// looser refuses a sandbox that gives more than the spawner's own: in level, in what is read, written and shown, and in the
-// network.
+// looser refuses a sandbox that allows more than the spawner's own: in level, in what is read, written and shown, and
+// in the network.
 func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 	if above([]string{"off", "default", "strict"}, own.Named(), asked.Named()) {
 		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox %s: its own is %s", pid, asked.Named(), own.Named()).WithFix(asTight)
@@ -73,12 +73,12 @@ func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 	return nil
 }
 
-// above reports whether asked stands before own in an order from loose to tight.
+// above reports whether asked precedes own in an order from loose to tight.
 func above(order []string, own, asked string) bool {
 	return slices.Index(order, asked) < slices.Index(order, own)
 }
 
-// covered reports whether a path is one of the list, or lies below one.
+// covered reports whether a path is in the list, or below an element of it.
 func covered(p string, list []string) bool {
 	return slices.ContainsFunc(list, func(dir string) bool {
 		return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// spawn answers Syscall.Spawn. The child's PID is known before it is there: nothing else of this domain is decided
-// until the steps are done. Should one fail, the same PID goes to the next child: no process ever had it.
+// spawn answers Syscall.Spawn. The child's PID is known before the child exists: this domain decides nothing else
+// until the steps are done. If one fails, the next child gets the same PID: no process ever had it.
 func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.SpawnOutput, _ error) {
 	if err := d.able(call.PID); err != nil {
 		return out, err
@@ -36,7 +36,7 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.Spa
 	return schema.SpawnOutput{ChildPID: child, ChildAgentID: name}, nil
 }
 
-// prepare has a child given what it needs before it is there.
+// prepare stores the grant of a child that does not exist yet.
 func (d *Domain) prepare(call *kernel.Call, child int64, asked *schema.SpawnCapability) error {
 	grant, err := d.grant(call, child, asked)
 	if err != nil {
@@ -49,8 +49,8 @@ func (d *Domain) prepare(call *kernel.Call, child int64, asked *schema.SpawnCapa
 	return nil
 }
 
-// grant says what a child may do: what its parent asks for, where the parent holds all of that, else what every process
-// gets, as far as the parent holds it (PROTOCOL 5).
+// grant is what a child may do: what its parent asks for, if the parent has all of that, else the default grant, as
+// far as the parent has it (PROTOCOL 5).
 func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapability) (*schema.GrantInput, *fault.Fault) {
 	operator := call.PID == kernel.Operator
 	if !operator && call.Token == nil {
@@ -93,7 +93,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 	}, nil
 }
 
-// cut takes out of a default grant what the spawner does not hold itself.
+// cut removes from a default grant what the spawner does not have itself.
 func cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
 	held := make([]string, 0, len(grant.AllowedSyscalls))
 	for _, code := range grant.AllowedSyscalls {
@@ -112,10 +112,10 @@ func cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
 	grant.ExpiresAtTick = holder.Last()
 }
 
-// maxName bounds the name of an agent with those of its ancestors, in characters.
+// maxName bounds the name of an agent including its ancestors', in characters.
 const maxName = 1024
 
-// checkAgentID refuses a name that no agent can be given.
+// checkAgentID refuses an invalid agent id.
 func checkAgentID(field, name string) *fault.Fault {
 	if strings.Contains(name, "/") {
 		return kernel.Invalid(field, "must not contain a slash: it stands between an agent's name and its child's")
@@ -123,8 +123,8 @@ func checkAgentID(field, name string) *fault.Fault {
 	return kernel.CheckName(field, name)
 }
 
-// name returns the full name of a child: that which it is given, below its parent's where an agent spawns it. Among the living
-// children of one parent a name is one process's alone; the operator's are told apart by their origin too.
+// name returns the full name of a child: the given one, below its parent's if an agent spawns it. Names are unique
+// among the living children of one parent; the operator's children also differ by origin.
 func (d *Domain) name(call *kernel.Call, given string) (string, *fault.Fault) {
 	name := given
 	if parent, ok := d.table.processes.Get(call.PID); ok {
@@ -142,8 +142,8 @@ func (d *Domain) name(call *kernel.Call, given string) (string, *fault.Fault) {
 
 func (d *Domain) applyPrepare(_ *kernel.Entry, in *schema.ProcessPrepareInput) { d.prepared = in }
 
-// applySpawn adds the child under the name of the reply. In older journals that is no more than what was asked for, and siblings
-// may share one.
+// applySpawn adds the child under the name of the reply. In older journals that is the requested one, and siblings
+// may share it.
 func (d *Domain) applySpawn(e *kernel.Entry, in *schema.SpawnInput) {
 	child := d.child(e, kernel.Reply[schema.SpawnOutput](e, schema.SyscallSpawn.Output()).ChildAgentID)
 	child.Priority, child.Intent, child.Role = said(in.Priority, child.Priority), said(in.Intent, ""), said(in.Role, "")
@@ -166,8 +166,8 @@ func (d *Domain) child(e *kernel.Entry, name string) *schema.Descriptor {
 	if parent, ok := d.table.processes.Get(e.PID); ok {
 		child.Paused = parent.Paused
 	}
-	// A spawn that a crash cut short may have left its note behind, for the same PID; the one that was made for this
-	// process came after it.
+	// A spawn that a crash interrupted may have left its note for the same PID; the one for this process has a later
+	// entry.
 	if d.prepared != nil && d.prepared.PID == child.PID && d.prepared.ResourceQuota != nil {
 		child.ResourceQuota = d.prepared.ResourceQuota
 	}

@@ -9,22 +9,23 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Remembered is how many ended processes of an origin keep their descriptor, the latest to end. A kernel that spawns without
-// end must not grow without end; at some 500 bytes each these take 5 MB. Of those before, the journal tells; here it is known
-// only that they were and have ended. Each origin has its own: what is forgotten would tell how many of another have ended.
+// Remembered is how many ended processes of an origin keep their descriptor, the latest to end. Without a bound a
+// kernel that spawns would grow forever; at some 500 bytes each these take 5 MB. Of older ones only the PID and that
+// they ended is kept; the journal has the rest. Each origin has its own bound: a common one would reveal how many
+// processes of another origin have ended.
 const Remembered = 10_000
 
-// table holds the processes. Descriptors are immutable: a change puts another in place, so that readers need no lock.
+// table holds the processes. Descriptors are immutable and replaced on change, so that readers need no lock.
 type table struct {
-	next      int64 // PID of the next process; PIDs are never used again
+	next      int64 // PID of the next process; PIDs are never reused
 	processes *btree.Map[int64, *schema.Descriptor]
 	children  *btree.BTreeG[edge] // of living processes
-	ended     map[string][]int64  // remembered, by origin, in the order in which they ended
+	ended     map[string][]int64  // remembered, by origin, in the order of their ends
 	programs  *btree.Map[int64, *program]
-	names     map[sibling][]int64 // the living processes that have a name: one, but where an older kernel let several
+	names     map[sibling][]int64 // living processes by name: one, unless an older kernel allowed several
 }
 
-// sibling is what tells a living process from the others of its parent.
+// sibling identifies a living process among its parent's children.
 type sibling struct {
 	parent       int64
 	origin, name string
@@ -32,8 +33,8 @@ type sibling struct {
 
 func siblingOf(p *schema.Descriptor) sibling { return sibling{p.ParentPID, p.Origin, p.AgentID} }
 
-// edge leads from a living parent to a living child. In an ordered tree children of one parent lie side by side, and
-// taking one out is quick however many there are.
+// edge connects a living parent and a living child. In an ordered tree the children of one parent are adjacent, and
+// removing one is quick however many there are.
 type edge struct{ parent, child int64 }
 
 func newTable() *table {
@@ -61,8 +62,8 @@ func (t *table) Process(pid int64) *schema.Descriptor {
 	return forgotten(pid)
 }
 
-// forgotten is the descriptor of a process that is no longer remembered. There was one: it is nothing that a grant could
-// be made to, and asking for it is no mistake.
+// forgotten is the descriptor of a process that is no longer remembered. It existed: it cannot be granted anything,
+// and asking for it is no error.
 func forgotten(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, State: terminated, ResourceQuota: map[string]float64{}}
 }
@@ -77,7 +78,7 @@ func (t *table) alive(pid int64) bool {
 	return ok && p.State != terminated
 }
 
-// add adds a new process, which takes the next PID.
+// add adds a new process with the next PID.
 func (t *table) add(p *schema.Descriptor) {
 	t.next = p.PID + 1
 	t.put(p)
@@ -92,7 +93,7 @@ func (t *table) put(p *schema.Descriptor) {
 	}
 }
 
-// end marks a living process as ended, and returns the PID of the one that is forgotten for it, 0 where none is.
+// end marks a living process as ended, and returns the PID that is forgotten in turn, 0 if none is.
 func (t *table) end(pid, tick int64) int64 {
 	p, _ := t.processes.Get(pid)
 	last := *p
@@ -115,14 +116,14 @@ func (t *table) end(pid, tick int64) int64 {
 	return oldest
 }
 
-// endedWith returns a remembered process that has ended, and the descendants that ended with it. They stand before it in the
-// order of ends, side by side, children before their parents.
+// endedWith returns a remembered ended process and the descendants that ended with it. They precede it in the order
+// of ends, adjacent, children before their parents.
 func (t *table) endedWith(root int64) []int64 {
 	first, ok := t.processes.Get(root)
 	if !ok {
 		return nil
 	}
-	ended := t.ended[first.Origin] // which a process shares with its parent
+	ended := t.ended[first.Origin] // a child has its parent's origin
 	at := slices.Index(ended, root)
 	if at < 0 {
 		return nil
@@ -137,8 +138,7 @@ func (t *table) endedWith(root int64) []int64 {
 	return list
 }
 
-// subtree returns a living process and its living descendants, children before their parents; nothing where it is not
-// alive.
+// subtree returns a living process and its living descendants, children before their parents; nil if it is not alive.
 func (t *table) subtree(root int64) []int64 {
 	if !t.alive(root) {
 		return nil
@@ -148,20 +148,20 @@ func (t *table) subtree(root int64) []int64 {
 	return found.childrenFirst()
 }
 
-// descent finds a living process and its living descendants, by generations. The tree is as deep as agents make it, so it is no
-// recursion, and as large, so it goes on where it was.
+// descent finds a living process and its living descendants, generation by generation. The tree is as deep and large
+// as agents make it, so it does not recurse, and works in slices.
 type descent struct {
 	table *table
 	pids  []int64 // found
-	at    int     // the one whose children are being found
-	from  int64   // of those, the first to look for
+	at    int     // the one whose children are being added
+	from  int64   // the first child to look for
 }
 
 func (t *table) descend(root int64) *descent {
 	return &descent{table: t, pids: []int64{root}, from: math.MinInt64}
 }
 
-// more goes on, looking at no more than most processes, and reports whether all are found.
+// more continues, checks at most that many processes, and reports whether all are found.
 func (d *descent) more(most int) bool {
 	for d.at < len(d.pids) {
 		if most--; most <= 0 {
@@ -188,7 +188,7 @@ func (d *descent) more(most int) bool {
 	return true
 }
 
-// childrenFirst are the processes that were found, children before their parents.
+// childrenFirst are the processes found, children before their parents.
 func (d *descent) childrenFirst() []int64 {
 	slices.Reverse(d.pids)
 	return d.pids

@@ -10,8 +10,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or be granted anything,
-// while what they leave behind is cleared away; a crash in between leaves the rest to Orphans, and what has not ended yet alive.
+// terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or be granted
+// anything, during the clean-up; after a crash Orphans does the rest of it, and processes that have not ended yet
+// stay alive.
 func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema.TerminateOutput, error) {
 	out := schema.TerminateOutput{TargetPID: in.TargetPID}
 	target := kernel.Visible(d.table, call, in.TargetPID)
@@ -19,14 +20,14 @@ func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema
 		return out, kernel.NoProcess(in.TargetPID)
 	}
 	if !d.table.known(in.TargetPID) {
-		return out, nil // whose descendant it was is forgotten; ending it again does nothing
+		return out, nil // its ancestors are forgotten; ending it again does nothing
 	}
 	if own := in.TargetPID == call.PID || kernel.Descends(d.table, in.TargetPID, call.PID); call.PID != kernel.Operator && !own {
 		return out, fault.CapabilityNotYours.New("pid %d may not terminate pid %d", call.PID, in.TargetPID).
 			WithFix("a process ends itself and its descendants, the operator ends any").With("pid", strconv.FormatInt(in.TargetPID, 10))
 	}
 	if target.State == terminated {
-		call.Begin(d.stop(d.table.endedWith(in.TargetPID))) // their programs may still be on their way out
+		call.Begin(d.stop(d.table.endedWith(in.TargetPID))) // their programs may still be ending
 		return out, nil
 	}
 	tree := d.table.descend(in.TargetPID)
@@ -44,11 +45,11 @@ func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema
 	}), nil
 }
 
-// visits is how many processes an end looks at in one turn, to find those that end with it.
+// visits is how many processes an end checks in one turn, to find those that end with it.
 const visits = 1024
 
-// Repeat implements kernel.Repeater: who ends processes waits until nothing of their programs is left, and who spawns one until
-// its program has been started, however often they ask.
+// Repeat implements kernel.Repeater: a repeated end of processes waits until their programs have ended, and a
+// repeated spawn until its program has started.
 func (d *Domain) Repeat(call *kernel.Call, data []byte) *kernel.Work {
 	if in, ok := call.Input.(*schema.TerminateInput); ok {
 		return d.stop(d.table.endedWith(in.TargetPID))
@@ -61,11 +62,11 @@ func (d *Domain) Repeat(call *kernel.Call, data []byte) *kernel.Work {
 	return nil
 }
 
-// exits is how many processes a step ends or clears up after. A step is one entry of the journal, and holds up all actors while it
-// is applied.
+// exits is how many processes one step ends or cleans up after. A step is one entry of the journal, and blocks all
+// actors while it is applied.
 const exits = 256
 
-// end has processes end and what they leave behind cleared away, in slices that keep their order.
+// end ends processes and cleans up after them, in slices that keep their order.
 func end(call *kernel.Call, pids []int64, reason string) {
 	for part := range slices.Chunk(pids, exits) {
 		call.Step(schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: part, Reason: reason}))
@@ -75,7 +76,7 @@ func end(call *kernel.Call, pids []int64, reason string) {
 	}
 }
 
-// sweep are the commands that take tokens, what is held, and mailboxes away from processes.
+// sweep returns the commands that remove tokens, holdings and mailboxes of processes.
 func sweep(tokens, holders, mailboxes []int64) []schema.Request {
 	var steps []schema.Request
 	for part := range slices.Chunk(tokens, exits) {
@@ -96,8 +97,8 @@ func (d *Domain) exit(call *kernel.Call, in *schema.ProcessExitInput) (schema.Su
 	return done(call, in)
 }
 
-// applyExit ends processes. No child outlives its parent: descendants that are still alive go with it, which happens only where
-// a program ends by itself.
+// applyExit ends processes. No child outlives its parent: living descendants end too, which only happens if a program
+// ends by itself.
 func (d *Domain) applyExit(e *kernel.Entry, in *schema.ProcessExitInput) {
 	for _, root := range in.PIDs {
 		for _, pid := range d.table.subtree(root) {
@@ -109,4 +110,21 @@ func (d *Domain) applyExit(e *kernel.Entry, in *schema.ProcessExitInput) {
 			d.view.touch(forgotten)
 		}
 	}
+}
+
+// Orphans returns the commands of a recovery that remove tokens, holdings and mailboxes of processes that are not
+// alive. A crash leaves these when it interrupts a spawn, whose child then never existed, or a termination. The PIDs
+// with each may come in any order; the operator's stay.
+func Orphans(alive func(pid int64) bool, tokens, holders, mailboxes []int64) []schema.Request {
+	dead := func(pids []int64) []int64 {
+		var list []int64
+		for _, pid := range pids {
+			if pid != kernel.Operator && !alive(pid) {
+				list = append(list, pid)
+			}
+		}
+		slices.Sort(list)
+		return slices.Compact(list)
+	}
+	return sweep(dead(tokens), dead(holders), dead(mailboxes))
 }

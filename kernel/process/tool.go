@@ -8,15 +8,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Hydrate is what FileSystem.Hydrate needs done outside. It ends in a schema.HydrateOutput.
+// Hydrate is the work of FileSystem.Hydrate outside the kernel. It ends in a schema.HydrateOutput.
 type Hydrate struct {
 	URI, Base string
-	// FrontMatter is what the store has of the resource, a JSON object; "" where it is to be fetched.
+	// FrontMatter is the resource's front matter in the store, a JSON object; "" if it must be fetched.
 	FrontMatter string
 }
 
-// hydrate begins FileSystem.Hydrate. Of what a process has adopted the front matter is that of then, whatever lies there
-// now.
+// hydrate begins FileSystem.Hydrate. The front matter of an adopted resource is that of its adoption, whatever is
+// there now.
 func (d *Domain) hydrate(call *kernel.Call, in *schema.HydrateInput) (*Hydrate, error) {
 	if err := d.able(call.PID); err != nil {
 		return nil, err
@@ -35,15 +35,15 @@ func (d *Domain) hydrate(call *kernel.Call, in *schema.HydrateInput) (*Hydrate, 
 	return &Hydrate{URI: is.URI, FrontMatter: kept.frontMatter}, nil
 }
 
-// Tool is what a Syscall.Call of a path needs done outside. It ends in a schema.ToolCall.
+// Tool is the work of a Syscall.Call of a path. It ends in a schema.ToolCall.
 type Tool struct {
 	Path, Base string
 	Input      []byte // one JSON value
-	AgentID    string // whom a program runs as
-	Describe   bool   // it is to describe itself, or the file beside it to describe it
+	AgentID    string // of the agent that a program runs as
+	Describe   bool   // the tool describes itself, or is described by the file beside it
 }
 
-// tool begins a Syscall.Call of a path: short names do not come here, the messages that they stand for go their own way.
+// tool begins a Syscall.Call of a path; short names are sent as the messages that they stand for.
 func (d *Domain) tool(call *kernel.Call, in *schema.CallInput) (*Tool, error) {
 	if err := d.able(call.PID); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (d *Domain) tool(call *kernel.Call, in *schema.CallInput) (*Tool, error) {
 	return run, nil
 }
 
-// called answers the end of a Syscall.Call: of what is recorded the caller gets what the tool answered, or why it did not.
+// called answers the end of a Syscall.Call: the caller gets the tool's answer, or why there is none.
 func called(_ *kernel.Call, end *schema.EffectEnd) (schema.Value, error) {
 	data, failure := end.Result()
 	if failure != nil {

@@ -7,25 +7,26 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// pageSize is how many PIDs share a page. PIDs are dense, so a page is found by dividing, and a reader needs two loads.
+// pageSize is how many PIDs share a page. PIDs are dense, so a page is found by a division, and a reader needs two
+// loads.
 const pageSize = 256
 
 type page [pageSize]atomic.Pointer[schema.Descriptor]
 
-// Processes is the process table as the other domains see it. Process may be called at any time from anywhere, the rest
-// is the domain's.
+// Processes is the process table as other domains see it. Process may be called at any time from any goroutine; the
+// domain calls the rest.
 type Processes struct {
 	shown    atomic.Pointer[pages]
-	operator atomic.Pointer[identities] // what the operator has adopted
+	operator atomic.Pointer[identities] // identities of the operator
 
-	table   *table  // that was published last; nil, or another than the domain's: anything may have changed since
-	touched []int64 // PIDs whose entry may have changed since
+	table   *table  // the table of the last Publish; if it is not the domain's, anything may have changed since
+	touched []int64 // PIDs whose descriptor may have changed since
 }
 
-// pages is a view up to a PID. Its slice is never changed in place: a longer one may share its array, which nobody sees.
+// pages is a view up to a PID. Its slice is never changed in place: a longer one may share its array beyond the end.
 type pages struct {
 	next int64
-	list []*page // nil where all of a page's processes are forgotten; the page of next is there
+	list []*page // nil if all processes of a page are forgotten; the page of next exists
 }
 
 var (
@@ -33,8 +34,8 @@ var (
 	_ kernel.Identities = (*Processes)(nil)
 )
 
-// Process implements kernel.Processes: the descriptor of pid as it was last published. Of a process that ended before
-// the latest Remembered ones only PID and state are given.
+// Process implements kernel.Processes: the descriptor of pid as last published. Of a process that ended before the
+// latest Remembered ones it has only PID and state.
 func (v *Processes) Process(pid int64) *schema.Descriptor {
 	p := v.shown.Load()
 	if pid < 1 || pid >= p.next {
@@ -74,7 +75,7 @@ func (v *Processes) publishAll(t *table) {
 	v.table, v.touched = t, nil
 }
 
-// publishTouched shows new descriptors first, and then that there are more: nobody finds a gap.
+// publishTouched shows new descriptors first, and then their number: nobody finds a gap.
 func (v *Processes) publishTouched() {
 	t, now := v.table, v.shown.Load()
 	list, emptied := now.list, false
@@ -99,7 +100,7 @@ func (v *Processes) publishTouched() {
 	v.touched = v.touched[:0]
 }
 
-// compact returns a copy of list without the pages that have nothing left. It is asked for once a page at most.
+// compact returns a copy of list without empty pages. It is called at most once a page.
 func (v *Processes) compact(list []*page) []*page {
 	kept := make([]*page, len(list))
 	for i, at := range list {
@@ -119,8 +120,8 @@ func (p *page) used() bool {
 	return false
 }
 
-// touch notes that the entry of pid, if it is one, may have changed. A replay touches many before it publishes: soon it
-// is as good to publish all.
+// touch records that the descriptor of pid may have changed. A replay touches many before it publishes: then all is
+// published.
 func (v *Processes) touch(pid int64) {
 	const most = 16 * pageSize
 	switch {
@@ -132,5 +133,5 @@ func (v *Processes) touch(pid int64) {
 	}
 }
 
-// all notes that anything may have changed.
+// all records that anything may have changed.
 func (v *Processes) all() { v.table, v.touched = nil, nil }

@@ -20,24 +20,23 @@ func (l *Ledger) decideAlloc(call *kernel.Call, in *schema.AllocInput) (schema.A
 	return schema.AllocOutput{ResourceID: in.ResourceID, Amount: text(amount), Reserved: text(reserved), Against: against}, nil
 }
 
-// applyAlloc books the amount against the granters that the answer names: the tokens are others by the time of a replay. Older
-// journals name none.
+// applyAlloc charges the granters that the answer names: in a replay the tokens may differ. Older journals name none.
 func (l *Ledger) applyAlloc(e *kernel.Entry, in *schema.AllocInput) {
 	var against []int64
 	if bytes.Contains(e.Data, []byte(`"counted_against"`)) {
 		out, err := schema.SyscallAlloc.Output().Decode(e.Data)
 		if err != nil {
-			panic(fmt.Sprintf("resource: apply Syscall.Alloc: %v", err)) // the journal holds what was never decided
+			panic(fmt.Sprintf("resource: apply Syscall.Alloc: %v", err)) // no kernel has written that
 		}
 		against = out.(*schema.AllocOutput).Against
 	}
 	l.book(e.PID, in.ResourceID, charge{against, exact(in.Amount)})
 }
 
-// alloc returns what pid, holding token, would hold in all with amount more of a resource, and the granters whose quota that
-// counts against, or the error that the allocation gets: no such pool 404, beyond the quota of one of them 429, beyond the
-// capacity 507. The operator acting as itself has no quota. An amount of 0 is allowed wherever a larger one could be: it
-// shows what is held.
+// alloc returns what pid, holding token, would have of a resource with amount more, and the granters whose quota that
+// counts against, or the allocation's error: no such pool 404, beyond the quota of one of them 429, beyond the
+// capacity 507. The operator acting as itself has no quota. An amount of 0 is allowed whenever a larger one could be:
+// it shows what is held.
 func (l *Ledger) alloc(pid int64, token *kernel.Token, tick int64, resource string, amount *big.Rat) (*big.Rat, []int64, error) {
 	capacity, ok := l.capacity[resource]
 	if !ok {
@@ -58,8 +57,8 @@ func (l *Ledger) alloc(pid int64, token *kernel.Token, tick int64, resource stri
 	return plus(l.sum(pid, resource), amount), against, nil
 }
 
-// within checks amount against the quota of pid, and of each granter above it, whose quota bounds what it and those below hold
-// by its grants. It returns those granters, the nearest first.
+// within checks amount against the quota of pid, and of each granter above it, whose quota bounds what it and those
+// below it hold by its grants. It returns those granters, the nearest first.
 func (l *Ledger) within(pid int64, token *kernel.Token, tick int64, resource string, amount *big.Rat) (against []int64, err error) {
 	for of := pid; ; token = token.Granter {
 		quota, granter := new(big.Rat), int64(kernel.Operator)
@@ -81,7 +80,7 @@ func (l *Ledger) within(pid int64, token *kernel.Token, tick int64, resource str
 	}
 }
 
-// exceeded is the error of a quota that an allocation of pid's would exceed: its own, or that of a granter above it.
+// exceeded is the error of a quota that an allocation of pid would exceed: its own, or a granter's.
 func (l *Ledger) exceeded(pid, of int64, resource string, quota, used, amount *big.Rat) error {
 	own := l.sum(of, resource)
 	held := string(text(own))
@@ -109,8 +108,8 @@ func (l *Ledger) applyRelease(e *kernel.Entry, in *schema.AllocInput) {
 	l.giveBack(e.PID, in.ResourceID, exact(in.Amount))
 }
 
-// release returns the error that giving amount back gets: no such pool 404, more than is held 409. What is held of a
-// pool that the configuration has no more can still be given back.
+// release returns the error of releasing amount: no such pool 404, more than is held 409. Holdings of a pool that is
+// no longer configured can still be released.
 func (l *Ledger) release(pid int64, resource string, amount *big.Rat) error {
 	charges, holds := l.heldBy(pid)[resource]
 	if _, pool := l.capacity[resource]; !pool && !holds {

@@ -1,4 +1,4 @@
-// Package resource keeps who holds how much of which pool.
+// Package resource keeps what each process holds of the resource pools.
 package resource
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Ledger is the domain of the resource pools. Its state is what each process holds, and whose quota that counts against; how
-// much there is comes from the configuration, how much a process may hold from its token. An allocation leaves the holder and
-// each granter above it within its quota and the pool within its capacity, exactly. What it counts against it counts against
-// until it is released, whoever grants what to whom meanwhile. Where a later grant or configuration allows less than is held already, nothing
-// is taken away, and nothing more is given until enough has been released.
+// Ledger is the domain of the resource pools. Its state is what each process holds, and whose quotas that counts
+// against; the capacity comes from the configuration, the quota of a process from its token. An allocation keeps the
+// holder and each granter above it within its quota and the pool within its capacity, exactly. It counts against
+// those quotas until it is released, whatever is granted meanwhile. If a later grant or configuration allows less
+// than is held, nothing is taken away, and nothing more is given until enough is released.
 type Ledger struct {
 	kernel.Handlers
 	pools     []string // ascending
@@ -29,23 +29,22 @@ type Ledger struct {
 	registry  kernel.Registry // see See
 
 	held  *btree.Map[int64, *account]   // by PID
-	taken uint64                        // how many snapshots were taken
+	taken uint64                        // number of snapshots taken
 	used  map[int64]map[string]*big.Rat // by PID and resource, what counts against its quota
-	total map[string]*big.Rat           // by resource, what is held in all
-	chunk *schema.Type
+	total map[string]*big.Rat           // by resource, the sum of all holdings
 }
 
-// See gives the ledger the view of what syscalls are registered. Without it none can be checked.
+// See sets the view of registered syscalls. Without it none can be checked.
 func (l *Ledger) See(registry kernel.Registry) { l.registry = registry }
 
-// account is what a process holds, by resource; nobody holds 0. A snapshot shares those that were there when it was taken: to be
-// changed, one of before is copied.
+// account is what a process holds, by resource, without zeros. Snapshots share accounts: one from before the last
+// snapshot is copied on change.
 type account struct {
 	charges map[string][]charge
-	taken   uint64 // snapshots that do not have it
+	taken   uint64 // number of snapshots that it was copied for
 }
 
-// charge is an amount that a process holds, and the granters whose quota it counts against beside its own.
+// charge is an amount that a process holds, and the granters whose quota it counts against besides its own.
 type charge struct {
 	against []int64
 	amount  *big.Rat
@@ -53,18 +52,17 @@ type charge struct {
 
 var _ kernel.Domain = (*Ledger)(nil)
 
-// ErrCapacity says that a pool cannot have the capacity that it was given.
+// ErrCapacity says that a pool's capacity is invalid.
 var ErrCapacity = errors.New("capacity of a pool must be a finite number of at least 0")
 
-// New returns a ledger in which nobody holds anything of the pools, given with their capacity. The views say what each
-// process may hold, and who descends from whom. It returns ErrCapacity for a capacity that is none.
+// New returns a ledger without holdings, for pools with their capacity. The views give the quota and the ancestors of
+// each process. It returns ErrCapacity for an invalid capacity.
 func New(pools map[string]float64, tokens kernel.Tokens, processes kernel.Processes) (*Ledger, error) {
 	l := &Ledger{
 		pools:     slices.Sorted(maps.Keys(pools)),
 		capacity:  make(map[string]*big.Rat, len(pools)),
 		tokens:    tokens,
 		processes: processes,
-		chunk:     schema.TypeOf[[]Holding](),
 	}
 	l.Handlers = kernel.Bind(schema.Resource,
 		kernel.Command(schema.SyscallAlloc, l.decideAlloc, l.applyAlloc),
@@ -112,7 +110,7 @@ func (l *Ledger) book(pid int64, resource string, c charge) {
 	account[resource] = append(charges, c)
 }
 
-// giveBack takes amount from what pid holds of a resource, the latest charges first.
+// giveBack releases amount of what pid holds of a resource, the latest charges first.
 func (l *Ledger) giveBack(pid int64, resource string, amount *big.Rat) {
 	if l.heldBy(pid) == nil {
 		return
@@ -138,8 +136,8 @@ func (l *Ledger) giveBack(pid int64, resource string, amount *big.Rat) {
 	}
 }
 
-// count adds amount, which may be negative, to what counts against the quota of pid and of the granters above it, and to what
-// is held in all.
+// count adds amount, which may be negative, to what counts against the quota of pid and of the granters above it, and
+// to the sum of all.
 func (l *Ledger) count(pid int64, resource string, against []int64, amount *big.Rat) {
 	add(l.total, resource, amount)
 	l.use(pid, resource, amount)
@@ -157,7 +155,7 @@ func (l *Ledger) use(pid int64, resource string, amount *big.Rat) {
 	}
 }
 
-// heldBy returns what pid holds, by resource: nil where that is nothing. It is not to be changed.
+// heldBy returns what pid holds, by resource: nil if nothing. It must not be changed.
 func (l *Ledger) heldBy(pid int64) map[string][]charge {
 	if a, ok := l.held.Get(pid); ok {
 		return a.charges
@@ -165,7 +163,7 @@ func (l *Ledger) heldBy(pid int64) map[string][]charge {
 	return nil
 }
 
-// own returns the account of pid, to be changed.
+// own returns the account of pid for a change.
 func (l *Ledger) own(pid int64) *account {
 	before, ok := l.held.Get(pid)
 	if ok && before.taken == l.taken {
@@ -192,7 +190,7 @@ func sumOf(charges []charge) *big.Rat {
 	return sum
 }
 
-// add changes one sum; a sum of 0 is not kept, so that what came and went leaves no trace.
+// add changes one sum; a sum of 0 is removed, so that nothing remains of what was released.
 func add(sums map[string]*big.Rat, resource string, amount *big.Rat) {
 	sum := plus(sums[resource], amount)
 	if sum.Sign() == 0 {

@@ -22,7 +22,7 @@ func (l *Ledger) query(_ *kernel.Call, in *schema.ResourceQueryInput) (schema.Re
 	}, nil
 }
 
-// available is what nobody holds: nothing where the configuration has less than is held already.
+// available is what nobody holds: nothing if the configuration has less than is held.
 func available(capacity, total *big.Rat) *big.Rat {
 	if total.Cmp(capacity) >= 0 {
 		return new(big.Rat)
@@ -30,7 +30,7 @@ func available(capacity, total *big.Rat) *big.Rat {
 	return new(big.Rat).Sub(capacity, total)
 }
 
-// utilization is the share that is held, 0 to 1. Of a pool of nothing nothing is held.
+// utilization is the share that is held, 0 to 1. Of an empty pool it is 0.
 func utilization(capacity, total *big.Rat) float64 {
 	switch {
 	case total.Sign() == 0:
@@ -65,7 +65,7 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (out sche
 	return schema.CapabilityGetOutput{Token: token.Granted, Effective: token.Effective(call.Tick), Held: held, HeldBelow: l.heldBelow(pid)}, nil
 }
 
-// heldBelow is what counts against the quotas of pid without being held by it, nil where that is nothing.
+// heldBelow is what counts against the quotas of pid and is held by others, nil if nothing.
 func (l *Ledger) heldBelow(pid int64) (held map[string]schema.Decimal) {
 	for resource, used := range l.used[pid] {
 		below := new(big.Rat).Sub(used, l.sum(pid, resource))
@@ -91,8 +91,8 @@ func (l *Ledger) withoutToken(pid int64) error {
 	return fault.CapabilityNotFound.New("pid %d has no token: %s", pid, why).With("pid", strconv.FormatInt(pid, 10))
 }
 
-// check says whether the call would pass capability and quota now. It asks what the call itself would be asked, so that the
-// reason is word for word what the call would get.
+// check says whether the call would pass capability and quota now. It runs the call's own checks, so that the reason
+// is word for word the call's.
 func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOutput, error) {
 	pid := in.Of(call.PID)
 	if err := kernel.MayAskAbout(l.processes, call.PID, pid); err != nil {
@@ -126,7 +126,7 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 	return schema.CheckOutput{Allowed: true}, nil
 }
 
-// checkResource asks what the syscalls that name a resource ask of it; the others do not look at one.
+// checkResource runs the checks of syscalls that name a resource; the others do not use one.
 func (l *Ledger) checkResource(row *schema.Syscall, pid int64, token *kernel.Token, tick int64, in *schema.CheckInput) error {
 	amount := new(big.Rat)
 	if in.Amount != nil {

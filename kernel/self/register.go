@@ -15,13 +15,12 @@ import (
 // What can be registered (PROTOCOL 11).
 const (
 	MaxRegistered = 1000     // syscalls of an origin
-	maxSchemas    = 16 << 10 // bytes of both schemas of one
+	maxSchemas    = 16 << 10 // bytes of a registration's two schemas
 	maxCode       = 8 << 20  // bytes of all code of an origin
 	maxEachMinute = 10       // registrations of an agent
 )
 
-// register answers Syscall.Register. Which connection provides the syscall is its own to know, and what is wrong with its code the connection
-// has found out.
+// register answers Syscall.Register. The connection records what it provides, and has checked its code.
 func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out schema.RegisterOutput, _ error) {
 	r, err := registration(in)
 	if err != nil {
@@ -43,7 +42,7 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 		return out, call.Refused
 	}
 	if old := d.registry.of(call.Origin, r.Name); old != nil {
-		if err := owns(call, old); err != nil && !schema.UserSpace(r.Name) { // who provides a path the gate knows
+		if err := owns(call, old); err != nil && !schema.UserSpace(r.Name) { // the gate checks who may provide a path
 			return out, err
 		}
 		if !alike(old, r) {
@@ -65,7 +64,7 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 	return schema.RegisterOutput{Registered: true, Name: r.Name, Introspection: r.Describe(call.Message.Dialect).AppendJSON(nil)}, nil
 }
 
-// registration is what is asked for, without an owner.
+// registration is the registration that is asked for, without an owner.
 func registration(in *schema.RegisterInput) (*schema.Registration, *fault.Fault) {
 	entry, path := schema.MCPEntry(in.Name)
 	path = path && strings.HasPrefix(in.Name, entry)
@@ -109,7 +108,7 @@ func registration(in *schema.RegisterInput) (*schema.Registration, *fault.Fault)
 	}, nil
 }
 
-// either is the one of two members that is given, nil where none is. It must be a JSON Schema.
+// either returns the one of two members that is given, nil if none is. It must be a JSON Schema.
 func either(name string, one, other schema.Value) (schema.Value, *fault.Fault) {
 	switch {
 	case one != nil && other != nil:
@@ -128,7 +127,7 @@ func either(name string, one, other schema.Value) (schema.Value, *fault.Fault) {
 	return one, nil
 }
 
-// given counts a member that is there.
+// given counts a member that is present.
 func given(s *string) int {
 	if s == nil {
 		return 0
@@ -143,13 +142,13 @@ func text(s *string) string {
 	return *s
 }
 
-// alike reports whether two registrations say the same, whoever owns them.
+// alike reports whether two registrations are equal apart from their owners.
 func alike(a, b *schema.Registration) bool {
 	return a.Kind == b.Kind && bytes.Equal(a.Input, b.Input) && bytes.Equal(a.Output, b.Output) &&
 		a.Description == b.Description && text(a.Path) == text(b.Path) && text(a.Code) == text(b.Code)
 }
 
-// owns refuses what only the owner of a registered syscall may do, and the operator.
+// owns refuses what only the owner of a registered syscall, and the operator, may do.
 func owns(call *kernel.Call, r *schema.Registration) *fault.Fault {
 	if call.PID == kernel.Operator || call.PID == r.Owner {
 		return nil
@@ -170,7 +169,7 @@ func (d *Domain) applyRegister(e *kernel.Entry, in *schema.RegisterInput) {
 	d.registry = d.registry.changed(e.Origin, r.Name, r.Own())
 }
 
-// unregister answers Syscall.Unregister. Calls that are under way go on.
+// unregister answers Syscall.Unregister. Calls in flight continue.
 func (d *Domain) unregister(call *kernel.Call, in *schema.UnregisterInput) (out schema.SuccessOutput, _ error) {
 	r := d.registry.of(call.Origin, in.Name)
 	if r == nil {
@@ -194,7 +193,7 @@ func complete(call *kernel.Call, _ *schema.CompleteInput) (out schema.SuccessOut
 	return schema.SuccessOutput{Success: true}, nil
 }
 
-// progress answers a Syscall.Progress that came by no connection, which would have carried it out.
+// progress answers a Syscall.Progress that came by no connection, which would have handled it.
 func progress(_ *kernel.Call, in *schema.ProgressInput) (out schema.SuccessOutput, _ error) {
 	return out, schema.NoCall(in.CallID)
 }

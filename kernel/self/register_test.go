@@ -100,14 +100,14 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfBefore: one that knows of no registered syscalls is taken.
-func TestSnapshotOfBefore(t *testing.T) {
+// TestRestoreRefuses: a chunk that no snapshot wrote is an error.
+func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	d := self.New(nil)
-	if err := d.Restore([]byte(`{"instance":"i","epoch":1,"host_key":"k"}`)); err != nil || d.Booted().Instance != "i" {
+	if err := d.Restore([]byte(`[{"booted":{"instance":"i","epoch":1,"host_key":"k"}}]`)); err != nil || d.Booted().Instance != "i" {
 		t.Errorf("%v, %+v", err, d.Booted())
 	}
-	for _, chunk := range []string{``, `{`, `{"registered":`, `{"registered":[{}]}`, `{"registered":[],"strange":1}`} {
+	for _, chunk := range []string{``, `{`, `[{"syscall":`, `[{"syscall":{}}]`, `[{"strange":1}]`} {
 		if err := self.New(nil).Restore([]byte(chunk)); err == nil {
 			t.Errorf("%s is taken", chunk)
 		}

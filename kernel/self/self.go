@@ -1,4 +1,4 @@
-// Package self gives meaning to the syscalls about the kernel itself: whether it answers, what it offers, its end.
+// Package self implements the syscalls about the kernel itself: whether it answers, what it offers, its end.
 package self
 
 import (
@@ -7,19 +7,19 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Domain knows which life of the state directory this is, and which syscalls were registered. All else that it answers follows from
-// the call, the syscall table, and what can be named.
+// Domain knows the life of the state directory, and the registered syscalls. Everything else that it answers follows
+// from the call, the syscall table, and the name space.
 type Domain struct {
 	kernel.Handlers
-	names  kernel.Names        // nil: nothing can be named
-	booted *schema.BootedInput // of the last start; nil before the first
+	names  kernel.Names        // nil: there are no names
+	booted *schema.BootedInput // of the last start; nil before the first one
 
 	policy   func() schema.PolicyShowOutput // what is loaded
-	registry *registry                      // what was registered; immutable
+	registry *registry                      // immutable
 	view     Registry
 }
 
-// New returns the domain. names is what FileSystem.Resolve asks, nil where nothing can be named.
+// New returns the domain. FileSystem.Resolve uses names; nil if there are none.
 func New(names kernel.Names) *Domain {
 	d := &Domain{names: names, policy: func() (none schema.PolicyShowOutput) {
 		none.Files, none.Rules = []string{}, []schema.PolicyRule{}
@@ -46,7 +46,7 @@ func New(names kernel.Names) *Domain {
 		kernel.Step(schema.PolicyLoaded, same[schema.PolicyLoadedInput], nil),
 		kernel.Query(schema.ClockGet, clock),
 		kernel.Command(schema.ClockAdvance, advance, nil),
-		// The audit log shows outcomes, so notes answer with what they note.
+		// The audit log shows outcomes, so notes answer with what they record.
 		kernel.Step(schema.KernelLoginFailed, same[schema.LoginFailedInput], nil),
 		kernel.Step(schema.KernelThrottled, same[schema.ThrottledInput], nil),
 		kernel.Step(schema.KernelBooted, same[schema.BootedInput], d.noteStart),
@@ -56,7 +56,7 @@ func New(names kernel.Names) *Domain {
 	return d
 }
 
-// Booted returns what the last start noted of itself, nil where none has. It is not to be changed.
+// Booted returns what the last start recorded, nil if none has. It must not be changed.
 func (d *Domain) Booted() *schema.BootedInput { return d.booted }
 
 func ping(_ *kernel.Call, in *schema.PingInput) (schema.PingOutput, error) {
@@ -67,12 +67,12 @@ func echo(_ *kernel.Call, in *schema.EchoInput) (schema.EchoOutput, error) {
 	return schema.EchoOutput{Echo: in.Message}, nil
 }
 
-// authenticate refuses what comes after the prologue, in which the transport has seen to it (PROTOCOL 4).
+// authenticate refuses the prologue's message after the prologue, which the transport has handled (PROTOCOL 4).
 func authenticate(*kernel.Call, *schema.AuthenticateInput) (schema.SuccessOutput, error) {
 	return schema.SuccessOutput{}, fault.AuthAgain.New("already authenticated").WithFix("open another connection to be somebody else")
 }
 
-// list names what the caller may call. What becomes of that the capability domain knows first.
+// list lists what the caller may call. Changes to it are known to the capability domain first.
 func (d *Domain) list(call *kernel.Call, in *schema.ListInput) (schema.ListOutput, error) {
 	if in.Follow != nil && *in.Follow {
 		call.Follow(schema.CapabilityWatch.With(&schema.ListWatchInput{}))
@@ -116,7 +116,7 @@ func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (schema.Res
 	return schema.ResolveOutput{URI: name}, nil
 }
 
-// toolUse judges a tool by its name. What a token does not allow is an answer here: the host is to be told, and goes on.
+// toolUse judges a tool by its name. A denial is an answer here, not an error, so that the host can continue.
 func toolUse(call *kernel.Call, in *schema.ToolUseInput) (schema.ToolUseOutput, error) {
 	switch why := kernel.AuthorizeTool(call.PID, call.Token, in.Host, in.Tool, call.Tick); {
 	case why == nil:
@@ -128,14 +128,14 @@ func toolUse(call *kernel.Call, in *schema.ToolUseInput) (schema.ToolUseOutput, 
 	}
 }
 
-// SeePolicy has Policy.Show answer what policy says. It is called before the domain is asked anything.
+// SeePolicy sets what Policy.Show answers. Call it before the domain decides anything.
 func (d *Domain) SeePolicy(policy func() schema.PolicyShowOutput) { d.policy = policy }
 
 func (d *Domain) showPolicy(*kernel.Call, *schema.PolicyShowInput) (schema.PolicyShowOutput, error) {
 	return d.policy(), nil
 }
 
-// reload begins Policy.Reload: the files lie outside the kernel.
+// reload begins Policy.Reload: the files are outside the kernel.
 func reload(_ *kernel.Call, in *schema.PolicyReloadInput) (*schema.PolicyReloadInput, error) {
 	return in, nil
 }
@@ -146,7 +146,7 @@ func clock(call *kernel.Call, _ *schema.ClockGetInput) (schema.ClockOutput, erro
 
 func advance(call *kernel.Call, in *schema.ClockAdvanceInput) (schema.ClockOutput, error) {
 	tick := call.Tick + in.Ticks
-	call.Advance(tick) // the clock is the shell's
+	call.Advance(tick) // the shell moves the clock
 	return schema.ClockOutput{Tick: tick}, nil
 }
 

@@ -1,74 +1,66 @@
 package self
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// saved is the chunk of what was registered. What the last start noted is a chunk of its own.
-type saved struct {
-	Registered []savedOrigin `json:"registered" keep:"always"`
-	Recent     []recent      `json:"recent,omitzero" keep:"always"`
+// record is a part of a snapshot: what the last start noted, a registered syscall, or an agent's registrations of the last
+// minute.
+type record struct {
+	Booted  *schema.BootedInput  `json:"booted,omitzero" keep:"always"`
+	Origin  string               `json:"origin,omitzero" keep:"always"`
+	Syscall *schema.Registration `json:"syscall,omitzero" keep:"always"` // of Origin
+	PID     int64                `json:"pid,omitzero" keep:"always"`
+	Times   []int64              `json:"times,omitzero" keep:"always"` // of PID, in milliseconds
 }
 
-type savedOrigin struct {
-	Origin   string                `json:"origin" keep:"always"`
-	Syscalls []schema.Registration `json:"syscalls" keep:"always"`
-}
-
-// recent are the times, in milliseconds, of an agent's registrations of the last minute.
-type recent struct {
-	PID   int64   `json:"pid" keep:"always"`
-	Times []int64 `json:"times" keep:"always"`
-}
+var records = kernel.RecordsOf[record]()
 
 // Snapshot implements kernel.Domain.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 	booted, registry := d.booted, d.registry
-	return func(write func([]byte) error) error {
-		var chunks []any
-		if booted != nil {
-			chunks = append(chunks, booted)
+	return records.Writer(func(yield func(record) bool) {
+		if booted != nil && !yield(record{Booted: booted}) {
+			return
 		}
-		if len(registry.origins) > 0 || len(registry.recent) > 0 {
-			chunks = append(chunks, registry.saved())
-		}
-		for _, one := range chunks {
-			chunk, err := schema.Marshal(one)
-			if err != nil {
-				return fmt.Errorf("save kernel domain: %w", err)
-			}
-			if err := write(chunk); err != nil {
-				return err
+		for _, origin := range slices.Sorted(maps.Keys(registry.origins)) {
+			for _, name := range registry.names(origin) {
+				if !yield(record{Origin: origin, Syscall: registry.of(origin, name)}) {
+					return
+				}
 			}
 		}
-		return nil
-	}
+		for _, pid := range slices.Sorted(maps.Keys(registry.recent)) {
+			if !yield(record{PID: pid, Times: registry.recent[pid]}) {
+				return
+			}
+		}
+	})
 }
 
 // Reset forgets the last start, and what was registered.
 func (d *Domain) Reset() { d.booted, d.registry = nil, &registry{} }
 
-// Restore takes back what Snapshot wrote.
+// Restore implements kernel.Domain.
 func (d *Domain) Restore(chunk []byte) error {
-	if !schema.Valid(chunk) {
-		return errors.New("restore kernel domain: a chunk is no JSON value")
-	}
-	if bytes.HasPrefix(chunk, []byte(`{"registered":`)) {
-		in, err := schema.TypeOf[saved]().Decode(chunk)
-		if err != nil {
-			return fmt.Errorf("restore registered syscalls: %w", err)
+	return records.Read(chunk, func(r *record) error {
+		if r.Booted != nil {
+			d.booted = r.Booted
 		}
-		d.registry = restored(in.(*saved))
+		if r.Syscall != nil {
+			d.registry = d.registry.changed(r.Origin, r.Syscall.Name, r.Syscall.Own())
+		}
+		if len(r.Times) > 0 {
+			d.registry = &registry{origins: d.registry.origins, recent: maps.Clone(d.registry.recent)}
+			if d.registry.recent == nil {
+				d.registry.recent = make(map[int64][]int64)
+			}
+			d.registry.recent[r.PID] = r.Times
+		}
 		return nil
-	}
-	in, err := schema.KernelBooted.Input().Decode(chunk)
-	if err != nil {
-		return fmt.Errorf("restore kernel domain: %w", err)
-	}
-	d.booted = in.(*schema.BootedInput)
-	return nil
+	})
 }

@@ -23,6 +23,14 @@ func load(t *testing.T, files map[string]string) *imports.Tree {
 	return tree
 }
 
+// house returns the rules of the module.
+func house(t *testing.T) *imports.Rules {
+	t.Helper()
+	rules, err := imports.House()
+	testkit.Must(t, err)
+	return rules
+}
+
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -53,7 +61,7 @@ func testSource(dir string, paths ...string) string {
 // only fails unless the tree has exactly one violation, at the place, and says all of what it must.
 func only(t *testing.T, tree *imports.Tree, file string, says ...string) {
 	t.Helper()
-	found := imports.House().Check(tree)
+	found := house(t).Check(tree)
 	if len(found) != 1 {
 		t.Fatalf("%d violations, want one: %v", len(found), found)
 	}
@@ -74,7 +82,7 @@ func only(t *testing.T, tree *imports.Tree, file string, says ...string) {
 // none fails if the tree breaks a rule.
 func none(t *testing.T, tree *imports.Tree) {
 	t.Helper()
-	for _, v := range imports.House().Check(tree) {
+	for _, v := range house(t).Check(tree) {
 		t.Error(v)
 	}
 }

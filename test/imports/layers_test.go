@@ -15,9 +15,9 @@ func TestLayers(t *testing.T) {
 		{"kernel", "schema", "kernel/memory"},
 		{"kernel", "schema", "internal/clock"},
 		{"kernel/memory", "kernel", "kernel/process"},
-		{"kernel/memory", "schema", "store"},
-		{"store", "journal", "kernel/memory"},
-		{"store", "schema", "actors"},
+		{"kernel/memory", "schema", "index"},
+		{"index", "journal", "kernel/memory"},
+		{"index", "schema", "actors"},
 		{"host", "schema", "kernel"},
 		{"access", "schema", "actors"},
 		{"effect/fetch", "blob", "actors"},
@@ -41,7 +41,7 @@ func TestLayers(t *testing.T) {
 		{"cmd/pwosd", "daemon", "schema"},
 		{"cmd/pwosd", "daemon", "internal/clock"},
 		{"cmd/pwos", "client", "actors"},
-		{"cmd/pwos", "journal", "store"},
+		{"cmd/pwos", "journal", "index"},
 		{"cmd/pwos", "daemon", "host"},
 		{"view", "schema", "client"},
 		{"cmd/pwos", "view", "kernel"},
@@ -70,7 +70,7 @@ func TestLayers(t *testing.T) {
 // TestRootIsOurs: an import of the module's own root is no foreign library.
 func TestRootIsOurs(t *testing.T) {
 	t.Parallel()
-	only(t, load(t, map[string]string{"store/a.go": source("store", module)}), "store/a.go", "may import of ours")
+	only(t, load(t, map[string]string{"index/a.go": source("index", module)}), "index/a.go", "may import of ours")
 }
 
 // TestTagsHideNothing: a file that this platform does not build is held to the same rules.
@@ -90,10 +90,10 @@ func TestUnnamedPackage(t *testing.T) {
 				dir + "/a.go":      source(dir, module+"/actors"),
 				dir + "/a_test.go": testSource(dir, module+"/client"),
 			}
-			only(t, load(t, files), dir, "add a row", "packages.go")
+			only(t, load(t, files), dir, "add a rule", "rules.txt")
 		})
 	}
-	only(t, load(t, map[string]string{"a.go": source("m")}), ".", "add a row")
+	only(t, load(t, map[string]string{"a.go": source("m")}), ".", "add a rule")
 }
 
 // TestTestFiles: what a test file may import beyond its package.
@@ -111,7 +111,7 @@ func TestTestFiles(t *testing.T) {
 		{"schema", "internal/testkit", true},
 		{"kernel/memory", "test/model", true},
 		{"kernel/memory", "kernel/process", false},
-		{"store", "daemon", false},
+		{"index", "daemon", false},
 	} {
 		t.Run(c.dir+" "+c.path, func(t *testing.T) {
 			t.Parallel()

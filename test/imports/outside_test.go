@@ -19,8 +19,8 @@ func TestOutside(t *testing.T) {
 		{"actors", actor + "/cluster", false, false},
 		{"actors", actor + "/cluster/identitylookup", false, false},
 		{"actors", actor + "/persistence", false, false},
-		{"store", "modernc.org/sqlite", true, true},
-		{"store", "modernc.org/sqlite/lib", true, true},
+		{"index", "modernc.org/sqlite", true, true},
+		{"index", "modernc.org/sqlite/lib", true, true},
 		{"journal", "modernc.org/sqlite", false, false},
 		{"schema", "github.com/go-json-experiment/json/jsontext", true, true},
 		{"kernel", "github.com/go-json-experiment/json", false, false},
@@ -80,5 +80,5 @@ func TestOutside(t *testing.T) {
 func TestUnknownLibrary(t *testing.T) {
 	t.Parallel()
 	tree := load(t, map[string]string{"client/a.go": source("client", "example.com/x")})
-	only(t, tree, "client/a.go", "add a row", "libraries.go")
+	only(t, tree, "client/a.go", "add a rule", "rules.txt")
 }

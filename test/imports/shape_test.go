@@ -35,30 +35,30 @@ func TestPurity(t *testing.T) {
 
 func TestInit(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"store/a.go", "store/a_test.go"} {
-		files := map[string]string{"store/doc.go": source("store"), file: "package store\n\nfunc init() {}\n"}
+	for _, file := range []string{"index/a.go", "index/a_test.go"} {
+		files := map[string]string{"index/doc.go": source("index"), file: "package index\n\nfunc init() {}\n"}
 		only(t, load(t, files), file, ":3:", "init")
 	}
-	none(t, load(t, map[string]string{"store/a.go": source("store") + "\ntype t struct{}\n\nfunc (t) init() {}\n"}))
+	none(t, load(t, map[string]string{"index/a.go": source("index") + "\ntype t struct{}\n\nfunc (t) init() {}\n"}))
 }
 
 func TestPackageComment(t *testing.T) {
 	t.Parallel()
-	const clause = "\npackage store\n"
+	const clause = "\npackage index\n"
 	for _, c := range []struct{ name, doc, second, file, says string }{
-		{"one", "// Package store keeps rows.", "package store", "", ""},
-		{"two sentences", "// Package store keeps rows. It is fast and small.", "package store", "", ""},
-		{"none", "", "package store", "store", "no package comment"},
-		{"apart", "// Package store keeps rows.\n", "package store", "store", "no package comment"},
-		{"directive", "//go:build linux\n", "package store", "store", "no package comment"},
-		{"twice", "// Package store keeps rows.", "// Package store does.\npackage store", "store/b.go", "store/a.go, store/b.go"},
-		{"other", "// Package shop sells.", "package store", "store/a.go", "names another"},
-		{"two reasons", "// Package store keeps rows and sells them.", "package store", "store/a.go", `"and"`},
-		{"in a test", "", "// Package store keeps rows.\npackage store", "", ""},
+		{"one", "// Package index keeps rows.", "package index", "", ""},
+		{"two sentences", "// Package index keeps rows. It is fast and small.", "package index", "", ""},
+		{"none", "", "package index", "index", "no package comment"},
+		{"apart", "// Package index keeps rows.\n", "package index", "index", "no package comment"},
+		{"directive", "//go:build linux\n", "package index", "index", "no package comment"},
+		{"twice", "// Package index keeps rows.", "// Package index does.\npackage index", "index/b.go", "index/a.go, index/b.go"},
+		{"other", "// Package shop sells.", "package index", "index/a.go", "names another"},
+		{"two reasons", "// Package index keeps rows and sells them.", "package index", "index/a.go", `"and"`},
+		{"in a test", "", "// Package index keeps rows.\npackage index", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			tree := load(t, map[string]string{"store/a.go": c.doc + clause, "store/b.go": c.second + "\n"})
+			tree := load(t, map[string]string{"index/a.go": c.doc + clause, "index/b.go": c.second + "\n"})
 			if c.says == "" {
 				none(t, tree)
 			} else {

@@ -1,7 +1,6 @@
 package imports
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -11,7 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -46,24 +45,26 @@ type File struct {
 // out testdata, vendor, nested modules, and folders that begin with "." or "_". It
 // fails on a file that does not parse.
 func Load(dir string) (*Tree, error) {
-	module, err := modulePath(dir)
+	root := os.DirFS(dir)
+	mod, err := fs.ReadFile(root, "go.mod")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrNoModule, err)
 	}
-	t := &Tree{Module: module, fset: token.NewFileSet()}
-	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	name := regexp.MustCompile(`(?m)^module\s+(\S+)`).FindSubmatch(mod)
+	if name == nil {
+		return nil, fmt.Errorf("%w: go.mod of %s names none", ErrNoModule, dir)
+	}
+	t := &Tree{Module: string(name[1]), fset: token.NewFileSet()}
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir():
-			if name != dir && skipped(name) {
-				return filepath.SkipDir
-			}
-			return nil
-		case !strings.HasSuffix(name, ".go"):
+		case d.IsDir() && name != "." && skipped(root, name):
+			return fs.SkipDir
+		case d.IsDir() || path.Ext(name) != ".go":
 			return nil
 		}
-		return t.add(dir, name)
+		return t.add(root, name)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read tree %s: %w", dir, err)
@@ -72,75 +73,50 @@ func Load(dir string) (*Tree, error) {
 }
 
 // skipped reports whether the go command's "./..." leaves the folder out.
-func skipped(dir string) bool {
-	base := filepath.Base(dir)
-	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+func skipped(root fs.FS, dir string) bool {
+	base := path.Base(dir)
+	if base == "testdata" || base == "vendor" || strings.ContainsAny(base[:1], "._") {
 		return true
 	}
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	_, err := fs.Stat(root, path.Join(dir, "go.mod"))
 	return err == nil
 }
 
-func (t *Tree) add(root, name string) error {
-	rel, err := filepath.Rel(root, name)
+func (t *Tree) add(root fs.FS, name string) error {
+	src, err := fs.ReadFile(root, name)
 	if err != nil {
 		return err
 	}
-	src, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	rel = filepath.ToSlash(rel)
-	syntax, err := parser.ParseFile(t.fset, rel, src, parser.ParseComments|parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(t.fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return err
 	}
 	t.Files = append(t.Files, &File{
-		Path:      rel,
-		Dir:       path.Dir(rel),
+		Path:      name,
+		Dir:       path.Dir(name),
 		Lines:     bytes.Count(src, []byte("\n")),
-		Test:      strings.HasSuffix(rel, "_test.go"),
+		Test:      strings.HasSuffix(name, "_test.go"),
 		Generated: ast.IsGenerated(syntax),
 		syntax:    syntax,
 	})
 	return nil
 }
 
-// folder is one package: the files of a folder, tests of both kinds among them.
-type folder struct {
-	dir   string
-	files []*File
-}
-
-// packages returns the folders in the order of their first files.
-func (t *Tree) packages() []folder {
-	var all []folder
-	index := map[string]int{}
+// Graph returns which folders of the module each folder's programs import: those of its files that are not tests.
+func (t *Tree) Graph() map[string]map[string]bool {
+	all := make(map[string]map[string]bool)
 	for _, f := range t.Files {
-		i, known := index[f.Dir]
-		if !known {
-			i = len(all)
-			index[f.Dir] = i
-			all = append(all, folder{dir: f.Dir})
+		if f.Test {
+			continue
 		}
-		all[i].files = append(all[i].files, f)
+		if all[f.Dir] == nil {
+			all[f.Dir] = make(map[string]bool)
+		}
+		for _, spec := range f.syntax.Imports {
+			if own, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), t.Module+"/"); ours {
+				all[f.Dir][own] = true
+			}
+		}
 	}
 	return all
-}
-
-// line returns the line of a position in the file that holds it.
-func (t *Tree) line(p token.Pos) int { return t.fset.Position(p).Line }
-
-func modulePath(dir string) (string, error) {
-	src, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNoModule, err)
-	}
-	lines := bufio.NewScanner(bytes.NewReader(src))
-	for lines.Scan() {
-		if fields := strings.Fields(lines.Text()); len(fields) == 2 && fields[0] == "module" {
-			return fields[1], nil
-		}
-	}
-	return "", fmt.Errorf("%w: go.mod of %s names none", ErrNoModule, dir)
 }

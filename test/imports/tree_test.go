@@ -16,7 +16,7 @@ func TestHouse(t *testing.T) {
 	t.Parallel()
 	tree, err := imports.Load(filepath.Join("..", ".."))
 	testkit.Must(t, err)
-	for _, v := range imports.House().Check(tree) {
+	for _, v := range house(t).Check(tree) {
 		t.Error(v)
 	}
 	var lines []int

@@ -40,13 +40,11 @@ func TestStartReadsWhatIsNew(t *testing.T) {
 		t.Errorf("after an orderly stop %s entries were replayed", n)
 	}
 	gone := func() {
-		files, err := filepath.Glob(filepath.Join(d.cfg.StateDir, "projections.db*"))
-		if err != nil || len(files) == 0 {
+		dir := filepath.Join(d.cfg.StateDir, "projections")
+		if files, err := os.ReadDir(dir); err != nil || len(files) == 0 {
 			t.Fatalf("projections: %v, %v", files, err)
 		}
-		for _, f := range files {
-			testkit.Must(t, os.Remove(f))
-		}
+		testkit.Must(t, os.RemoveAll(dir))
 	}
 	if n, err := strconv.Atoi(replayed(gone)); err != nil || n < 20 {
 		t.Errorf("without projections %d entries were replayed, want 20 at least (%v)", n, err)

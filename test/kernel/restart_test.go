@@ -36,39 +36,41 @@ func TestRestart(t *testing.T) {
 }
 
 // betweenLives is what may become of the projections while no kernel runs: none of it may show.
-func betweenLives() map[string]func(t *testing.T, file string, life int) {
-	keep := func(t *testing.T, from, to string) {
-		t.Helper()
-		data, err := os.ReadFile(from)
-		testkit.Must(t, err)
-		testkit.Must(t, os.WriteFile(to, data, 0o600))
-	}
-	return map[string]func(t *testing.T, file string, life int){
+func betweenLives() map[string]func(t *testing.T, dir string, life int) {
+	return map[string]func(t *testing.T, dir string, life int){
 		"snapshots": func(*testing.T, string, int) {},
-		"no snapshots": func(t *testing.T, file string, _ int) {
-			testkit.Must(t, os.Remove(file))
+		"no snapshots": func(t *testing.T, dir string, _ int) {
+			testkit.Must(t, os.RemoveAll(dir))
 		},
-		"old snapshots": func(t *testing.T, file string, life int) {
-			if life == 0 {
-				keep(t, file, file+".old")
-			} else {
-				keep(t, file+".old", file)
+		"old snapshots": func(t *testing.T, dir string, life int) {
+			from, to := dir, dir+".old"
+			if life > 0 {
+				from, to = to, from
 			}
+			testkit.Must(t, os.RemoveAll(to))
+			testkit.Must(t, os.CopyFS(to, os.DirFS(from)))
 		},
-		"damaged snapshots": func(t *testing.T, file string, life int) {
-			data, err := os.ReadFile(file)
+		"damaged snapshots": func(t *testing.T, dir string, life int) {
+			files, err := filepath.Glob(filepath.Join(dir, "*"))
 			testkit.Must(t, err)
-			for at := 4096 + life; at < len(data); at += 1777 {
-				data[at] ^= 0x10
+			if len(files) == 0 {
+				t.Error("nothing was damaged")
 			}
-			testkit.Must(t, os.WriteFile(file, data, 0o600))
+			for _, file := range files {
+				data, err := os.ReadFile(file)
+				testkit.Must(t, err)
+				for at := life; at < len(data); at += 1777 {
+					data[at] ^= 0x10
+				}
+				testkit.Must(t, os.WriteFile(file, data, 0o600))
+			}
 		},
 	}
 }
 
 // life is what a kernel answers in the end, mailboxes last. It is restarted where change says what becomes of its
 // projections meanwhile.
-func life(t *testing.T, seed uint64, change func(t *testing.T, file string, life int)) []string {
+func life(t *testing.T, seed uint64, change func(t *testing.T, dir string, life int)) []string {
 	t.Helper()
 	d := start(t, func(c *config.Config) { c.Journal.SnapshotEvery = 10 })
 	c := d.dial(t)
@@ -82,7 +84,7 @@ func life(t *testing.T, seed uint64, change func(t *testing.T, file string, life
 			continue
 		}
 		before := c.everything(pids)
-		d.restartAfter(t, func() { change(t, filepath.Join(d.cfg.StateDir, "projections.db"), n) })
+		d.restartAfter(t, func() { change(t, filepath.Join(d.cfg.StateDir, "projections"), n) })
 		c = d.dial(t)
 		if diff := cmp.Diff(before, c.everything(pids)); diff != "" {
 			t.Errorf("before and after a restart (-before +after):\n%s", diff)

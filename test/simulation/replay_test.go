@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/store"
 )
 
 // snapshotEvery is how many entries there are between two snapshots.
@@ -83,13 +83,15 @@ func (w *world) replayed(limit uint64) (*state, error) {
 // restoreState makes the state of a new life, of snapshots and the journal, and checks that the journal alone makes the same.
 func (w *world) restoreState(head uint64) (err error) {
 	w.store.full, w.store.broken = false, ""
-	if err := w.store.dropForeign(store.InJournal(w.disk, journalDir, w.journal.Synced)); err != nil {
+	if err := w.store.dropForeign(func(at journal.Head) (bool, error) {
+		return index.InJournal(w.disk, journalDir, w.journal.Synced, at)
+	}); err != nil {
 		return err
 	}
 	if kept := slices.Sorted(maps.Keys(w.store.now())); len(kept) > 0 && w.r.IntN(6) == 0 {
 		w.store.broken = kept[w.r.IntN(len(kept))]
 	}
-	w.snapshots = &actors.Snapshots{Store: w.store, Form: "simulation", Log: w.logger()}
+	w.snapshots = &actors.Snapshots{Store: w.store, Log: w.logger()}
 	if w.state, err = newState(); err != nil {
 		return err
 	}

@@ -11,12 +11,12 @@ import (
 	"syscall"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
-	"github.com/promptware-os/pwos/store"
 )
 
-// projections are a store.Store in memory. It keeps what that one promises: a snapshot is saved as a whole or not at all, and a power
+// projections are an index.Index in memory. It keeps what that one promises: a snapshot is saved as a whole or not at all, and a power
 // cut has it fall back, as a whole, to what it was some commits before.
 type projections struct {
 	mu     sync.Mutex
@@ -28,7 +28,8 @@ type projections struct {
 type snapshots map[string]snapshot
 
 type snapshot struct {
-	store.SnapshotInfo
+	at     journal.Head
+	tick   int64
 	chunks [][]byte
 }
 
@@ -57,10 +58,10 @@ func (p *projections) commit(change func(snapshots)) {
 	p.states = p.states[max(0, len(p.states)-most):]
 }
 
-// dropForeign drops the snapshots of entries that the journal does not have, as store.Open does.
+// dropForeign drops the snapshots of entries that the journal does not have, as index.Load refuses them.
 func (p *projections) dropForeign(holds func(journal.Head) (bool, error)) error {
 	for _, name := range slices.Sorted(maps.Keys(p.now())) {
-		at := p.now()[name].At
+		at := p.now()[name].at
 		held, err := holds(at)
 		if err != nil {
 			return fmt.Errorf("look for entry %d of snapshot %s: %w", at.Seq, name, err)
@@ -72,38 +73,28 @@ func (p *projections) dropForeign(holds func(journal.Head) (bool, error)) error 
 	return nil
 }
 
-// Snapshots implements actors.Store.
-func (p *projections) Snapshots(context.Context) (list []store.SnapshotInfo, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(p.now())) {
-		list = append(list, p.now()[name].SnapshotInfo)
-	}
-	return list, nil
-}
-
 // Load implements actors.Store.
-func (p *projections) Load(_ context.Context, name string, restore func(chunk []byte) error) error {
+func (p *projections) Load(_ context.Context, name string, restore func(chunk []byte) error) (at journal.Head, tick int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.now()[name]
 	if !ok {
-		return store.ErrNoSnapshot
+		return at, 0, index.ErrNoSnapshot
 	}
 	for i, chunk := range s.chunks {
 		if name == p.broken && i >= len(s.chunks)/2 {
-			return store.ErrDamaged
+			return at, 0, index.ErrDamaged
 		}
 		if err := restore(bytes.Clone(chunk)); err != nil {
-			return err
+			return at, 0, err
 		}
 	}
-	return nil
+	return s.at, s.tick, nil
 }
 
 // Save implements actors.Store.
 func (p *projections) Save(_ context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error {
-	s := snapshot{SnapshotInfo: store.SnapshotInfo{Name: name, At: at, Tick: tick}}
+	s := snapshot{at: at, tick: tick}
 	err := write(func(chunk []byte) error {
 		s.chunks = append(s.chunks, bytes.Clone(chunk))
 		return nil
@@ -121,9 +112,9 @@ func (p *projections) Save(_ context.Context, name string, at journal.Head, tick
 }
 
 // Ranges implements actors.Store: nothing is indexed.
-func (p *projections) Ranges(_ context.Context, _ store.Filter, from uint64, _ int) ([]store.Range, error) {
-	return []store.Range{{First: from, Last: store.OpenEnd}}, nil
+func (p *projections) Ranges(_ context.Context, _ index.Filter, from uint64, _ int) ([]index.Range, error) {
+	return []index.Range{{First: from, Last: index.OpenEnd}}, nil
 }
 
-// DropIndex implements actors.Store.
-func (p *projections) DropIndex(context.Context) error { return nil }
+// Drop implements actors.Store.
+func (p *projections) Drop() error { return nil }

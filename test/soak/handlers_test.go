@@ -53,7 +53,7 @@ func TestHandlers(t *testing.T) {
 		{"kill -9", func() { d.Kill(t) }},
 		{"an orderly end, without projections", func() {
 			d.Stop(t)
-			p.remove(t, "s/projections.db*")
+			p.remove(t, "s/projections")
 		}},
 	} {
 		start.before()

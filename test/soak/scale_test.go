@@ -32,7 +32,7 @@ func TestScale(t *testing.T) {
 	p.load(t, 0, n)
 	t.Logf("%d bytes a key of the running daemon", (d.footprint(t, 0).memory-empty)/n)
 	d.Stop(t)
-	t.Logf("%d bytes of journal a command; projections of %d MB", p.bytes(t, "s/journal")/n, p.bytes(t, "s/projections.db*")>>20)
+	t.Logf("%d bytes of journal a command; projections of %d MB", p.bytes(t, "s/journal")/n, p.bytes(t, "s/projections")>>20)
 
 	for _, start := range []struct {
 		after  string
@@ -46,7 +46,7 @@ func TestScale(t *testing.T) {
 			d.Kill(t)
 		}, func(entries, replayed int) bool { return replayed > 0 && replayed < entries }},
 		{
-			"an orderly end, without projections", func() { p.remove(t, "s/projections.db*") },
+			"an orderly end, without projections", func() { p.remove(t, "s/projections") },
 			func(entries, replayed int) bool { return replayed == entries },
 		},
 	} {
@@ -148,6 +148,6 @@ func (p *place) remove(t *testing.T, pattern string) {
 		t.Fatalf("nothing is called %s: %v", pattern, err)
 	}
 	for _, name := range names {
-		testkit.Must(t, os.Remove(name))
+		testkit.Must(t, os.RemoveAll(name))
 	}
 }

@@ -8,14 +8,16 @@
 // # What it promises
 //
 //   - What arrives, the end of input, and a hang-up are told, whether or not the loop reads in between.
-//   - A poller with idle streams does not wake. A Wake while the loop runs, or one more while it is being woken, makes no system call.
-//   - A stream's Close, from whatever goroutine, never lets a Read or Write reach a descriptor that is somebody else's by
-//     then. After a Close on the goroutine of Wait, tell is not called again.
+//   - A poller with idle streams does not wake. A Wake while the loop runs, or one more while it is being woken,
+//     makes no system call.
+//   - A stream's Close, from whatever goroutine, never lets a Read or Write reach a descriptor that is somebody
+//     else's by then. After a Close on the goroutine of Wait, tell is not called again.
 //   - Waiting, reading and writing allocate nothing with New on Linux.
 //
 // # What it does not promise
 //
 //   - An event says that something may have become possible: Read may find ErrAgain, Write may take nothing.
-//   - A peer that passes descriptors, or marks bytes as urgent, may have what it sent behind them read only once it sends more.
+//   - A peer that passes descriptors, or marks bytes as urgent, may have what it sent behind them read only once it
+//     sends more.
 //   - Timeouts are rounded up to milliseconds.
 package poll

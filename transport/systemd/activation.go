@@ -1,8 +1,9 @@
-// Package systemd is the daemon's side of two small protocols of its service manager: sockets handed over at the start
+// Package systemd is the daemon's side of two small protocols of its service manager: sockets passed at the start
 // (sd_listen_fds), states told back (sd_notify).
 package systemd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -13,28 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstFD is where the handed over descriptors begin, one after the other.
+// firstFD is where the passed descriptors begin, one after the other.
 const firstFD = 3
-
-// variables are what the manager tells by. None of them is a child's business.
-func variables() []string {
-	return []string{"LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES"}
-}
-
-// Environment is the part of a process's environment that is needed here. OS is the process's own.
-type Environment interface {
-	Getenv(name string) string
-	Unsetenv(name string) error
-}
-
-// OS is the Environment of this process.
-type OS struct{}
-
-// Getenv is os.Getenv.
-func (OS) Getenv(name string) string { return os.Getenv(name) }
-
-// Unsetenv is os.Unsetenv.
-func (OS) Unsetenv(name string) error { return os.Unsetenv(name) }
 
 // Socket is a listening socket that the manager bound, by the name that it has there (FileDescriptorName=). Its path is
 // the manager's: who closes it does not unlink it.
@@ -43,14 +24,14 @@ type Socket struct {
 	Listener *net.UnixListener
 }
 
-// Sockets takes the sockets that were handed to this process, in the manager's order; none where it was not started
+// Sockets takes the sockets that were passed to this process, in the manager's order; none where it was not started
 // that way. It is called once, before anything else opens a file. Descriptors and variables are hidden from children.
 // Anything other than listening Unix stream sockets is an error, since what serves them all cannot be served.
-func Sockets(env Environment) ([]Socket, error) {
-	count, names, err := announced(env, os.Getpid())
-	// Hidden whoever they are meant for: a child that looks could take its parent's number for its own.
-	for _, name := range variables() {
-		err = errors.Join(err, env.Unsetenv(name))
+func Sockets(getenv func(string) string, unsetenv func(string) error) ([]Socket, error) {
+	count, names, err := announced(getenv, os.Getpid())
+	// Hidden even where they are meant for another process: a child could take its parent's number for its own.
+	for _, name := range []string{"LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		err = errors.Join(err, unsetenv(name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("socket activation: %w", err)
@@ -73,16 +54,16 @@ func Sockets(env Environment) ([]Socket, error) {
 	return sockets, nil
 }
 
-// announced reads how many sockets were handed over, with their names, nil where none were told.
-func announced(env Environment, pid int) (count int, names []string, err error) {
-	if env.Getenv("LISTEN_PID") != strconv.Itoa(pid) {
-		return 0, nil, nil // meant for nobody, or for the process that started this one
+// announced reads how many sockets were passed, with their names, nil where none were told.
+func announced(getenv func(string) string, pid int) (count int, names []string, err error) {
+	if getenv("LISTEN_PID") != strconv.Itoa(pid) {
+		return 0, nil, nil // none were passed, or they are the parent's
 	}
-	count, err = strconv.Atoi(env.Getenv("LISTEN_FDS"))
+	count, err = strconv.Atoi(getenv("LISTEN_FDS"))
 	if err != nil || count < 0 {
-		return 0, nil, fmt.Errorf("LISTEN_FDS=%q is no count", env.Getenv("LISTEN_FDS"))
+		return 0, nil, fmt.Errorf("LISTEN_FDS=%q is no count", getenv("LISTEN_FDS"))
 	}
-	list := env.Getenv("LISTEN_FDNAMES")
+	list := getenv("LISTEN_FDNAMES")
 	if list == "" || count == 0 {
 		return count, nil, nil
 	}
@@ -111,19 +92,46 @@ func listener(fd int) (*net.UnixListener, error) {
 // checkListening looks at fd without taking hold of it.
 func checkListening(fd int) error {
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil {
-		return fmt.Errorf("inspect socket: %w", err)
-	}
-	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
-	if err != nil {
-		return fmt.Errorf("inspect socket: %w", err)
-	}
-	address, err := unix.Getsockname(fd)
-	if err != nil {
+	listening, listenErr := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	address, nameErr := unix.Getsockname(fd)
+	if err := cmp.Or(err, listenErr, nameErr); err != nil {
 		return fmt.Errorf("inspect socket: %w", err)
 	}
 	if _, ok := address.(*unix.SockaddrUnix); !ok || kind != unix.SOCK_STREAM || listening == 0 {
 		return errors.New("is no listening Unix stream socket (ListenStream= with a path)")
 	}
 	return nil
+}
+
+// The names that tell the two sockets of PROTOCOL 1 apart.
+const (
+	KernelName = "kernel"
+	EventsName = "events"
+)
+
+// Assign says which socket is the canonical and which the legacy one (PROTOCOL 1), nil for one that was not passed.
+// The names "kernel" and "events" decide; where no socket has either of them, the order does: kernel first. More than
+// there is a use for is an error, since clients of the rest would wait for ever.
+func Assign(sockets []Socket) (kernel, events *net.UnixListener, err error) {
+	slots := map[string]**net.UnixListener{KernelName: &kernel, EventsName: &events}
+	named := false
+	for _, s := range sockets {
+		named = named || slots[s.Name] != nil
+	}
+	order := []string{KernelName, EventsName}
+	if !named && len(sockets) > len(order) {
+		return nil, nil, fmt.Errorf("socket activation: %d sockets, but only two uses: %v", len(sockets), order)
+	}
+	for i, s := range sockets {
+		name := s.Name
+		if !named {
+			name = order[i]
+		}
+		slot := slots[name]
+		if slot == nil || *slot != nil {
+			return nil, nil, fmt.Errorf("socket activation: no use for a socket named %q: name one %v each", name, order)
+		}
+		*slot = s.Listener
+	}
+	return kernel, events, nil
 }

@@ -78,7 +78,7 @@ func daemon() {
 		pid++
 	}
 	os.Setenv("LISTEN_PID", strconv.Itoa(pid))
-	sockets, err := systemd.Sockets(systemd.OS{})
+	sockets, err := systemd.Sockets(os.Getenv, os.Unsetenv)
 	if err != nil {
 		fmt.Println("error:", err)
 		return
@@ -176,21 +176,15 @@ func duplicate(t *testing.T, conn interface{ File() (*os.File, error) }) *os.Fil
 // Names that Getenv reads and Unsetenv forgets are asked for whoever the sockets are meant for.
 func TestVariablesAreHidden(t *testing.T) {
 	t.Parallel()
-	env := environment{"LISTEN_PID": "1", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b", "LISTEN_PIDFDID": "3", "HOME": "/"}
-	sockets, err := systemd.Sockets(env)
+	env := map[string]string{"LISTEN_PID": "1", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b", "LISTEN_PIDFDID": "3", "HOME": "/"}
+	sockets, err := systemd.Sockets(func(name string) string { return env[name] }, func(name string) error {
+		delete(env, name)
+		return nil
+	})
 	if sockets != nil || err != nil {
 		t.Errorf("got %v, %v", sockets, err)
 	}
 	if len(env) != 1 {
 		t.Errorf("left %v", env)
 	}
-}
-
-type environment map[string]string
-
-func (e environment) Getenv(name string) string { return e[name] }
-
-func (e environment) Unsetenv(name string) error {
-	delete(e, name)
-	return nil
 }

@@ -8,7 +8,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -74,4 +78,69 @@ func connectToSocket(ctx context.Context, path string) (*net.UnixConn, error) {
 		return nil, fault.Unsafe(path, problem, "move it out of the way, or set PWOS_RUNTIME_DIR to another directory")
 	}
 	return connect(ctx, path)
+}
+
+// Pair returns two sockets that are connected with each other.
+func Pair() (a, b *net.UnixConn, err error) {
+	// The lock keeps a fork from coming between making the pair and marking it close-on-exec, which not every system does in one step.
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	a, errA := unixConn(fds[0])
+	b, errB := unixConn(fds[1])
+	if err := errors.Join(errA, errB); err != nil {
+		if a != nil {
+			err = errors.Join(err, a.Close())
+		}
+		if b != nil {
+			err = errors.Join(err, b.Close())
+		}
+		return nil, nil, err
+	}
+	return a, b, nil
+}
+
+// unixConn takes over a socket's descriptor.
+func unixConn(fd int) (*net.UnixConn, error) {
+	file := os.NewFile(uintptr(fd), "socket")
+	conn, err := net.FileConn(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+// connectPause lies between two attempts to get into a listener's full queue.
+const connectPause = 5 * time.Millisecond
+
+// bsdAttempts is how often a refused connect is tried on systems that refuse for a full queue as well as for nobody
+// listening. Linux tells the two apart (ECONNREFUSED, EAGAIN).
+const bsdAttempts = 4
+
+// connect dials the socket at path and waits, until ctx ends, for as long as the listener's queue is full.
+func connect(ctx context.Context, path string) (*net.UnixConn, error) {
+	var dialer net.Dialer
+	for attempt := 1; ; attempt++ { // the queue empties as the daemon accepts; nothing tells when
+		conn, err := dialer.DialContext(ctx, "unix", path)
+		if err == nil {
+			return conn.(*net.UnixConn), nil // "unix" gives no other
+		}
+		full := errors.Is(err, syscall.EAGAIN) ||
+			errors.Is(err, syscall.ECONNREFUSED) && runtime.GOOS != "linux" && attempt < bsdAttempts
+		if !full {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), err)
+		case <-time.After(connectPause):
+		}
+	}
 }

@@ -7,11 +7,12 @@
 // # What it promises
 //
 //   - At most one daemon serves a runtime directory. The lock decides; where the lock file was removed, Probe does.
-//   - Nothing that is not ours is ever removed, replaced or connected to: not a stranger's socket, not a regular file,
-//     not a directory that others can write to. The error says what stands there and what to do.
+//   - Nothing that is not ours is ever removed, replaced or connected to: not a stranger's socket, not a regular
+//     file, not a directory that others can write to. The error says what stands there and what to do.
 //   - Who is handed to a Handler is a process of our own user or root, and has passed the prologue (BRIDGE 4.2.5).
 //     Every byte after its answer reaches the Handler.
-//   - Before that, a connection gets access.AuthTimeout and no more; however many never answer, further ones are served.
+//   - Before that, a connection gets access.AuthTimeout and no more; however many never answer, further ones are
+//     served.
 //   - Serve returns after every goroutine that it started, and after every Handler has called done.
 //
 // # What it does not promise

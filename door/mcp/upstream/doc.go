@@ -7,8 +7,10 @@
 //
 // # What it promises
 //
-//   - A tool whose description, kind or schema is another than the accepted one is not called, nor one that was never accepted.
-//   - A server that ends, hangs at its start or cannot be reached is started again, at growing intervals; meanwhile each call gets
-//     one error.
-//   - Whatever a call is answered, it is answered once. When nobody waits for it any more the server is told (notifications/cancelled).
+//   - A tool whose description, kind or schema is another than the accepted one is not called, nor one that was never
+//     accepted.
+//   - A server that ends, hangs at its start or cannot be reached is started again, at growing intervals; meanwhile
+//     each call gets one error.
+//   - Whatever a call is answered, it is answered once. When nobody waits for it any more the server is told
+//     (notifications/cancelled).
 package upstream

@@ -1,0 +1,255 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"sort"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+// BlockEntries is how many entries the index takes in at once. Block n, counted from 1, is of the entries
+// (n-1)*BlockEntries+1 to n*BlockEntries.
+const BlockEntries = 256
+
+// Tags are what the index keeps of an entry.
+type Tags struct {
+	Head        journal.Head // the entry
+	Time        int64        // Unix milliseconds
+	PID         int64        // process that the call was made as
+	Type        string       // type of the message; "" where it could not be read, which fits every type and correlation
+	Correlation string       // metadata.correlation; "" where there is none
+}
+
+// A term is a hash of something that entries are asked for by. Two of one hash make a block too many, never one too few.
+type term = uint32
+
+func termOf(kind byte, value string) term {
+	return crc32.Update(crc32.Checksum([]byte{kind}, castagnoli), castagnoli, []byte(value))
+}
+
+func termOfPID(pid int64) term {
+	return termOf('p', string(binary.BigEndian.AppendUint64(nil, uint64(pid))))
+}
+
+// unreadable is the term of an entry whose message could not be read.
+var unreadable = termOf('?', "")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// row is a block as the database has it.
+type row struct {
+	block            int64
+	hash             journal.Hash // of its last entry, so that it can be compared with the journal
+	earliest, latest int64        // wall clock of its entries, which may step back
+	terms            []byte       // those of its entries, 4 bytes each, ascending
+}
+
+const columns = "block, hash, earliest, latest, terms, sum"
+
+// sum finds an altered row.
+func (r *row) sum() int64 {
+	b := r.hash[:]
+	for _, n := range [...]int64{r.block, r.earliest, r.latest} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return int64(crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, r.terms))
+}
+
+// scan reads a row; its terms are valid until the next.
+func (r *row) scan(rows *sql.Rows) error {
+	var hash, terms sql.RawBytes
+	var sum int64
+	if err := rows.Scan(&r.block, &hash, &r.earliest, &r.latest, &terms, &sum); err != nil {
+		return fmt.Errorf("%w: row of the index: %w", ErrDamaged, err)
+	}
+	r.terms = terms
+	if copy(r.hash[:], hash) != len(r.hash) || sum != r.sum() || r.block < 1 {
+		return fmt.Errorf("%w: block %d of the index", ErrDamaged, r.block)
+	}
+	return nil
+}
+
+func (r *row) has(t term) bool {
+	n := len(r.terms) / 4
+	i := sort.Search(n, func(i int) bool { return binary.BigEndian.Uint32(r.terms[4*i:]) >= t })
+	return i < n && binary.BigEndian.Uint32(r.terms[4*i:]) == t
+}
+
+// last is the seq of the last entry of a block.
+func last(block int64) uint64 { return uint64(block) * BlockEntries }
+
+// Watermark returns the last entry that is indexed, the zero Head where none is.
+func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
+	err = x.use(func(db *sql.DB) error {
+		return scan(ctx, db, func(r *row) bool {
+			mark = journal.Head{Seq: last(r.block), Hash: r.hash}
+			return true
+		}, "SELECT "+columns+" FROM blocks ORDER BY block DESC LIMIT 1")
+	})
+	if err != nil {
+		return journal.Head{}, fmt.Errorf("read watermark: %w", err)
+	}
+	return mark, nil
+}
+
+// scan calls each with the rows of a query until it returns false.
+func scan(ctx context.Context, db *sql.DB, each func(*row) bool, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var r row
+	for rows.Next() {
+		if err := r.scan(rows); err != nil {
+			return err
+		}
+		if !each(&r) {
+			return nil
+		}
+	}
+	return rows.Err()
+}
+
+// Add indexes the block of entries behind the watermark. It returns ErrOrder where tags are not a whole block in order, or
+// not that one: the index may have been dropped meanwhile.
+func (x *Index) Add(ctx context.Context, tags []Tags) error {
+	if len(tags) != BlockEntries {
+		return fmt.Errorf("%w: block of %d entries", ErrOrder, len(tags))
+	}
+	r := row{block: int64(tags[len(tags)-1].Head.Seq / BlockEntries), earliest: tags[0].Time, latest: tags[0].Time}
+	terms := make([]term, 0, 3*BlockEntries)
+	for i := range tags {
+		t := &tags[i]
+		if t.Head.Seq != last(r.block-1)+uint64(i)+1 {
+			return fmt.Errorf("%w: entry %d is number %d of block %d", ErrOrder, t.Head.Seq, i+1, r.block)
+		}
+		r.hash, r.earliest, r.latest = t.Head.Hash, min(r.earliest, t.Time), max(r.latest, t.Time)
+		terms = append(terms, termOfPID(t.PID))
+		if t.Type == "" {
+			terms = append(terms, unreadable)
+		} else {
+			terms = append(terms, termOf('t', t.Type))
+		}
+		if t.Correlation != "" {
+			terms = append(terms, termOf('c', t.Correlation))
+		}
+	}
+	slices.Sort(terms)
+	for _, t := range slices.Compact(terms) {
+		r.terms = binary.BigEndian.AppendUint32(r.terms, t)
+	}
+	err := x.use(func(db *sql.DB) error {
+		// The condition and the row are one statement, so that a Drop cannot come between.
+		done, err := db.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?, ?, ?, ?, ? WHERE ?1 = (SELECT ifnull(max(block), 0) + 1 FROM blocks)",
+			r.block, r.hash[:], r.earliest, r.latest, r.terms, r.sum())
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(fmt.Errorf("%w: block %d does not follow", ErrOrder, r.block), err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("add to index: %w", err)
+	}
+	return nil
+}
+
+// A Filter says which entries a question is about: those that fit every member that is set. The zero Filter fits all.
+type Filter struct {
+	PID         *int64 // process that the call was made as
+	Type        string // type of the message, such as "Memory.Set"; "" fits all
+	Correlation string // metadata.correlation; "" fits all
+	SinceTime   *int64 // not before, Unix milliseconds
+	UntilTime   *int64 // not after, Unix milliseconds
+}
+
+// fits reports whether a block can hold an entry that fits.
+func (f *Filter) fits(r *row) bool {
+	return (f.SinceTime == nil || r.latest >= *f.SinceTime) &&
+		(f.UntilTime == nil || r.earliest <= *f.UntilTime) &&
+		(f.PID == nil || r.has(termOfPID(*f.PID))) &&
+		(f.Type == "" || r.has(termOf('t', f.Type)) || r.has(unreadable)) &&
+		(f.Correlation == "" || r.has(termOf('c', f.Correlation)) || r.has(unreadable))
+}
+
+// A Range is entries of the journal, both ends included.
+type Range struct{ First, Last uint64 }
+
+// OpenEnd is the Last of a Range that goes on to the end of the journal, wherever that is.
+const OpenEnd = ^uint64(0)
+
+// rangeEntries is the longest Range but that of the open end, so that a question does not read all of the index first.
+const rangeEntries = 16 * BlockEntries
+
+// Ranges returns where in the journal entries from seq from on can be that fit the filter: ascending, not overlapping, at
+// most limit of them (limit below 1 means 1). No entry that fits is outside of them; most entries inside need not fit, so
+// the caller reads and checks them.
+//
+// The last Range goes from the first entry that is not indexed to OpenEnd, unless limit came first. Where the last one
+// does not end in OpenEnd, the next page is from its Last plus one.
+//
+// Where the error wraps ErrDamaged, the caller reads the whole journal instead, and calls Drop; Follow then makes the index
+// anew.
+func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (found []Range, err error) {
+	from, limit = max(from, 1), max(limit, 1)
+	block := int64((from - 1) / BlockEntries) // the last that was read
+	full, missing := false, false
+	err = x.use(func(db *sql.DB) error {
+		return scan(ctx, db, func(r *row) bool {
+			missing = r.block != block+1
+			first, n := last(block)+1, len(found)
+			joins := n > 0 && found[n-1].Last == first-1 && first%rangeEntries != 1
+			full = n == limit && !joins
+			if missing || full {
+				return false
+			}
+			block = r.block
+			switch {
+			case !f.fits(r):
+			case joins:
+				found[n-1].Last = last(block)
+			default:
+				found = append(found, Range{First: max(from, first), Last: last(block)})
+			}
+			return true
+		}, "SELECT "+columns+" FROM blocks WHERE block > ? ORDER BY block", block)
+	})
+	if missing {
+		err = fmt.Errorf("%w: block %d of the index is missing", ErrDamaged, block+1)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("search index: %w", err)
+	}
+	if full || len(found) == limit {
+		return found, nil
+	}
+	return append(found, Range{First: max(from, last(block)+1), Last: OpenEnd}), nil
+}
+
+// InJournal reports whether the journal in dir has an entry; before the first all journals are the same. A nil fsys means
+// journal.OSFS; synced is (*journal.Log).Synced, or nil for whatever the files hold.
+func InJournal(fsys journal.FS, dir string, synced func() uint64, at journal.Head) (held bool, err error) {
+	if at.Seq == 0 {
+		return at == journal.Head{}, nil
+	}
+	r := journal.NewReader(fsys, dir, journal.ReaderOptions{From: at.Seq, Limit: synced})
+	defer func() { err = errors.Join(err, r.Close()) }()
+	record, err := r.Next(context.Background())
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look up entry %d: %w", at.Seq, err)
+	}
+	return record.Seq == at.Seq && record.Hash == at.Hash, nil
+}

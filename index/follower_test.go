@@ -1,0 +1,347 @@
+package index_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/index"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+)
+
+// clock is time that passes only when it is told to: step at each look, and by what is slept.
+type clock struct {
+	mu    sync.Mutex
+	now   time.Time
+	step  time.Duration
+	slept []time.Duration
+	tick  func(time.Duration) // told of each sleep
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(c.step)
+	return c.now
+}
+
+func (c *clock) Sleep(_ context.Context, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	c.slept = append(c.slept, d)
+	if c.tick != nil {
+		c.tick(d)
+	}
+}
+
+const poll = 12345 * time.Second // a sleep of that length is one for want of work
+
+// follow has an Index follow until it has nothing to do, and returns its clock.
+func follow(tb testing.TB, s *index.Index, k *kernel, o index.Options) *clock {
+	tb.Helper()
+	until, cancel := context.WithCancel(ctx())
+	defer cancel()
+	c := &clock{step: time.Millisecond}
+	c.tick = func(d time.Duration) {
+		if d == poll && len(c.slept) > 1 && c.slept[len(c.slept)-2] != poll || len(c.slept) > 1000 {
+			cancel()
+		}
+		if len(c.slept) > 2 && slices.Equal(c.slept[len(c.slept)-3:], []time.Duration{poll, poll, poll}) {
+			cancel()
+		}
+	}
+	if o.Synced == nil {
+		o.Synced = k.log.Synced
+	}
+	o.Dir, o.Poll, o.Now, o.Sleep = k.dir, poll, c.Now, c.Sleep
+	s.Set(o)
+	testkit.Must(tb, s.Follow(until))
+	return c
+}
+
+func wantMark(tb testing.TB, s *index.Index, seq uint64) {
+	tb.Helper()
+	mark, err := s.Watermark(ctx())
+	testkit.Must(tb, err)
+	if mark.Seq != seq {
+		tb.Fatalf("watermark %d, want %d", mark.Seq, seq)
+	}
+}
+
+// A Follower indexes every whole block of the journal, across segments and restarts, and what it indexes is found.
+func TestFollower(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	path := newPath(t)
+	var told troubles
+	o := index.Options{Dir: k.dir, Trouble: told.tell}
+	s := open(t, path, o)
+	k.grow(t, index.BlockEntries-1)
+	follow(t, s, k, index.Options{Trouble: told.tell})
+	wantMark(t, s, 0)
+	k.grow(t, run-index.BlockEntries)
+	follow(t, s, k, index.Options{Trouble: told.tell})
+	wantMark(t, s, run-index.BlockEntries)
+	k.grow(t, 1)
+	follow(t, s, k, index.Options{Trouble: told.tell})
+	wantMark(t, s, run)
+	testkit.Must(t, s.Close())
+	s = open(t, path, o)
+	k.grow(t, run+20)
+	follow(t, s, k, index.Options{Trouble: told.tell})
+	wantMark(t, s, 2*run)
+	told.want(t, nil)
+
+	pid := int64(5)
+	tail := index.Range{First: 2*run + 1, Last: index.OpenEnd}
+	wild := func(more ...index.Range) []index.Range {
+		for seq := uint64(997); seq <= 2*run; seq += 997 {
+			first := (seq-1)/256*256 + 1
+			more = append(more, index.Range{First: first, Last: first + 255})
+		}
+		slices.SortFunc(more, func(a, b index.Range) int { return int(a.First) - int(b.First) })
+		return append(slices.Compact(more), tail)
+	}
+	cases := map[string]struct {
+		filter index.Filter
+		want   []index.Range
+	}{
+		"pid":         {index.Filter{PID: &pid}, []index.Range{{4865, 6144}, tail}},
+		"old dialect": {index.Filter{Type: "Memory.Get"}, wild(index.Range{First: 5889, Last: 6144})},
+		"correlation": {index.Filter{Correlation: "c-7500"}, wild(index.Range{First: 7425, Last: 7680})},
+	}
+	for name, c := range cases {
+		// Neighbouring blocks come as one range; the comparison takes them apart.
+		got, err := s.Ranges(ctx(), c.filter, 1, 100)
+		testkit.Must(t, err)
+		if got := blocks(got); !slices.Equal(got, blocks(c.want)) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// The end of an effect is found by the process and the type of the call that it ends, though it is an entry of the kernel's own.
+func TestFollowerIndexesEnds(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	s := open(t, newPath(t), index.Options{})
+	k.grow(t, 299)
+	end := entry(300)
+	end.PID = 0
+	end.Request = []byte(`{"kind":"command","type":"Http.Fetched","data":{"intent":17,"type":"Http.Fetch","pid":77,"ran":true,"outcome":{"kind":"reply","data":1}},"metadata":{"id":"x","timestamp":1}}`)
+	k.log.Append(end)
+	testkit.Must(t, k.log.Flush())
+	k.grow(t, run-300)
+	follow(t, s, k, index.Options{})
+	pid := int64(77)
+	got, err := s.Ranges(ctx(), index.Filter{PID: &pid, Type: "Http.Fetch"}, 1, 100)
+	testkit.Must(t, err)
+	if want := []index.Range{{First: 257, Last: 512}, {First: run + 1, Last: index.OpenEnd}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func blocks(ranges []index.Range) (all []index.Range) {
+	for _, r := range ranges {
+		for r.Last != index.OpenEnd && r.First < r.Last {
+			all = append(all, index.Range{First: r.First, Last: r.First + 255})
+			r.First += 256
+		}
+		if r.Last == index.OpenEnd {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// After each block of entries the Follower rests for nine times as long as it took, by its clock a millisecond, and for 49 times
+// while the journal grows.
+func TestFollowerRests(t *testing.T) {
+	t.Parallel()
+	const blocks = 2 * run / 256
+	k := newKernel(t)
+	k.grow(t, 2*run)
+	growing := uint64(2 * run)
+	cases := map[string]struct {
+		synced func() uint64
+		want   time.Duration
+	}{
+		"journal at rest": {nil, 9 * time.Millisecond},
+		"it grows":        {func() uint64 { growing++; return min(growing, 2*run+index.BlockEntries-1) }, 49 * time.Millisecond},
+	}
+	for name, c := range cases {
+		rests := 0
+		for _, d := range follow(t, open(t, newPath(t), index.Options{}), k, index.Options{Synced: c.synced}).slept {
+			switch d {
+			case c.want:
+				rests++
+			case poll:
+			default:
+				t.Errorf("%s: slept %v", name, d)
+			}
+		}
+		if rests != blocks {
+			t.Errorf("%s: %d rests, want %d", name, rests, blocks)
+		}
+	}
+}
+
+// An index of another journal, or of one that lost its end, is dropped and made anew, also while the Store is open.
+func TestFollowerOfAnotherJournal(t *testing.T) {
+	t.Parallel()
+	for _, runs := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(runs, " runs"), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, newPath(t), index.Options{})
+			fill(t, s, journalOf(2*run))
+			k := newKernel(t)
+			k.grow(t, runs*run)
+			var told troubles
+			follow(t, s, k, index.Options{Trouble: told.tell})
+			if runs == 2 { // the journal has nothing behind the watermark that could contradict it: Open's check does
+				wantMark(t, s, 2*run)
+				return
+			}
+			told.want(t, index.ErrForeign)
+			wantMark(t, s, uint64(runs*run))
+			mark, err := s.Watermark(ctx())
+			testkit.Must(t, err)
+			held, err := index.InJournal(nil, k.dir, nil, mark)
+			testkit.Must(t, err)
+			if !held {
+				t.Fatal("the new index is not of the new journal")
+			}
+		})
+	}
+}
+
+// A disk without room does not stop the Follower: it tries again.
+func TestFollowerWithoutRoom(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, run)
+	s := open(t, newPath(t), index.Options{})
+	const full = "CREATE TRIGGER full BEFORE INSERT ON blocks BEGIN SELECT RAISE(ABORT, 'full'); END"
+	testkit.Must(t, s.Exec(full))
+	var told troubles
+	until, cancel := context.WithCancel(ctx())
+	defer cancel()
+	c := &clock{tick: func(time.Duration) {
+		switch mark, err := s.Watermark(ctx()); {
+		case err != nil || mark.Seq == run:
+			cancel()
+		case len(told.all()) == 2:
+			if err := s.Exec("DROP TRIGGER IF EXISTS full"); err != nil {
+				t.Error(err)
+			}
+		}
+	}}
+	s.Set(index.Options{
+		Dir: k.dir, Synced: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+	})
+	testkit.Must(t, s.Follow(until))
+	if len(told.all()) != 2 {
+		t.Fatalf("told %v", told.all())
+	}
+	wantMark(t, s, run)
+}
+
+// A process that has no descriptor left for a while does not end the Follower.
+func TestFollowerWithoutDescriptors(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, run)
+	s := open(t, newPath(t), index.Options{})
+	for n, last := 1, 1; n <= min(last, 20); n++ {
+		testkit.Must(t, s.Drop())
+		fsys := faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{N: n, Err: syscall.EMFILE})
+		var told troubles
+		until, cancel := context.WithCancel(ctx())
+		c := &clock{tick: func(time.Duration) {
+			if mark, err := s.Watermark(ctx()); err != nil || mark.Seq == run {
+				cancel()
+			}
+		}}
+		s.Set(index.Options{
+			FS: fsys, Dir: k.dir, Synced: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+		})
+		testkit.Must(t, s.Follow(until))
+		cancel()
+		last = fsys.Count()
+		told.want(t, syscall.EMFILE)
+		wantMark(t, s, run)
+	}
+}
+
+// An index that is dropped under a Follower is made anew.
+func TestFollowerAfterDrop(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, 2*run)
+	s := open(t, newPath(t), index.Options{})
+	dropped := false
+	limit := func() uint64 {
+		if mark, err := s.Watermark(ctx()); err == nil && mark.Seq == run && !dropped {
+			dropped = true
+			testkit.Must(t, s.Drop())
+		}
+		return k.log.Synced()
+	}
+	var told troubles
+	until, cancel := context.WithCancel(ctx())
+	defer cancel()
+	c := &clock{tick: func(d time.Duration) {
+		if mark, err := s.Watermark(ctx()); err != nil || mark.Seq == 2*run {
+			cancel()
+		}
+	}}
+	s.Set(index.Options{
+		Dir: k.dir, Synced: limit, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+	})
+	testkit.Must(t, s.Follow(until))
+	told.want(t, index.ErrOrder)
+	wantMark(t, s, 2*run)
+}
+
+func TestFollowerEnds(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, run)
+	s := open(t, newPath(t), index.Options{})
+
+	// With the real clock, and a limit that lets it do nothing.
+	s.Set(index.Options{Dir: k.dir, Synced: func() uint64 { return 0 }})
+	until, cancel := context.WithCancel(ctx())
+	done := make(chan error, 1)
+	go func() {
+		done <- s.Follow(until)
+	}()
+	cancel()
+	testkit.Must(t, <-done)
+
+	// A journal that is damaged is not gone over.
+	segment := k.dir + "/00000000000000000001.ndjson"
+	data, err := os.ReadFile(segment)
+	testkit.Must(t, err)
+	data[len(data)/2] ^= 1
+	testkit.Must(t, os.WriteFile(segment, data, 0o600))
+	s.Set(index.Options{Dir: k.dir})
+	err = s.Follow(ctx())
+	var damage *journal.DamageError
+	if !errors.As(err, &damage) {
+		t.Fatalf("got %v, want a DamageError", err)
+	}
+	wantMark(t, s, 1280) // the whole blocks before the damage
+
+	testkit.Must(t, s.Close())
+	wantError(t, s.Follow(ctx()), index.ErrClosed)
+}

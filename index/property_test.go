@@ -1,0 +1,109 @@
+package index_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/index"
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// The ranges hold every entry that fits, of any journal, for any question, in pages of any size.
+func TestRangesProperty(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		s, err := index.Open(fmt.Sprintf("%s/%d.db", dir, n), index.Options{})
+		testkit.Must(t, err)
+		defer s.Close()
+		tags := drawJournal(t)
+		for block := range slices.Chunk(tags, index.BlockEntries) {
+			if len(block) == index.BlockEntries {
+				testkit.Must(t, s.Add(ctx(), block))
+			}
+		}
+		for range 20 {
+			checkQuestion(t, s, tags)
+		}
+	})
+}
+
+func checkQuestion(t *rapid.T, s *index.Index, tags []index.Tags) {
+	f := drawFilter(t, tags)
+	from := rapid.Uint64Range(0, uint64(len(tags))+10).Draw(t, "from")
+	limit := rapid.IntRange(1, 40).Draw(t, "limit")
+	found, err := pages(s, f, from, limit)
+	testkit.Must(t, err)
+	at, before := 0, uint64(0)
+	for _, r := range found {
+		if r.First <= before || r.Last < r.First || r.First < from {
+			t.Fatalf("ranges from %d are %v", from, found)
+		}
+		before = r.Last
+	}
+	for i := range tags {
+		seq := uint64(i + 1)
+		if seq < from || !fits(&tags[i], &f) {
+			continue
+		}
+		for found[at].Last < seq {
+			at++
+		}
+		if seq < found[at].First {
+			t.Fatalf("entry %d fits %+v and is in none of %v", seq, f, found)
+		}
+	}
+}
+
+func drawJournal(t *rapid.T) []index.Tags {
+	n := rapid.IntRange(0, 3*run).Draw(t, "entries")
+	few := rapid.Int64Range(1, 5).Draw(t, "pids")
+	stretch := rapid.IntRange(1, 700).Draw(t, "stretch")
+	every := rapid.IntRange(1, 300).Draw(t, "every")
+	step := rapid.SampledFrom([]int64{-1000, -1, 0, 1, 1000}).Draw(t, "step")
+	tags := make([]index.Tags, n)
+	for i := range tags {
+		tags[i] = index.Tags{
+			Head: head(uint64(i + 1)), PID: int64(i/stretch) % few, Type: fmt.Sprintf("Memory.T%d", i/stretch%11),
+			Time: int64(i) + step*int64(i/stretch), // the clock steps now and then, back as well
+		}
+		if i%every == 0 {
+			tags[i].Correlation = fmt.Sprint("c", i/(3*every))
+		}
+		if i%(every*40) == 17 {
+			tags[i].Type = ""
+		}
+	}
+	return tags
+}
+
+func drawFilter(t *rapid.T, tags []index.Tags) (f index.Filter) {
+	example := index.Tags{PID: 1, Type: "Memory.T1", Correlation: "c1"}
+	if len(tags) > 0 {
+		example = tags[rapid.IntRange(0, len(tags)-1).Draw(t, "example")]
+	}
+	set := rapid.IntRange(0, 31).Draw(t, "members")
+	width := rapid.Int64Range(0, 500).Draw(t, "width")
+	since, until := example.Time-width, example.Time+width
+	if set&1 != 0 {
+		f.PID = &example.PID
+	}
+	if set&2 != 0 {
+		f.Type = example.Type
+	}
+	if set&4 != 0 {
+		f.Correlation = example.Correlation
+	}
+	if set&8 != 0 {
+		f.SinceTime = &since
+	}
+	if set&16 != 0 {
+		f.UntilTime = &until
+	}
+	return f
+}
