@@ -135,6 +135,37 @@ func TestRecordedIsPushed(t *testing.T) {
 	})
 }
 
+// TestRequestsArePushed: the data of messages is pushed as Audit.Log shows it, that of an effect with its end.
+func TestRequestsArePushed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startJudged(t, faultfs.NewDisk())
+		worker, all := s.connect(), s.connect()
+		worker.send(ping("a", "1"), fetchOf("b", "a"), fetchOf("c", "fail"))
+		worker.take(3)
+		all.send(command("sub", "Audit.Subscribe", `{"since_seq":0,"request":true,"types":["Syscall.Ping","Http.Fetch"]}`))
+		all.next()
+		worker.send(fetchOf("d", "refused"))
+		worker.take(1)
+		got := pushedRows(t, all)
+		worker.send(query("look", "Audit.Log", `{"request":true}`))
+		answer := worker.next()
+		var page struct{ Entries []json.RawMessage }
+		if err := json.Unmarshal(answer.Data, &page); err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for _, raw := range page.Entries {
+			if row := string(raw); !strings.Contains(row, `"type":"Audit.`) {
+				want = append(want, row)
+			}
+		}
+		if !slices.Equal(got, want) || len(got) != 4 || strings.Count(strings.Join(got, ""), `"request":{`) != 4 {
+			t.Errorf("pushed\n%s\nlogged\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
 // TestSlowFollowerMissesNothing has a subscriber whose link takes little: it gets every entry all the same, later.
 func TestSlowFollowerMissesNothing(t *testing.T) {
 	t.Parallel()

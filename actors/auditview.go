@@ -81,6 +81,14 @@ func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
 	return out, nil
 }
 
+// Record implements audit.Journal.
+func (v view) Record() (instance string, epochs []schema.Epoch) {
+	if b := v.kernel.booted; b != nil {
+		return b.Instance, b.Epochs
+	}
+	return "", nil
+}
+
 // Notify implements audit.Journal.
 func (v view) Notify() { v.kernel.followed.Store(true) }
 
@@ -93,13 +101,13 @@ const (
 )
 
 // Since implements audit.Journal. The row of a call with an effect is its end's.
-func (v view) Since(ctx context.Context, as, from int64, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
+func (v view) Since(ctx context.Context, as, from int64, requests bool, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
 	if _, err := v.journal.Sync(); err != nil { // the entries of queries alone would wait for a command's
 		return nil, from, errNoJournal()
 	}
 	reader := v.reader(uint64(from), v.journal.Synced)
 	defer reader.Close() // read only
-	size := 0
+	size, data := 0, requestData{view: v}
 	for next = from; len(rows) < maxRows && size < maxRowBytes && next-from < maxScanned; {
 		record, err := reader.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -113,6 +121,9 @@ func (v view) Since(ctx context.Context, as, from int64, reach func(int64) bool,
 			continue
 		}
 		row, err := auditEntry(record, nil, as)
+		if err == nil && requests {
+			err = data.add(ctx, record, row)
+		}
 		if err != nil {
 			return nil, from, err
 		}
@@ -141,7 +152,7 @@ type auditSearch struct {
 	size   int // of the entries found, as JSON
 	out    schema.AuditLogOutput
 
-	intents map[uint64]schema.Value // data of the messages of intents that were read, if requests are wanted
+	requests requestData
 }
 
 // errEnough ends a search whose page is full.
@@ -152,7 +163,7 @@ func (v view) search(ctx context.Context, as int64, in *schema.AuditLogInput, re
 	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
 		return nil, errNoJournal()
 	}
-	s := auditSearch{view: v, as: as, in: in, reach: reach, limit: 50, seen: now, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	s := auditSearch{view: v, requests: requestData{view: v}, as: as, in: in, reach: reach, limit: 50, seen: now, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
 	if in.Limit != nil {
 		s.limit = int(*in.Limit)
 	}
@@ -251,7 +262,7 @@ func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 		return err
 	}
 	if s.in.Request != nil && *s.in.Request {
-		if err := s.addRequest(ctx, record, entry); err != nil {
+		if err := s.requests.add(ctx, record, entry); err != nil {
 			return err
 		}
 	}
@@ -275,19 +286,25 @@ func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 	return nil
 }
 
-// addRequest adds the data of a call's message to its row. For a call with an effect it is in the intent's record,
-// which the search has usually read before.
-func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, entry *schema.AuditEntry) error {
+// requestData adds the data of messages to rows, record after record.
+type requestData struct {
+	view
+	intents map[uint64]schema.Value // of the intents that were read and have not ended
+}
+
+// add adds the data of a call's message to its row. For a call with an effect it is in the intent's record, which has
+// usually been read before.
+func (d *requestData) add(ctx context.Context, record *journal.Record, entry *schema.AuditEntry) error {
 	if entry != nil && entry.Intent != 0 && uint64(entry.Intent) != record.Seq {
 		intent := uint64(entry.Intent)
-		data, passed := s.intents[intent]
+		data, passed := d.intents[intent]
 		if !passed {
 			var err error
-			if data, err = s.requestAt(ctx, intent); err != nil {
+			if data, err = d.requestAt(ctx, intent); err != nil {
 				return err
 			}
 		}
-		delete(s.intents, intent)
+		delete(d.intents, intent)
 		entry.Request = data
 		return nil
 	}
@@ -300,16 +317,16 @@ func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, en
 		entry.Request = data
 		return nil
 	}
-	if s.intents == nil {
-		s.intents = make(map[uint64]schema.Value)
+	if d.intents == nil {
+		d.intents = make(map[uint64]schema.Value)
 	}
-	s.intents[record.Seq] = data
+	d.intents[record.Seq] = data
 	return nil
 }
 
 // requestAt reads the data of the message of one record.
-func (s *auditSearch) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
-	reader := s.reader(seq, func() uint64 { return seq })
+func (v view) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
+	reader := v.reader(seq, func() uint64 { return seq })
 	defer reader.Close() // read only
 	record, err := reader.Next(ctx)
 	if err != nil {

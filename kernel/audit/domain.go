@@ -23,8 +23,10 @@ type Journal interface {
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
 	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
 	// they are on disk, and the entry to continue from: the same if there are none yet. Rows have the form that
-	// reader may see.
-	Since(ctx context.Context, reader, from int64, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
+	// reader may see, and with requests the data of their messages.
+	Since(ctx context.Context, reader, from int64, requests bool, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
+	// Record names the record: its instance and its epochs, empty if no start could be recorded.
+	Record() (instance string, epochs []schema.Epoch)
 	// Notify has the waiting calls of this domain decided again at the next entry.
 	Notify()
 }
@@ -67,13 +69,24 @@ func (d *Domain) metrics(call *kernel.Call, _ *schema.AuditMetricsInput) (out sc
 }
 
 func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.AuditLogOutput, err error) {
-	if in.Request != nil && *in.Request && call.PID != kernel.Operator { // requests contain mail
-		return out, fault.CapabilityOperatorOnly.New("pid %d may not see what others said: leave out request", call.PID).At("request")
+	if _, err := requests(call, in.Request); err != nil {
+		return out, err
 	}
 	read(call, func(ctx context.Context) (*schema.AuditLogOutput, error) {
 		return d.journal.Log(ctx, call.PID, in, d.reach(call.PID, in.PID))
 	})
 	return out, nil
+}
+
+// requests reports whether the data of messages is asked for.
+func requests(call *kernel.Call, wanted *bool) (bool, error) {
+	if wanted == nil || !*wanted {
+		return false, nil
+	}
+	if call.PID != kernel.Operator { // requests contain mail
+		return false, fault.CapabilityOperatorOnly.New("pid %d may not see what others said: leave out request", call.PID).At("request")
+	}
+	return true, nil
 }
 
 func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out schema.AuditVerifyOutput, err error) {
@@ -96,7 +109,7 @@ func read[Out any](call *kernel.Call, compute func(context.Context) (*Out, error
 // typePattern is the syntax of a member of types.
 var typePattern = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*\.([A-Z][a-zA-Z0-9]*|\*)$`)
 
-func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.SuccessOutput, err error) {
+func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.AuditSubscribeOutput, err error) {
 	if call.Message.Meta.IdempotencyKey != "" {
 		return out, fault.WireInvalidInput.New("Invalid input: a subscription is its connection's, and cannot be had again from another: leave out metadata.idempotencyKey")
 	}
@@ -106,11 +119,16 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (o
 		}
 	}
 	next := schema.AuditWatchInput{PID: in.PID, Types: in.Types}
+	if next.Request, err = requests(call, in.Request); err != nil {
+		return out, err
+	}
 	if in.SinceSeq != nil {
 		next.From = max(1, *in.SinceSeq)
 	}
 	call.Follow(schema.AuditWatch.With(&next))
-	return schema.SuccessOutput{Success: true}, nil
+	out.Success = true
+	out.Instance, out.Epochs = d.journal.Record()
+	return out, nil
 }
 
 // watch finds what to push next. It calls Notify before it reads the journal, so that no entry is missed.
@@ -124,7 +142,7 @@ func (d *Domain) watch(call *kernel.Call, in *schema.AuditWatchInput) (out schem
 		from := next.From
 		var rows []schema.AuditEntry
 		var err error
-		rows, next.From, err = d.journal.Since(ctx, call.PID, from, d.reach(call.PID, in.PID), wants(in.Types))
+		rows, next.From, err = d.journal.Since(ctx, call.PID, from, in.Request, d.reach(call.PID, in.PID), wants(in.Types))
 		if err != nil {
 			return kernel.Result{}, err
 		}

@@ -19,7 +19,7 @@ type rows struct {
 
 func (r *rows) Notify() { r.notified = true }
 
-func (r *rows) Since(_ context.Context, _, from int64, reach func(int64) bool, wanted func(string) bool) (found []schema.AuditEntry, next int64, err error) {
+func (r *rows) Since(_ context.Context, _, from int64, _ bool, reach func(int64) bool, wanted func(string) bool) (found []schema.AuditEntry, next int64, err error) {
 	for i, typ := range r.types {
 		if seq := int64(i) + 1; seq >= from && reach(kernel.Operator) && wanted(typ) {
 			found = append(found, schema.AuditEntry{Seq: seq, Type: typ})
