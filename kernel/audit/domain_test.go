@@ -84,7 +84,7 @@ func TestRequestsAreTheOperators(t *testing.T) {
 	yes := true
 	for _, call := range []*kernel.Call{
 		{Syscall: schema.AuditLog.Syscall, Input: &schema.AuditLogInput{Request: &yes}, PID: 7},
-		{Syscall: schema.AuditSubscribe.Syscall, Input: &schema.AuditSubscribeInput{Request: &yes}, PID: 7, Message: &schema.Message{}},
+		{Syscall: schema.AuditSubscribe.Syscall, Input: &schema.AuditSubscribeInput{Request: &yes}, PID: 7},
 	} {
 		d := audit.New(&rows{}, nobody{})
 		if _, err := d.Decide(call); !errors.Is(err, fault.CapabilityOperatorOnly) {
