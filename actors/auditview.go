@@ -109,7 +109,7 @@ func (v view) Since(ctx context.Context, as, from int64, requests bool, reach fu
 	}
 	reader := v.reader(uint64(from), v.journal.Synced)
 	defer reader.Close() // read only
-	size, data := 0, requestData{view: v}
+	size := 0
 	for next = from; len(rows) < maxRows && size < maxRowBytes && next-from < maxScanned; {
 		record, err := reader.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -123,13 +123,15 @@ func (v view) Since(ctx context.Context, as, from int64, requests bool, reach fu
 			continue
 		}
 		row, err := auditEntry(record, nil, as)
-		if err == nil && requests {
-			err = data.add(ctx, record, row)
-		}
 		if err != nil {
 			return nil, from, err
 		}
 		if row != nil && wanted(row.Type) {
+			if requests {
+				if row.Request, err = v.requestOf(ctx, record, row); err != nil {
+					return nil, from, err
+				}
+			}
 			rows = append(rows, *row)
 			size += len(record.Request) + len(record.Outcome)
 		}
@@ -154,7 +156,7 @@ type auditSearch struct {
 	size   int // of the entries found, as JSON
 	out    schema.AuditLogOutput
 
-	requests requestData
+	intents map[uint64]schema.Value // data of the messages of intents that were read, if requests are wanted
 }
 
 // errEnough ends a search whose page is full.
@@ -166,7 +168,7 @@ func (v view) search(ctx context.Context, call *kernel.Call, in *schema.AuditLog
 		return nil, errNoJournal()
 	}
 	s := auditSearch{
-		view: v, requests: requestData{view: v}, as: call.PID, in: in, reach: reach, limit: 50, filter: filterOf(in, call.Origin), seen: now,
+		view: v, as: call.PID, in: in, reach: reach, limit: 50, filter: filterOf(in, call.Origin), seen: now,
 		out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}},
 	}
 	if in.Limit != nil {
@@ -308,11 +310,11 @@ func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 		return err
 	}
 	if entry != nil && !s.fits(record, entry) {
-		delete(s.requests.intents, uint64(entry.Intent))
+		delete(s.intents, uint64(entry.Intent))
 		return nil
 	}
 	if s.in.Request != nil && *s.in.Request {
-		if err := s.requests.add(ctx, record, entry); err != nil {
+		if err := s.addRequest(ctx, record, entry); err != nil {
 			return err
 		}
 	}
@@ -333,25 +335,19 @@ func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 	return nil
 }
 
-// requestData adds the data of messages to rows, record after record.
-type requestData struct {
-	view
-	intents map[uint64]schema.Value // of the intents that were read and have not ended
-}
-
-// add adds the data of a call's message to its row. For a call with an effect it is in the intent's record, which has
-// usually been read before.
-func (d *requestData) add(ctx context.Context, record *journal.Record, entry *schema.AuditEntry) error {
+// addRequest adds the data of a call's message to its row. For a call with an effect it is in the intent's record,
+// which the search has usually read before.
+func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, entry *schema.AuditEntry) error {
 	if entry != nil && entry.Intent != 0 && uint64(entry.Intent) != record.Seq {
 		intent := uint64(entry.Intent)
-		data, passed := d.intents[intent]
+		data, passed := s.intents[intent]
 		if !passed {
 			var err error
-			if data, err = d.requestAt(ctx, intent); err != nil {
+			if data, err = s.requestAt(ctx, intent); err != nil {
 				return err
 			}
 		}
-		delete(d.intents, intent)
+		delete(s.intents, intent)
 		entry.Request = data
 		return nil
 	}
@@ -364,11 +360,23 @@ func (d *requestData) add(ctx context.Context, record *journal.Record, entry *sc
 		entry.Request = data
 		return nil
 	}
-	if d.intents == nil {
-		d.intents = make(map[uint64]schema.Value)
+	if s.intents == nil {
+		s.intents = make(map[uint64]schema.Value)
 	}
-	d.intents[record.Seq] = data
+	s.intents[record.Seq] = data
 	return nil
+}
+
+// requestOf is the data of the message that a row is about: of a call with an effect the intent's.
+func (v view) requestOf(ctx context.Context, record *journal.Record, row *schema.AuditEntry) (schema.Value, error) {
+	if row.Intent != 0 && uint64(row.Intent) != record.Seq {
+		return v.requestAt(ctx, uint64(row.Intent))
+	}
+	call, err := recall(record)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
+	}
+	return slices.Clone(schema.Value(call.Message.Data)), nil // the record's memory is reused by the reader
 }
 
 // requestAt reads the data of the message of one record.

@@ -106,7 +106,7 @@ type AuditSubscribeInput struct {
 // all kernels.
 type AuditSubscribeOutput struct {
 	Success  bool    `json:"success" keep:"always" doc:"Always true."`
-	Instance string  `json:"instance,omitzero" keep:"always" doc:"Name of the record, made at the kernel's first start; absent as long as no start could be recorded."`
+	Instance string  `json:"instance,omitzero" keep:"always" doc:"Name of the record, made at the kernel's first start. Absent as long as no start could be recorded."`
 	Epochs   []Epoch `json:"epochs,omitzero" keep:"always" doc:"Epochs of the record, oldest first. A restored copy begins another."`
 }
 
@@ -116,7 +116,7 @@ type AuditWatchInput struct {
 	PID   *int64   `json:"pid,omitzero" keep:"always" doc:"Only calls of this process."`
 	Types []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls."`
 
-	Request bool `json:"request,omitzero" keep:"always" doc:"Whether to add the data of each message."`
+	Request bool `json:"request,omitzero" keep:"always" doc:"Whether each row has the data of its message."`
 }
 
 // The syscalls of this file.

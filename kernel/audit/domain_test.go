@@ -2,12 +2,14 @@ package audit_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/audit"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // rows is a journal whose entries are all of the operator.
@@ -72,6 +74,21 @@ func TestWatch(t *testing.T) {
 		next := result.Lasting.Follow.Input.(*schema.AuditWatchInput)
 		if len(result.Lasting.Events) != tt.want || next.From != tt.next || !slices.Equal(next.Types, tt.types) {
 			t.Errorf("from %d, %v: %d events, then %+v; want %d, then %d", tt.from, tt.types, len(result.Lasting.Events), next, tt.want, tt.next)
+		}
+	}
+}
+
+// TestRequestsAreTheOperators: the data of messages, which contain what others said, is given to no agent.
+func TestRequestsAreTheOperators(t *testing.T) {
+	t.Parallel()
+	yes := true
+	for _, call := range []*kernel.Call{
+		{Syscall: schema.AuditLog.Syscall, Input: &schema.AuditLogInput{Request: &yes}, PID: 7},
+		{Syscall: schema.AuditSubscribe.Syscall, Input: &schema.AuditSubscribeInput{Request: &yes}, PID: 7},
+	} {
+		d := audit.New(&rows{}, nobody{})
+		if _, err := d.Decide(call); !errors.Is(err, fault.CapabilityOperatorOnly) {
+			t.Errorf("%s: %v", call.Syscall.Type, err)
 		}
 	}
 }

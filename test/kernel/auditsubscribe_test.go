@@ -96,22 +96,6 @@ func TestRecordFollowed(t *testing.T) {
 	}
 }
 
-// TestRequestsFollowed: the operator can have the data of messages pushed with their entries, and an agent cannot.
-func TestRequestsFollowed(t *testing.T) {
-	t.Parallel()
-	p := assemble(t)
-	operator, all := p.connect(0), p.connect(0)
-	agent := p.connect(operator.spawn(0, auditor))
-	agent.refused(403, "Audit.Subscribe", `{"request":true}`, "leave out request")
-	agent.call("Audit.Subscribe", `{"request":false}`, nil)
-	all.call("Audit.Subscribe", `{"types":["Memory.Set"],"request":true}`, nil)
-	operator.call("Memory.Set", `{"key":"a","value":[1.50]}`, nil)
-	var e schema.AuditEntry
-	if a := all.event(schema.OsMessage, schema.AuditRecorded); json.Unmarshal(a.Data, &e) != nil || string(e.Request) != `{"key":"a","value":[1.50]}` {
-		t.Errorf("pushed %s", a.Data)
-	}
-}
-
 // TestBadSubscriptions: what names no types is refused, and so is an idempotency key.
 func TestBadSubscriptions(t *testing.T) {
 	t.Parallel()
