@@ -8,6 +8,10 @@ type AuditLogInput struct {
 	PID         *int64  `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
 	Type        *string `json:"type,omitzero" keep:"always" minlen:"1" doc:"Only calls of this syscall, such as Memory.Set."`
 	Correlation *string `json:"correlation,omitzero" keep:"always" minlen:"1" doc:"Only calls with this correlation."`
+	ID          *string `json:"id,omitzero" keep:"always" minlen:"1" doc:"Only calls whose message has this id."`
+	CausedBy    *string `json:"caused_by,omitzero" keep:"always" minlen:"1" doc:"Only calls that name the message with this id as their causation."`
+	Key         *string `json:"key,omitzero" keep:"always" minlen:"1" doc:"Only commands about this key of the memory, such as notes/1, in the origin that the call sees. A leading slash makes no difference."`
+	Denied      *bool   `json:"denied,omitzero" keep:"always" doc:"true: only calls that were refused by capability, quota or policy."`
 	SinceTime   *int64  `json:"since_time,omitzero" keep:"always" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
 	UntilTime   *int64  `json:"until_time,omitzero" keep:"always" min:"0" doc:"Only calls at or before: Unix epoch, milliseconds."`
 	Request     *bool   `json:"request,omitzero" keep:"always" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`

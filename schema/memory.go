@@ -1,8 +1,11 @@
 package schema
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // Memory is the domain of the key-value store.
@@ -56,6 +59,21 @@ type MemoryListInput struct {
 // its connection.
 func (in *MemoryListInput) TakesLong() bool {
 	return in.Prefix != nil && strings.HasPrefix(strings.TrimPrefix(*in.Prefix, "/"), "proc/")
+}
+
+// MemoryKeyOf returns the key that a command of the memory is about, without its leading slash; "" if the message is
+// none. It may be one that the memory refuses.
+func MemoryKeyOf(m *Message) (key string) {
+	if row, ok := Lookup(m.Type); !ok || row.Domain != Memory || row.Kind != KindCommand || !bytes.HasPrefix(m.Data, []byte("{")) {
+		return ""
+	}
+	jsontype.Members(m.Data, func(name, value []byte) bool {
+		if string(name) == "key" && value[0] == '"' {
+			key = strings.TrimPrefix(string(jsontype.Unquote(value)), "/")
+		}
+		return key == ""
+	})
+	return key
 }
 
 // MemoryListOutput is the answer of Memory.List.
