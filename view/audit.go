@@ -23,9 +23,15 @@ func EntryHeader() []string { return []string{"seq", "time", "who", "call"} }
 
 // Cells are the entry for people: its number, its time, who called, and what was done and came of it.
 func (e *Entry) Cells(names Names, style Paint) []string {
-	return []string{
-		strconv.FormatInt(e.Seq, 10), Moment(e.Time), fmt.Sprint(e.PID, " ", names.Of(e.PID)), e.Line(names, style),
+	return []string{strconv.FormatInt(e.Seq, 10), Moment(e.Time), e.who(names), e.Line(names, style)}
+}
+
+// who is the caller: its PID and its name.
+func (e *Entry) who(names Names) string {
+	if Internal(e.Type) {
+		return "kernel"
 	}
+	return fmt.Sprint(e.PID, " ", names.Of(e.PID))
 }
 
 // Line says what was done and what came of it: "Http.Fetch GET https://example.com → 200, 29 B".

@@ -115,13 +115,11 @@ type auditQuestion struct {
 	schema.AuditLogInput
 
 	queries bool // those of the operator too
-	denied  bool // refusals alone
 }
 
 // wants reports whether the entry is to be shown. What the operator only asked is left out, unless it is asked for.
 func (q *auditQuestion) wants(e *schema.AuditEntry) bool {
-	asked := q.queries || q.PID != nil || q.Type != nil || !view.OperatorQuery(e)
-	return asked && (!q.denied || e.Status == schema.StatusDenied)
+	return q.queries || q.PID != nil || q.Type != nil || !view.OperatorQuery(e)
 }
 
 // page asks for entries after one, with the data of their messages where the caller may see it.
@@ -238,6 +236,7 @@ func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, e
 func newAuditLog(a *app) *cobra.Command {
 	var q auditQuestion
 	var last *int64
+	var denied bool
 	var after, before string
 	cmd := &cobra.Command{
 		Use:   "log",
@@ -266,6 +265,9 @@ with request, the data of the message.`,
 			if q.Type != nil {
 				a.warnOfType(*q.Type)
 			}
+			if denied {
+				q.Denied = &denied
+			}
 			var err error
 			if q.SinceTime, err = moment(cmd, "after", after, time.Now()); err != nil {
 				return usage(cmd, err)
@@ -283,7 +285,7 @@ with request, the data of the message.`,
 	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one of this number")
 	memberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
-	cmd.Flags().BoolVar(&q.denied, "denied", false, "only calls that were refused")
+	cmd.Flags().BoolVar(&denied, "denied", false, "only calls that were refused")
 	cmd.Flags().BoolVar(&q.queries, "all", false, "what the operator only asked too")
 	cmd.Flags().StringVar(&after, "after", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
 	cmd.Flags().StringVar(&before, "before", "", "only calls up to then, likewise")
