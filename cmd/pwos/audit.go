@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -72,8 +74,8 @@ func newAuditTail(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "follow the record live",
-		Long: `tail prints each new entry of the journal as it comes, until interrupted: a line of
-JSON each where stdout is no terminal. It subscribes to the record, which is one call with
+		Long: `tail prints a line for each new entry of the journal as it comes, as "pwos audit log"
+shows it, until interrupted: a line of JSON each where stdout is no terminal. It subscribes to the record, which is one call with
 an entry of its own in the journal; that one is not printed.`,
 		Example: `  pwos audit tail
   pwos audit tail --pid 7 --type 'Memory.*' --type Http.Fetch
@@ -96,20 +98,33 @@ an entry of its own in the journal; that one is not printed.`,
 	return cmd
 }
 
-// auditTail prints new entries, at most that many; nil: without end.
+// auditTail prints new entries, at most that many; nil: without end. Data of messages comes where the caller may see
+// it.
 func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, limit *int64) error {
-	out, shown := newAuditFeed(a, make(view.Names)), int64(0)
-	err := subscribe(ctx, a, schema.AuditSubscribe, in, func(id string, event schema.Message, e schema.AuditEntry) error {
-		if e.ID == id {
-			return nil
-		}
-		if err := out.entries([]view.Entry{{AuditEntry: e, Raw: event.Data}}); err != nil {
+	err := a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		names, err := a.agentNames(ctx, c)
+		if err != nil {
 			return err
 		}
-		if shown++; limit != nil && shown == *limit {
-			return errEnough
+		out, shown := newAuditFeed(a, names), int64(0)
+		each := func(id string, event schema.Message, e schema.AuditEntry) error {
+			if e.ID == id {
+				return nil
+			}
+			if err := out.entries([]view.Entry{{AuditEntry: e, Raw: event.Data}}); err != nil {
+				return err
+			}
+			if shown++; limit != nil && shown == *limit {
+				return errEnough
+			}
+			return nil
 		}
-		return nil
+		in.Request = new(true)
+		if err = subscribeOn(ctx, c, schema.AuditSubscribe, in, each); errors.Is(err, fault.CapabilityOperatorOnly) {
+			in.Request = nil
+			err = subscribeOn(ctx, c, schema.AuditSubscribe, in, each)
+		}
+		return err
 	})
 	if errors.Is(err, errEnough) {
 		return nil
