@@ -352,32 +352,29 @@ func wantArchived(t *testing.T, err error, through uint64) {
 func TestArchiveRefuses(t *testing.T) {
 	t.Parallel()
 	other := newKeeper(t, 40)
-	for name, c := range map[string]struct {
-		change func(t *testing.T, k *keeper)
-		want   string
-	}{
-		"the journal itself": {func(t *testing.T, k *keeper) {
+	for name, refused := range map[string]func(t *testing.T, k *keeper){
+		"the journal itself": func(t *testing.T, k *keeper) {
 			a, err := journal.PlanArchive(k.fsys, dir, 20, 0)
 			testkit.Must(t, err)
 			if err := a.Copy(t.Context(), dir); !errors.Is(err, journal.ErrLocked) {
 				t.Errorf("got %v", err)
 			}
-		}, ""},
-		"another journal's archive": {func(t *testing.T, k *keeper) {
+		},
+		"another journal's archive": func(t *testing.T, k *keeper) {
 			testkit.Must(t, k.archive(t.Context(), 20, archiveDir))
 			put(t, k.disk, archiveDir+"/00000000000000000010.ndjson", other.disk.Image()[segmentPath(1)])
 			if err := k.archive(t.Context(), 30, archiveDir); !errors.Is(err, fault.JournalForeign) {
 				t.Errorf("got %v", err)
 			}
-		}, ""},
-		"a segment that nobody knows": {func(t *testing.T, k *keeper) {
+		},
+		"a segment that nobody knows": func(t *testing.T, k *keeper) {
 			testkit.Must(t, k.disk.Mkdir(archiveDir))
 			put(t, k.disk, archiveDir+"/00000000000000000007.ndjson", []byte("x\n"))
 			if err := k.archive(t.Context(), 20, archiveDir); !errors.Is(err, fault.JournalForeign) {
 				t.Errorf("got %v", err)
 			}
-		}, ""},
-		"damage": {func(t *testing.T, k *keeper) {
+		},
+		"damage": func(t *testing.T, k *keeper) {
 			f, err := k.disk.Create(segmentPath(10))
 			testkit.Must(t, err)
 			_, err = f.WriteAt([]byte("x"), 900)
@@ -388,9 +385,9 @@ func TestArchiveRefuses(t *testing.T) {
 			if a, err := journal.ReadAnchor(k.disk, dir); a != nil || err != nil {
 				t.Errorf("there is an anchor: %+v, %v", a, err)
 			}
-		}, ""},
+		},
 	} {
-		t.Run(name, func(t *testing.T) { c.change(t, newKeeper(t, 40)) })
+		t.Run(name, func(t *testing.T) { refused(t, newKeeper(t, 40)) })
 	}
 }
 

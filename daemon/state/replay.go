@@ -136,7 +136,8 @@ func oldest(made map[schema.Domain]actors.Position) uint64 {
 	return first
 }
 
-// anchorForm is that of the state of an anchor, which cannot be made anew: a kernel that writes another one still reads this.
+// anchorForm is that of the state of an anchor, which nothing but the archive can make anew: a later form has to come with
+// a reader of this one.
 var anchorForm = strconv.Itoa(snapshotFormat)
 
 // snapshotFormat changes with the form of any part's snapshot, so that a newer kernel does not read an older one's.
