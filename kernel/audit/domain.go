@@ -50,6 +50,7 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 		kernel.Query(schema.AuditVerify, d.verify),
 		kernel.Command(schema.AuditSubscribe, d.subscribe, nil),
 		kernel.Question(schema.AuditWatch, d.watch),
+		kernel.Step(schema.AuditRedacted, redacted, nil),
 	)
 	return d
 }
@@ -81,6 +82,11 @@ func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.Au
 func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out schema.AuditVerifyOutput, err error) {
 	read(call, d.journal.Verify)
 	return out, nil
+}
+
+// redacted answers with what it records.
+func redacted(_ *kernel.Call, in *schema.AuditRedactedInput) (schema.AuditRedactedInput, error) {
+	return *in, nil
 }
 
 // read computes a reply's data on a goroutine.
