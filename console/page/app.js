@@ -10,10 +10,7 @@ import { numberText, plain } from './text.js';
 import { Approvals } from './views/approvals.js';
 import { Budgets } from './views/budgets.js';
 import { Denials } from './views/denials.js';
-import { Graph } from './views/graph.js';
 import { Processes } from './views/processes.js';
-import { Replay } from './views/replay.js';
-import { Search } from './views/search.js';
 import { Timeline } from './views/timeline.js';
 
 // VIEWS are name, title, component, and the syscall that a view cannot do without: a kernel that lacks it has no such view.
@@ -22,10 +19,7 @@ const VIEWS = [
 	['timeline', 'Timeline', Timeline],
 	['approvals', 'Approvals', Approvals],
 	['denials', 'Denials', Denials],
-	['graph', 'Graph', Graph, 'Event.Graph'],
 	['budgets', 'Budgets', Budgets],
-	['search', 'Search', Search, 'Event.Search'],
-	['replay', 'Replay', Replay, 'Message.Replay'],
 ];
 
 // placeOf reads which view the address names, and what of it.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
@@ -93,3 +96,30 @@ func browserPath(t *testing.T) string {
 }
 
 func quoted(text string) string { return string(schema.AppendString(nil, text)) }
+
+// serveText serves something else than the console, and returns its address.
+func serveText(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// pour makes many calls, from several connections.
+func (s *served) pour(t *testing.T, many int) {
+	t.Helper()
+	const at = 8
+	var callers sync.WaitGroup
+	for i := range at {
+		c := testkernel.Dial(t, s.RuntimeDir())
+		callers.Go(func() {
+			for j := range many / at {
+				if _, err := c.Call(context.Background(), schema.KindCommand, "Memory.Set", fmt.Appendf(nil, `{"pid":1,"key":"k/%d/%d","value":{"n":%d}}`, i, j%100, j)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
