@@ -1,4 +1,4 @@
-// Package backup writes a journal into one file, also while a kernel appends to it, and reads it back.
+// Package backup is the file that a kernel's record is moved in: written also while the kernel appends.
 //
 // The file is a tar archive, compressed with gzip. Its first member says what it is and how much follows; the last one has the
 // SHA-256 of each member in between, signed with the host key. In between is the record up to an entry that was synced: its
