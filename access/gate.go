@@ -265,7 +265,7 @@ func (c *crowd) wait() time.Duration {
 	return grace - time.Since(c.places[0].since)
 }
 
-// leave gives v's place back and lifts its deadlines; passed says whether it has authenticated. It returns why v was
+// leave gives v's place back and lifts its deadlines; passed reports whether it has authenticated. It returns why v was
 // told to go, if it was.
 func (g *gate) leave(v *Place, passed bool) (thrown error) {
 	g.mu.Lock()

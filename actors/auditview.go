@@ -96,7 +96,7 @@ const (
 
 // Since implements audit.Journal. The row of a call with an effect is its end's.
 func (v view) Since(ctx context.Context, as, from int64, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
-	if _, err := v.journal.Sync(); err != nil { // the entries of queries alone would wait for a command's
+	if _, err := v.journal.Sync(); err != nil { // entries of queries alone would wait for the next command
 		return nil, from, errNoJournal()
 	}
 	reader := v.reader(uint64(from), v.journal.Synced)
@@ -281,7 +281,7 @@ func (s *auditSearch) fits(r *journal.Record, e *schema.AuditEntry) bool {
 		(f.Key == "" || r.Origin == f.Origin && keyOf(r) == f.Key)
 }
 
-// keyOf is the key of the memory that a record's command is about; "": none.
+// keyOf is the key of memory that a record's command is about, or "".
 func keyOf(r *journal.Record) string {
 	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
 	if invalid != nil {

@@ -13,8 +13,8 @@ import (
 
 // VerifyOptions say what Verify may take as known.
 type VerifyOptions struct {
-	// Keys are the authorized-key lines that checkpoints may be signed with. Where there are none, any key will do, and
-	// the Report says so.
+	// Keys are the authorized-key lines that checkpoints may be signed with. If there are none, any
+	// key is accepted, and the Report says so.
 	Keys []string
 
 	// Names, where not nil, returns the host key that an entry names as the one of what follows, "" for an entry that names
@@ -22,18 +22,19 @@ type VerifyOptions struct {
 	// checkpoint of one that is, names its key as the host key at its entry.
 	Names func(*Record) string
 
-	// Known are checkpoints that were kept where nobody could change them together with the journal.
+	// Known are checkpoints that were kept where they could not be changed together with the
+	// journal.
 	Known []Checkpoint
 }
 
 var errUntrusted = errors.New("the checkpoint is signed with a key that is not trusted")
 
-// Verify reads a whole journal with its checkpoints, and changes nothing. It finds entries that were edited, reordered,
-// removed, repeated or brought in from elsewhere, and journals that were cut below a checkpoint, cut and continued, or
-// rebuilt without the key. It may run beside a kernel that writes, a nil fsys means OSFS, and it takes memory for the
-// longest line and a few dozen bytes a checkpoint.
+// Verify reads a whole journal with its checkpoints, and changes nothing. It finds entries that
+// were edited, reordered, removed, repeated or inserted, and journals that were cut below a
+// checkpoint, cut and continued, or rebuilt without the key. It may run while a kernel writes, a
+// nil fsys means OSFS, and it needs memory for the longest line and a few dozen bytes a checkpoint.
 //
-// The error is for what kept it from reading, ctx included; what it read and did not like is in the Report.
+// The error says what kept it from reading, ctx included; faults of the journal are in the Report.
 func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report, error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -49,19 +50,20 @@ func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report,
 	}
 	for _, read := range []func() error{
 		func() error { return v.outside(o.Known) },
-		// What vouches is read before what is vouched for: a kernel that writes meanwhile only adds to the latter.
+		// Proofs are read before the entries that they cover, since a running kernel only adds
+		// entries.
 		v.readMark, v.readCheckpoints, v.readSegments,
 	} {
 		if err := read(); err != nil {
 			return nil, fmt.Errorf("verify journal: %w", err)
 		}
 	}
-	v.settle()
+	v.finish()
 	return &v.report, nil
 }
 
-// A verifier goes on after a fault: it takes the line at fault for what it says, so that one change gives one finding or
-// two, and the next is found as well.
+// A verifier continues after a fault and accepts the faulty line as it is, so that one change gives
+// one or two findings, and the next change is found too.
 type verifier struct {
 	ctx     context.Context
 	fsys    FS
@@ -142,8 +144,8 @@ func (v *verifier) readCheckpoints() (err error) {
 			v.checks = append(v.checks, r.damage(off, cp.Seq, err.Error()))
 			continue
 		}
-		// A good signature of somebody else proves nothing, so it takes no part in what follows. The record may yet say that
-		// the key was the kernel's.
+		// A valid signature by an unknown key proves nothing, so it is set aside. The journal
+		// itself may still show that the key was the kernel's.
 		if v.report.KeysTrusted && !v.trusted[cp.Key] {
 			v.others[cp.Seq] = append(v.others[cp.Seq], &otherCheck{Checkpoint: cp, place: r.damage(off, cp.Seq, errUntrusted.Error())})
 			continue
@@ -152,8 +154,8 @@ func (v *verifier) readCheckpoints() (err error) {
 	}
 }
 
-// settle holds the end of the chain against what vouches for later entries.
-func (v *verifier) settle() {
+// finish checks the end of the chain against proofs of later entries.
+func (v *verifier) finish() {
 	v.judgeOthers()
 	v.report.Head = v.head
 	v.report.Checkpoints = v.proofs.checks
@@ -175,15 +177,15 @@ func (v *verifier) settle() {
 // contextEvery is how many lines are read between two looks at the context.
 const contextEvery = 4096
 
-// readSegments lists the segments once: one that a kernel makes meanwhile is not looked at, and the one before it counts
-// as the last.
+// readSegments lists the segments once: a segment that a kernel makes later is ignored, and the one
+// before it counts as the last.
 func (v *verifier) readSegments() error {
 	v.proofs.sort()
 	firsts, err := listSegments(v.fsys, v.dir)
 	if err != nil {
 		return err
 	}
-	v.path = v.dir // for what is found where there is no segment at all
+	v.path = v.dir // for findings if there is no segment at all
 	for i, first := range firsts {
 		if err := v.readSegment(first, i == len(firsts)-1); err != nil {
 			return err
@@ -239,8 +241,8 @@ func (v *verifier) readSegment(first uint64, last bool) (err error) {
 	}
 }
 
-// judge takes a line into the chain, with what is wrong with it. Its hash is taken over whatever it says, and its seq where
-// it has one, so that the next line is judged against what stands there and not against what should.
+// judge adds a line to the chain, with its faults. Its hash is computed over the line as it is, and
+// its seq is used if it has one, so that the next line is judged against what is there.
 func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 	next := Head{Seq: v.head.Seq + 1, Hash: hashLine(line)}
 	var reason string
@@ -262,8 +264,8 @@ func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 	v.head = next
 }
 
-// tail judges the bytes after the last whole line of a segment. In the last one they are a write that never finished, or
-// one that is under way: reported, and no fault.
+// tail judges the bytes after the last whole line of a segment. In the last segment they belong to
+// an unfinished or running write: reported, but not a fault.
 func (v *verifier) tail(torn, number int64, last bool) {
 	switch {
 	case torn == 0:
@@ -285,7 +287,7 @@ type namedKey struct {
 	key string // canonical
 }
 
-// otherCheck is a checkpoint of a key that the caller does not trust by itself.
+// otherCheck is a checkpoint by a key that is not in the caller's list.
 type otherCheck struct {
 	Checkpoint
 
@@ -308,8 +310,8 @@ func (v *verifier) note(rec *Record, h Head) {
 	}
 }
 
-// judgeOthers accepts the checkpoints whose key the record names as the host key of that time, as far as a trusted key
-// vouches for the record, and reports all others.
+// judgeOthers accepts checkpoints whose key the journal names as the host key of that time, if a
+// trusted key vouches for that entry, and reports all others.
 func (v *verifier) judgeOthers() {
 	for _, at := range v.others {
 		for _, o := range at {
@@ -347,13 +349,13 @@ type Report struct {
 	Head     Head   // the last entry in the chain
 
 	Checkpoints int      // checkpoints with a good signature of an accepted key, and in agreement with the chain
-	Vouched     uint64   // the last entry that such a checkpoint, or one from outside, vouches for
+	Vouched     uint64   // the last entry that such a checkpoint, or a known one, vouches for
 	Keys        []string // the keys that signed, in order of appearance
 	KeysTrusted bool     // whether they were compared with keys that the caller named
 	Outside     uint64   // the last entry that a checkpoint from outside was compared with
 
 	TornFile  string // the segment that ends in an unfinished write, empty where none does
-	TornBytes int64  // how much of one; a running kernel may be in the middle of it
+	TornBytes int64  // its length; a running kernel may be in the middle of it
 
 	Findings []*DamageError // in order of place: segments first, then checkpoints
 	Omitted  int            // findings that are not in Findings
@@ -371,7 +373,7 @@ func (r *Report) Limits() []string {
 			n, r.Vouched+1, r.Head.Seq, r.Vouched))
 	}
 	if r.Vouched == 0 || r.Outside < r.Vouched {
-		limits = append(limits, fmt.Sprintf("Whoever can write the files can cut the segments, the checkpoints and the head mark "+
+		limits = append(limits, fmt.Sprintf("Anyone who can write the files can cut the segments, the checkpoints and the head mark "+
 			"back to an earlier entry together. Only a copy of a later checkpoint, kept elsewhere, shows that; "+
 			"one of entry %d was compared here.", r.Outside))
 	}

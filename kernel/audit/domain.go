@@ -21,9 +21,9 @@ type Journal interface {
 	Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
 	// Verify checks the journal.
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
-	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
-	// they are on disk, and the entry to continue from: the same if there are none yet. Rows have the form that
-	// reader may see.
+	// Since returns the first rows from an entry on, of processes that reach allows and of wanted
+	// types, as far as they are on disk, and the entry to continue from, which is the same if there
+	// are no rows yet. Rows have the form that reader may see.
 	Since(ctx context.Context, reader, from int64, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
 	// Notify has the waiting calls of this domain decided again at the next entry.
 	Notify()
