@@ -99,6 +99,7 @@ type AuditSubscribeInput struct {
 	SinceSeq *int64   `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Number of the first entry to push. Default: the one after the subscription's own entry."`
 	PID      *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
 	Types    []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls: a type such as Memory.Set, or a pattern such as Memory.*."`
+	Request  *bool    `json:"request,omitzero" keep:"always" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
 }
 
 // AuditWatchInput is the data of the kernel's own Audit.Watch.
@@ -106,6 +107,8 @@ type AuditWatchInput struct {
 	From  int64    `json:"from" keep:"always" doc:"Number of the first entry to push; 0 is the one after the subscription's own entry."`
 	PID   *int64   `json:"pid,omitzero" keep:"always" doc:"Only calls of this process."`
 	Types []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls."`
+
+	Request bool `json:"request,omitzero" keep:"always" doc:"Whether each row has the data of its message."`
 }
 
 // The syscalls of this file.
