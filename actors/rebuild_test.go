@@ -30,7 +30,7 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 			c.send(get("d"))
 			synctest.Wait()
 			log := s.log.String()
-			failed := strings.Contains(log, "state cannot be made of the journal")
+			failed := strings.Contains(log, "state cannot be rebuilt from the journal")
 			if failed {
 				hit[slices.Contains(show(c.pending()), "d 503")]++
 			}
