@@ -83,6 +83,14 @@ func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
 	return out, nil
 }
 
+// Record implements audit.Journal.
+func (v view) Record() (instance string, epochs []schema.Epoch) {
+	if b := v.kernel.booted; b != nil {
+		return b.Instance, b.Epochs
+	}
+	return "", nil
+}
+
 // Notify implements audit.Journal.
 func (v view) Notify() { v.kernel.followed.Store(true) }
 

@@ -61,6 +61,7 @@ type Config struct {
 	Bounds       Bounds                   // of each agent; the zero value has none
 	Poller       poll.Poller              // watches the links; Close closes it. nil: a poller with a goroutine per link
 	Warnings     func() []string          // what the operator should look at; nil: there is never anything
+	Booted       *schema.BootedInput      // the last start that was recorded; nil: none was
 	Log          *slog.Logger
 	Manual       bool // for simulations: the kernel only runs in Turn
 
@@ -105,6 +106,7 @@ type Kernel struct {
 	accounts   *accounts
 
 	warnings func() []string
+	booted   *schema.BootedInput
 
 	blobs        Blobs
 	judgesBodies func() bool // see Config
@@ -143,7 +145,7 @@ func New(cfg Config) *Kernel {
 		metrics:    cfg.Metrics,
 		budgets:    cfg.Budgets,
 		blobs:      cfg.Blobs, judgesBodies: cfg.JudgesBodies,
-		warnings: cfg.Warnings,
+		warnings: cfg.Warnings, booted: cfg.Booted,
 		hosting:  newHosting(cfg.Hosting),
 		clock:    newClock(cfg.Tick, cfg.Interval),
 		ended:    make(chan struct{}),

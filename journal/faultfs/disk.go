@@ -51,6 +51,7 @@ const (
 	Truncate
 	Allocate
 	Rename
+	Remove
 	Sync
 	SyncDir
 )
@@ -147,7 +148,22 @@ func (d *Disk) Rename(from, to string) error {
 	return nil
 }
 
-// Leave limits the free bytes on the disk, which is unlimited before. Other files use the rest.
+// Remove implements journal.FS.
+func (d *Disk) Remove(name string) error {
+	d.hook(Remove, name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.names[name]
+	if n == nil {
+		return fmt.Errorf("remove %s: %w", name, fs.ErrNotExist)
+	}
+	delete(d.names, name)
+	d.free += n.kept
+	return nil
+}
+
+// Leave has no more than free bytes be left on the disk, which is without end until then: somebody else has taken the
+// rest.
 func (d *Disk) Leave(free int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

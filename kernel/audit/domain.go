@@ -25,6 +25,8 @@ type Journal interface {
 	// they are on disk, and the entry to continue from: the same if there are none yet. Rows have the form that
 	// reader may see, with the data of their messages where requests are asked for.
 	Since(ctx context.Context, reader, from int64, requests bool, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
+	// Record names the record: its instance and its epochs, empty if no start could be recorded.
+	Record() (instance string, epochs []schema.Epoch)
 	// Notify has the waiting calls of this domain decided again at the next entry.
 	Notify()
 }
@@ -48,6 +50,7 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 		kernel.Query(schema.AuditVerify, d.verify),
 		kernel.Command(schema.AuditSubscribe, d.subscribe, nil),
 		kernel.Question(schema.AuditWatch, d.watch),
+		kernel.Step(schema.AuditRedacted, redacted, nil),
 	)
 	return d
 }
@@ -81,6 +84,11 @@ func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out sche
 	return out, nil
 }
 
+// redacted answers with what it records.
+func redacted(_ *kernel.Call, in *schema.AuditRedactedInput) (schema.AuditRedactedInput, error) {
+	return *in, nil
+}
+
 // read computes a reply's data on a goroutine.
 func read[Out any](call *kernel.Call, compute func(context.Context) (*Out, error)) {
 	call.Read(func(ctx context.Context) (kernel.Result, error) {
@@ -107,7 +115,7 @@ func requestsFor(call *kernel.Call, asked *bool) (bool, error) {
 // typePattern is the syntax of a member of types.
 var typePattern = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*\.([A-Z][a-zA-Z0-9]*|\*)$`)
 
-func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.SuccessOutput, err error) {
+func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.AuditSubscribeOutput, err error) {
 	if call.Message.Meta.IdempotencyKey != "" {
 		return out, fault.WireInvalidInput.New("Invalid input: a subscription is its connection's, and cannot be had again from another: leave out metadata.idempotencyKey")
 	}
@@ -125,7 +133,9 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (o
 		next.From = max(1, *in.SinceSeq)
 	}
 	call.Follow(schema.AuditWatch.With(&next))
-	return schema.SuccessOutput{Success: true}, nil
+	out.Success = true
+	out.Instance, out.Epochs = d.journal.Record()
+	return out, nil
 }
 
 // watch finds what to push next. It calls Notify before it reads the journal, so that no entry is missed.
