@@ -19,7 +19,10 @@ const (
 func (d *Domain) graph(call *kernel.Call, in *schema.EventGraphInput) (out schema.EventGraphOutput, err error) {
 	reach := d.reach(call.PID, nil)
 	kernel.Compute(call, func(ctx context.Context) (schema.EventGraphOutput, error) {
-		g := graph{processes: d.processes, reach: reach, calls: make(map[string][]int), of: make(map[int64]int)}
+		g := graph{
+			processes: d.processes, reach: reach, calls: make(map[string][]int), of: make(map[int64]int),
+			nodes: []schema.GraphNode{}, edges: []schema.GraphEdge{},
+		}
 		asked := &schema.AuditLogInput{Correlation: &in.CorrelationID}
 		err := d.journal.Each(ctx, call, asked, reach, func(e *schema.AuditEntry) bool {
 			if len(g.nodes) < maxNodes {
