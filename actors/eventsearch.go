@@ -63,8 +63,8 @@ func (v view) Search(ctx context.Context, call *kernel.Call, in *schema.EventSea
 
 // ask asks the index; without one the journal is read.
 func (s *eventSearch) ask(ctx context.Context, q index.Question) ([]index.Document, error) {
-	if s.snapshots != nil {
-		return s.snapshots.Store.Search(ctx, q)
+	if s.snapshots != nil && s.snapshots.Words != nil {
+		return s.snapshots.Words.Search(ctx, q)
 	}
 	return index.Scan(ctx, index.Options{FS: s.kernel.files, Dir: s.kernel.journalDir, Synced: s.journal.Synced, Name: s.nameOf}, 1, q)
 }
@@ -80,11 +80,11 @@ func (v view) nameOf(pid int64) string {
 // corpus counts in how many calls each phrase is, so that rare ones weigh more.
 func (s *eventSearch) corpus(ctx context.Context) (index.Corpus, error) {
 	c := index.Corpus{Documents: int64(s.head)}
-	if s.snapshots == nil || len(s.phrases) == 1 { // a single weight changes no order
+	if s.snapshots == nil || s.snapshots.Words == nil || len(s.phrases) == 1 { // a single weight changes no order
 		return c, nil
 	}
 	for i := range s.phrases {
-		n, err := s.snapshots.Store.Frequency(ctx, &s.phrases[i], index.FrequentAt)
+		n, err := s.snapshots.Words.Frequency(ctx, &s.phrases[i], index.FrequentAt)
 		if err != nil {
 			return c, err
 		}
