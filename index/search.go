@@ -229,15 +229,16 @@ func (x *Index) look(ctx context.Context, q Question, pids []int64, first, last 
 		for len(found) < q.Most && rows.Next() {
 			var d Document
 			var seq, intent int64
-			var by string
-			if err := rows.Scan(&seq, &by, &d.Said, &d.Data, &d.Time, &intent); err != nil {
+			var by, said, data string
+			if err := rows.Scan(&seq, &by, &said, &data, &d.Time, &intent); err != nil {
 				return fmt.Errorf("%w: document of the search: %w", ErrDamaged, err)
 			}
 			pid, err := strconv.ParseInt(strings.TrimPrefix(by, "p"), 10, 64)
 			if err != nil {
 				return fmt.Errorf("%w: document %d of the search", ErrDamaged, seq)
 			}
-			if d.Seq, d.Intent, d.PID = uint64(seq), uint64(intent), pid; !ended[d.Seq] && q.fits(&d) {
+			d.Seq, d.Intent, d.PID, d.Said, d.Data = uint64(seq), uint64(intent), pid, schema.Words(said), schema.Words(data)
+			if !ended[d.Seq] && q.fits(&d) {
 				found = append(found, d)
 			}
 		}
