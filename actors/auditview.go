@@ -328,7 +328,7 @@ func (s *auditSearch) fits(r *journal.Record, e *schema.AuditEntry) bool {
 		(f.Key == "" || r.Origin == f.Origin && keyOf(r) == f.Key)
 }
 
-// keyOf is the key of the memory that a record's command is about; "": none.
+// keyOf is the key of memory that a record's command is about, or "".
 func keyOf(r *journal.Record) string {
 	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
 	if invalid != nil {

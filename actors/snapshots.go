@@ -83,7 +83,7 @@ func (s *Snapshots) Load(ctx context.Context, name schema.Domain, p Part) (Posit
 	return Position{}, nil
 }
 
-// save writes one state of the entries up to at, all of which must be on disk.
+// save writes one state, of the entries up to at, which must all be on disk.
 func (s *Snapshots) save(name schema.Domain, at journal.Head, tick int64, write func(func([]byte) error) error) error {
 	if err := s.Store.Save(context.Background(), string(name), at, tick, write); err != nil {
 		return fmt.Errorf("save snapshot of %s: %w", name, err)
@@ -153,7 +153,7 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	} {
 		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
 	}
-	a.sync() // the last entries may be of queries, for which nobody else syncs
+	a.sync() // the last entries may be of queries, which cause no sync
 }
 
 // saveSnapshots saves a complete round once its entries are on disk.

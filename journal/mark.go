@@ -49,7 +49,7 @@ func parseMark(b []byte) (Head, bool) {
 	return h, string(appendMark(nil, h)) == string(b)
 }
 
-// readMark returns the zero Head where there is no mark, or none to be believed; note says which.
+// readMark returns the zero Head if there is no valid mark; note says why.
 func readMark(f File) (h Head, note string, err error) {
 	b := make([]byte, markLen+1) // one more, so that a file that is too long does not pass
 	n, err := f.ReadAt(b, 0)
