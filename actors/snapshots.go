@@ -21,6 +21,7 @@ import (
 // stores nothing.
 type Snapshots struct {
 	Store Store
+	Words Searcher // nil: a search reads the journal
 	Log   *slog.Logger
 }
 
@@ -30,6 +31,12 @@ type Store interface {
 	Save(ctx context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error
 	Ranges(ctx context.Context, f index.Filter, since uint64, most int) ([]index.Range, error)
 	Drop() error
+}
+
+// Searcher is the part of an *index.Index that searches.
+type Searcher interface {
+	Search(ctx context.Context, q index.Question) ([]index.Document, error)
+	Frequency(ctx context.Context, p *schema.Phrase, most int) (int64, error)
 }
 
 // Part is something with a state: a domain, or the idempotency keys.
