@@ -21,6 +21,11 @@ type Journal interface {
 	Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
 	// Show returns one call whole, of a process that reach allows, in the form that the caller may see.
 	Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowInput, reach func(pid int64) bool) (*schema.AuditShowOutput, error)
+	// Each calls do with the rows that an Audit.Log of in would return, as far as the journal has them, until it
+	// returns false.
+	Each(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool, do func(*schema.AuditEntry) bool) error
+	// Search finds calls that have all phrases, of the given processes, ascending; nil: of all.
+	Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error)
 	// Verify checks the journal.
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
 	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
@@ -53,6 +58,8 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 		kernel.Query(schema.AuditVerify, d.verify),
 		kernel.Command(schema.AuditSubscribe, d.subscribe, nil),
 		kernel.Question(schema.AuditWatch, d.watch),
+		kernel.Query(schema.EventSearch, d.search),
+		kernel.Query(schema.EventGraph, d.graph),
 		kernel.Step(schema.AuditRedacted, redacted, nil),
 	)
 	return d
