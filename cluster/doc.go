@@ -1,5 +1,6 @@
-// Package cluster connects a kernel to others over NATS JetStream (PROTOCOL 13): it copies the journal to a stream, and
-// carries signed requests between kernels.
+// Package cluster connects a kernel to others over NATS JetStream (PROTOCOL 13).
+//
+// It copies the journal to a stream, and carries signed requests between kernels.
 //
 // # What it promises
 //

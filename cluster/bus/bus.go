@@ -1,4 +1,4 @@
-// Package bus configures the NATS server that kernels meet at: who may join, and what each may do there.
+// Package bus configures the NATS server that kernels meet at.
 package bus
 
 import (

@@ -154,15 +154,11 @@ const (
 	IpcFollowed    ID = "ipc.followed"
 
 	// Other kernels.
-	ClusterOff       ID = "cluster.off"
-	ClusterBus       ID = "cluster.bus"
-	ClusterNoStream  ID = "cluster.no_stream"
-	ClusterNoKernel  ID = "cluster.unknown_kernel"
-	ClusterAway      ID = "cluster.away"
-	ClusterRefused   ID = "cluster.refused"
-	ClusterReplayed  ID = "cluster.replayed"
-	ClusterMembers   ID = "cluster.members"
-	ClusterSignature ID = "cluster.bad_signature"
+	ClusterOff      ID = "cluster.off"
+	ClusterBus      ID = "cluster.bus"
+	ClusterNoStream ID = "cluster.no_stream"
+	ClusterNoKernel ID = "cluster.unknown_kernel"
+	ClusterMembers  ID = "cluster.members"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
@@ -395,15 +391,11 @@ var catalogue = map[ID]Entry{
 	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
 
 	// Other kernels.
-	ClusterOff:       {Kind: Unavailable, Meaning: "The kernel is in no cluster.", Fix: "Set cluster.name and cluster.bus in its configuration: docs/cluster.md."},
-	ClusterBus:       {Kind: Unavailable, Meaning: "The bus cannot be reached, or does not do what it is asked.", Fix: "Start pwos-bus; pwos cluster status shows what is wrong."},
-	ClusterNoStream:  {Kind: NotFound, Meaning: "The bus has no journal of this kernel.", Fix: "pwos cluster status names the members."},
-	ClusterNoKernel:  {Kind: NotFound, Meaning: "No member of the cluster has this name.", Fix: "pwos cluster status names the members."},
-	ClusterAway:      {Kind: Unavailable, Meaning: "The other kernel does not answer.", Fix: "Start it, or try again later."},
-	ClusterRefused:   {Kind: Forbidden, Meaning: "The other kernel does not let this one do that.", Fix: "Allow it in the line of this kernel in the other one's members file."},
-	ClusterReplayed:  {Kind: Unauthenticated, Meaning: "The request was sent before, or belongs to a session that is over.", Fix: "Nothing: the kernel begins another session by itself."},
-	ClusterMembers:   {Kind: Unavailable, Meaning: "The file of the members cannot be read.", Fix: "The message says why."},
-	ClusterSignature: {Kind: Unauthenticated, Meaning: "The request is not signed by the key of the kernel that it names.", Fix: "See that both members files have the host keys that pwos cluster key prints."},
+	ClusterOff:      {Kind: Unavailable, Meaning: "The kernel is in no cluster.", Fix: "Set cluster.name and cluster.bus in its configuration: docs/cluster.md."},
+	ClusterBus:      {Kind: Unavailable, Meaning: "The bus cannot be reached, or does not do what it is asked.", Fix: "Start pwos-bus; pwos cluster status shows what is wrong."},
+	ClusterNoStream: {Kind: NotFound, Meaning: "The bus has no journal of this kernel.", Fix: "pwos cluster status names the members."},
+	ClusterNoKernel: {Kind: NotFound, Meaning: "No member of the cluster has this name.", Fix: "pwos cluster status names the members."},
+	ClusterMembers:  {Kind: Unavailable, Meaning: "The file of the members cannot be read.", Fix: "The message says why."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},
