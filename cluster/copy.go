@@ -18,9 +18,7 @@ import (
 const (
 	// linger is how long the copy waits for more entries before it sends: it bounds how often the bus syncs.
 	linger = 20 * time.Millisecond
-	// window is how many messages may be on their way.
-	window = 32
-	// ackWait is how long the bus may take for one.
+	// ackWait is how long the bus may take for a message.
 	ackWait = 15 * time.Second
 	// minPause and maxPause bound the time between two attempts to go on.
 	minPause, maxPause = 250 * time.Millisecond, 5 * time.Second
@@ -52,7 +50,7 @@ type Copy struct {
 
 // NewCopy returns a Copy that does nothing until Run.
 func NewCopy(name string, signer journal.Signer, source Source, replicas int, conn *nats.Conn, log *slog.Logger) (*Copy, error) {
-	stream, err := jetstream.New(conn, jetstream.WithPublishAsyncTimeout(ackWait), jetstream.WithPublishAsyncMaxPending(4*window))
+	stream, err := jetstream.New(conn)
 	if err != nil {
 		return nil, fmt.Errorf("use the bus: %w", err)
 	}
@@ -215,23 +213,12 @@ func (c *Copy) read(from uint64) *journal.Reader {
 	return journal.NewReader(c.source.FS, c.source.Dir, journal.ReaderOptions{From: from, Limit: c.source.Synced})
 }
 
-// flight is a message on its way.
-type flight struct {
-	ack   jetstream.PubAckFuture
-	entry uint64 // the last one that it completes; 0: it is a part
-}
-
-// send copies from an entry on. last is the number of the stream's last message, behind which the next one must be put.
+// send copies from an entry on. last is the number of the stream's last message, behind which the next one must be put. One
+// message is on its way at a time: if it is refused, one behind it, with the number that it would have had, must not be taken.
 func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 	r := c.read(from)
 	defer func() { err = errors.Join(err, r.Close()) }()
-	var flying []flight
 	for {
-		for c.source.Synced() < from && len(flying) > 0 {
-			if flying, err = c.land(ctx, flying); err != nil {
-				return err
-			}
-		}
 		c.source.Await(ctx, from)
 		if !sleep(ctx, linger) {
 			return ctx.Err()
@@ -244,30 +231,30 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 			if len(g.lines) == 0 {
 				break
 			}
-			from = g.head.Seq + 1
 			list, err := g.messages(c.name, c.signer, int(c.conn.MaxPayload()), time.Now())
 			if err != nil {
 				return err
 			}
-			for i, m := range list {
-				if len(flying) == window {
-					if flying, err = c.land(ctx, flying); err != nil {
-						return err
-					}
-				}
-				ack, err := c.stream.PublishMsgAsync(m, jetstream.WithExpectLastSequence(last), jetstream.WithRetryAttempts(0))
-				if err != nil {
-					return fmt.Errorf("send to stream: %w", err)
+			for _, m := range list {
+				if err := c.append(ctx, m, last); err != nil {
+					return err
 				}
 				last++
-				f := flight{ack: ack}
-				if i == len(list)-1 {
-					f.entry = g.head.Seq
-				}
-				flying = append(flying, f)
 			}
+			from = g.head.Seq + 1
+			c.set(func() { c.copied = g.head.Seq })
 		}
 	}
+}
+
+// append puts a message behind the last one of the stream.
+func (c *Copy) append(ctx context.Context, m *nats.Msg, last uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, ackWait)
+	defer cancel()
+	if _, err := c.stream.PublishMsg(ctx, m, jetstream.WithExpectLastSequence(last), jetstream.WithExpectStream(Stream(c.name))); err != nil {
+		return fmt.Errorf("send to stream: %w", err)
+	}
+	return nil
 }
 
 // gather reads a group. more says that the journal may have another one at once.
@@ -284,20 +271,4 @@ func (c *Copy) gather(ctx context.Context, r *journal.Reader) (g group, more boo
 		g.head = journal.Head{Seq: record.Seq, Hash: record.Hash}
 	}
 	return g, true, nil
-}
-
-// land waits for the first message on its way.
-func (c *Copy) land(ctx context.Context, flying []flight) ([]flight, error) {
-	first := flying[0]
-	select {
-	case <-first.ack.Ok():
-		if first.entry > 0 {
-			c.set(func() { c.copied = first.entry })
-		}
-		return flying[1:], nil
-	case err := <-first.ack.Err():
-		return flying, fmt.Errorf("send to stream: %w", err)
-	case <-ctx.Done():
-		return flying, ctx.Err()
-	}
 }

@@ -15,12 +15,12 @@ import (
 // Node is a kernel as a part of its cluster.
 type Node struct {
 	Options
-	members  *Members
-	source   Source
-	conn     *nats.Conn
-	copy     *Copy
-	end      context.CancelFunc
-	running  sync.WaitGroup
+	members *Members
+	source  Source
+	conn    *nats.Conn
+	copy    *Copy
+	end     context.CancelFunc
+	running sync.WaitGroup
 }
 
 // NodeOptions are what a Node needs of its kernel.
