@@ -214,7 +214,7 @@ func changed(info fs.FileInfo) time.Time {
 // errYoung says that a file was changed too recently to tell whether it is being swapped.
 var errYoung = errors.New("changed just now")
 
-// judge says whether the file that was opened is the one that the name stands for, under no other name. Looking at both is
+// judge reports whether the file that was opened is the one that the name stands for, under no other name. Looking at both is
 // not enough: while another program makes and removes a link again and again, the file may have one name when its links are
 // counted and be another's file when the name is looked at. A link changes the file's ctime, though. Where that was in the
 // past before all looking, and is the same after it, nothing was linked meanwhile, and all that was seen holds at once.

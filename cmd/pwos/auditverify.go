@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/journal"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
@@ -187,20 +186,10 @@ func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
 
 // bootedKey returns the host key that a start's entry names, "" for other entries.
 func bootedKey(record *journal.Record) string {
-	booted := schema.KernelBooted.Type
-	if !bytes.Contains(record.Request, []byte(`"type":"`+booted+`"`)) {
-		return ""
+	if booted := journal.Booted(record); booted != nil {
+		return booted.HostKey
 	}
-	msg, failure := schema.Decode(record.Request, schema.OsMessage)
-	outcome, refused := schema.DecodeOutcome(record.Outcome)
-	if failure != nil || refused != nil || msg.Type != booted || outcome.Err != nil || record.PID != 0 {
-		return ""
-	}
-	in, failure := schema.KernelBooted.Input().Decode(msg.Data)
-	if failure != nil {
-		return ""
-	}
-	return in.(*schema.BootedInput).HostKey
+	return ""
 }
 
 // eachLine calls do with the lines of a file, without empty ones; without a file it does nothing. It refuses an empty

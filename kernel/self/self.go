@@ -71,7 +71,7 @@ func echo(_ *kernel.Call, in *schema.EchoInput) (schema.EchoOutput, error) {
 
 // authenticate refuses the prologue's message after the prologue, which the transport has handled (PROTOCOL 4).
 func authenticate(*kernel.Call, *schema.AuthenticateInput) (schema.SuccessOutput, error) {
-	return schema.SuccessOutput{}, fault.AuthAgain.New("already authenticated").WithFix("open another connection to be somebody else")
+	return schema.SuccessOutput{}, fault.AuthAgain.New("already authenticated").WithFix("open another connection to log in as someone else")
 }
 
 // list lists what the caller may call. Changes to it are known to the capability domain first.

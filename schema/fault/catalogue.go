@@ -109,6 +109,10 @@ const (
 	JournalLost        ID = "journal.lost"
 	JournalArchived    ID = "journal.archived"
 	JournalForeign     ID = "journal.foreign"
+
+	// BackupBroken is a file that is no whole backup.
+	BackupBroken ID = "backup.broken"
+	FileExists   ID = "file.exists"
 	ClockAhead         ID = "clock.ahead"
 	CallCancelled      ID = "call.cancelled"
 	CallTooMany        ID = "call.too_many"
@@ -335,6 +339,8 @@ var catalogue = map[ID]Entry{
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalArchived:    {Kind: NotFound, Meaning: "The entry was moved out of the journal, into an archive.", Fix: "pwos audit verify DIR checks the archive; its files are lines of JSON."},
+	BackupBroken:       {Kind: Internal, Meaning: "The file is no backup, or not a whole one, or was altered: nothing was restored.", Fix: "Take another backup."},
+	FileExists:         {Kind: Conflict, Meaning: "The file or directory is there already, and is left as it is.", Fix: "Give another name, or --force where the verb has it."},
 	JournalForeign:     {Kind: Conflict, Meaning: "The directory has files of another journal, or none that an archive could go on from.", Fix: "Give a new directory."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
 	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call is later than the kernel's.", Fix: "Leave the tick out."},
