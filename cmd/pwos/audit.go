@@ -25,7 +25,7 @@ ones too, each chained to the one before by its hash.`,
   pwos audit tail
   pwos audit verify
   pwos audit metrics`,
-		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditMetrics(a))
+		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditMirror(a), newAuditMetrics(a))
 }
 
 func newAuditMetrics(a *app) *cobra.Command {
