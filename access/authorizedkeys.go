@@ -31,6 +31,7 @@ type AuthorizedKey struct {
 	NoTouch bool      // no-touch-required: a security key need not be touched
 	Expires time.Time // expiry-time, the last moment of the key; zero: it does not expire
 	Role    string    // role: viewer or approver, what the operator's key is limited to; empty: nothing
+	Kernel  string    // kernel: the name of the kernel that has the key, in a members file; empty elsewhere
 	// Agent is what the key's holder may do. If nil, it is the operator, who may do everything that
 	// Role allows. Only a line without options other than no-touch-required and role is the
 	// operator's; with role it may expire too.
@@ -66,6 +67,11 @@ type AuthorizedKeys struct {
 
 // ParseAuthorizedKeys reads the text of a file of authorized keys (sshd(8)). Times without a Z are of the given zone.
 func ParseAuthorizedKeys(text []byte, zone *time.Location) *AuthorizedKeys {
+	return parseKeys(text, zone, parseKeysLine)
+}
+
+// parseKeys reads a file of keys, a line at a time.
+func parseKeys(text []byte, zone *time.Location, parse lineParser) *AuthorizedKeys {
 	a := &AuthorizedKeys{byKey: map[PublicKey]*AuthorizedKey{}, banned: map[PublicKey]bool{}}
 	number := 0
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -73,7 +79,8 @@ func ParseAuthorizedKeys(text []byte, zone *time.Location) *AuthorizedKeys {
 		if line = strings.Trim(strings.TrimSuffix(line, "\r"), " \t"); line == "" || line[0] == '#' {
 			continue
 		}
-		a.add(number, line, zone)
+		k, err := parse(line, zone)
+		a.add(number, line, k, err)
 	}
 	for _, k := range a.keys {
 		if a.banned[k.Key] && !slices.ContainsFunc(a.refused, func(r RefusedLine) bool { return r.Line == k.Line }) {
@@ -85,9 +92,8 @@ func ParseAuthorizedKeys(text []byte, zone *time.Location) *AuthorizedKeys {
 	return a
 }
 
-// add takes one line in.
-func (a *AuthorizedKeys) add(number int, line string, zone *time.Location) {
-	k, err := parseKeysLine(line, zone)
+// add takes one line in, which says k, or is refused with err.
+func (a *AuthorizedKeys) add(number int, line string, k *AuthorizedKey, err *fault.Fault) {
 	if err != nil {
 		banned := keysIn(line)
 		if len(banned) == 0 {
@@ -145,6 +151,9 @@ func (k *AuthorizedKey) Options() string {
 	option := func(name, value string) {
 		list = append(list, name+`="`+strings.ReplaceAll(value, `"`, `\"`)+`"`)
 	}
+	if k.Kernel != "" {
+		option("kernel", k.Kernel)
+	}
 	if g := k.Agent; g != nil {
 		if g.Name != "" {
 			option("agent", g.Name)
@@ -171,27 +180,38 @@ func (k *AuthorizedKey) Options() string {
 	return strings.Join(list, ",")
 }
 
-// parseKeysLine reads a line of authorized_keys that is neither empty nor a comment, without the blanks around it.
+// A lineParser reads a line that is neither empty nor a comment, without the blanks around it.
+type lineParser func(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault)
+
+// parseKeysLine is the lineParser of authorized_keys.
 func parseKeysLine(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault) {
+	k, options, err := splitKeysLine(line)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.parseOptions(options, zone)
+}
+
+// splitKeysLine reads the key of a line, and cuts the options off.
+func splitKeysLine(line string) (*AuthorizedKey, string, *fault.Fault) {
 	if len(line) > maxKeysLine {
-		return nil, fault.AuthMalformed.New("the line is over %d bytes long", maxKeysLine)
+		return nil, "", fault.AuthMalformed.New("the line is over %d bytes long", maxKeysLine)
 	}
 	if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return nil, fault.AuthMalformed.New("the line has control characters: type it again")
+		return nil, "", fault.AuthMalformed.New("the line has control characters: type it again")
 	}
 	options, rest := "", line
 	if !beginsWithType(line) {
 		var closed bool
 		if options, rest, closed = cutOptions(line); !closed {
-			return nil, fault.AuthMalformed.New("a quotation mark is not closed")
+			return nil, "", fault.AuthMalformed.New("a quotation mark is not closed")
 		}
 	}
 	key, comment, err := parseKeyLine(rest)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	k := &AuthorizedKey{Key: key, Comment: comment}
-	return k, k.parseOptions(options, zone)
+	return &AuthorizedKey{Key: key, Comment: comment}, options, nil
 }
 
 // beginsWithType reports whether the first word is a type of keys and not a list of options: no option begins so.

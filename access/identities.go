@@ -115,8 +115,9 @@ func noIdentity(skipped []string) *fault.Fault {
 
 // Source reads a file of authorized keys, again whenever it has changed. It may be used by many goroutines.
 type Source struct {
-	path string
-	now  func() time.Time
+	path  string
+	now   func() time.Time
+	parse func(text []byte, zone *time.Location) *AuthorizedKeys
 
 	mu      sync.Mutex
 	keys    *AuthorizedKeys
@@ -128,7 +129,14 @@ type Source struct {
 }
 
 // NewSource returns a Source of the file at path; now is the clock. Nothing is read yet.
-func NewSource(path string, now func() time.Time) *Source { return &Source{path: path, now: now} }
+func NewSource(path string, now func() time.Time) *Source {
+	return &Source{path: path, now: now, parse: ParseAuthorizedKeys}
+}
+
+// NewMemberSource is NewSource for a file of the members of a cluster.
+func NewMemberSource(path string, now func() time.Time) *Source {
+	return &Source{path: path, now: now, parse: ParseMembers}
+}
 
 // Close closes the file. A Source that is used again opens it again.
 func (s *Source) Close() error {
@@ -203,7 +211,7 @@ func (s *Source) load() error {
 	changed := time.Unix(0, max(stamp.ctime, stamp.mtime))
 	s.file, s.seen, s.settled = file, stamp, s.now().Sub(changed) > settleTime
 	if sum := sha256.Sum256(text); s.keys == nil || sum != s.sum {
-		s.keys, s.sum = ParseAuthorizedKeys(text, time.Local), sum
+		s.keys, s.sum = s.parse(text, time.Local), sum
 	}
 	return nil
 }

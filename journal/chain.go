@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // unfinished is what is wrong with a segment that ends in the middle of a line and is not the last.
@@ -107,3 +108,32 @@ var hexValue = func() (t [256]byte) {
 	}
 	return t
 }()
+
+// A Chain checks lines of a journal that come from elsewhere than its files, one after the other.
+type Chain struct {
+	Head Head // of the last line; zero before the first
+	rec  Record
+}
+
+// Add takes the next line in, without its '\n', and returns its entry, valid until the next. It returns what is wrong with the
+// line, as a Finding of Verify says it, "" where that is nothing; the chain stays as it was then.
+func (c *Chain) Add(line []byte) (*Record, string) {
+	if err := ParseLine(line, &c.rec); err != nil {
+		return nil, err.Error()
+	}
+	if reason := chainFault(c.Head, &c.rec); reason != "" {
+		return nil, reason
+	}
+	c.rec.Hash = hashLine(line)
+	c.Head = Head{Seq: c.rec.Seq, Hash: c.rec.Hash}
+	return &c.rec, ""
+}
+
+// SignHead makes the checkpoint of an entry that is durable.
+func SignHead(s Signer, h Head, at time.Time) (Checkpoint, error) {
+	_, key, err := parseKey(s.Public())
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return signCheckpoint(s, key, h, at.UnixMilli())
+}

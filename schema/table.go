@@ -93,6 +93,7 @@ func rows() []*Syscall {
 		FileSystemResolve.Syscall, HostToolUse.Syscall,
 		BudgetShow.Syscall,
 		PolicyReload.Syscall, PolicyReload.End.Syscall, PolicyShow.Syscall, PolicyLoaded.Syscall,
+		ClusterStatus.Syscall,
 		JobStart.Syscall, JobStatus.Syscall, JobCancel.Syscall, JobList.Syscall, JobSubscribe.Syscall, JobWatch.Syscall,
 		JobBegin.Syscall, JobEnd.Syscall,
 		ApprovalList.Syscall, ApprovalDecide.Syscall, ApprovalSubscribe.Syscall, ApprovalWatch.Syscall,

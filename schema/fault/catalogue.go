@@ -160,6 +160,13 @@ const (
 	IpcBlocked     ID = "ipc.blocked"
 	IpcFollowed    ID = "ipc.followed"
 
+	// Other kernels.
+	ClusterOff      ID = "cluster.off"
+	ClusterBus      ID = "cluster.bus"
+	ClusterNoStream ID = "cluster.no_stream"
+	ClusterNoKernel ID = "cluster.unknown_kernel"
+	ClusterMembers  ID = "cluster.members"
+
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
 	JobTooMany    ID = "job.too_many"
@@ -394,6 +401,13 @@ var catalogue = map[ID]Entry{
 	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
 	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
 	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
+
+	// Other kernels.
+	ClusterOff:      {Kind: Unavailable, Meaning: "The kernel is in no cluster.", Fix: "Set cluster.name and cluster.bus in its configuration: docs/cluster.md."},
+	ClusterBus:      {Kind: Unavailable, Meaning: "The bus cannot be reached, or does not do what it is asked.", Fix: "Start pwos-bus; pwos cluster status shows what is wrong."},
+	ClusterNoStream: {Kind: NotFound, Meaning: "The bus has no journal of this kernel.", Fix: "pwos cluster status names the members."},
+	ClusterNoKernel: {Kind: NotFound, Meaning: "No member of the cluster has this name.", Fix: "pwos cluster status names the members."},
+	ClusterMembers:  {Kind: Unavailable, Meaning: "The file of the members cannot be read.", Fix: "The message says why."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},
