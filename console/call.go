@@ -27,9 +27,6 @@ var calls = map[string]allowed{
 	schema.ProcessPause.Type:     {},
 	schema.ProcessResume.Type:    {},
 	schema.SyscallTerminate.Type: {},
-	"Event.Graph":                {slow: true},
-	"Event.Search":               {slow: true},
-	"Message.Replay":             {slow: true},
 }
 
 // adds refuses a grant that would take something away.
@@ -73,20 +70,4 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, view.Object(nil).Raw("data", reply.Data).Integer("seq", client.SeqOf(&reply)).Close())
-}
-
-// about is GET /api/about: which of the calls that the page may make the kernel knows.
-func (s *Server) about(w http.ResponseWriter, r *http.Request) {
-	out, err := ask(r.Context(), s.kernel, &s.kernel.quick, schema.SyscallList, &schema.ListInput{})
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	var known []string
-	for _, typ := range out.Syscalls {
-		if _, ok := calls[typ]; ok {
-			known = append(known, typ)
-		}
-	}
-	answer(w, view.Object(nil).Raw("calls", view.Texts(known)).Close())
 }

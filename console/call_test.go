@@ -163,7 +163,7 @@ func TestViews(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"/api/entry/999999": 404, "/api/entry/0": 422, "/api/entry/x": 422, "/api/log?limit=x": 422, "/api/log?nothing=1": 422, "/api/log?pid=-1": 422,
-		"/api/log?limit=100000&own=": 422, "/api/approvals": 200, "/api/about": 200,
+		"/api/log?limit=100000&own=": 422, "/api/approvals": 200, "/api/graph": 422, "/api/graph?correlation=none": 200, "/api/search?query=notes": 200, "/api/search": 422, "/api/search?query=%22": 422,
 	} {
 		if a := s.ask(t, "GET "+path, token); a.status != want {
 			t.Errorf("%s: %d %s, want %d", path, a.status, a.body, want)

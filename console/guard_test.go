@@ -17,7 +17,7 @@ import (
 // routes are all routes of the server.
 var routes = []string{
 	"GET /", "GET /page/app.js", "GET /page/vendor/preact.mjs", "POST /api/login {}", "POST /api/logout {}", "POST /api/call/Process.Pause {}",
-	"GET /api/about", "GET /api/events", "GET /api/processes", "GET /api/log", "GET /api/entry/1", "GET /api/approvals", "GET /nothing",
+	"GET /api/events", "GET /api/processes", "GET /api/log", "GET /api/entry/1", "GET /api/approvals", "GET /api/graph?correlation=x", "GET /api/search?query=x", "GET /nothing",
 }
 
 // away is a kernel that nobody reaches.
@@ -80,7 +80,7 @@ func TestForeignRequests(t *testing.T) {
 	if a := s.ask(t, "GET /", "", opened); a.status != http.StatusOK {
 		t.Errorf("opened from a file: %d", a.status)
 	}
-	if a := s.ask(t, "GET /api/about", token, opened); a.status != http.StatusForbidden {
+	if a := s.ask(t, "GET /api/processes", token, opened); a.status != http.StatusForbidden {
 		t.Errorf("a navigation to the API: %d", a.status)
 	}
 }

@@ -97,12 +97,13 @@ func (s *Server) handler() http.Handler {
 	for route, handle := range map[string]http.HandlerFunc{
 		"POST /api/logout":      s.logout,
 		"POST /api/call/{type}": s.call,
-		"GET /api/about":        s.about,
 		"GET /api/events":       s.events,
 		"GET /api/processes":    s.processes,
 		"GET /api/log":          s.log,
 		"GET /api/entry/{seq}":  s.entry,
 		"GET /api/approvals":    s.approvals,
+		"GET /api/graph":        s.graph,
+		"GET /api/search":       s.search,
 	} {
 		mux.Handle(route, s.sessions.only(handle))
 	}

@@ -74,7 +74,7 @@ func TestLoginBodies(t *testing.T) {
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	inside := func(token string) bool { return s.ask(t, "GET /api/about", token).status == http.StatusOK }
+	inside := func(token string) bool { return s.ask(t, "GET /api/processes", token).status == http.StatusOK }
 	left := s.login(t)
 	if !inside(left) || s.ask(t, "POST /api/logout {}", left).status != http.StatusOK || inside(left) {
 		t.Error("a session goes on after its logout")

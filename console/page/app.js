@@ -10,16 +10,19 @@ import { numberText, plain } from './text.js';
 import { Approvals } from './views/approvals.js';
 import { Budgets } from './views/budgets.js';
 import { Denials } from './views/denials.js';
+import { Graph } from './views/graph.js';
 import { Processes } from './views/processes.js';
+import { Search } from './views/search.js';
 import { Timeline } from './views/timeline.js';
 
-// VIEWS are name, title, component, and the syscall that a view cannot do without: a kernel that lacks it has no such view.
 const VIEWS = [
 	['processes', 'Processes', Processes],
 	['timeline', 'Timeline', Timeline],
 	['approvals', 'Approvals', Approvals],
 	['denials', 'Denials', Denials],
+	['graph', 'Graph', Graph],
 	['budgets', 'Budgets', Budgets],
+	['search', 'Search', Search],
 ];
 
 // placeOf reads which view the address names, and what of it.
@@ -87,8 +90,6 @@ function Shell() {
 	useRefresh(waiting.again, (row) => row.type.startsWith('Approval.'), 300);
 	const approvals = waiting.value?.approvals ?? [];
 	const denied = record.rows.reduce((n, row) => n + (row.status === 'denied' ? 1 : 0), 0);
-	const known = useLoad((signal) => get('/api/about', {}, signal), 0).value?.calls ?? [];
-	const views = VIEWS.filter(([, , , needs]) => needs === undefined || known.includes(needs));
 	const counts = { approvals: approvals.filter((one) => one.state === 'waiting').length, denials: denied };
 	useEffect(() => {
 		const ending = new AbortController();
@@ -105,8 +106,8 @@ function Shell() {
 				return;
 			}
 			const at = Number(event.key) - 1;
-			if (views[at]) {
-				go(views[at][0]);
+			if (VIEWS[at]) {
+				go(VIEWS[at][0]);
 			} else if (event.key === '/') {
 				event.preventDefault();
 				const field = document.querySelector('input[type=search]');
@@ -133,15 +134,15 @@ function Shell() {
 		<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); focus.current.focus(); }}>Skip to the view</a>
 		<header class="bar">
 			<h1><span class="logo" aria-hidden="true"></span>pwos</h1>
-			<nav aria-label="Views"><ul>${views.map(([name, title], i) => html`
+			<nav aria-label="Views"><ul>${VIEWS.map(([name, title], i) => html`
 				<li key=${name}><a href=${`#/${name}`} aria-current=${name === place.name ? 'page' : undefined} title="Key ${i + 1}">${title}
 					<${Count} n=${counts[name] ?? 0} label=${name === 'approvals' ? 'waiting' : 'in sight'} /></a></li>`)}</ul></nav>
 			<div class="bar-end"><${Live} /><${Verify} /><${Theme} />
 				<button type="button" class="quiet" onClick=${logout}>Log out</button></div>
 		</header>
 		<main id="main" class=${place.query.seq ? 'with-detail' : ''} ref=${focus} tabindex="-1">
-			<${View} place=${place} go=${go} open=${open} known=${known} chosen=${Number(place.query.seq) || undefined} ask=${ask} say=${say} grant=${grant} approvals=${waiting} />
-			${place.query.seq && html`<${Detail} key=${place.query.seq} seq=${place.query.seq} open=${open} close=${() => open(undefined)} grant=${grant} go=${go} known=${known} />`}
+			<${View} place=${place} go=${go} open=${open} chosen=${Number(place.query.seq) || undefined} ask=${ask} say=${say} grant=${grant} approvals=${waiting} />
+			${place.query.seq && html`<${Detail} key=${place.query.seq} seq=${place.query.seq} open=${open} close=${() => open(undefined)} grant=${grant} go=${go} />`}
 		</main>
 		<div class="said" role="status">${said && html`<span>${said}</span> <button type="button" class="quiet" aria-label="Dismiss" onClick=${() => say('')}>✕</button>`}</div>
 		<${Ask} question=${question} onDone=${() => ask(null)} />`;

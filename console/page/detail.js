@@ -11,7 +11,7 @@ const Related = ({ title, rows, open }) => rows.length > 0 && html`
 			<span class="seq">${row.seq}</span> <span class="who">${row.who}</span> <b>${row.type}</b> ${row.asked}</button> <${Mark} status=${row.status} /></li>`)}</ul>`;
 
 // Detail is the panel of one call. open shows another one, grant asks for the grant that would let it through.
-export function Detail({ seq, open, close, grant, go, known }) {
+export function Detail({ seq, open, close, grant, go }) {
 	const { value, error, busy } = useLoad((signal) => get(`/api/entry/${seq}`, {}, signal), seq);
 	const row = value?.row;
 	return html`
@@ -27,7 +27,7 @@ export function Detail({ seq, open, close, grant, go, known }) {
 				${(row.grant || row.correlation) && html`<div class="buttons">
 					${row.grant && html`<button type="button" class="primary" onClick=${() => grant(row)}>Grant…</button>`}
 					${row.correlation && html`<button type="button" onClick=${() => go('timeline', { correlation: row.correlation })}>Its correlation</button>
-						${known.includes('Event.Graph') && html`<button type="button" onClick=${() => go('graph', { correlation: row.correlation })}>Graph</button>`}`}
+						<button type="button" onClick=${() => go('graph', { correlation: row.correlation })}>Graph</button>`}
 				</div>`}
 				<dl class="facts">
 					<dt>Caller</dt><dd>${row.who} <span class="faint">pid ${row.pid}</span></dd>

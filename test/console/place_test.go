@@ -73,6 +73,16 @@ func (s *served) try(t *testing.T, typ, data string, args ...any) error {
 	return err
 }
 
+// step makes a call of a correlation that something has caused. It may be refused.
+func (s *served) step(t *testing.T, typ, data, id, cause string) {
+	t.Helper()
+	row, _ := schema.Lookup(typ)
+	_, err := s.kernel.Do(testkit.Context(t), schema.Message{Kind: row.Kind, Type: typ, Data: []byte(data), Meta: schema.Metadata{ID: id, Correlation: "release-7", Causation: cause}})
+	if err != nil && client.Answered(err) == nil {
+		t.Fatal(err)
+	}
+}
+
 // ask makes a Memory.Set that waits for an approval. What comes of it is received from the channel.
 func (s *served) ask(t *testing.T, data string) <-chan error {
 	t.Helper()

@@ -2,6 +2,8 @@ package console_test
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -25,6 +27,20 @@ func crowd(t *testing.T, s *served) {
 		}
 		if i%9 == 0 {
 			_ = s.try(t, "Http.Fetch", `{"pid":2,"url":"https://example.com/releases/%d"}`, i)
+		}
+	}
+	cause := ""
+	for i, step := range []string{
+		`Syscall.SendMsg {"pid":1,"receiver_pid":2,"intent":"write","payload":{"note":"release"}}`, `Memory.Set {"pid":2,"key":"notes/release","value":"2.4.1"}`,
+		`Syscall.SendMsg {"pid":2,"receiver_pid":3,"intent":"review","payload":{"note":"release"}}`, `Memory.Get {"pid":3,"key":"notes/release"}`,
+		`Memory.Set {"pid":3,"key":"notes/verdict","value":"good"}`, `Syscall.SendMsg {"pid":3,"receiver_pid":1,"payload":"it is good"}`,
+		`Syscall.Spawn {"pid":1,"child_agent_id":"announcer","intent":"tell of the release"}`,
+	} {
+		typ, data, _ := strings.Cut(step, " ")
+		id := fmt.Sprint("release-7-", i)
+		s.step(t, typ, data, id, cause)
+		if i != 4 {
+			cause = id
 		}
 	}
 	for _, name := range []string{"api", "web"} {
@@ -53,11 +69,37 @@ func TestViews(t *testing.T) {
 			{"approvals", "approvals", "deploy/"},
 			{"denials", "denials", "Grant"},
 			{"budgets", "budgets", "Latency"},
+			{"graph", "graph?correlation=release-7", "nodes"},
+			{"search", "search?query=review", "the best first"},
 		} {
 			p.show(view.at)
 			p.reads(view.says)
 			p.picture(view.name + "-" + look.name)
 			p.axe(view.name + " " + look.name)
 		}
+	}
+}
+
+// TestPictures takes the pictures of README, where PWOS_PICTURES names their directory: PWOS_PICTURES=../../docs/pictures.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	browserPath(t)
+	if os.Getenv("PWOS_PICTURES") == "" {
+		t.Skip("PWOS_PICTURES names no directory")
+	}
+	s := serve(t, policy)
+	crowd(t, s)
+	p := open(t)
+	p.login(s)
+	p.size(1320, 560, "light")
+	for _, view := range []struct{ name, at, has string }{
+		{"console", "timeline?seq=156", ".detail[aria-busy=false] .json"}, {"graph", "graph?correlation=release-7", ".graph-box rect"}, {"approvals", "approvals", ".question"},
+	} {
+		p.show(view.at)
+		p.see(view.has)
+		if view.name == "console" {
+			p.see(".calls .row[aria-selected=true]")
+		}
+		p.picture(view.name)
 	}
 }

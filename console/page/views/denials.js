@@ -15,7 +15,7 @@ export function Denials({ open, chosen, grant }) {
 		<div class="filters"><span class="faint">${numberText(rows.length)} refused calls, the latest first</span></div>
 		<${Problem} error=${before.error} />
 		${rows.length === 0 && html`<${Empty}>No call was refused.<//>`}
-		<${Rows} rows=${rows} keyOf=${(row) => row.seq} chosen=${chosen} onChoose=${(seq) => open(seq)} label="Refused calls" height=${46} className="denials" render=${(row) => html`
+		${rows.length > 0 && html`<${Rows} rows=${rows} keyOf=${(row) => row.seq} chosen=${chosen} onChoose=${(seq) => open(seq)} label="Refused calls" height=${46} className="denials" render=${(row) => html`
 			<span role="gridcell" class="seq">${row.seq}</span>
 			<span role="gridcell" class="time">${timeText(row.time)}</span>
 			<span role="gridcell" class="who">${row.who}</span>
@@ -23,6 +23,6 @@ export function Denials({ open, chosen, grant }) {
 			<span role="gridcell" class="verdict">${row.grant && html`<button type="button" onClick=${(event) => {
 				event.stopPropagation();
 				grant(row);
-			}} aria-label="Grant ${row.type} to ${row.who}">Grant…</button>`}</span>`} />
+			}} aria-label="Grant ${row.type} to ${row.who}">Grant…</button>`}</span>`} />`}
 	</section>`;
 }

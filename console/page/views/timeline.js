@@ -74,10 +74,17 @@ export function Timeline({ place, go, open, chosen }) {
 			<button type="button" aria-pressed=${follow} onClick=${() => setFollow(!follow)}>Follow</button>
 		</form>
 		<${Problem} error=${error ?? whole.error} />
-		${shown.length === 0 && html`<${Empty}>${record.rows.length ? 'No call fits the filters.' : 'Nothing has happened yet: pwos run -- PROGRAM starts an agent.'}<//>`}
-		<${Rows} rows=${shown} keyOf=${(row) => row.seq} chosen=${chosen} onChoose=${(seq) => open(seq)} label="Calls" follow=${follow} onFollow=${setFollow}
-			className="calls" render=${(row) => html`<${RowCells} row=${row} />`} />
+		${shown.length === 0 && html`<${Empty}>${emptyText(record)}<//>`}
+		${shown.length > 0 && html`<${Rows} rows=${shown} keyOf=${(row) => row.seq} chosen=${chosen} onChoose=${(seq) => open(seq)} label="Calls" follow=${follow} onFollow=${setFollow}
+			className="calls" render=${(row) => html`<${RowCells} row=${row} />`} />`}
 	</section>`;
+}
+
+function emptyText({ rows, live }) {
+	if (rows.length > 0) {
+		return 'No call fits the filters.';
+	}
+	return live === 'live' ? 'Nothing has happened yet: pwos run -- PROGRAM starts an agent.' : 'Reading the record…';
 }
 
 // merge is two lists of rows as one, in their order.
