@@ -30,8 +30,9 @@ func newCluster(a *app) *cobra.Command {
 copy of each one's journal. The section [cluster] of the configuration names this kernel, the
 bus, and the file of the members.`,
 		`  pwos cluster key      # the line of this kernel for members files
+  pwos cluster demo DIR # a bus and two kernels, to try it
   pwos cluster status   # is the bus reached, how far behind is the copy`,
-		newClusterStatus(a), newClusterKey(a))
+		newClusterStatus(a), newClusterKey(a), newClusterDemo(a))
 }
 
 func newClusterStatus(a *app) *cobra.Command {

@@ -3,6 +3,7 @@ package scripts_test
 import (
 	"bufio"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,7 +39,9 @@ func runBus(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
 	if before := ts.Getenv("BUS"); before != "" {
 		listen = strings.TrimPrefix(before, "nats://")
 	}
-	b.cmd = exec.Command(testkit.Program(t, "pwos-bus"), "--dir", ts.MkAbs("bus"), "--members", ts.MkAbs(args[0]), "--listen", listen)
+	program := testkit.Program(t, "pwos-bus")
+	ts.Setenv("BUSBIN", filepath.Dir(program))
+	b.cmd = exec.Command(program, "--dir", ts.MkAbs("bus"), "--members", ts.MkAbs(args[0]), "--listen", listen)
 	out, err := b.cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(b.cmd.Start())

@@ -27,7 +27,7 @@ import (
 //	terminal N ARGS...      the same with a terminal for stdin and stdout; `stdout` looks at what it showed
 //	lines N                 the last command wrote N lines to stdout
 //	kill-kernel             end the kernel with SIGKILL
-//	bus FILE                run pwos-bus with this file of members; $BUS is its address, and stays it when it runs again
+//	bus FILE                run pwos-bus with this file of members; $BUS is its address, also when it runs again, $BUSBIN its program's folder
 //	stop-bus                end it
 //	await-kernel            wait until one that the script has started listens
 func TestScripts(t *testing.T) {
