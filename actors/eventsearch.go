@@ -191,16 +191,30 @@ func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) 
 	return e, nil
 }
 
-// recordAt reads one record; nil: the journal has none of that number.
-func (v view) recordAt(ctx context.Context, seq uint64) (record *journal.Record, err error) {
-	reader := v.reader(seq, func() uint64 { return min(seq, v.journal.Synced()) })
+// recordAt reads one record, from the archive where it was moved there; nil: there is none of that number, or the archive
+// is not at hand.
+func (v view) recordAt(ctx context.Context, seq uint64) (*journal.Record, error) {
+	record, err := readOne(ctx, v.reader(seq, func() uint64 { return min(seq, v.journal.Synced()) }))
+	gone, archived := errors.AsType[*journal.ArchivedError](err)
+	if !archived {
+		return record, err
+	}
+	record, err = readOne(ctx, journal.NewReader(v.kernel.files, gone.Anchor.Archive, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }}))
+	if err != nil && ctx.Err() == nil {
+		v.kernel.log.Warn("archive of the journal cannot be read", "entry", seq, "error", err)
+		return nil, nil
+	}
+	return record, err
+}
+
+func readOne(ctx context.Context, reader *journal.Reader) (record *journal.Record, err error) {
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	record, err = reader.Next(ctx)
 	if errors.Is(err, io.EOF) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", seq, err)
+		return nil, fmt.Errorf("read entry: %w", err)
 	}
 	record.Request, record.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // the reader is closed
 	return record, nil

@@ -90,6 +90,9 @@ func (d *documents) request(ctx context.Context, seq uint64) (data []byte, err e
 	r := journal.NewReader(d.opt.FS, d.opt.Dir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }})
 	defer func() { err = errors.Join(err, r.Close()) }()
 	record, err := r.Next(ctx)
+	if _, archived := errors.AsType[*journal.ArchivedError](err); archived {
+		return nil, nil
+	}
 	if _, damaged := errors.AsType[*journal.DamageError](err); damaged || errors.Is(err, io.EOF) { // its reader will say so
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,8 @@ type stage interface {
 	take(ctx context.Context, record *journal.Record) error
 	// commit makes the block that was taken, which lies after from and up to to, part of the index.
 	commit(ctx context.Context, from, to journal.Head) error
+	// skip goes on behind what was archived before it was taken in; ok is false where the part needs every entry.
+	skip(ctx context.Context, from, to journal.Head) (ok bool, err error)
 	// remake throws the part away.
 	remake() error
 }
@@ -74,6 +77,7 @@ type follower struct {
 	x      *Index
 	reader *journal.Reader // nil: it begins again at the watermark
 	mark   journal.Head
+	over   bool // what it needs next was archived
 }
 
 // begin opens the journal behind the watermark.
@@ -100,6 +104,21 @@ func (f *follower) end() error {
 	err := f.reader.Close()
 	f.reader = nil
 	return err
+}
+
+// next takes in one block, or skips what was archived.
+func (f *follower) next(ctx context.Context) error {
+	from := f.mark
+	err := f.block(ctx)
+	gone, archived := errors.AsType[*journal.ArchivedError](err)
+	if !archived || gone.Anchor.Seq <= from.Seq {
+		return err
+	}
+	ok, err := f.skip(ctx, from, gone.Anchor.Head)
+	if f.over = err == nil && !ok; f.over {
+		f.x.opt.Trouble(fmt.Errorf("the index cannot be made of a journal whose beginning is archived: questions read the journal: %w", gone))
+	}
+	return errors.Join(err, f.end())
 }
 
 // block takes in one block.
@@ -132,6 +151,7 @@ func (x *Index) follow(ctx context.Context, stages []*follower) (failed *followe
 	}()
 	for ctx.Err() == nil {
 		next := ^uint64(0)
+		stages = slices.DeleteFunc(slices.Clone(stages), func(f *follower) bool { return f.over })
 		for _, f := range stages {
 			if err := f.begin(ctx); err != nil {
 				return f, err
@@ -144,7 +164,7 @@ func (x *Index) follow(ctx context.Context, stages []*follower) (failed *followe
 				continue
 			}
 			start, synced := x.opt.Now(), x.opt.Synced()
-			if err := f.block(ctx); err != nil {
+			if err := f.next(ctx); err != nil {
 				return f, err
 			}
 			rest := x.opt.Now().Sub(start)
@@ -190,6 +210,8 @@ func (t *tagging) commit(ctx context.Context, _, _ journal.Head) error {
 
 func (t *tagging) clear() { t.block = t.block[:0] }
 
+func (t *tagging) skip(context.Context, journal.Head, journal.Head) (bool, error) { return false, nil }
+
 func (t *tagging) remake() error { return t.x.Drop() }
 
 // reading is the stage that makes documents.
@@ -215,6 +237,11 @@ func (r *reading) commit(ctx context.Context, from, to journal.Head) error {
 }
 
 func (r *reading) clear() { r.block = r.block[:0] }
+
+func (r *reading) skip(ctx context.Context, from, to journal.Head) (bool, error) {
+	r.clear()
+	return true, r.x.addDocuments(ctx, from, to, nil)
+}
 
 func (r *reading) remake() error { return r.x.drop(&r.x.words) }
 

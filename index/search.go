@@ -275,6 +275,9 @@ func scanJournal(ctx context.Context, o Options, first uint64, q Question) (foun
 	ended = make(map[uint64]bool)
 	for docs := (documents{o}); ; {
 		record, err := r.Next(ctx)
+		if gone, ok := errors.AsType[*journal.ArchivedError](err); ok && gone.Anchor.Seq >= first {
+			return scanJournal(ctx, o, gone.Anchor.Seq+1, q)
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
