@@ -83,6 +83,13 @@ const (
 	CallTimeout       ID = "call.timeout"
 	UsageInvalid      ID = "usage.invalid"
 
+	// What a client says of an export.
+	ExportBusy        ID = "export.busy"
+	ExportOtherRecord ID = "export.other_record"
+	ExportUnreadable  ID = "export.unreadable"
+	ExportUnreachable ID = "export.unreachable"
+	ExportRefused     ID = "export.refused"
+
 	// What a caller may do.
 	CapabilityDenied       ID = "capability.denied"
 	CapabilityExpired      ID = "capability.expired"
@@ -300,6 +307,13 @@ var catalogue = map[ID]Entry{
 	DaemonHungUp:      {Kind: Unavailable, Meaning: "The kernel closed the connection before it had answered.", Fix: "See kernel.log in the runtime directory."},
 	CallTimeout:       {Kind: Timeout, Meaning: "The command's own time limit has passed.", Fix: "Allow more with --timeout."},
 	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "The verb's --help shows how it is used."},
+
+	// What a client says of an export.
+	ExportBusy:        {Kind: Conflict, Meaning: "Another export uses the cursor or the file.", Fix: "End it, or name another file."},
+	ExportOtherRecord: {Kind: Conflict, Meaning: "The export has come to an entry that this kernel's record does not have.", Fix: "Name another cursor or file for this kernel, or restore the record."},
+	ExportUnreadable:  {Kind: Conflict, Meaning: "A cursor, a file or an entry has another form than an export knows.", Fix: "Name another file; nothing was changed."},
+	ExportUnreachable: {Kind: Upstream, Meaning: "The receiver of an export did not take it.", Fix: "See that it runs; the same command goes on from there."},
+	ExportRefused:     {Kind: Upstream, Meaning: "The receiver of an export refuses what it is sent.", Fix: "The message says why; nothing after it was sent."},
 
 	// What a caller may do.
 	CapabilityDenied:       {Kind: Forbidden, Meaning: "No token of the caller allows the call.", Fix: "Grant it: pwos cap grant PID --add SYSCALL."},
