@@ -41,7 +41,7 @@ const linger = 100 * time.Millisecond
 // Run exports until everything that was there is delivered; a live export until ctx ends, whose cause it returns.
 func Run(ctx context.Context, o Options) error {
 	r := run{Options: o}
-	pace := Pace()
+	wait := pace()
 	for redial := false; ; redial = true {
 		before := r.After
 		err := r.connect(ctx, redial)
@@ -57,14 +57,14 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		if r.After != before {
-			pace.Reset()
+			wait.Reset()
 		}
 		if !r.told {
 			o.Notice(err.Error() + "; the export goes on when the kernel is back")
 			r.told = true
 		}
 		select {
-		case <-time.After(pace.NextBackOff()):
+		case <-time.After(wait.NextBackOff()):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -169,27 +169,9 @@ func weight(r *Record) int {
 	return 512 + len(r.Entry.Request) + len(r.Entry.Payload) + len(r.Entry.Error)
 }
 
-// Pace is how fast an export tries again.
-func Pace() *backoff.ExponentialBackOff {
+// pace is how fast an export tries again.
+func pace() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 200*time.Millisecond, 15*time.Second
 	return b
 }
-
-// Retry calls send until it succeeds, its error is permanent, patience is over, or ctx ends; patience 0 has no end.
-// notice is called once, at the first failure.
-func Retry(ctx context.Context, patience time.Duration, notice func(text string), send func() error) error {
-	told := false
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, send() },
-		backoff.WithBackOff(Pace()), backoff.WithMaxElapsedTime(patience),
-		backoff.WithNotify(func(err error, _ time.Duration) {
-			if !told {
-				notice(err.Error() + "; trying again")
-				told = true
-			}
-		}))
-	return err
-}
-
-// Permanent marks an error after which Retry gives up.
-func Permanent(err error) error { return backoff.Permanent(err) }

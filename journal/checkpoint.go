@@ -21,7 +21,7 @@ type Signer interface {
 	// Public is the key's authorized-key line, which must begin with ssh-ed25519.
 	Public() string
 
-	// Sign returns the 64 bytes of an Ed25519 signature over data as it is.
+	// Sign returns the 64 bytes of an Ed25519 signature over data.
 	Sign(data []byte) ([]byte, error)
 }
 
@@ -30,15 +30,11 @@ type Signer interface {
 type Checkpoint struct {
 	Head
 
-	Time int64  // Unix milliseconds
-	Key  string // authorized-key line, without comment
-	Sig  []byte // Ed25519 over the text of text
+	Time int64 // Unix milliseconds
+	seal
 }
 
-var (
-	errCheckpointLine = errors.New("line is not a checkpoint")
-	errSignature      = errors.New("signature does not match")
-)
+var errCheckpointLine = errors.New("line is not a checkpoint")
 
 // text is what is signed. Each part is a line of its own, so no two checkpoints share a text, and the first line keeps
 // the signature from being taken for one over anything else that the host key signs.
@@ -46,15 +42,11 @@ func (c *Checkpoint) text() []byte {
 	return fmt.Appendf(nil, "pwos-checkpoint@v1\n%d\n%s\n%d\n", c.Seq, c.Hash, c.Time)
 }
 
-// Verify checks the signature against the key that the checkpoint names; whether that key is to be trusted is another
-// question.
+// Verify checks the signature against the key that the checkpoint names. It does not decide whether
+// that key is trusted.
 func (c *Checkpoint) Verify() error {
-	key, _, err := parseKey(c.Key)
-	if err != nil {
+	if err := c.verify(c.text()); err != nil {
 		return fmt.Errorf("verify checkpoint: %w", err)
-	}
-	if !ed25519.Verify(key, c.text(), c.Sig) {
-		return fmt.Errorf("verify checkpoint: %w", errSignature)
 	}
 	return nil
 }
@@ -67,11 +59,7 @@ func (c *Checkpoint) AppendLine(dst []byte) []byte {
 	dst = appendHash(dst, &c.Hash)
 	dst = append(dst, `","time":`...)
 	dst = strconv.AppendInt(dst, c.Time, 10)
-	dst = append(dst, `,"key":`...)
-	dst = appendString(dst, c.Key)
-	dst = append(dst, `,"sig":"`...)
-	dst = base64.StdEncoding.AppendEncode(dst, c.Sig)
-	return append(dst, `"}`...)
+	return appendSeal(dst, &c.seal)
 }
 
 // ParseCheckpoint reads what AppendLine writes. It does not check the signature.
@@ -84,40 +72,33 @@ func ParseCheckpoint(line []byte) (Checkpoint, error) {
 	c.hash(&cp.Hash)
 	c.word(`","time":`)
 	cp.Time = c.int()
-	c.word(`,"key":`)
-	cp.Key = c.text("")
-	c.word(`,"sig":`)
-	sig := c.text("")
-	c.word(`}`)
-	var err error
-	cp.Sig, err = base64.StdEncoding.DecodeString(sig)
+	c.seal(&cp.seal)
 	// Base64 has several forms of one value; comparing with our own leaves one.
-	if c.bad || err != nil || cp.Seq == 0 || string(cp.AppendLine(nil)) != string(line) {
+	if c.bad || cp.Seq == 0 || string(cp.AppendLine(nil)) != string(line) {
 		return Checkpoint{}, errCheckpointLine
 	}
 	return cp, nil
 }
 
-// signCheckpoint makes the checkpoint of h, and does not trust the signer with more than it must: a signature that nobody
-// could verify would look like tampering for as long as the journal lives.
-func signCheckpoint(s Signer, key string, h Head, ms int64) (Checkpoint, error) {
-	c := Checkpoint{Head: h, Time: ms, Key: key}
-	var err error
-	if c.Sig, err = s.Sign(c.text()); err != nil {
+// signCheckpoint makes the checkpoint of h.
+func signCheckpoint(s Signer, key string, h Head, ms int64) (c Checkpoint, err error) {
+	c = Checkpoint{Head: h, Time: ms}
+	if c.seal, err = sealed(s, key, c.text()); err != nil {
 		return Checkpoint{}, fmt.Errorf("sign checkpoint: %w", err)
 	}
-	return c, c.Verify()
+	return c, nil
 }
 
-// CheckpointDue says whether Options.CheckpointEvery entries were synced since the last checkpoint, or since the last try, or
-// whether Rotate ended a segment. It is false while a checkpoint is being written: whoever wrote one asks again.
+// CheckpointDue reports whether Options.CheckpointEvery entries were synced since the last
+// checkpoint or attempt, or Rotate has ended a segment. It is false while a checkpoint is being
+// written; ask again after that.
 func (l *Log) CheckpointDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.opt.Signer != nil && l.dead == nil && !l.signing && (l.ended.Seq > 0 || l.synced.Seq >= l.checkDue)
 }
 
-// CheckpointWaits says whether a sync would make a checkpoint due that is not due yet: for the owner, who may have no other
+// CheckpointWaits reports whether a sync would make a checkpoint due. The owner may have no other
 // reason to sync.
 func (l *Log) CheckpointWaits() bool {
 	l.mu.Lock()
@@ -129,12 +110,13 @@ func (l *Log) CheckpointWaits() bool {
 // the owner, before anything is appended.
 func (l *Log) Unsign() { l.opt.Signer = nil }
 
-// Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and writes that down, durably, where
-// it is due. An error other than ErrStopped leaves the journal as good as it was: the next try is due after as many entries
-// again.
+// Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and
+// writes the checkpoints that are due, durably. After an error other than ErrStopped the journal is
+// as good as before: the next attempt is due after as many entries again.
 func (l *Log) Checkpoint() error { return l.checkpoint(uint64(l.opt.CheckpointEvery)) }
 
-// checkpoint writes that of a segment's end, and one of what is synced if at least after entries were since the last.
+// checkpoint writes that of a segment's end, and that of the synced entries if there are at least
+// after of them since the last.
 func (l *Log) checkpoint(after uint64) error {
 	if l.opt.Signer == nil {
 		return nil
@@ -156,8 +138,8 @@ func (l *Log) checkpoint(after uint64) error {
 	return nil
 }
 
-// nextCheckpoint is the head of which a checkpoint is to be written, with checkMu held; the zero Head where none is due.
-// With more it is a segment's end, and another may be due.
+// nextCheckpoint is the head of the next checkpoint to write, or the zero Head. With more, it is a
+// segment's end, and another may be due. checkMu is locked.
 func (l *Log) nextCheckpoint(after uint64) (h Head, more bool, dead error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,8 +165,8 @@ func (l *Log) signed() {
 	l.mu.Unlock()
 }
 
-// writeCheckpoint appends the checkpoint of h, with checkMu held. h is durable already, so no power cut can leave a
-// checkpoint that speaks of a lost entry.
+// writeCheckpoint appends the checkpoint of h. h is durable already, so no power cut can leave a
+// checkpoint of a lost entry. checkMu is locked.
 func (l *Log) writeCheckpoint(h Head) error {
 	if err := l.cutCheckpoint(); err != nil {
 		return err
@@ -194,7 +176,7 @@ func (l *Log) writeCheckpoint(h Head) error {
 		return err
 	}
 	l.checkBuf = append(c.AppendLine(l.checkBuf[:0]), '\n')
-	// Where there is no room to keep, the write finds out.
+	// If no room can be reserved, the write itself fails.
 	_ = l.keep(&l.checkRoom, l.checks, l.checkSize, int64(len(l.checkBuf)), checkpointRoom)
 	n, err := l.checks.WriteAt(l.checkBuf, l.checkSize)
 	if err == nil && n < len(l.checkBuf) {
@@ -212,8 +194,8 @@ func (l *Log) writeCheckpoint(h Head) error {
 	return nil
 }
 
-// cutCheckpoint removes what a failed write left of a checkpoint, with checkMu held. As in cutBack, that is durable before
-// the next one is written.
+// cutCheckpoint removes what a failed write left of a checkpoint, durably before the next one is
+// written, as cutBack does. checkMu is locked.
 func (l *Log) cutCheckpoint() error {
 	if !l.checkCut {
 		return nil
@@ -253,8 +235,8 @@ func openCheckpoints(fsys FS, dir string) (*checkpointReader, error) {
 	return &checkpointReader{path: path, lines: newLineReader(f, 0), close: f.Close}, nil
 }
 
-// next returns the next checkpoint, its signature not checked, or io.EOF. A *DamageError stands for one line; reading may
-// go on after it.
+// next returns the next checkpoint without checking its signature, or io.EOF. A *DamageError is
+// about one line; reading may continue after it.
 func (r *checkpointReader) next() (Checkpoint, error) {
 	if r.over {
 		return Checkpoint{}, io.EOF
@@ -288,7 +270,7 @@ func (r *checkpointReader) next() (Checkpoint, error) {
 	return cp, nil
 }
 
-// atEnd says whether the line just read was the last thing in the file.
+// atEnd reports whether the line just read was the last thing in the file.
 func (r *checkpointReader) atEnd() bool {
 	if r.lines.rest() > 0 {
 		return false

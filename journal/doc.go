@@ -1,12 +1,15 @@
-// Package journal keeps the append-only, hash-chained log that every other file of pwos can be made anew from.
+// Package journal keeps the append-only, hash-chained log from which every other file of pwos can
+// be rebuilt.
 //
-// It is PROTOCOL 7 on disk: segments of NDJSON, one entry a line, each line naming the SHA-256 of the line before it. A
-// Log has one owner, who appends and writes; Sync makes durable what was written by then, many entries to one fsync, on whatever goroutine.
-// Verify checks a journal without a kernel; a Reader walks it, also while it grows.
+// It is PROTOCOL 7 on disk: segments of NDJSON, one entry a line, each line with the SHA-256 of the
+// line before it. A Log has one owner, which appends and writes. Sync makes durable what was
+// written before it, many entries with one fsync, on any goroutine. Verify checks a journal without
+// a kernel; a Reader walks it, also while it grows.
 //
 // # How an owner writes
 //
-// Many entries share one write and one fsync, and nothing but Sync, Rotate and Checkpoint waits for the disk. In this order:
+// Many entries share one write and one fsync, and only Sync, Rotate and Checkpoint wait for the
+// disk. In this order:
 //
 //	Append        each entry
 //	RotateDue     if so: Rotate, while nothing but Append is called; no Sync may be running, or Rotate waits for it
@@ -20,8 +23,11 @@
 //	checkpoints                   signed heads, one a line; only of entries that were synced before
 //	head                          the last synced seq and hash, rewritten in place after each fsync, itself unsynced
 //	next                          the next segment, where it could not be begun; nothing in it counts
+//	anchor                        what was archived: its last entry, and where it is; signed
+//	00000000000000000000.state    the state of all entries up to the anchor's, named after that; the anchor has its SHA-256
+//	redactions                    lines that were rewritten, signed, with the entry of the chain that vouches for each
 //
-// Only the segments hold the record. The head mark is a lower bound: a process that is killed leaves it exact, a power
+// Only the segments hold the record, and once older ones are archived the anchor stands in for them. The head mark is a lower bound: a process that is killed leaves it exact, a power
 // cut may leave an older one or none. It lets a start tell a write that never finished from a loss of what had been
 // promised, which the lines alone cannot do: nothing in a chain protects its own last line.
 //
@@ -48,6 +54,11 @@
 //     where a checkpoint or the head mark says that the entry had been synced, but for one case: a last line that is
 //     torn where the head mark alone vouches for that one entry is cut, and Cut.Answered tells of the loss. Any other
 //     damage is a *DamageError.
+//   - Archive: the anchor is written when the segments before it are elsewhere, durable and verified, and they are removed
+//     after that: whatever ends the process in between, each entry is in one of the directories at least.
+//   - Rewrite: the line of a complete segment is replaced with the whole segment, once an entry vouches for its old and new
+//     hash. In the chain, in checkpoints and to every reader it keeps the old hash (Record.Hash). Verify accepts a line that
+//     its signed redaction and its entry agree about, and no other.
 //   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. No Sync may be running then.
 //
 // # What it does not promise

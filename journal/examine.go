@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 )
 
 // An examiner reads a journal at Open and changes nothing: what it finds to cut is cut by its caller, so that a crash at
@@ -13,7 +14,9 @@ import (
 type examiner struct {
 	fsys   FS
 	dir    string
-	firsts []uint64 // segments
+	firsts []uint64 // segments, without those that an anchor stands in for
+	anchor *Anchor  // nil where nothing was archived
+	edited redactions
 	proofs proofs
 
 	head    Head  // end of the good chain
@@ -31,7 +34,7 @@ type examiner struct {
 // examine applies the rule of the package comment ("Open accepts no damage in silence").
 func examine(fsys FS, dir string) (*examiner, error) {
 	x := &examiner{fsys: fsys, dir: dir}
-	// What vouches is read first: the segments are held against it line by line, in one pass.
+	// The proofs are read first, so that one pass over the segments checks each line against them.
 	if err := x.readMark(); err != nil {
 		return nil, err
 	}
@@ -40,15 +43,22 @@ func examine(fsys FS, dir string) (*examiner, error) {
 	}
 	x.proofs.sort()
 	var err error
+	if x.edited, err = readRedactions(fsys, dir); err != nil {
+		return nil, err
+	}
 	if x.firsts, err = listSegments(fsys, dir); err != nil {
+		return nil, err
+	}
+	if err := x.readAnchor(); err != nil {
 		return nil, err
 	}
 	if err := x.readSegments(); err != nil {
 		return nil, err
 	}
-	// A torn write was never synced, and a proof is of nothing else. So whatever the reason for which the chain ends here, a
-	// proof beyond it says that something was lost that had been promised. A last line that is torn, and nothing else, is
-	// cut all the same (PROTOCOL 7), and its loss is told; what a signature vouches for is given up by nobody but a human.
+	// A torn write was never synced, and proofs exist only for synced entries. So a proof beyond
+	// the end of the chain means that promised entries were lost, whatever ended the chain. A torn
+	// last line alone is still cut (PROTOCOL 7) and reported, but what a signature vouches for is
+	// only given up by a person.
 	if p := x.proofs.beyond(x.head.Seq); p != nil {
 		if !x.tornLine || p.source != fromMark || p.Seq != x.head.Seq+1 {
 			return nil, x.missing(p)
@@ -60,6 +70,27 @@ func examine(fsys FS, dir string) (*examiner, error) {
 	x.rec.Segments = len(x.firsts)
 	x.rec.Vouched = x.proofs.good
 	return x, nil
+}
+
+// readAnchor begins the chain behind what was archived. Segments from before may still be there, of an archiving that was cut
+// short: nothing needs them.
+func (x *examiner) readAnchor() (err error) {
+	if x.anchor, err = ReadAnchor(x.fsys, x.dir); x.anchor == nil {
+		return err
+	}
+	x.head, x.rec.Anchor = x.anchor.Head, x.anchor
+	x.firsts = slices.DeleteFunc(x.firsts, func(first uint64) bool { return first <= x.anchor.Seq })
+	if len(x.firsts) == 0 {
+		return &DamageError{
+			File: segmentPath(x.dir, x.anchor.Seq+1), Seq: x.anchor.Seq + 1, Remedy: remedySegment,
+			Reason: "the segment that follows what is archived is missing",
+		}
+	}
+	if p := x.proofs.check(x.head); p != nil {
+		return anchorDamage(x.dir, anchorName, errors.New(x.proofs.againstReason(p)))
+	}
+	x.proofs.good = max(x.proofs.good, x.head.Seq)
+	return nil
 }
 
 // readMark takes a mark that cannot be read for none: it is a lower bound, and losing it loses no entry.
@@ -84,8 +115,8 @@ func (x *examiner) readMark() error {
 	return nil
 }
 
-// readCheckpoints verifies the last signature only: it is the one that stands for all before it. A checkpoint that is
-// damaged stops the start, unlike a head mark: nothing that happens to a machine by itself does that to a synced line.
+// readCheckpoints verifies the last signature only, since it covers all earlier entries. Unlike a
+// damaged head mark, a damaged checkpoint stops the start: no crash damages a synced line.
 func (x *examiner) readCheckpoints() (err error) {
 	r, err := openCheckpoints(x.fsys, x.dir)
 	if r == nil {
@@ -120,7 +151,7 @@ func (x *examiner) readSegments() error {
 	if n == 0 {
 		return nil
 	}
-	if x.firsts[0] != 1 {
+	if x.anchor == nil && x.firsts[0] != 1 {
 		return &DamageError{
 			File: segmentPath(x.dir, 1), Seq: 1, Remedy: remedySegment,
 			Reason: fmt.Sprintf("the segments that hold entries 1 to %d are missing", x.firsts[0]-1),
@@ -178,7 +209,8 @@ func (x *examiner) withSegment(first uint64, read func(f File, path string) erro
 	return errors.Join(read(f, path), f.Close())
 }
 
-// hasEntry says whether a segment begins with a whole entry. Where it does not, the chain's end lies in the one before.
+// hasEntry reports whether a segment begins with a whole entry. If not, the chain ends in the
+// previous segment.
 func (x *examiner) hasEntry(first uint64) (ok bool, err error) {
 	err = x.withSegment(first, func(f File, _ string) error {
 		line, err := newLineReader(f, 0).next()
@@ -226,12 +258,13 @@ func (x *examiner) readWhole(first uint64, last bool) error {
 			if reason := chainFault(x.head, &rec); reason != "" {
 				return x.fault(path, lines.line, reason)
 			}
-			next := Head{Seq: rec.Seq, Hash: hashLine(line)}
+			next := Head{Seq: rec.Seq}
+			next.Hash, _ = x.edited.chained(rec.Seq, hashLine(line))
 			if p := x.proofs.check(next); p != nil {
 				return x.fault(path, lines.line, x.proofs.againstReason(p))
 			}
 			x.head, x.size = next, lines.off
-			// The line was found good and is the last that a proof was about so far.
+			// The line is good, and the last one so far that a proof is about.
 			if rec.Seq == x.proofs.good {
 				x.vouched = x.size
 			}
@@ -255,8 +288,9 @@ func (x *examiner) cut(path string, size int64) error {
 	return nil
 }
 
-// readEdges checks the first and the last line of an older segment, from x.head on, and takes the last for the end of the
-// chain. What lies between was synced before the next segment was made, so no crash has touched it.
+// readEdges checks the first and the last line of an older segment, from x.head on, and makes the
+// last one the end of the chain. The lines between were synced before the next segment was made, so
+// no crash has damaged them.
 func (x *examiner) readEdges(first uint64, _ bool) error {
 	return x.withSegment(first, func(f File, path string) error {
 		var rec Record
@@ -286,7 +320,8 @@ func (x *examiner) readEdges(first uint64, _ bool) error {
 			return &at
 		}
 		at.Seq = rec.Seq
-		x.head = Head{Seq: rec.Seq, Hash: hashLine(line)}
+		x.head.Seq = rec.Seq
+		x.head.Hash, _ = x.edited.chained(rec.Seq, hashLine(line))
 		if p := x.proofs.check(x.head); p != nil {
 			at.Reason = x.proofs.againstReason(p)
 			return &at

@@ -119,6 +119,14 @@ type AuditWatchInput struct {
 	Request bool `json:"request,omitzero" keep:"always" doc:"Whether each row has the data of its message."`
 }
 
+// AuditRedactedInput is the data of the kernel's own Audit.Redacted.
+type AuditRedactedInput struct {
+	Seq    int64  `json:"seq" keep:"always" min:"1" doc:"The entry whose line is rewritten."`
+	Member string `json:"member" keep:"always" doc:"The member that is removed from it, as a JSON pointer into the line."`
+	Old    string `json:"old" keep:"always" doc:"SHA-256 of the line as it was appended, hexadecimal: its hash in the chain."`
+	New    string `json:"new" keep:"always" doc:"SHA-256 of the line without the member, hexadecimal."`
+}
+
 // The syscalls of this file.
 var (
 	AuditLog = NewQuery[AuditLogInput, AuditLogOutput](Syscall{
@@ -143,6 +151,11 @@ var (
 		Type: "Audit.Subscribe", Domain: Audit,
 		Script:      "scripts/record.txtar",
 		Description: "Pushes the entries of the audit log on this connection until it closes, in order and without gaps. Each event Audit.Recorded has one row of Audit.Log. Pushes are not journaled.",
+	})
+
+	AuditRedacted = NewStep[AuditRedactedInput, AuditRedactedInput](Syscall{
+		Type: "Audit.Redacted", Domain: Audit,
+		Description: "Vouches for a line of the journal that is rewritten without one of its members: the chain keeps the hash that the line had.",
 	})
 
 	AuditWatch = NewQuestion[AuditWatchInput, SuccessOutput](Syscall{

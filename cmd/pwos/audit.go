@@ -24,7 +24,7 @@ ones too, each chained to the one before by its hash.`,
   pwos audit tail
   pwos audit verify
   pwos audit metrics`,
-		newAuditLog(a), newAuditTail(a), newAuditVerify(a), newAuditMetrics(a))
+		newAuditLog(a), newAuditTail(a), newAuditVerify(a), newAuditMirror(a), newAuditMetrics(a))
 }
 
 func newAuditMetrics(a *app) *cobra.Command {

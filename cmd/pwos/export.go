@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,16 +12,14 @@ import (
 
 func newExport(a *app) *cobra.Command {
 	return group("export", "hand the record on to other systems",
-		`export reads the record of all calls and hands each entry on, as a line of JSON, as a
-CloudEvent, or as a span of OpenTelemetry. Each has an id that no other entry of any
-kernel has: the instance, the epoch and the number of the entry.
+		`export reads the record of all calls and hands each entry on, as a line of JSON.
+Each has an id that no other entry of any kernel has: the instance, the epoch and the
+number of the entry.
 
 What a call was given, and what it answered, stays behind unless --arguments asks for
 it; it is as redacted as the journal is. An agent exports what it may see.`,
 		`  pwos export jsonl --to record.jsonl
-  pwos export jsonl --to record.jsonl --follow
-  pwos export cloudevents --to https://events.example/in --cursor events.cursor --follow
-  pwos export otlp --endpoint http://localhost:4318 --cursor otlp.cursor --follow`,
+  pwos export jsonl --to record.jsonl --follow`,
 		newExportJSONL(a))
 }
 
@@ -38,14 +35,6 @@ func (e *exporting) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&e.follow, "follow", false, "go on with what is recorded from now on, also after the kernel was away, until interrupted")
 	cmd.Flags().BoolVar(&e.arguments, "arguments", false, "add what calls were given and what they answered")
 	cmd.Flags().StringVar(&e.cursor, "cursor", "", "file that keeps how far the export has come, to go on from there")
-}
-
-// patience is how long a receiver may be away: an export that follows waits for it.
-func (e *exporting) patience() time.Duration {
-	if e.follow {
-		return 0
-	}
-	return time.Minute
 }
 
 // to exports to a sink that open opens. after is how far the sink itself has come; the zero position leaves that to

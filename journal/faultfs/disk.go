@@ -51,6 +51,7 @@ const (
 	Truncate
 	Allocate
 	Rename
+	Remove
 	Sync
 	SyncDir
 )
@@ -147,6 +148,20 @@ func (d *Disk) Rename(from, to string) error {
 	return nil
 }
 
+// Remove implements journal.FS.
+func (d *Disk) Remove(name string) error {
+	d.hook(Remove, name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.names[name]
+	if n == nil {
+		return fmt.Errorf("remove %s: %w", name, fs.ErrNotExist)
+	}
+	delete(d.names, name)
+	d.free += n.kept
+	return nil
+}
+
 // Leave has no more than free bytes be left on the disk, which is without end until then: somebody else has taken the
 // rest.
 func (d *Disk) Leave(free int64) {
@@ -172,7 +187,7 @@ func (d *Disk) Kept() (bytes int64) {
 	return bytes
 }
 
-// take has n keep the bytes up to end, and returns how far it got. It is called with mu held.
+// take reserves bytes up to end for n, and returns the end that it reached. mu is locked.
 func (d *Disk) take(n *inode, end int64) int64 {
 	more := end - n.kept
 	if d.full {
@@ -236,7 +251,8 @@ func (l lockedDir) Close() error {
 	return nil
 }
 
-// Kill ends the running process: its locks are gone, what it wrote is still there, and no more durable than before.
+// Kill ends the running process: its locks are released, and its unsynced writes remain, still not
+// durable.
 func (d *Disk) Kill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -254,7 +270,7 @@ func (d *Disk) Image() map[string][]byte {
 	return m
 }
 
-// FromImage returns a disk that holds these files, all of them durable.
+// FromImage returns a disk with these files, all durable.
 func FromImage(files map[string][]byte) *Disk {
 	d := NewDisk()
 	for path, data := range files {

@@ -98,13 +98,26 @@ func (f *Failing) Create(name string) (journal.File, error) {
 	return f.wrap(file, err)
 }
 
-// Rename implements journal.FS. Where it is to fail Short, it fails after the file was renamed.
+// Rename implements journal.FS. With Short it fails after the file was renamed.
 func (f *Failing) Rename(from, to string) error {
 	failed := f.fail("rename")
 	if failed && !f.fault.Short {
 		return f.fault.Err
 	}
 	err := f.FS.Rename(from, to)
+	if failed && err == nil {
+		return f.fault.Err
+	}
+	return err
+}
+
+// Remove implements journal.FS. Where it is to fail Short, it fails after the file was removed.
+func (f *Failing) Remove(name string) error {
+	failed := f.fail("remove")
+	if failed && !f.fault.Short {
+		return f.fault.Err
+	}
+	err := f.FS.Remove(name)
 	if failed && err == nil {
 		return f.fault.Err
 	}

@@ -19,6 +19,11 @@ type Journal interface {
 	Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error)
 	// Log returns a page of the entries of the processes that reach allows, in the form that the caller may see.
 	Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
+	// Each calls do with the rows that an Audit.Log of in would return, as far as the journal has them, until it
+	// returns false.
+	Each(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool, do func(*schema.AuditEntry) bool) error
+	// Search finds calls that have all phrases, of the given processes, ascending; nil: of all.
+	Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error)
 	// Verify checks the journal.
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
 	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
@@ -50,6 +55,9 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 		kernel.Query(schema.AuditVerify, d.verify),
 		kernel.Command(schema.AuditSubscribe, d.subscribe, nil),
 		kernel.Question(schema.AuditWatch, d.watch),
+		kernel.Query(schema.EventSearch, d.search),
+		kernel.Query(schema.EventGraph, d.graph),
+		kernel.Step(schema.AuditRedacted, redacted, nil),
 	)
 	return d
 }
@@ -81,6 +89,11 @@ func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.Au
 func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out schema.AuditVerifyOutput, err error) {
 	read(call, d.journal.Verify)
 	return out, nil
+}
+
+// redacted answers with what it records.
+func redacted(_ *kernel.Call, in *schema.AuditRedactedInput) (schema.AuditRedactedInput, error) {
+	return *in, nil
 }
 
 // read computes a reply's data on a goroutine.

@@ -75,6 +75,7 @@ const (
 	ConfigInvalid     ID = "config.invalid"
 	StateDamaged      ID = "state.damaged"
 	StateCopied       ID = "state.copied"
+	StateForm         ID = "state.form"
 	DaemonNotRunning  ID = "daemon.not_running"
 	DaemonNoAnswer    ID = "daemon.no_answer"
 	DaemonUnreachable ID = "daemon.unreachable"
@@ -87,8 +88,6 @@ const (
 	ExportBusy        ID = "export.busy"
 	ExportOtherRecord ID = "export.other_record"
 	ExportUnreadable  ID = "export.unreadable"
-	ExportUnreachable ID = "export.unreachable"
-	ExportRefused     ID = "export.refused"
 
 	// What a caller may do.
 	CapabilityDenied       ID = "capability.denied"
@@ -113,9 +112,15 @@ const (
 	KernelMismatch     ID = "kernel.mismatch"
 	JournalUnavailable ID = "journal.unavailable"
 	JournalLost        ID = "journal.lost"
-	ClockAhead         ID = "clock.ahead"
-	CallCancelled      ID = "call.cancelled"
-	CallTooMany        ID = "call.too_many"
+	JournalArchived    ID = "journal.archived"
+	JournalForeign     ID = "journal.foreign"
+
+	// BackupBroken is a file that is no whole backup.
+	BackupBroken  ID = "backup.broken"
+	FileExists    ID = "file.exists"
+	ClockAhead    ID = "clock.ahead"
+	CallCancelled ID = "call.cancelled"
+	CallTooMany   ID = "call.too_many"
 
 	// Connections and subscriptions.
 	ConnectionTooMany   ID = "connection.too_many"
@@ -159,6 +164,13 @@ const (
 	IpcNoMailbox   ID = "ipc.no_mailbox"
 	IpcBlocked     ID = "ipc.blocked"
 	IpcFollowed    ID = "ipc.followed"
+
+	// Other kernels.
+	ClusterOff      ID = "cluster.off"
+	ClusterBus      ID = "cluster.bus"
+	ClusterNoStream ID = "cluster.no_stream"
+	ClusterNoKernel ID = "cluster.unknown_kernel"
+	ClusterMembers  ID = "cluster.members"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
@@ -299,6 +311,7 @@ var catalogue = map[ID]Entry{
 	PlaceNotThere:     {Kind: NotFound, Meaning: "The file or directory is not there.", Fix: "The message says where it was looked for."},
 	ConfigInvalid:     {Kind: InvalidInput, Meaning: "The configuration is invalid.", Fix: "Mend the setting at the line that the message names."},
 	StateDamaged:      {Kind: Internal, Meaning: "The journal is not what was written to it.", Fix: "pwos audit verify shows the extent; restore it from a copy."},
+	StateForm:         {Kind: Conflict, Meaning: "The archive's anchor has a state of another form than this version reads.", Fix: "Start the version that wrote it, or bring the archived segments back."},
 	StateCopied:       {Kind: Conflict, Meaning: "The state directory is a copy of another kernel's.", Fix: "pwos restore --here makes it a kernel of its own."},
 	DaemonNotRunning:  {Kind: Unavailable, Meaning: "No kernel is running.", Fix: "Start it with pwosd, or let a call start it."},
 	DaemonNoAnswer:    {Kind: Unavailable, Meaning: "The kernel did not answer in time.", Fix: "Allow more time with --timeout."},
@@ -312,8 +325,6 @@ var catalogue = map[ID]Entry{
 	ExportBusy:        {Kind: Conflict, Meaning: "Another export uses the cursor or the file.", Fix: "End it, or name another file."},
 	ExportOtherRecord: {Kind: Conflict, Meaning: "The export has come to an entry that this kernel's record does not have.", Fix: "Name another cursor or file for this kernel, or restore the record."},
 	ExportUnreadable:  {Kind: Conflict, Meaning: "A cursor, a file or an entry has another form than an export knows.", Fix: "Name another file; nothing was changed."},
-	ExportUnreachable: {Kind: Upstream, Meaning: "The receiver of an export did not take it.", Fix: "See that it runs; the same command goes on from there."},
-	ExportRefused:     {Kind: Upstream, Meaning: "The receiver of an export refuses what it is sent.", Fix: "The message says why; nothing after it was sent."},
 
 	// What a caller may do.
 	CapabilityDenied:       {Kind: Forbidden, Meaning: "No token of the caller allows the call.", Fix: "Grant it: pwos cap grant PID --add SYSCALL."},
@@ -337,6 +348,10 @@ var catalogue = map[ID]Entry{
 	KernelUnsupported:  {Kind: Internal, Meaning: "This kernel is not configured to do it.", Fix: "See the configuration."},
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
+	JournalArchived:    {Kind: NotFound, Meaning: "The entry was moved out of the journal, into an archive.", Fix: "pwos audit verify DIR checks the archive; its files are lines of JSON."},
+	BackupBroken:       {Kind: Internal, Meaning: "The file is no backup, or not a whole one, or was altered: nothing was restored.", Fix: "Take another backup."},
+	FileExists:         {Kind: Conflict, Meaning: "The file or directory is there already, and is left as it is.", Fix: "Give another name, or --force where the verb has it."},
+	JournalForeign:     {Kind: Conflict, Meaning: "The directory has files of another journal, or none that an archive could go on from.", Fix: "Give a new directory."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
 	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call is later than the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
@@ -396,6 +411,13 @@ var catalogue = map[ID]Entry{
 	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
 	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
 	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
+
+	// Other kernels.
+	ClusterOff:      {Kind: Unavailable, Meaning: "The kernel is in no cluster.", Fix: "Set cluster.name and cluster.bus in its configuration: docs/cluster.md."},
+	ClusterBus:      {Kind: Unavailable, Meaning: "The bus cannot be reached, or does not do what it is asked.", Fix: "Start pwos-bus; pwos cluster status shows what is wrong."},
+	ClusterNoStream: {Kind: NotFound, Meaning: "The bus has no journal of this kernel.", Fix: "pwos cluster status names the members."},
+	ClusterNoKernel: {Kind: NotFound, Meaning: "No member of the cluster has this name.", Fix: "pwos cluster status names the members."},
+	ClusterMembers:  {Kind: Unavailable, Meaning: "The file of the members cannot be read.", Fix: "The message says why."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},

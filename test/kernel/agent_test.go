@@ -15,6 +15,7 @@ import (
 func minimal() map[string]string {
 	return map[string]string{
 		"Audit.Log": `{}`, "Audit.Metrics": `{}`, "Audit.Verify": `{}`, "Audit.Subscribe": `{}`,
+		"Event.Graph": `{"correlationId":"x"}`, "Event.Search": `{"query":"x"}`,
 		"Http.Fetch":         `{"url":"https://a.example/"}`,
 		"Host.ToolUse":       `{"host":"a","session":"b","tool":"c","input":1}`,
 		"FileSystem.Hydrate": `{"uri":"a"}`, "FileSystem.Resolve": `{"uri":"a"}`, "Kernel.Ingest": `{"uri":"a"}`, "Syscall.Call": `{"syscall":"a/b"}`,

@@ -21,8 +21,11 @@ func questions() map[string][]string {
 		"Capability.Get":     {`{"pid":1}`, `{"pid":9}`},
 		"Clock.Get":          {`{}`},
 		"Policy.Show":        {`{}`},
+		"Cluster.Status":     {`{}`}, // refused: the kernel is in no cluster
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
+		"Event.Graph":        {`{"correlationId":"x"}`, `{"correlationId":"x","format":"mermaid"}`},
+		"Event.Search":       {`{"query":"nowhere"}`, `{"query":"\"no such\" thing*","limit":1}`},
 		"FileSystem.Resolve": {`{"uri":"https://h.example/a/../b"}`, `{"uri":"os:///x"}`},
 		"Budget.Show":        {`{}`},
 		"Job.List":           {`{}`, `{"status":"running"}`},
