@@ -30,6 +30,7 @@ type Store interface {
 	Load(ctx context.Context, name string, restore func(chunk []byte) error) (at journal.Head, tick int64, err error)
 	Save(ctx context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error
 	Ranges(ctx context.Context, f index.Filter, since uint64, most int) ([]index.Range, error)
+	Before(ctx context.Context, f index.Filter, seq uint64, most int) ([]index.Range, error)
 	Drop() error
 }
 

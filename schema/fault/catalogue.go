@@ -110,6 +110,7 @@ const (
 	KernelStopping     ID = "kernel.stopping"
 	KernelUnsupported  ID = "kernel.unsupported"
 	KernelMismatch     ID = "kernel.mismatch"
+	AuditNotFound      ID = "audit.not_found"
 	JournalUnavailable ID = "journal.unavailable"
 	JournalLost        ID = "journal.lost"
 	JournalArchived    ID = "journal.archived"
@@ -347,6 +348,7 @@ var catalogue = map[ID]Entry{
 	KernelStopping:     {Kind: Unavailable, Meaning: "The kernel is shutting down.", Fix: "Connect again once it is back."},
 	KernelUnsupported:  {Kind: Internal, Meaning: "This kernel is not configured to do it.", Fix: "See the configuration."},
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
+	AuditNotFound:      {Kind: NotFound, Meaning: "The record has no such entry, or none about the key.", Fix: "Audit.Log shows the entries that there are."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalArchived:    {Kind: NotFound, Meaning: "The entry was moved out of the journal, into an archive.", Fix: "pwos audit verify DIR checks the archive; its files are lines of JSON."},
 	BackupBroken:       {Kind: Internal, Meaning: "The file is no backup, or not a whole one, or was altered: nothing was restored.", Fix: "Take another backup."},

@@ -13,10 +13,10 @@ import (
 // questions has data for every query, of process 1, whose child is 2.
 func questions() map[string][]string {
 	return map[string][]string{
-		"Approval.List":      {`{}`, `{"state":"waiting"}`, `{"after":"q-9"}`},
-		"Audit.Log":          {`{"limit":3}`, `{"pid":1,"limit":1}`},
-		"Audit.Metrics":      {`{}`},
-		"Audit.Verify":       {`{}`},
+		"Approval.List": {`{}`, `{"state":"waiting"}`, `{"after":"q-9"}`},
+		"Audit.Log":     {`{"limit":3}`, `{"pid":1,"limit":1}`},
+		"Audit.Metrics": {`{}`},
+		"Audit.Show":    {`{"seq":1}`, `{"key":"k/1"}`, `{}`}, "Audit.Verify": {`{}`},
 		"Capability.Check":   {`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":2}`, `{"pid":2,"syscall":"Memory.Set"}`},
 		"Capability.Get":     {`{"pid":1}`, `{"pid":9}`},
 		"Clock.Get":          {`{}`},
