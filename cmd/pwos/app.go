@@ -44,7 +44,7 @@ func (a *app) stdoutTerminal() bool { return term.IsTerminal(int(a.stdout.Fd()))
 // wantsJSON reports whether data is written as JSON instead of as tables.
 func (a *app) wantsJSON() bool { return a.json || !a.stdoutTerminal() }
 
-// say writes a line for people, who look at stderr.
+// say writes a line to stderr, for people.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "pwos: "+format+"\n", args...)
 }

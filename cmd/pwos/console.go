@@ -124,7 +124,7 @@ func (a *app) renewLinks(server *console.Server, link *linkFile) {
 	}
 }
 
-// linkFile is a page that leads to the link. The link stands in no command line, which others could see.
+// linkFile is a page that leads to the link. The link is in no command line, because other users could read it there.
 type linkFile struct{ path string }
 
 func (l *linkFile) write(link string) error {
@@ -137,7 +137,7 @@ func (l *linkFile) write(link string) error {
 	return nil
 }
 
-// remove removes the file; that there is none is no error.
+// remove removes the file. A missing file is not an error.
 func (l *linkFile) remove() error {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove link: %w", err)

@@ -12,7 +12,7 @@ import (
 
 // learnFrom reads the calls of a process and its descendants. A process can grant no more than it has, and its
 // descendants' holdings count against its quota: so the first one needs what any of them needed, and of each resource
-// as much as all of them held at once.
+// the most that they all used at once.
 func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, error) {
 	l := view.NewLesson()
 	request := true

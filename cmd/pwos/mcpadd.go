@@ -235,7 +235,7 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	if s.url != "" {
 		in.Command = append(in.Command, "--url", s.url)
 		if u := s.program.Upstream; u != nil && u.From != loginKey(s.name) {
-			in.Command = append(in.Command, "--bearer", u.From) // for people who read the command
+			in.Command = append(in.Command, "--bearer", u.From) // for people reading the command
 		}
 	} else {
 		in.Command = append(append(in.Command, "--"), s.command...)

@@ -144,7 +144,7 @@ used.`,
 
 // job is what `pwos run` does. Its grant is completed when the kernel's clock and pools are known.
 type job struct {
-	input schema.SpawnInput // Capabilities is settled by grant
+	input schema.SpawnInput // grant fills in Capabilities
 
 	allow   []string          // nil: the default grant
 	http    *schema.HTTPGrant // nil: none

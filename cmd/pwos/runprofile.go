@@ -186,7 +186,7 @@ func profileFlags(p *config.Profile, dir, home string) []flag {
 	return append(all, flag{"quota", quotas}, flag{"limit", limits})
 }
 
-// budgetOfProfile is that of --budget, nil where there is none.
+// budgetOfProfile returns the value of --budget, or nil without one.
 func budgetOfProfile(p *config.Profile) (parts []string) {
 	for _, one := range []struct {
 		name  string

@@ -49,7 +49,7 @@ entry of its own in the journal.`,
 	return cmd
 }
 
-// top has the terminal until the user quits, ctx ends, or the kernel is gone. It restores the terminal in any case.
+// top owns the terminal until the user quits, ctx ends, or the kernel stops. It always restores the terminal.
 func (a *app) top(ctx context.Context, every time.Duration) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
@@ -73,7 +73,7 @@ func (a *app) top(ctx context.Context, every time.Duration) error {
 	})
 }
 
-// topModel is the state of top. Calls to the kernel run as commands beside it, one at a time.
+// topModel is the state of top. Calls to the kernel run as concurrent commands, one at a time.
 type topModel struct {
 	view.Top
 
@@ -118,7 +118,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.Rows = max(m.height-5, 1)
 		m.Choose(0)
 	case due:
-		shown := m.Top // a copy: the look runs beside Update
+		shown := m.Top // a copy: the command runs concurrently with Update
 		return m, func() tea.Msg {
 			l := m.look(shown)
 			l.timed = true
