@@ -21,12 +21,12 @@ type Entry struct {
 // EntryHeader names the cells of an entry.
 func EntryHeader() []string { return []string{"seq", "time", "who", "call"} }
 
-// Cells are the entry for people: its number, its time, who called, and what was done and came of it.
+// Cells are the entry for people: its number, time, caller, action and outcome.
 func (e *Entry) Cells(names Names, style Paint) []string {
 	return []string{strconv.FormatInt(e.Seq, 10), Moment(e.Time), e.who(names), e.Line(names, style)}
 }
 
-// who is the caller: its PID and its name.
+// who returns the caller's PID and name.
 func (e *Entry) who(names Names) string {
 	if Internal(e.Type) {
 		return "kernel"

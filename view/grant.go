@@ -85,7 +85,7 @@ func resourcesOf(token *schema.CapabilityGetOutput) []string {
 	return slices.Compact(names)
 }
 
-// quotaText is what is held of a resource, the limit, and what of that is left and held by the process's own grants.
+// quotaText shows the usage and limit of a resource, with the effective limit and the share of grants where they matter.
 func quotaText(token *schema.CapabilityGetOutput, resource string) string {
 	text := Units(token.Held[resource].Float()) + "/" + Units(token.ResourceQuotas[resource])
 	if now := token.Effective.ResourceQuotas[resource]; now != token.ResourceQuotas[resource] {
@@ -97,7 +97,7 @@ func quotaText(token *schema.CapabilityGetOutput, resource string) string {
 	return text
 }
 
-// QuotaTexts is what is held of all resources that a token has a quota of.
+// QuotaTexts shows the usage of each resource for which a token has a quota.
 func QuotaTexts(token *schema.CapabilityGetOutput) string {
 	var texts []string
 	for _, resource := range resourcesOf(token) {

@@ -31,7 +31,7 @@ type drawing struct {
 	height int
 }
 
-// GraphSVG draws a graph as a picture that stands alone: it has no script, and loads nothing.
+// GraphSVG draws a graph as a self-contained picture: it has no script, and loads nothing.
 func GraphSVG(g *schema.EventGraphOutput) string {
 	d := &drawing{graph: g}
 	d.connect()
@@ -103,7 +103,7 @@ func (d *drawing) layer() {
 	}
 }
 
-// place gives each node of a column its height: beside the middle of what leads to it, in the order of these middles.
+// place sets the height of each node of a column to the middle of its predecessors, in the order of these middles.
 func (d *drawing) place() {
 	d.y = make([]int, len(d.ahead))
 	var columns [][]int

@@ -116,7 +116,7 @@ func toolPattern(request schema.Value) string {
 	return schema.CallType
 }
 
-// hand notes what was granted to another process. Who grants holds it.
+// hand records a grant to another process. It counts toward the grantor's usage.
 func (l *Lesson) hand(grant schema.Value) {
 	members, _ := Members(grant)
 	patterns, _ := As[[]string](members["allowed_syscalls"])
@@ -218,7 +218,7 @@ func (l *Lesson) NoteExit(e *schema.AuditEntry) {
 	}
 }
 
-// Peaks are the quotas that were needed: the most that was held at once, and the most that was granted.
+// Peaks are the quotas that were needed: the most in use at once, and the most granted.
 func (l *Lesson) Peaks() map[string]float64 {
 	peaks := maps.Clone(l.quotas)
 	slices.SortStableFunc(l.Holding, func(a, b holding) int { return int(a.Seq - b.Seq) })

@@ -85,7 +85,7 @@ func (n *Narrative) End() (sentences []Sentence) {
 	return sentences
 }
 
-// sentence tells an entry. A call that names itself, or one that comes later, as its cause stands at the top.
+// sentence tells an entry. A call that names itself or a later call as its cause is at the top level.
 func (n *Narrative) sentence(e *Entry) Sentence {
 	cause := string(e.Causation)
 	if m, ok := received(&e.AuditEntry); ok && cause == "" && e.Type == schema.IPCReceive.Type {
@@ -147,7 +147,7 @@ func (s *Sentence) Line(style Paint) string {
 	return fmt.Sprintf("%7d  %s%s %s", s.Seq, strings.Repeat("  ", min(s.Depth, maxIndent)), style(Bold, s.Who), text)
 }
 
-// maxIndent bounds how far in a sentence stands: a tree may be deep.
+// maxIndent bounds the indentation of a sentence: a tree may be deep.
 const maxIndent = 12
 
 // JSON is a sentence for programs.

@@ -87,7 +87,7 @@ func (p *Process) Line(token schema.Value) ([]byte, error) {
 // indent shows the depth. A tree may be as deep as agents make it, a terminal is only so wide.
 func (p *Process) indent() string { return strings.Repeat("  ", min(p.Depth, 20)) }
 
-// Tree puts each process below its parent, siblings by PID. One whose parent is not in the list stands at the top.
+// Tree puts each process below its parent, siblings by PID. A process whose parent is not listed is at the top level.
 func Tree(processes []Process) []Process {
 	listed := make(map[int64]bool, len(processes))
 	for _, p := range processes {

@@ -48,7 +48,7 @@ func nameOf(e *Entry) string {
 		path := strings.TrimPrefix(in.Syscall, "os:///")
 		switch {
 		case strings.Contains(path, ":") || strings.HasPrefix(path, "."):
-			return "" // beside an identity, or elsewhere: which path that is, the entry does not tell
+			return "" // relative to an identity or another base: the entry does not contain the path
 		case strings.Contains(path, "/"):
 			return "Call:" + strings.TrimPrefix(path, "/")
 		}

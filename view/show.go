@@ -57,7 +57,7 @@ func (s *WholeCall) Table(names Names, style Paint) *Table {
 	return t
 }
 
-// caller says who called: the process, its ancestors, and the call that made it.
+// caller describes the calling process, its ancestors, and the call that spawned it.
 func (s *WholeCall) caller(e *Entry, names Names) string {
 	who := e.who(names)
 	for i, p := range s.Processes {
@@ -91,7 +91,7 @@ func DoorText(conn string) string {
 	return Escaped(conn)
 }
 
-// authority says on whose authority the call was made.
+// authority describes the authority under which the call was made.
 func (s *WholeCall) authority(t *Table, names Names) {
 	switch {
 	case Internal(s.Entry.Type):
@@ -109,7 +109,7 @@ func (s *WholeCall) authority(t *Table, names Names) {
 	}
 }
 
-// grantText says who has granted a process what, with the pattern that allows the call if there is one.
+// grantText names the grantor and the grant, with the pattern that allows the call, if any.
 func grantText(g *schema.ShownToken, e *schema.AuditEntry, names Names) string {
 	at := fmt.Sprintf(", entry %d %s", g.Seq, Escaped(g.Type))
 	if g.Token == nil {

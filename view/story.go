@@ -47,7 +47,7 @@ func Arrange(entries []Entry) []Scene {
 		below[cause] = append(below[cause], e)
 	}
 	var scenes []Scene
-	told := make(map[string]bool) // whoever names an effect as its own cause is told of once
+	told := make(map[string]bool) // an entry that names its own effect as its cause is shown once
 	var tell func(cause, typ string, depth int)
 	tell = func(cause, typ string, depth int) {
 		if told[cause] {
@@ -65,7 +65,7 @@ func Arrange(entries []Entry) []Scene {
 	return scenes
 }
 
-// received returns the first message that an Ipc.Receive took.
+// received returns the first message that an Ipc.Receive returned.
 func received(e *schema.AuditEntry) (schema.MailMessage, bool) {
 	out, ok := As[schema.ReceiveOutput](e.Payload)
 	if !ok || len(out.Messages) == 0 {
@@ -74,7 +74,7 @@ func received(e *schema.AuditEntry) (schema.MailMessage, bool) {
 	return out.Messages[0], true
 }
 
-// aside reports whether an entry says nothing to who reads the story: the kernel's housekeeping, and waiting in vain.
+// aside reports whether the story omits an entry: the kernel's housekeeping, and waits that timed out.
 func aside(e *schema.AuditEntry) bool {
 	if _, ok := received(e); e.Type == "Ipc.Receive" && e.Success && !ok {
 		return true
@@ -82,7 +82,7 @@ func aside(e *schema.AuditEntry) bool {
 	return e.Success && slices.Contains([]string{"Process.Prepare", "Ipc.Open", "Capability.Strip", "Resource.Free", "Ipc.Close"}, e.Type)
 }
 
-// who is the one who did it.
+// who names the process that acted.
 func (s *Story) who(e *schema.AuditEntry) string {
 	if row, ok := schema.Lookup(e.Type); ok && row.Internal {
 		return "kernel"
@@ -147,7 +147,7 @@ func (s *Story) Line(scene *Scene) []byte {
 		Text("what", s.what(scene)).Raw("entry", scene.Raw).Close()
 }
 
-// Table has a row for each scene that says something to who reads the story.
+// Table has a row for each scene that the story shows.
 func (s *Story) Table(style Paint) *Table {
 	t := new(Table)
 	for _, scene := range s.Scenes {

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Look is how a piece of text stands out at a terminal: an SGR parameter.
+// Look is the style of a piece of text at a terminal: an SGR parameter.
 type Look string
 
 // The looks that there are.
