@@ -225,7 +225,7 @@ func addBeside(all types.RecordMap, needs map[string]bool, input []byte, cut []s
 	return nil
 }
 
-// memberOf is a member of a valid JSON value; nil: there is none.
+// memberOf returns a member of a valid JSON value, or nil.
 func memberOf(value []byte, name string) (found []byte) {
 	if at := jsontype.SkipSpace(value, 0); at == len(value) || value[at] != '{' {
 		return nil

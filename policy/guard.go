@@ -113,7 +113,7 @@ func (g *Guard) JudgesBodies() bool {
 	return h != nil && h.Set != nil && h.byAction[types.NewEntityUID(syscallAction, types.String(schema.HTTPFetch.Type))].needs["bodyRef"]
 }
 
-// explained is the narrowest exception from a rule for a call that the operator asks about; "": there is none.
+// explained is the narrowest exception from a rule for a call that the operator asks about, or "".
 func (h *holding) explained(call *kernel.Call, d Decision) string {
 	if call.Probe == nil || !call.Probe.Operator || d.Failed != nil {
 		return ""
@@ -189,14 +189,14 @@ func (g *Guard) Show(most int) schema.PolicyShowOutput {
 // Loader loads the rules of the configuration into a Guard.
 type Loader struct {
 	*Guard
-	config string // path of the configuration; "": there is none
+	config string // path of the configuration, or ""
 	log    *slog.Logger
 	note   func(schema.Request) // journals that rules were loaded
 
 	mu sync.Mutex // serializes loading
 }
 
-// NewLoader loads the rules beside the configuration of that path, "" where there is none, into a guard once it begins.
+// NewLoader returns a loader of the rules next to the configuration at that path, "" if there is none, for a guard.
 func NewLoader(config string, guard *Guard, log *slog.Logger) *Loader {
 	return &Loader{Guard: guard, config: config, log: log}
 }

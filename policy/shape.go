@@ -42,7 +42,7 @@ const (
 	nameForm
 )
 
-// beside are members of a tool's input that rules also see beside it.
+// beside are members of a tool's input that rules also see as siblings of that input.
 var beside = []string{"command", "file_path"}
 
 var optionalText = resolved.Attribute{Type: resolved.StringType{}, Optional: true}
@@ -131,7 +131,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 		f := t.Field(i)
 		index := append(append([]int(nil), at...), i)
 		switch name, option, _ := strings.Cut(f.Tag.Get("json"), ","); {
-		case f.Type == targetType: // the principal says who acts
+		case f.Type == targetType: // the principal already identifies the actor
 		case f.Anonymous:
 			s.add(f.Type, index)
 		case !f.IsExported() || name == "":
@@ -144,7 +144,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 				s.members = append(s.members, member{name: strings.TrimSuffix(name, "Ref"), index: index, ref: true})
 				continue
 			}
-			if of == contentType { // it stands for the reference
+			if of == contentType { // it represents the reference
 				name = "bodyRef"
 			}
 			typ, value := valuesOf(of)
