@@ -24,9 +24,9 @@ type Tags struct {
 	Time        int64        // Unix milliseconds
 	PID         int64        // process that the call was made as
 	Type        string       // type of the message; "" where it could not be read, which fits every filter of a message
-	Correlation string       // metadata.correlation; "" where there is none
-	ID          string       // metadata.id; "" where there is none
-	Causation   string       // metadata.causation; "" where there is none
+	Correlation string       // metadata.correlation, or ""
+	ID          string       // metadata.id, or ""
+	Causation   string       // metadata.causation, or ""
 	Origin      string       // of the stored things that the call sees
 	Key         string       // key of the memory that a command is about; "" where it is about none
 	Denied      bool         // whether it was refused

@@ -78,7 +78,7 @@ type Options struct {
 	// Await is (*journal.Log).AwaitSynced, in which Follow waits for the next block. nil means that it looks every Poll.
 	Await func(ctx context.Context, seq uint64)
 
-	// Form is what a snapshot depends on beside the journal: one of another form is not loaded.
+	// Form is what a snapshot depends on besides the journal. A snapshot of another form is not loaded.
 	Form string
 
 	// Poll is how often Follow looks for more entries where it has to; 0 means every second.

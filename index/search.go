@@ -96,7 +96,7 @@ func addDocument(ctx context.Context, tx *sql.Tx, d *Document) error {
 	return err
 }
 
-// who is the word that stands for a process.
+// who returns the search term of a process.
 func who(pid int64) string { return "p" + strconv.FormatInt(pid, 10) }
 
 // Question is what Search looks for.

@@ -195,7 +195,7 @@ func verify(file *os.File) (size int64, err error) {
 	return size, nil
 }
 
-// readChunk reads the next chunk into the memory of the one before; io.EOF says that there is none.
+// readChunk reads the next chunk into the previous chunk's memory. It returns io.EOF at the end.
 func readChunk(in *bufio.Reader, chunk []byte) ([]byte, error) {
 	n, err := binary.ReadUvarint(in)
 	if err != nil {
