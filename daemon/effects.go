@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// openBlobs opens the blob directory. The instance lock must be held.
+// openBlobs opens the blob directory. The caller must hold the instance lock.
 func openBlobs(cfg *config.Config, log *slog.Logger) (*blob.Directory, error) {
 	return blob.Open(blob.Options{
 		Dir: filepath.Join(cfg.RuntimeDir, "blobs"), Origin: cfg.Origin,

@@ -70,7 +70,7 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 	return cfg, false, cfg.Check()
 }
 
-// keysBeside returns the path of the authorized keys beside the configuration file, empty if there are none. It does
+// keysBeside returns the path of the authorized keys next to the configuration file, or "" if it does not exist. It does
 // not check them: keys that cannot be read, or a broken link, must not result in open mode.
 func keysBeside(file string) (string, error) {
 	path := unixsock.AuthorizedKeys(file)

@@ -185,7 +185,7 @@ func (s *State) followJournal() {
 	})
 }
 
-// nameOf is the name of a process, "" where there is none.
+// nameOf returns the name of a process, or "".
 func (s *State) nameOf(pid int64) string {
 	if p := s.Processes.Processes().Process(pid); p != nil {
 		return p.AgentID
@@ -193,7 +193,7 @@ func (s *State) nameOf(pid int64) string {
 	return ""
 }
 
-// snapshotForm names what a snapshot depends on beside the journal: its format, and the pools that are configured.
+// snapshotForm names what a snapshot depends on besides the journal: its format, and the pools that are configured.
 func snapshotForm(cfg *config.Config) string {
 	sum := fnv.New64a()
 	for _, name := range slices.Sorted(maps.Keys(cfg.Resources)) {
