@@ -89,7 +89,7 @@ func (s *shape) readObject(parts map[string]schema.Value) {
 	}
 }
 
-// typeOf is the type that is named, alone or with null; "" where there is none, or several.
+// typeOf returns the one named type, alone or with null. It returns "" for none or several.
 func typeOf(raw schema.Value, nullable *bool) (word string) {
 	if len(raw) > 0 && raw[0] == '"' {
 		return content(raw)
