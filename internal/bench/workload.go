@@ -50,7 +50,7 @@ func Find(name string) (Workload, bool) {
 // frame is a message with a place for its number, which is its id.
 type frame struct {
 	line []byte
-	id   int // where the number stands
+	id   int // the offset of the number
 }
 
 // digits is how long a number is as an id. More messages than that on one connection begin anew.

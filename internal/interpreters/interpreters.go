@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Python returns the path of a Python 3.9 or later, or why there is none.
+// Python returns the path of a Python 3.9 or later, or the reason why none was found.
 func Python() (string, error) {
 	path, err := exec.LookPath("python3")
 	if err != nil {
@@ -21,7 +21,7 @@ func Python() (string, error) {
 	return path, nil
 }
 
-// Node returns the path of a Node that strips types, or why there is none. It looks in PATH, and where test/hosts has its programs.
+// Node returns the path of a Node that strips types, or the reason why none was found. It looks in PATH, and where test/hosts has its programs.
 func Node() (string, error) {
 	candidates := []string{"node"}
 	if dir := os.Getenv("PWOS_HOSTS"); dir != "" {

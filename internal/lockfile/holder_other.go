@@ -4,5 +4,5 @@ package lockfile
 
 import "os"
 
-// Holder returns 0: only Linux tells who holds a lock.
+// Holder returns 0: only Linux reports the holder of a lock.
 func Holder(*os.File) int { return 0 }

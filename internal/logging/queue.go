@@ -10,7 +10,7 @@ import (
 
 const (
 	queued   = 1024        // lines that wait to be written, at most
-	patience = time.Second // how long an end waits for whoever reads them
+	patience = time.Second // how long shutdown waits for the reader
 )
 
 // Queue is a writer of a log's lines that never waits: a goroutine writes them. What finds the queue full, because nobody reads

@@ -17,8 +17,8 @@ import (
 type Daemon struct {
 	Command []string             // program and arguments
 	Dir     string               // its home, with runtime directory r and state directory s, and config.toml where that is there
-	Env     []string             // beside those of the places, such as PATH
-	As      *syscall.SysProcAttr // whom it runs as; nil: who runs the test
+	Env     []string             // in addition to those of the places, such as PATH
+	As      *syscall.SysProcAttr // the user it runs as; nil: the user of the test
 	Log     string               // a file that all processes append their output to; "": each process keeps its own in memory
 }
 

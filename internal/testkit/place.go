@@ -16,7 +16,7 @@ import (
 // the test.
 type Place struct{ Dir string }
 
-// NewPlace makes a place whose config.toml is settings; none where they are empty.
+// NewPlace makes a place whose config.toml is settings. Empty settings write no file.
 func NewPlace(t testing.TB, settings string) *Place {
 	t.Helper()
 	p := &Place{Dir(t)}
