@@ -15,7 +15,7 @@ import (
 // disk: what cannot be written is counted and dropped.
 type logger struct {
 	options LogOptions
-	file    *os.File // nil if there is none to write to
+	file    *os.File // nil without a log file
 	size    int64
 	mid     bool // the last byte written was not the end of a line
 	dropped atomic.Int64

@@ -18,7 +18,7 @@ func (*census) fresh() (map[mark][]int, error) { return map[mark][]int{}, nil }
 
 func supported() error { return nil }
 
-// settle has no leftovers that it could find.
+// settle does nothing: leftovers cannot be found on this system.
 func settle(instance uint64) (mark, error) { return newMark(instance, 0, 0), nil }
 
 // killSpoiled has no marks to look at.
@@ -56,7 +56,7 @@ func (*Host) Peer(syscall.RawConn) (*Process, error) {
 // Unhosted has no marks to look at.
 func Unhosted(syscall.RawConn) error { return nil }
 
-// tell tells the guard that an agent's group came or went. h.mu is held.
+// tell tells the guard that an agent's group started or ended. The caller holds h.mu.
 func (h *Host) tell(p *Process) {
 	pid := p.OSPID()
 	if h.guardPipe == nil || pid == 0 {
@@ -66,10 +66,10 @@ func (h *Host) tell(p *Process) {
 	if h.agents[p.mark] == p {
 		sign = "+"
 	}
-	_, _ = fmt.Fprintf(h.guardPipe, "%s%d\n", sign, pid) // a guard that is gone is replaced, and told anew
+	_, _ = fmt.Fprintf(h.guardPipe, "%s%d\n", sign, pid) // a guard that ended is replaced, and told all groups again
 }
 
-// tellAll tells a new guard. h.mu is held.
+// tellAll tells a new guard of all groups. The caller holds h.mu.
 func (h *Host) tellAll() {
 	for _, p := range h.agents {
 		h.tell(p)

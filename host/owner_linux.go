@@ -81,7 +81,7 @@ func stranger(osPID int) (*Process, error) {
 	return owner, err
 }
 
-// peer asks who made a connection, and owner whose that process is.
+// peer finds the process that made a connection, and owner finds its agent.
 func peer(conn syscall.RawConn, owner func(osPID int) (*Process, error)) (p *Process, err error) {
 	controlErr := conn.Control(func(fd uintptr) { p, err = peerOf(int(fd), owner) })
 	if controlErr != nil {

@@ -1,6 +1,6 @@
 package host
 
-// spoiled stands for every broken pair. No newMark is that large.
+// spoiled represents every broken pair. No newMark is that large.
 const spoiled mark = 1 << 63
 
 // host returns the part of the mark that all agents of one incarnation share.

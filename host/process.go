@@ -106,7 +106,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 	p.signal(sig)
 }
 
-// signal is Signal with the lock held. A signal to an ended process has no effect; its number cannot be reused before
+// signal is Signal for a caller that holds the lock. A signal to an ended process has no effect; its number cannot be reused before
 // it is reaped.
 func (p *Process) signal(sig syscall.Signal) {
 	if p.watched != nil && !p.reaped {

@@ -161,7 +161,7 @@ func become(words []string) int {
 	stage, err := o.carry(status)
 	var errno syscall.Errno
 	errors.As(err, &errno)
-	if _, err := fmt.Fprintf(status, "%s %d %v", stage, int(errno), err); err != nil { // the daemon is gone
+	if _, err := fmt.Fprintf(status, "%s %d %v", stage, int(errno), err); err != nil { // the daemon has ended
 		return failed + 1
 	}
 	return failed

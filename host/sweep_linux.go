@@ -51,7 +51,7 @@ func kill(pid int, wants func(mark) bool, awaited func(pid int) bool) bool {
 	}
 	if ended(fd) {
 		if awaited(pid) {
-			return false // its end is for whoever waits to read
+			return false // its parent reads its exit status
 		}
 		// We reap an orphan if the daemon is process 1, and a child made with CLONE_PARENT
 		// anywhere. If it is not our child this fails, as it should.

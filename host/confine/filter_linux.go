@@ -111,7 +111,7 @@ func (r Rules) rows() []row {
 	return list
 }
 
-// Program is the filter for a machine; nil if there is none.
+// Program returns the filter for a machine, or nil.
 //
 // Only the machine's own calling convention is allowed: another one (i386 or x32 on amd64, arm on arm64) is unknown
 // to it, so that only one list of numbers must be right.

@@ -20,7 +20,7 @@ type Channel struct {
 	gone    <-chan struct{}
 	closed  chan struct{}
 	close   func()
-	watched *sync.WaitGroup // waits for gone or closed
+	watched *sync.WaitGroup // waits for the program's end or the close
 }
 
 // NewChannel makes the connection of a program that has ended when gone is closed. watched waits for what it starts.

@@ -1,5 +1,5 @@
 // Package programs has the host run the programs of a kernel's agents. It opens that for the first of them, serves their channels, and
-// tells who of them is at the other end of a socket.
+// identifies the one at the other end of a socket.
 package programs
 
 import (
@@ -27,7 +27,7 @@ import (
 type Programs struct {
 	Instance string     // see host.Options
 	Means    host.Means // to confine them with; see Look
-	User     *host.User // whom they run as; nil: as this process does; see Look
+	User     *host.User // the user they run as; nil: the user of this process; see Look
 	Line     int        // bytes that a line of a channel may have
 	Log      *slog.Logger
 
@@ -73,7 +73,7 @@ func (p *Programs) Close() {
 	p.watched.Wait()
 }
 
-// Identify finds out who is at the other end of a connection: a process of a hosted program, or of
+// Identify identifies the peer of a connection: a process of a hosted program, or of
 // anything that it started, is that agent, and an unidentified one is refused (PROTOCOL 4). So is
 // the agent of another kernel: as the operator here it would escape its restrictions there.
 func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
