@@ -138,7 +138,7 @@ func proofOf(m *schema.Message, member string) (n int64, ok bool) {
 	return *number.(*int64), true
 }
 
-// Who asks for the PID of this connection in the kernel; 0: the operator.
+// Who asks the kernel for the PID of this connection; 0 is the operator.
 func (c *Client) Who(ctx context.Context) (int64, error) {
 	answer, err := c.Call(ctx, schema.KindQuery, schema.SyscallPing.Type, []byte(`{"payload":null}`))
 	if err != nil {

@@ -8,7 +8,7 @@
 //
 //   - Any number of clients that find no daemon start one between them. The client that starts it is told when it is
 //     ready; the others find it. A failed Dial leaves no daemon behind (BRIDGE 4.5.2).
-//   - If a kernel asks who connects it is shown a key, and after a refusal the next one, each for that connection only;
+//   - A kernel that asks for identification is shown a key, and after a refusal the next one, for that connection only;
 //     a Client that Dial returns is logged in. Nothing is signed for a kernel that does not prove to be the known one
 //     (BRIDGE 4.2.5).
 //   - Dial returns within its patience: five seconds by default, not counting the time that signing takes.

@@ -19,7 +19,7 @@ type Options struct {
 	RuntimeDir string
 	// Spawn starts a daemon if none runs; nil: Dial returns a fault.DaemonNotRunning instead.
 	Spawn *Command
-	// Keys say what to show a kernel that wants to know who connects.
+	// Keys are shown to a kernel that asks for identification.
 	Keys Keys
 	// Events uses events.sock: its lines may be longer, and its errors use the older dialect by default.
 	Events bool
@@ -78,7 +78,7 @@ type Keys struct {
 	Notice func(string)
 }
 
-// KnownKernels returns the file of known kernels of this environment, beside the configuration. Its path is empty if
+// KnownKernels returns the file of known kernels of this environment, next to the configuration. Its path is empty if
 // there is no home directory.
 func KnownKernels() access.KnownKernels {
 	return access.KnownKernels{Path: besideConfig(unixsock.KnownKernels)}
