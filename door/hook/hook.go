@@ -129,7 +129,7 @@ func shortText(value schema.Value) schema.Value {
 	return schema.AppendString(nil, fmt.Sprintf("%s… (%d bytes, SHA-256 %s)", head, len(text), sum([]byte(text))))
 }
 
-// digest stands for a value that is cut.
+// digest represents a value that is cut.
 func digest(value schema.Value) schema.Value {
 	return fmt.Appendf(nil, `{"bytes":%d,"sha256":"%s"}`, len(value), sum(value))
 }

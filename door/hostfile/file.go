@@ -1,7 +1,7 @@
 // Package hostfile changes one entry of an agent host's configuration file.
 //
 // The rest of the file stays as it is. It changes a file completely or not at all, keeps its mode and a link to it,
-// and leaves a copy of the old text beside it. A file that it does not understand it does not touch.
+// and leaves a copy of the old text next to it. It does not touch a file that it cannot parse.
 package hostfile
 
 import (

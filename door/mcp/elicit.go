@@ -121,7 +121,7 @@ func (b *Bridge) park(w *parked) *sdk.CallToolResult {
 	}}}
 }
 
-// unpark returns the call that a host returns for, nil if there is none.
+// unpark returns the parked call that a host resumes, or nil.
 func (b *Bridge) unpark(req *sdk.CallToolRequest) *parked {
 	b.mu.Lock()
 	defer b.mu.Unlock()

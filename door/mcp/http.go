@@ -16,7 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// HTTP configures who may connect over streamable HTTP.
+// HTTP configures access over streamable HTTP.
 type HTTP struct {
 	Listener    net.Listener
 	Certificate *tls.Certificate       // nil: no TLS

@@ -21,7 +21,7 @@ type link struct {
 	pid     int64
 	away    error         // why there is none
 	changed chan struct{} // closed when the fields above change
-	ended   error         // the process has ended: there is none to connect as
+	ended   error         // the process has ended: no new connection is possible
 }
 
 // Pauses between attempts, and how long a call waits for a connection.
@@ -142,7 +142,7 @@ func (l *link) set(c *client.Client, pid int64, away error) {
 	l.wake()
 }
 
-// who is the process of the present or last connection.
+// who returns the process of the current or last connection.
 func (l *link) who() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +161,7 @@ func (l *link) wake() {
 	l.changed = make(chan struct{})
 }
 
-// client returns the connection. If there is none it waits a little, then returns why.
+// client returns the connection. Without one it waits briefly, then returns the reason.
 func (l *link) client(ctx context.Context) (*client.Client, error) {
 	late := time.NewTimer(callWait)
 	defer late.Stop()

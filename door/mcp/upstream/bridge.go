@@ -27,7 +27,7 @@ type Options struct {
 	Version string // of the client, as it tells servers
 	// Patience is how long a server may take to start; 0: 30 s.
 	Patience time.Duration
-	// Executable is the file that is started, whose digest a pin holds; empty: there is none.
+	// Executable is the file that is started, whose digest is in a pin, or empty.
 	Executable string
 }
 
@@ -128,7 +128,7 @@ func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 		code := int64(http.StatusServiceUnavailable)
 		answer.Error.Code = &code
 	}
-	_, _ = client.Call(ctx, b.kernel, schema.SyscallComplete, answer) // whose call is over is told so
+	_, _ = client.Call(ctx, b.kernel, schema.SyscallComplete, answer) // fails if the call is already over
 }
 
 // longestAnswer is how many bytes of an answer a line of the kernel's has room for.

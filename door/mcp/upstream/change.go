@@ -69,7 +69,7 @@ type Change struct {
 	Now    *Tool  `json:"now,omitzero"`
 }
 
-// Executable stands for the executable in a list of changes: no tool can have the name.
+// Executable is the executable's name in a list of changes: no tool can have it.
 const Executable = "(executable)"
 
 // Changes compares what a server offers with what was accepted of it.

@@ -27,7 +27,7 @@ type Offer struct {
 	Away       string `json:"away,omitzero"`       // why there is no server to ask
 	Executable string `json:"executable,omitzero"` // digest of the server's program, where it is pinned to another
 	Tools      []Tool `json:"tools"`
-	Next       int64  `json:"next,omitzero"` // of the next page, 0: there is none
+	Next       int64  `json:"next,omitzero"` // of the next page; 0 on the last page
 }
 
 // OfferInput is what an entry is called with.

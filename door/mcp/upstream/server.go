@@ -39,7 +39,7 @@ type server struct {
 	client   *sdk.Client
 	again    chan struct{} // it is asked for: a pause ends
 	stale    chan struct{} // its list has changed
-	reports  sync.Map      // of calls whose callers want to know how far they have come, by call_id: func(*schema.ProgressInput)
+	reports  sync.Map      // of calls whose callers asked for progress, by call_id: func(*schema.ProgressInput)
 
 	mu      sync.Mutex
 	session *sdk.ClientSession // nil: it is away
@@ -264,7 +264,7 @@ func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report 
 // longestReport is how many bytes the message of a report has room for.
 const longestReport = 1024
 
-// progressed hands on what a server says of a call that is under way. What it says of another is dropped.
+// progressed forwards a server's progress report of a call in flight. Any other report is dropped.
 func (s *server) progressed(n *sdk.ProgressNotificationParams) {
 	id, _ := n.ProgressToken.(string)
 	report, ok := s.reports.Load(id)
