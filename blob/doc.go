@@ -7,7 +7,7 @@
 //
 // The directory is open to other programs of the same user, so nothing in it is trusted. Every file is opened below an
 // os.Root and judged after that by its descriptor: only a regular file of ours counts, under one name, that is the very
-// file that the name stands for.
+// file that the name refers to.
 //
 // What is in the directory is bounded in bytes and in files. A blob that is not in use is removed by Sweep once it is older
 // than the time to live. A blob is written under a name that no reference can have and gets its own when it is whole; it

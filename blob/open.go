@@ -18,11 +18,11 @@ import (
 type folder struct {
 	*os.Root
 	shared  bool
-	foreign bool // its files belong to owner, who may be another user than we are
+	foreign bool // its files belong to owner, possibly another user than this process's
 	owner   int
 }
 
-// user is whose the files of the folder must be.
+// user returns the user who must own the files of the folder.
 func (f folder) user() int {
 	if f.foreign {
 		return f.owner
