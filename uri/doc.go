@@ -6,7 +6,7 @@
 //	os:///p/q       below root, or below the mount with the longest prefix
 //	os/p/q  p/q     the same as os:///p/q, whatever the base
 //	/p/q            below root; below the host of an https: base
-//	./p  ../p       beside the base; beside nothing, below root
+//	./p  ../p       relative to the base; without a base, below root
 //	https://h/p     as it is, in canonical form
 //
 // # What is refused
