@@ -61,7 +61,7 @@ func (t *Tree) Close() error {
 }
 
 // Read returns the file at p, which must be one of the space that the tree was opened for. A file of more than most bytes is
-// FileTooLarge, also where it grows while it is read; no more than most bytes and one are held. The error is a fault, and shows
+// FileTooLarge, also where it grows while it is read; at most most+1 bytes are kept in memory. The error is a fault, and shows
 // nowhere where on the machine root lies.
 func (t *Tree) Read(p uri.Place, most int64) (File, error) {
 	f, err := t.read(p, most)
