@@ -72,6 +72,9 @@ func (f *frames) admit(d *domain, call *kernel.Call) kernel.Verdict { return d.k
 // decide returns the outcome of the first call with the same idempotency key, or asks the state machine.
 func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if call.Syscall.Kind == schema.KindQuery {
+		if f.alone {
+			call.Progress = f.progress(d.kernel)
+		}
 		return d.decide(call, f.alone)
 	}
 	call.Urgent = call.Syscall.Urgent && call.Caller.PID == kernel.Operator
@@ -97,6 +100,17 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 		result.Effect = r.Repeat(call, first.Data)
 	}
 	return result, nil
+}
+
+// progress returns the function that pushes the progress of the first call to the connection, nil if the caller has not
+// asked for that.
+func (f *frames) progress(k *Kernel) func(kernel.Event) {
+	m := &f.calls[0].Message
+	if !m.Meta.Progress {
+		return nil
+	}
+	to, dialect := f.replyTo, m.Dialect
+	return func(e kernel.Event) { k.root.Send(to, &progressed{dialect, e}) }
 }
 
 // giveUp leaves it to the gate to refuse a call that waits there.

@@ -44,6 +44,14 @@ type MemoryDeleteInput struct {
 	Key string `json:"key" keep:"always" minlen:"1" doc:"Key to remove."`
 }
 
+// MemoryRestoreInput is the data of the kernel's own Memory.Restore.
+type MemoryRestoreInput struct {
+	Undoes
+	Origin string `json:"origin" keep:"always" doc:"Origin of the key."`
+	Key    string `json:"key" keep:"always" minlen:"1" doc:"Key, without a leading slash."`
+	Value  Value  `json:"value,omitzero" keep:"applied" doc:"The value that it had before what is undone; absent: it was not there."`
+}
+
 // MemoryListInput is the data of Memory.List.
 type MemoryListInput struct {
 	Target
@@ -108,6 +116,11 @@ var (
 		Type: "Memory.Delete", Domain: Memory,
 		Script:      "scripts/memory.txtar",
 		Description: "Removes a key with its value. A key that is not there is an error.",
+	})
+
+	MemoryRestore = NewStep[MemoryRestoreInput, SuccessOutput](Syscall{
+		Type: "Memory.Restore", Domain: Memory,
+		Description: "Undoes a change of memory: the key has the value again that it had before, or is not there again.",
 	})
 
 	MemoryList = NewQuery[MemoryListInput, MemoryListOutput](Syscall{

@@ -160,6 +160,14 @@ const (
 	JobNoProcess  ID = "job.no_process"
 	JobLongResult ID = "job.result_too_long"
 
+	// Looking back, and undoing.
+	ReplayBeyond   ID = "replay.beyond_head"
+	ReplayArchived ID = "replay.archived"
+	UndoImpossible ID = "undo.impossible"
+	UndoNothing    ID = "undo.nothing"
+	UndoOvertaken  ID = "undo.overtaken"
+	UndoAlready    ID = "undo.already"
+
 	// Resources.
 	ResourceNotFound  ID = "resource.not_found"
 	ResourceQuota     ID = "resource.quota_exceeded"
@@ -365,6 +373,14 @@ var catalogue = map[ID]Entry{
 	MemoryReadOnly: {Kind: Forbidden, Meaning: "proc/ is made by the kernel and read-only.", Fix: "Write to another key."},
 	MemoryUnsealed: {Kind: InvalidInput, Meaning: "vault/ takes sealed values only.", Fix: "Seal the value first: pwos seal."},
 	MemoryChanged:  {Kind: Conflict, Meaning: "The value is not the expected one.", Fix: "Get the key and decide again."},
+
+	// Looking back, and undoing.
+	ReplayBeyond:   {Kind: NotFound, Meaning: "The journal has no such entry yet.", Fix: "Name an entry up to its head, which the message names: pwos audit log."},
+	ReplayArchived: {Kind: NotFound, Meaning: "The entries that the state is made of are archived, and no longer in the journal.", Fix: "Name a later entry, or look at the archive."},
+	UndoImpossible: {Kind: InvalidInput, Meaning: "What the entry did cannot be undone by the kernel.", Fix: "Undo it by hand; the message says why."},
+	UndoNothing:    {Kind: Conflict, Meaning: "The entry changed nothing, so there is nothing to undo.", Fix: "Name the entry of a change: pwos audit log."},
+	UndoOvertaken:  {Kind: Conflict, Meaning: "What the entry did does not stand any more: others have changed it since.", Fix: "Undo the later changes first, latest first: the message lists them."},
+	UndoAlready:    {Kind: Conflict, Meaning: "The entry is undone already.", Fix: "To do it again, undo the entry that the message names."},
 
 	// Processes and programs.
 	ProcessNotFound:   {Kind: NotFound, Meaning: "There is no such process.", Fix: "pwos ps shows the processes."},
