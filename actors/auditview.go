@@ -1,11 +1,13 @@
 package actors
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
@@ -58,12 +60,12 @@ func (v view) look(ctx context.Context) (seen, error) {
 	}
 }
 
-func (v view) Log(ctx context.Context, as int64, in *schema.AuditLogInput, reach func(int64) bool) (*schema.AuditLogOutput, error) {
+func (v view) Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool) (*schema.AuditLogOutput, error) {
 	now, err := v.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return v.search(ctx, as, in, reach, now)
+	return v.search(ctx, call, in, reach, now)
 }
 
 func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
@@ -148,20 +150,16 @@ type auditSearch struct {
 var errEnough = errors.New("page is full")
 
 // search answers an Audit.Log: as many entries as fit the limit and a line.
-func (v view) search(ctx context.Context, as int64, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
+func (v view) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
 	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
 		return nil, errNoJournal()
 	}
-	s := auditSearch{view: v, as: as, in: in, reach: reach, limit: 50, seen: now, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	s := auditSearch{
+		view: v, as: call.PID, in: in, reach: reach, limit: 50, filter: filterOf(in, call.Origin), seen: now,
+		out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}},
+	}
 	if in.Limit != nil {
 		s.limit = int(*in.Limit)
-	}
-	s.filter = index.Filter{PID: in.PID, SinceTime: in.SinceTime, UntilTime: in.UntilTime}
-	if in.Type != nil {
-		s.filter.Type = *in.Type
-	}
-	if in.Correlation != nil {
-		s.filter.Correlation = *in.Correlation
 	}
 	switch err := s.run(ctx); {
 	case errors.Is(err, errEnough):
@@ -170,6 +168,24 @@ func (v view) search(ctx context.Context, as int64, in *schema.AuditLogInput, re
 		return nil, err
 	}
 	return &s.out, nil
+}
+
+// filterOf is what the index can tell of an Audit.Log.
+func filterOf(in *schema.AuditLogInput, origin string) index.Filter {
+	text := func(member *string) string {
+		if member == nil {
+			return ""
+		}
+		return *member
+	}
+	f := index.Filter{
+		PID: in.PID, SinceTime: in.SinceTime, UntilTime: in.UntilTime, Denied: in.Denied != nil && *in.Denied,
+		Type: text(in.Type), Correlation: text(in.Correlation), ID: text(in.ID), CausedBy: text(in.CausedBy),
+	}
+	if in.Key != nil {
+		f.Key, f.Origin = strings.TrimPrefix(*in.Key, "/"), origin
+	}
+	return f
 }
 
 // run reads range after range.
@@ -227,7 +243,7 @@ func (s *auditSearch) read(ctx context.Context, r index.Range) error {
 		if err != nil {
 			return fmt.Errorf("read journal: %w", err)
 		}
-		if !s.timely(record) {
+		if !s.likely(record) {
 			continue
 		}
 		if err := s.keep(ctx, record); err != nil {
@@ -236,12 +252,42 @@ func (s *auditSearch) read(ctx context.Context, r index.Range) error {
 	}
 }
 
-// timely checks what can be checked without decoding the entry.
-func (s *auditSearch) timely(r *journal.Record) bool {
-	if s.in.SinceTime != nil && r.Time < *s.in.SinceTime || s.in.UntilTime != nil && r.Time > *s.in.UntilTime {
+// likely checks what can be checked without decoding the entry.
+func (s *auditSearch) likely(r *journal.Record) bool {
+	f := &s.filter
+	if f.SinceTime != nil && r.Time < *f.SinceTime || f.UntilTime != nil && r.Time > *f.UntilTime {
 		return false
 	}
+	if f.Denied && bytes.HasPrefix(r.Outcome, []byte(`{"kind":"reply"`)) {
+		return false
+	}
+	if bytes.IndexByte(r.Request, '\\') < 0 { // no text is written in another way than it reads
+		for _, text := range [...]string{f.ID, f.CausedBy, f.Correlation, f.Key} {
+			if !bytes.Contains(r.Request, []byte(text)) {
+				return false
+			}
+		}
+	}
 	return s.reach(ownerOf(r))
+}
+
+// fits checks the rest.
+func (s *auditSearch) fits(r *journal.Record, e *schema.AuditEntry) bool {
+	f := &s.filter
+	return (f.Type == "" || e.Type == f.Type) && (f.ID == "" || e.ID == f.ID) &&
+		(f.Correlation == "" || string(e.Correlation) == f.Correlation) &&
+		(f.CausedBy == "" || string(e.Causation) == f.CausedBy) &&
+		(!f.Denied || e.Status == schema.StatusDenied) &&
+		(f.Key == "" || r.Origin == f.Origin && keyOf(r) == f.Key)
+}
+
+// keyOf is the key of the memory that a record's command is about; "": none.
+func keyOf(r *journal.Record) string {
+	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
+	if invalid != nil {
+		return ""
+	}
+	return schema.MemoryKeyOf(&msg)
 }
 
 // keep adds an entry to the page if it matches.
@@ -250,15 +296,16 @@ func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 	if err != nil {
 		return err
 	}
+	if entry != nil && !s.fits(record, entry) {
+		delete(s.intents, uint64(entry.Intent))
+		return nil
+	}
 	if s.in.Request != nil && *s.in.Request {
 		if err := s.addRequest(ctx, record, entry); err != nil {
 			return err
 		}
 	}
 	if entry == nil {
-		return nil
-	}
-	if s.in.Type != nil && entry.Type != *s.in.Type || s.in.Correlation != nil && string(entry.Correlation) != *s.in.Correlation {
 		return nil
 	}
 	text, err := schema.Marshal(entry)

@@ -23,8 +23,13 @@ type Tags struct {
 	Head        journal.Head // the entry
 	Time        int64        // Unix milliseconds
 	PID         int64        // process that the call was made as
-	Type        string       // type of the message; "" where it could not be read, which fits every type and correlation
+	Type        string       // type of the message; "" where it could not be read, which fits every filter of a message
 	Correlation string       // metadata.correlation; "" where there is none
+	ID          string       // metadata.id; "" where there is none
+	Causation   string       // metadata.causation; "" where there is none
+	Origin      string       // of the stored things that the call sees
+	Key         string       // key of the memory that a command is about; "" where it is about none
+	Denied      bool         // whether it was refused
 }
 
 // A term is a hash of something that entries are asked for by. Two of one hash make a block too many, never one too few.
@@ -34,9 +39,22 @@ func termOf(kind byte, value string) term {
 	return crc32.Update(crc32.Checksum([]byte{kind}, castagnoli), castagnoli, []byte(value))
 }
 
+// mention is one text of a message that entries are asked for by.
+type mention struct {
+	kind  byte
+	value string
+}
+
+func (m mention) term() term { return termOf(m.kind, m.value) }
+
 func termOfPID(pid int64) term {
 	return termOf('p', string(binary.BigEndian.AppendUint64(nil, uint64(pid))))
 }
+
+func termOfKey(origin, key string) term { return termOf('k', origin+"\x00"+key) }
+
+// denied is the term of a refusal.
+var denied = termOf('d', "")
 
 // unreadable is the term of an entry whose message could not be read.
 var unreadable = termOf('?', "")
@@ -125,22 +143,14 @@ func (x *Index) Add(ctx context.Context, tags []Tags) error {
 		return fmt.Errorf("%w: block of %d entries", ErrOrder, len(tags))
 	}
 	r := row{block: int64(tags[len(tags)-1].Head.Seq / BlockEntries), earliest: tags[0].Time, latest: tags[0].Time}
-	terms := make([]term, 0, 3*BlockEntries)
+	terms := make([]term, 0, 6*BlockEntries)
 	for i := range tags {
 		t := &tags[i]
 		if t.Head.Seq != last(r.block-1)+uint64(i)+1 {
 			return fmt.Errorf("%w: entry %d is number %d of block %d", ErrOrder, t.Head.Seq, i+1, r.block)
 		}
 		r.hash, r.earliest, r.latest = t.Head.Hash, min(r.earliest, t.Time), max(r.latest, t.Time)
-		terms = append(terms, termOfPID(t.PID))
-		if t.Type == "" {
-			terms = append(terms, unreadable)
-		} else {
-			terms = append(terms, termOf('t', t.Type))
-		}
-		if t.Correlation != "" {
-			terms = append(terms, termOf('c', t.Correlation))
-		}
+		terms = t.appendTerms(terms)
 	}
 	slices.Sort(terms)
 	for _, t := range slices.Compact(terms) {
@@ -164,22 +174,68 @@ func (x *Index) Add(ctx context.Context, tags []Tags) error {
 	return nil
 }
 
+// appendTerms appends the terms of an entry.
+func (t *Tags) appendTerms(terms []term) []term {
+	terms = append(terms, termOfPID(t.PID))
+	if t.Denied {
+		terms = append(terms, denied)
+	}
+	if t.Type == "" {
+		return append(terms, unreadable)
+	}
+	terms = append(terms, termOf('t', t.Type))
+	for _, one := range [...]mention{{'c', t.Correlation}, {'i', t.ID}, {'b', t.Causation}} {
+		if one.value != "" {
+			terms = append(terms, one.term())
+		}
+	}
+	if t.Key != "" {
+		terms = append(terms, termOfKey(t.Origin, t.Key))
+	}
+	return terms
+}
+
 // A Filter says which entries a question is about: those that fit every member that is set. The zero Filter fits all.
 type Filter struct {
 	PID         *int64 // process that the call was made as
 	Type        string // type of the message, such as "Memory.Set"; "" fits all
 	Correlation string // metadata.correlation; "" fits all
+	ID          string // metadata.id; "" fits all
+	CausedBy    string // metadata.causation; "" fits all
+	Key         string // key of the memory, in Origin; "" fits all
+	Origin      string // of Key
+	Denied      bool   // whether only refusals fit
 	SinceTime   *int64 // not before, Unix milliseconds
 	UntilTime   *int64 // not after, Unix milliseconds
 }
 
+// terms are those that each block with a fitting entry has; messages are those of them that stand for what is not known
+// of an unreadable entry.
+func (f *Filter) terms() (entries, messages []term) {
+	if f.PID != nil {
+		entries = append(entries, termOfPID(*f.PID))
+	}
+	if f.Denied {
+		entries = append(entries, denied)
+	}
+	for _, one := range [...]mention{{'t', f.Type}, {'c', f.Correlation}, {'i', f.ID}, {'b', f.CausedBy}} {
+		if one.value != "" {
+			messages = append(messages, one.term())
+		}
+	}
+	if f.Key != "" {
+		messages = append(messages, termOfKey(f.Origin, f.Key))
+	}
+	return entries, messages
+}
+
 // fits reports whether a block can hold an entry that fits.
-func (f *Filter) fits(r *row) bool {
-	return (f.SinceTime == nil || r.latest >= *f.SinceTime) &&
-		(f.UntilTime == nil || r.earliest <= *f.UntilTime) &&
-		(f.PID == nil || r.has(termOfPID(*f.PID))) &&
-		(f.Type == "" || r.has(termOf('t', f.Type)) || r.has(unreadable)) &&
-		(f.Correlation == "" || r.has(termOf('c', f.Correlation)) || r.has(unreadable))
+func (f *Filter) fits(r *row, entries, messages []term) bool {
+	if f.SinceTime != nil && r.latest < *f.SinceTime || f.UntilTime != nil && r.earliest > *f.UntilTime {
+		return false
+	}
+	lacks := func(t term) bool { return !r.has(t) }
+	return !slices.ContainsFunc(entries, lacks) && (!slices.ContainsFunc(messages, lacks) || r.has(unreadable))
 }
 
 // A Range is entries of the journal, both ends included.
@@ -204,6 +260,7 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 	from, limit = max(from, 1), max(limit, 1)
 	block := int64((from - 1) / BlockEntries) // the last that was read
 	full, missing := false, false
+	entries, messages := f.terms()
 	err = x.use(func(db *sql.DB) error {
 		return scan(ctx, db, func(r *row) bool {
 			missing = r.block != block+1
@@ -215,7 +272,7 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 			}
 			block = r.block
 			switch {
-			case !f.fits(r):
+			case !f.fits(r, entries, messages):
 			case joins:
 				found[n-1].Last = last(block)
 			default:

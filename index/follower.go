@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -103,14 +104,28 @@ func (x *Index) await(ctx context.Context, seq uint64) {
 // tagsOf reads what is indexed of an entry, as a copy. The end of an effect is found as the call that it ends. A request that
 // this kernel cannot read, as of a newer one, has no type, so that no question misses it.
 func tagsOf(record *journal.Record) Tags {
-	t := Tags{Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID}
-	msg, failure := schema.Decode(record.Request, schema.OsMessage)
-	if failure == nil {
-		t.Type, t.Correlation = msg.Called(), strings.Clone(msg.Meta.Correlation)
-		if end := schema.EndOf(&msg); end != nil {
-			t.Type, t.PID = end.Called(), end.PID
-		}
-		t.Type = strings.Clone(t.Type)
+	t := Tags{
+		Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID, Origin: record.Origin,
+		Denied: refused(record.Outcome),
 	}
+	msg, failure := schema.Decode(record.Request, schema.OsMessage)
+	if failure != nil {
+		return t
+	}
+	t.Type, t.ID, t.Causation = msg.Called(), strings.Clone(msg.Meta.ID), strings.Clone(msg.Meta.Causation)
+	t.Correlation = strings.Clone(msg.Meta.Correlation)
+	if end := schema.EndOf(&msg); end != nil {
+		t.Type, t.PID, t.ID, t.Causation = end.Called(), end.PID, t.Causation, strings.Clone(end.Causation)
+	}
+	t.Type, t.Key = strings.Clone(t.Type), schema.MemoryKeyOf(&msg)
 	return t
+}
+
+// refused reports whether an outcome is a refusal. One that cannot be read may be.
+func refused(outcome []byte) bool {
+	if bytes.HasPrefix(outcome, []byte(`{"kind":"reply"`)) { // as most are
+		return false
+	}
+	o, err := schema.DecodeOutcome(outcome)
+	return err != nil || o.Err != nil && o.Err.Denied()
 }

@@ -150,6 +150,46 @@ func TestFollowerIndexesEnds(t *testing.T) {
 	}
 }
 
+// Entries are found by their message's id and cause, by the memory's key in its origin, and as refusals.
+func TestFollowerIndexesMessages(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	s := open(t, newPath(t), index.Options{})
+	add := func(typ, data, outcome string) {
+		e := entry(k.log.Written() + 1)
+		e.PID, e.Origin = 0, "https://a.test/"
+		e.Request = fmt.Appendf(nil, `{"kind":"command","type":%q,"data":%s,"metadata":{"id":"the \u0069d","timestamp":1,"causation":"cause"}}`, typ, data)
+		e.Outcome = []byte(outcome)
+		k.log.Append(e)
+		testkit.Must(t, k.log.Flush())
+	}
+	k.grow(t, 299)
+	add("Memory.Delete", `{"key":"/notes/\u0031"}`, `{"kind":"error","data":{"code":403,"message":"no"}}`)
+	k.grow(t, 300)
+	add("Http.Fetched", `{"intent":17,"type":"Http.Fetch","pid":77,"ran":true,"causation":"fetch cause","outcome":{"kind":"reply","data":1}}`, `{"kind":"reply","data":1}`)
+	k.grow(t, run-601)
+	follow(t, s, k, index.Options{})
+	for _, tt := range []struct {
+		filter index.Filter
+		block  int
+	}{
+		{index.Filter{ID: "the id"}, 1},
+		{index.Filter{CausedBy: "cause"}, 1}, // of the end it is the id of the call
+		{index.Filter{ID: "cause"}, 2},
+		{index.Filter{CausedBy: "fetch cause"}, 2},
+		{index.Filter{Key: "notes/1", Origin: "https://a.test/"}, 1},
+		{index.Filter{Key: "notes/1", Origin: "https://b.test/"}, -1},
+		{index.Filter{Denied: true}, 1},
+	} {
+		got, err := s.Ranges(ctx(), tt.filter, 1, 100)
+		testkit.Must(t, err)
+		found := slices.ContainsFunc(blocks(got), func(r index.Range) bool { return r.First == uint64(tt.block)*256+1 })
+		if want := tt.block >= 0; found != want || len(blocks(got)) > 7 { // unreadable entries are in five blocks
+			t.Errorf("%+v: got %v, want block %d", tt.filter, got, tt.block)
+		}
+	}
+}
+
 func blocks(ranges []index.Range) (all []index.Range) {
 	for _, r := range ranges {
 		for r.Last != index.OpenEnd && r.First < r.Last {

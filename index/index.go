@@ -4,8 +4,8 @@
 //
 //   - NAME.snapshot: the state of a part of the kernel as it was at one entry of the journal, in a file with a
 //     SHA-256. A start loads it and replays only what came after.
-//   - index.db: for each block of 256 entries a row that says which processes, types, correlations and times are in
-//     it; the end of an effect counts as the call that it ends. A question to the audit log reads the blocks that can
+//   - index.db: for each block of 256 entries a row that says which processes, types, ids, correlations, causes, keys
+//     of the memory, refusals and times are in it; the end of an effect counts as the call that it ends. A question to the audit log reads the blocks that can
 //     hold what it asks for. Beside it are SQLite's logs, index.db-wal and index.db-shm, until Close.
 //
 // # What it promises
@@ -226,7 +226,7 @@ func (x *Index) Drop() error {
 func (x *Index) path() string { return filepath.Join(x.dir, "index.db") }
 
 // version is of what tables does not say: what the blobs hold.
-const version = 3
+const version = 4
 
 // tables is the schema of the database, as SQLite keeps their text. Another text, or version, is another format.
 const tables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +

@@ -42,6 +42,10 @@ func fits(t *index.Tags, f *index.Filter) bool {
 	return (f.PID == nil || *f.PID == t.PID) &&
 		(f.Type == "" || t.Type == "" || f.Type == t.Type) &&
 		(f.Correlation == "" || t.Type == "" || f.Correlation == t.Correlation) &&
+		(f.ID == "" || t.Type == "" || f.ID == t.ID) &&
+		(f.CausedBy == "" || t.Type == "" || f.CausedBy == t.Causation) &&
+		(f.Key == "" || t.Type == "" || f.Key == t.Key && f.Origin == t.Origin) &&
+		(!f.Denied || t.Denied) &&
 		(f.SinceTime == nil || t.Time >= *f.SinceTime) &&
 		(f.UntilTime == nil || t.Time <= *f.UntilTime)
 }

@@ -75,6 +75,11 @@ func drawJournal(t *rapid.T) []index.Tags {
 		if i%every == 0 {
 			tags[i].Correlation = fmt.Sprint("c", i/(3*every))
 		}
+		if i%3 == 0 {
+			tags[i].ID, tags[i].Causation = fmt.Sprint("m", i), fmt.Sprint("m", i-i%every)
+			tags[i].Key, tags[i].Origin = fmt.Sprint("k", i%every), fmt.Sprint("o", i/stretch%3)
+		}
+		tags[i].Denied = i%(every*7) == 3
 		if i%(every*40) == 17 {
 			tags[i].Type = ""
 		}
@@ -87,7 +92,7 @@ func drawFilter(t *rapid.T, tags []index.Tags) (f index.Filter) {
 	if len(tags) > 0 {
 		example = tags[rapid.IntRange(0, len(tags)-1).Draw(t, "example")]
 	}
-	set := rapid.IntRange(0, 31).Draw(t, "members")
+	set := rapid.IntRange(0, 511).Draw(t, "members")
 	width := rapid.Int64Range(0, 500).Draw(t, "width")
 	since, until := example.Time-width, example.Time+width
 	if set&1 != 0 {
@@ -105,5 +110,15 @@ func drawFilter(t *rapid.T, tags []index.Tags) (f index.Filter) {
 	if set&16 != 0 {
 		f.UntilTime = &until
 	}
+	if set&32 != 0 {
+		f.ID = example.ID
+	}
+	if set&64 != 0 {
+		f.CausedBy = example.Causation
+	}
+	if set&128 != 0 {
+		f.Key, f.Origin = example.Key, example.Origin
+	}
+	f.Denied = set&256 != 0
 	return f
 }

@@ -21,8 +21,8 @@ type ShortName struct {
 	// Args are the members of data that arguments set, in order; the first Needs of them are required.
 	Args  []string
 	Needs int
-	// CAP: a function of CAP 5. It takes all arguments of CAP 5, pid before these and tick after them, and all of
-	// them may be given by name.
+	// CAP marks a function of CAP 5. It takes pid, then these arguments, then tick; each may also
+	// be given by name.
 	CAP bool
 }
 
@@ -216,7 +216,7 @@ func (s *ShortName) usage() string {
 	}
 	usage := "no arguments, or one object of members"
 	if len(list) > 0 {
-		usage = strings.Join(list, " ") + ", then perhaps an object of further members"
+		usage = strings.Join(list, " ") + ", then optionally an object of further members"
 	}
 	if s.CAP {
 		usage += ", or all that CAP has: " + strings.Join(slices.Concat([]string{"pid"}, s.Args, []string{"tick"}), " ")

@@ -20,12 +20,12 @@ var (
 	ApprovalSubscribe = NewCommand[ApprovalSubscribeInput, SuccessOutput](Syscall{
 		Type: "Approval.Subscribe", Domain: Approval, Grant: OperatorOnly,
 		Script:      "scripts/approval.txtar",
-		Description: "Has the questions that wait, new ones, and the answers pushed on this connection, as events Approval.Requested and Approval.Decided, as long as it lasts.",
+		Description: "Pushes waiting questions, new questions and answers on this connection until it closes, as events Approval.Requested and Approval.Decided.",
 	})
 
 	ApprovalWatch = NewQuestion[ApprovalWatchInput, SuccessOutput](Syscall{
 		Type: "Approval.Watch", Domain: Approval,
-		Description: "Finds the questions that were asked or answered since, in order to push them to who follows them.",
+		Description: "Finds the questions asked or answered since the last push to a subscriber.",
 	})
 
 	ApprovalRequested = NewStep[ApprovalRequestedInput, SuccessOutput](Syscall{
@@ -69,15 +69,15 @@ type ApprovalListInput struct {
 // ApprovalListOutput is the answer of Approval.List.
 type ApprovalListOutput struct {
 	Approvals []ApprovalState `json:"approvals" keep:"always" doc:"The questions, oldest first; as many as a line holds."`
-	More      int64           `json:"more,omitzero" keep:"always" doc:"How many are left out: ask again with after; absent: none."`
+	More      int64           `json:"more,omitzero" keep:"always" doc:"How many were left out; call again with after to get them. Absent if there are none."`
 }
 
 // ApprovalDecideInput is the data of Approval.Decide.
 type ApprovalDecideInput struct {
 	ID         string  `json:"id" keep:"always" minlen:"1" maxlen:"64" doc:"The question, as Approval.List names it."`
 	Decision   string  `json:"decision" keep:"always" enum:"approve refuse" doc:"Whether the call may be made."`
-	ForSeconds *int64  `json:"for_seconds,omitzero" keep:"always" min:"1" max:"2592000" doc:"With approve: the same call may be made as often as it is until then. Default: it may be made once, until the question expires."`
-	Why        *string `json:"why,omitzero" keep:"always" maxlen:"1024" doc:"The reason, which the agent is told where the call is refused."`
+	ForSeconds *int64  `json:"for_seconds,omitzero" keep:"always" min:"1" max:"2592000" doc:"With approve: how long the same call may be repeated. Default: it may be made once, until the question expires."`
+	Why        *string `json:"why,omitzero" keep:"always" maxlen:"1024" doc:"The reason. The agent sees it when the call is refused."`
 }
 
 // ApprovalSubscribeInput is the data of Approval.Subscribe.
@@ -85,24 +85,24 @@ type ApprovalSubscribeInput struct{}
 
 // ApprovalWatchInput is the data of the kernel's own Approval.Watch.
 type ApprovalWatchInput struct {
-	Since  int64 `json:"since" keep:"always" doc:"Number of the last change that was told."`
-	Before int64 `json:"before" keep:"always" doc:"Number of the last change before the subscription: of those only questions that still wait are told."`
+	Since  int64 `json:"since" keep:"always" doc:"Number of the last change that was pushed."`
+	Before int64 `json:"before" keep:"always" doc:"Number of the last change before the subscription. Of the changes up to it, only open questions are pushed."`
 }
 
 // ApprovalRequestedInput is the data of the kernel's own Approval.Requested: a question.
 type ApprovalRequestedInput struct {
 	ID        string `json:"id" keep:"always" doc:"The question."`
-	Rule      string `json:"rule" keep:"always" doc:"The rule that has somebody asked."`
-	Policy    string `json:"policy" keep:"always" doc:"SHA-256 over the files of the policy that the rule stands in, in hex."`
+	Rule      string `json:"rule" keep:"always" doc:"The rule that requires an approval."`
+	Policy    string `json:"policy" keep:"always" doc:"SHA-256 of the policy files that contain the rule, in hex."`
 	PID       int64  `json:"pid" keep:"always" doc:"Process that calls."`
 	Agent     string `json:"agent" keep:"always" doc:"Its name."`
-	Origin    string `json:"origin" keep:"always" doc:"Whose stored things the call sees."`
+	Origin    string `json:"origin" keep:"always" doc:"Origin of the call: which stored data it sees."`
 	Type      string `json:"type" keep:"always" doc:"What is called."`
 	Data      Value  `json:"data" keep:"always" doc:"The call's data, as the journal keeps them where it succeeds."`
 	Exhausted string `json:"exhausted,omitzero" keep:"always" doc:"The kind of budget of which the call needs more than is left, where the rule asks about that."`
 	Digest    string `json:"digest" keep:"always" doc:"SHA-256 over caller, type and normalised data in the form of RFC 8785, in hex: what exactly is asked about."`
 	Asked     int64  `json:"asked" keep:"always" doc:"When it was asked first, in Unix milliseconds."`
-	Expires   int64  `json:"expires" keep:"always" doc:"Until when the question stands, in Unix milliseconds. After that the same call is asked about anew."`
+	Expires   int64  `json:"expires" keep:"always" doc:"When the question expires, in Unix milliseconds. After that, the same call raises a new question."`
 }
 
 // ApprovalUseInput is the data of the kernel's own Approval.Use.
@@ -113,11 +113,11 @@ type ApprovalUseInput struct {
 // ApprovalState is a question and its answer.
 type ApprovalState struct {
 	ApprovalRequestedInput
-	State    string           `json:"state" keep:"always" doc:"waiting: nobody has answered. approved. refused. used: it was approved once, and the call was made. expired: nobody answered in time, or what was approved has ended."`
-	Until    int64            `json:"until,omitzero" keep:"always" doc:"Until when the call may be made as often as it is, in Unix milliseconds; absent: it may be made once."`
+	State    string           `json:"state" keep:"always" doc:"waiting: not answered yet. approved. refused. used: approved for one call, which was made. expired: not answered in time, or the approval has run out."`
+	Until    int64            `json:"until,omitzero" keep:"always" doc:"When a repeatable approval ends, in Unix milliseconds. Absent if the call may be made once."`
 	Why      string           `json:"why,omitzero" keep:"always" doc:"The reason that was given with the answer."`
-	Decided  *ApprovalDecided `json:"decided,omitzero" keep:"always" doc:"Who has answered; absent: nobody."`
-	Advisory bool             `json:"advisory,omitzero" keep:"always" doc:"The approval is not proof of a person's: nothing keeps the agent, which the kernel does not confine, from answering as its operator."`
+	Decided  *ApprovalDecided `json:"decided,omitzero" keep:"always" doc:"Who answered. Absent while the question is open."`
+	Advisory bool             `json:"advisory,omitzero" keep:"always" doc:"The approval does not prove that a person gave it: the kernel does not confine the agent, which could have answered as the operator itself."`
 }
 
 // ApprovalDecided says who answered a question.

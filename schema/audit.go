@@ -3,14 +3,19 @@ package schema
 // Audit is the domain of the audit log.
 const Audit Domain = "audit"
 
-// AuditLogInput is the data of Audit.Log. type and pid are those of the call, also for the end of an effect.
+// AuditLogInput is the data of Audit.Log. For the end of an effect, type and pid are those of the
+// call that began it.
 type AuditLogInput struct {
 	PID         *int64  `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
 	Type        *string `json:"type,omitzero" keep:"always" minlen:"1" doc:"Only calls of this syscall, such as Memory.Set."`
 	Correlation *string `json:"correlation,omitzero" keep:"always" minlen:"1" doc:"Only calls with this correlation."`
+	ID          *string `json:"id,omitzero" keep:"always" minlen:"1" doc:"Only calls whose message has this id."`
+	CausedBy    *string `json:"caused_by,omitzero" keep:"always" minlen:"1" doc:"Only calls that name the message with this id as their causation."`
+	Key         *string `json:"key,omitzero" keep:"always" minlen:"1" doc:"Only commands about this key of the memory, such as notes/1, in the origin that the call sees. A leading slash makes no difference."`
+	Denied      *bool   `json:"denied,omitzero" keep:"always" doc:"true: only calls that were refused by capability, quota or policy."`
 	SinceTime   *int64  `json:"since_time,omitzero" keep:"always" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
 	UntilTime   *int64  `json:"until_time,omitzero" keep:"always" min:"0" doc:"Only calls at or before: Unix epoch, milliseconds."`
-	Request     *bool   `json:"request,omitzero" keep:"always" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
+	Request     *bool   `json:"request,omitzero" keep:"always" doc:"Whether to add the journaled data of each message. Operator only."`
 
 	SinceSeq *int64 `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
 	Limit    *int64 `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
@@ -18,7 +23,7 @@ type AuditLogInput struct {
 
 // AuditLogOutput is the answer of Audit.Log.
 type AuditLogOutput struct {
-	Entries []AuditEntry `json:"entries" keep:"always" doc:"Entries of the journal, oldest first. Of a call that had something done outside the kernel there is one: its end, or its intent as long as it is running."`
+	Entries []AuditEntry `json:"entries" keep:"always" doc:"Entries of the journal, oldest first. A call with an effect outside the kernel has one entry here: its end, or its intent while it is running."`
 	Next    int64        `json:"next,omitzero" keep:"always" doc:"There may be more: since_seq of the next page."`
 }
 
@@ -28,20 +33,20 @@ type AuditEntry struct {
 	Success     bool      `json:"success" keep:"always" doc:"Whether it succeeded."`
 	SyscallCode string    `json:"syscall_code" keep:"always" doc:"CAP's code, or the type of a syscall that has none."`
 	PID         int64     `json:"pid" keep:"always" doc:"Process that the call was made as."`
-	Tick        int64     `json:"tick" keep:"always" doc:"The kernel's tick at the call; where it has an intent, at its end."`
+	Tick        int64     `json:"tick" keep:"always" doc:"The kernel's tick at the call, or at its end if the call has an intent."`
 	Payload     Value     `json:"payload" keep:"always" doc:"What a command answered; of a query nothing is kept."`
 	Error       MaybeText `json:"error" keep:"always" doc:"Why it failed; null: it did not."`
 	LatencyUS   int64     `json:"latency_us" keep:"always" doc:"How long it took, microseconds."`
 	Seq         int64     `json:"seq" keep:"always" doc:"Number of the entry."`
 	Type        string    `json:"type" keep:"always" doc:"Type of the message."`
-	Time        int64     `json:"time" keep:"always" doc:"When: Unix epoch, milliseconds; where it has an intent, when it ended."`
+	Time        int64     `json:"time" keep:"always" doc:"When the call was made, or ended if it has an intent, in Unix milliseconds."`
 	ID          string    `json:"id" keep:"always" doc:"Id of the message."`
-	Correlation MaybeText `json:"correlation" keep:"always" doc:"Its correlation; null: none."`
-	Causation   MaybeText `json:"causation" keep:"always" doc:"What caused it; null: unknown."`
+	Correlation MaybeText `json:"correlation" keep:"always" doc:"Its correlation; null if it has none."`
+	Causation   MaybeText `json:"causation" keep:"always" doc:"Id of the message that caused it; null if unknown."`
 	Status      string    `json:"status" keep:"always" enum:"ok denied failed running unknown" doc:"The verdict: ok; denied by capability or quota; failed; running: begun outside the kernel and not ended; unknown: begun, and the kernel stopped, or could not record the end."`
 	Code        int64     `json:"code,omitzero" keep:"always" doc:"Code of the error; absent: there is none."`
-	ErrorID     string    `json:"error_id,omitzero" keep:"always" doc:"Id of the error, as docs/errors.md lists them; absent where there is none, or the entry is older than ids."`
-	Intent      int64     `json:"intent,omitzero" keep:"always" doc:"Of a call that had something done outside the kernel: the entry that was written before that began. The row itself is the end, with the call's outcome."`
+	ErrorID     string    `json:"error_id,omitzero" keep:"always" doc:"Id of the error, as listed in docs/errors.md. Absent if there was no error, or the entry is older than error ids."`
+	Intent      int64     `json:"intent,omitzero" keep:"always" doc:"For a call with an effect outside the kernel: the entry that was written before the effect began. The row itself is the end, with the outcome."`
 	Request     Value     `json:"request,omitzero" keep:"always" doc:"Data of the message without its secrets, where it was asked for."`
 }
 
@@ -59,14 +64,14 @@ type AuditMetricsInput struct{}
 
 // AuditMetricsOutput is the answer of Audit.Metrics (CAP 6), counted over the whole journal.
 type AuditMetricsOutput struct {
-	TotalCalls   int64                   `json:"total_calls" keep:"always" doc:"Syscalls in all. Those that the kernel makes itself to carry out one, such as Capability.Endow, are in the log and not counted, nor is what is still running."`
+	TotalCalls   int64                   `json:"total_calls" keep:"always" doc:"All syscalls that have ended. The kernel's own, such as Capability.Endow, are in the log but not counted."`
 	DeniedCalls  int64                   `json:"denied_calls" keep:"always" doc:"Refused by capability or quota."`
-	ByCode       map[string]int64        `json:"by_code" keep:"always" doc:"Syscalls by CAP's code, or by type where there is none; 1000 of those that were registered by their names, more as Syscall.Invoke."`
-	DeniedByCode map[string]int64        `json:"denied_by_code" keep:"always" doc:"Refusals, likewise."`
+	ByCode       map[string]int64        `json:"by_code" keep:"always" doc:"Syscalls by CAP code, or by type if there is no code. The first 1000 registered names are counted by name, further ones as Syscall.Invoke."`
+	DeniedByCode map[string]int64        `json:"denied_by_code" keep:"always" doc:"Refusals, by the same keys."`
 	AvgLatencyUS float64                 `json:"avg_latency_us" keep:"always" doc:"Mean latency, microseconds."`
 	Latency      map[string]LatencyQuant `json:"latency" keep:"always" doc:"Quantiles by type."`
 	Refusing     string                  `json:"refusing,omitzero" keep:"always" doc:"Why the journal cannot be written, such as that its disk is full: commands are refused until it can."`
-	Warnings     []string                `json:"warnings,omitzero" keep:"always" doc:"What the operator has to see to, such as a file of keys whose mode became unsafe. Only the operator is told."`
+	Warnings     []string                `json:"warnings,omitzero" keep:"always" doc:"Problems that need the operator, such as a key file whose mode became unsafe. Operator only."`
 }
 
 // LatencyQuant is the latency of the calls of one type, exact to an eighth.
@@ -91,14 +96,14 @@ const AuditRecorded = "Audit.Recorded"
 
 // AuditSubscribeInput is the data of Audit.Subscribe.
 type AuditSubscribeInput struct {
-	SinceSeq *int64   `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Number of the entry to begin with. Default: what comes after the subscription's own entry."`
+	SinceSeq *int64   `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Number of the first entry to push. Default: the one after the subscription's own entry."`
 	PID      *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
 	Types    []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls: a type such as Memory.Set, or a pattern such as Memory.*."`
 }
 
 // AuditWatchInput is the data of the kernel's own Audit.Watch.
 type AuditWatchInput struct {
-	From  int64    `json:"from" keep:"always" doc:"Number of the entry to begin with; 0: what comes after the subscription's own entry."`
+	From  int64    `json:"from" keep:"always" doc:"Number of the first entry to push; 0 is the one after the subscription's own entry."`
 	PID   *int64   `json:"pid,omitzero" keep:"always" doc:"Only calls of this process."`
 	Types []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls."`
 }
@@ -126,11 +131,11 @@ var (
 	AuditSubscribe = NewCommand[AuditSubscribeInput, SuccessOutput](Syscall{
 		Type: "Audit.Subscribe", Domain: Audit,
 		Script:      "scripts/record.txtar",
-		Description: "Has the entries of the audit log pushed on this connection, in their order and without gaps, as events Audit.Recorded, each with its row as Audit.Log shows it, as long as the connection lasts. What is pushed makes no entries.",
+		Description: "Pushes the entries of the audit log on this connection until it closes, in order and without gaps. Each event Audit.Recorded has one row of Audit.Log. Pushes are not journaled.",
 	})
 
 	AuditWatch = NewQuestion[AuditWatchInput, SuccessOutput](Syscall{
 		Type: "Audit.Watch", Domain: Audit,
-		Description: "Finds the entries that were made since, in order to push them to who follows them.",
+		Description: "Finds the entries written since the last push to a subscriber.",
 	})
 )

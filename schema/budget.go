@@ -27,9 +27,9 @@ type BudgetState struct {
 	AgentID   string      `json:"agent_id" keep:"always" doc:"Its name."`
 	ParentPID int64       `json:"parent_pid" keep:"always" doc:"Process whose budget this one was taken from; 0: the operator's."`
 	Calls     *BudgetLine `json:"calls,omitzero" keep:"always" doc:"Calls; absent: it draws on an ancestor's, or they are not limited."`
-	Fetches   *BudgetLine `json:"fetches,omitzero" keep:"always" doc:"Fetches, likewise."`
-	Tokens    *BudgetLine `json:"tokens,omitzero" keep:"always" doc:"Tokens, likewise."`
-	USD       *BudgetLine `json:"usd,omitzero" keep:"always" doc:"US dollars, likewise."`
+	Fetches   *BudgetLine `json:"fetches,omitzero" keep:"always" doc:"Fetches, in the same way."`
+	Tokens    *BudgetLine `json:"tokens,omitzero" keep:"always" doc:"Tokens, in the same way."`
+	USD       *BudgetLine `json:"usd,omitzero" keep:"always" doc:"US dollars, in the same way."`
 	Deadline  *int64      `json:"deadline,omitzero" keep:"always" doc:"When its time ends, in Unix milliseconds; absent: never."`
 }
 
@@ -37,9 +37,9 @@ type BudgetState struct {
 type BudgetLine struct {
 	Given    Decimal `json:"given" keep:"always" doc:"What the process was given."`
 	Spent    Decimal `json:"spent" keep:"always" doc:"What it has used up, with its children that have ended and those that have no budget of their own."`
-	Reserved Decimal `json:"reserved" keep:"always" doc:"What is kept for calls that are under way."`
+	Reserved Decimal `json:"reserved" keep:"always" doc:"Reserved for calls in flight."`
 	Below    Decimal `json:"below" keep:"always" doc:"What was given on to children that live."`
-	Withheld Decimal `json:"withheld,omitzero" keep:"always" doc:"What came back after it was granted less: it has no more of it, and returns it at its end."`
+	Withheld Decimal `json:"withheld,omitzero" keep:"always" doc:"Returned by children after its grant was reduced. It cannot be spent, and goes back to the ancestor when the process ends."`
 	Left     Decimal `json:"left" keep:"always" doc:"What is left. Tokens and dollars may be below zero, since requests cost what they cost."`
 }
 

@@ -7,11 +7,11 @@ const Capability Domain = "capability"
 type GrantInput struct {
 	PID             int64              `json:"pid" keep:"always" min:"1" doc:"Process to grant to."`
 	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, * for all but what only the operator may, Call:PATH and Call:PATH/* for user-space syscalls, or Tool:HOST/TOOL and Tool:HOST/* for the tools of an agent host. Crypto.Open has to be named: no pattern includes it."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. Holding uses nothing up: what is released can be held again."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Maximum units it may hold at once, by resource. Units held by processes it grants to count too. Released units can be reserved again."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire, or with mode add it stays what it was."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch. Default: nothing."`
-	Budget          *BudgetGrant       `json:"budget,omitzero" keep:"always" doc:"What it may use up in all, with what it has used up already: to be granted the same again refills nothing. It is taken out of what the ancestor has left that it drew on. Default: its budget stays."`
-	Mode            *string            `json:"mode,omitzero" keep:"always" enum:"replace add" doc:"replace, the default: the token is this grant alone. add: syscalls and hosts join those that were granted before, a quota replaces that of the same resource, and the rest stays. What has expired is not added to, unless a new expiry renews it."`
+	Budget          *BudgetGrant       `json:"budget,omitzero" keep:"always" doc:"Total it may spend, including what it has spent already, so granting the same budget again does not refill it. It is carved out of the budget that it drew on before. Default: unchanged."`
+	Mode            *string            `json:"mode,omitzero" keep:"always" enum:"replace add" doc:"replace, the default: the token is this grant alone. add: syscalls and hosts are added to the earlier grant, a quota replaces the one of the same resource, and the rest is unchanged. An expired grant needs a new expiry first."`
 }
 
 // Adds reports whether the grant is added to earlier ones.
@@ -42,13 +42,13 @@ type TokenGrant struct {
 type Token struct {
 	PID int64 `json:"pid" keep:"always" min:"0" doc:"Process that holds the token."`
 	TokenGrant
-	Grants []TokenGrant `json:"grants,omitzero" keep:"always" doc:"Where both the operator and an agent have granted: the two grants, which the members beside this one sum up."`
+	Grants []TokenGrant `json:"grants,omitzero" keep:"always" doc:"If both the operator and an agent have granted: the two grants. The other members are their sum."`
 }
 
 // GrantOutput is the answer of Capability.Grant.
 type GrantOutput struct {
 	Token
-	Warning string `json:"warning,omitzero" keep:"always" doc:"Why nothing of the grant is effective now; absent where something is."`
+	Warning string `json:"warning,omitzero" keep:"always" doc:"Why no part of the grant is effective now. Absent if some part is."`
 }
 
 // RevokeInput is the data of Capability.Revoke.
@@ -86,7 +86,7 @@ type RestoreTokenInput struct {
 type CheckInput struct {
 	PID        *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Process to check for. Default: the caller."`
 	Syscall    string   `json:"syscall" keep:"always" minlen:"1" doc:"Type or code of the syscall, or the name of a registered one."`
-	Data       Value    `json:"data,omitzero" keep:"never" doc:"The data of the call. Where it is given, all is asked that the call itself would be asked, and the answer names each stage; nothing is done."`
+	Data       Value    `json:"data,omitzero" keep:"never" doc:"The data of the call. With it, every check of the real call is made and the answer has each stage. Nothing runs."`
 	ResourceID *string  `json:"resource_id,omitzero" keep:"always" minlen:"1" doc:"Resource that the call would name: looked at for Syscall.Alloc, Release and Query."`
 	Amount     *float64 `json:"amount,omitzero" keep:"always" min:"0" doc:"Units of it that the call would take or give back. Default 0."`
 }
@@ -114,12 +114,12 @@ type CheckOutput struct {
 // CheckStage is the verdict of one stage on the call that is asked about.
 type CheckStage struct {
 	Stage     string `json:"stage" keep:"always" doc:"data, a stage of the gate (bounds, identity, token, tick, quota, policy, approval), or handler: what the syscall itself asks."`
-	Verdict   string `json:"verdict" keep:"always" enum:"allows denies asks" doc:"What it says. asks: the call would wait for somebody's approval."`
+	Verdict   string `json:"verdict" keep:"always" enum:"allows denies asks" doc:"What it says. asks: the call would wait for an approval."`
 	Why       string `json:"why,omitzero" keep:"always" doc:"By what."`
 	Fix       string `json:"fix,omitzero" keep:"always" doc:"What to do about it."`
 	Rule      string `json:"rule,omitzero" keep:"always" doc:"The rule of the policy that decides."`
-	At        string `json:"at,omitzero" keep:"always" doc:"To the operator: where the rule stands, as FILE:LINE."`
-	Exception string `json:"exception,omitzero" keep:"always" doc:"To the operator: what is to be added to the rule, before its end, for it to let this call alone."`
+	At        string `json:"at,omitzero" keep:"always" doc:"Where the rule is, as FILE:LINE. Operator only."`
+	Exception string `json:"exception,omitzero" keep:"always" doc:"The exception to add to the rule, before its end, to allow this one call. Operator only."`
 }
 
 // CapabilityGetInput is the data of Capability.Get.
@@ -131,7 +131,7 @@ type CapabilityGetInput struct {
 type CapabilityGetOutput struct {
 	Token
 	Effective Effective          `json:"effective" keep:"always" doc:"What the token allows now: what was granted, cut down to what the granters may do."`
-	Held      map[string]Decimal `json:"held" keep:"always" doc:"Units that it holds, by resource: of each that it has a quota of, and of what it holds beyond those."`
+	Held      map[string]Decimal `json:"held" keep:"always" doc:"Units that it holds, by resource: every resource with a quota, and any other that it holds."`
 	HeldBelow map[string]Decimal `json:"held_below,omitzero" keep:"always" doc:"Units that others hold by its grants, by resource: they count against its quota too."`
 }
 
@@ -148,7 +148,7 @@ var (
 	CapabilityGrant = NewCommand[GrantInput, GrantOutput](Syscall{
 		Type: "Capability.Grant", Domain: Capability,
 		Script:      "scripts/capability.txtar",
-		Description: "Grants a process what it may call and hold, in place of all that it was granted before, or added to it. An agent grants only to its descendants, and no more than it may do itself, then and later.",
+		Description: "Sets what a process may call and hold, or adds to it. An agent can grant only to its descendants, and only what it has itself, now and later.",
 	})
 
 	CapabilityGrantDefault = NewCommand[GrantDefaultInput, GrantOutput](Syscall{
@@ -176,7 +176,7 @@ var (
 
 	CapabilityWatch = NewQuestion[ListWatchInput, SuccessOutput](Syscall{
 		Type: "Capability.Watch", Domain: Capability,
-		Description: "Finds whether a process may call something else than it was told last, in order to push it to who follows its Syscall.List.",
+		Description: "Finds whether the syscalls that a process may call have changed since the last push to a subscriber of Syscall.List.",
 	})
 
 	CapabilityEndow = NewStep[EndowInput, Token](Syscall{
@@ -186,6 +186,6 @@ var (
 
 	CapabilityStrip = NewStep[StripInput, SuccessOutput](Syscall{
 		Type: "Capability.Strip", Domain: Capability,
-		Description: "The kernel takes away the tokens of processes that are gone.",
+		Description: "The kernel removes the tokens of processes that have ended.",
 	})
 )

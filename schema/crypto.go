@@ -11,8 +11,8 @@ const Crypto Domain = "crypto"
 // SealInput is the data of Crypto.Seal.
 type SealInput struct {
 	Target
-	Plaintext string  `json:"plaintext" keep:"never" doc:"Text to seal, at most 8000 bytes together with aad. What is no text is to be written as text first, such as in base64."`
-	AAD       *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"Text that goes with the value in the clear and cannot be changed, at most 1024 bytes, such as the key that it is stored under. It is no secret: the journal keeps it."`
+	Plaintext string  `json:"plaintext" keep:"never" doc:"Text to seal, at most 8000 bytes together with aad. Encode binary data first, for example in base64."`
+	AAD       *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"Additional data that is authenticated but not encrypted, at most 1024 bytes, such as the key that the value is stored under. It is journaled, so it must not be a secret."`
 }
 
 // SealOutput is the answer of Crypto.Seal.
@@ -39,7 +39,7 @@ type OpenOutput struct {
 // DeriveInput is the data of Crypto.Derive.
 type DeriveInput struct {
 	Target
-	KeyID *string `json:"kid,omitzero" keep:"always" minlen:"1" doc:"Key that the kernel has to seal with, such as that of a value at hand. Default: whichever it has."`
+	KeyID *string `json:"kid,omitzero" keep:"always" minlen:"1" doc:"Id of the key that the kernel must seal with, such as the one of an existing value. Default: the current key."`
 }
 
 // DeriveOutput is the answer of Crypto.Derive.

@@ -59,13 +59,13 @@ type CheckpointOutput struct {
 type GetStateInput struct {
 	Target
 	TargetPID *int64 `json:"target_pid,omitzero" keep:"always" min:"1" doc:"Process to describe. Default: the caller."`
-	AtTick    *int64 `json:"at_tick,omitzero" keep:"always" min:"0" doc:"Fold memory up to and including this tick. Default: all of it."`
+	AtTick    *int64 `json:"at_tick,omitzero" keep:"always" min:"0" doc:"Fold memory up to and including this tick. Default: all ticks."`
 }
 
 // GetStateOutput is the answer of Syscall.GetState.
 type GetStateOutput struct {
 	Descriptor
-	Memory *FoldedMemory `json:"memory,omitzero" keep:"always" doc:"The agent's memory, where it has any."`
+	Memory *FoldedMemory `json:"memory,omitzero" keep:"always" doc:"The agent's memory. Absent if it has none."`
 }
 
 // AppendJSON appends the answer with the state's values as they were written.

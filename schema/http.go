@@ -22,12 +22,12 @@ type HTTPFetchInput struct {
 	Target
 	URL     string            `json:"url" keep:"url" minlen:"1" maxlen:"8192" doc:"Address to fetch, such as https://api.example.com/data. http: needs a grant."`
 	Method  *string           `json:"method,omitzero" keep:"always" enum:"GET POST PUT DELETE PATCH" doc:"Method. Default GET. POST and PUT need a body."`
-	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. What else lets somebody in (names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and those that end with key, but for Idempotency-Key) is not in the journal; any other value is, as it is."`
+	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. Other credentials are not journaled: names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and names that end with key except Idempotency-Key. All other values are journaled as sent."`
 	Body    *string           `json:"body,omitzero" keep:"always" doc:"Body to send, a string. Not sent with GET."`
 	BodyRef *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body to send, by reference: a file in the blob directory, or data. In place of body."`
 	// BodyContent is added by the kernel if a rule looks at it, so that the judged body is the one that is sent.
 	BodyContent *BodyContent `json:"bodyContent,omitzero" keep:"always" doc:"What bodyRef refers to, 16 MiB at most: that is sent, or nothing. The kernel adds it where a rule looks at bodyRef."`
-	Timeout     *float64     `json:"timeout,omitzero" keep:"always" min:"1" max:"30000" doc:"Milliseconds that it may take in all. Default 5000, at most 30000."`
+	Timeout     *float64     `json:"timeout,omitzero" keep:"always" min:"1" max:"30000" doc:"Timeout of the whole call, in milliseconds. Default 5000, at most 30000."`
 }
 
 // BodyContent describes a body by reference.
@@ -50,7 +50,7 @@ func Integrity(sum []byte) string { return "sha256-" + base64.StdEncoding.Encode
 
 // BlobRef is a BlobPointer in the data of a syscall (MESSAGE 4.3.2).
 type BlobRef struct {
-	Scheme    string `json:"scheme" keep:"always" enum:"file https data" doc:"Where it is: file or data; https is fetched by whoever gets it."`
+	Scheme    string `json:"scheme" keep:"always" enum:"file https data" doc:"Where it is: file or data; the receiver fetches https itself."`
 	Path      string `json:"path" keep:"always" minlen:"1" doc:"Absolute path of a file in the blob directory, or what follows data:."`
 	Authority string `json:"authority,omitzero" keep:"always" doc:"Host, of https."`
 	Query     string `json:"query,omitzero" keep:"always" doc:"Query, of https."`
@@ -68,14 +68,14 @@ func (r *BlobRef) Valid(field string) *fault.Fault {
 
 // HTTPFetchOutput is the answer of Http.Fetch.
 type HTTPFetchOutput struct {
-	Status     int64             `json:"status" keep:"always" doc:"Status that the server answered with, 200 to 599. None of them is an error of the call."`
+	Status     int64             `json:"status" keep:"always" doc:"The server's status, 200 to 599. No status makes the call fail."`
 	Headers    map[string]string `json:"headers" keep:"always" doc:"Headers of the answer, names in lower case."`
-	Body       *string           `json:"body,omitzero" keep:"always" doc:"Body of the answer, where it is text that fits the line."`
-	BodyRef    *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body of the answer, where it is longer or no text: a file in the blob directory."`
+	Body       *string           `json:"body,omitzero" keep:"always" doc:"Body of the answer, if it is text that fits the line."`
+	BodyRef    *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body of the answer, if it is binary or too long: a file in the blob directory."`
 	Size       int64             `json:"size" keep:"always" doc:"Bytes of the body, unpacked."`
 	Digest     string            `json:"digest" keep:"always" doc:"SHA-256 of the body, in the form sha256-<base64>."`
 	URL        string            `json:"url" keep:"always" doc:"Address that answered, after redirects."`
-	Via        []string          `json:"via,omitzero" keep:"always" doc:"Servers that redirected, in their order, such as https://example.com; absent: none did."`
+	Via        []string          `json:"via,omitzero" keep:"always" doc:"Servers that redirected, in order, such as https://example.com. Absent if none did."`
 	SentDigest string            `json:"sent_digest,omitzero" keep:"always" doc:"SHA-256 of the body that was sent by reference."`
 }
 
@@ -87,6 +87,6 @@ var (
 		Description: "Makes one HTTP request, within limits of time and size. Loopback, private, link-local and reserved addresses are refused, on redirects too. An agent may reach the hosts that its capability lists. Whatever status the server answers with is a reply.",
 	}, Syscall{
 		Type:        "Http.Fetched",
-		Description: "Notes what came of a request.",
+		Description: "Records the outcome of a request.",
 	})
 )

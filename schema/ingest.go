@@ -8,13 +8,13 @@ var (
 		Description: "Has a process adopt a resource: fetches, validates and loads it, and switches the process's identity. A phase that fails leaves everything as it was.",
 	}, Syscall{
 		Type:        "Process.Adopted",
-		Description: "Switches the identity of a process to that of a resource which went through all phases before, and keeps its content: it is what commits an ingest.",
+		Description: "Commits an ingest: switches the identity of a process to a resource that has passed all phases, and keeps its content.",
 	})
 
 	FileSystemHydrate = NewEffect[HydrateInput, HydrateOutput](Syscall{
 		Type: "FileSystem.Hydrate", Domain: Process,
 		Script:      "scripts/promptware.txtar",
-		Description: "Describes the skills and tools that the front matter of a resource lists: each is read and checked, none is started. All of them are there, or the call fails.",
+		Description: "Describes the skills and tools that the front matter of a resource lists: each is read and checked, none is started. If one is missing, the call fails.",
 	}, Syscall{
 		Type:        "FileSystem.Hydrated",
 		Description: "Ends a FileSystem.Hydrate.",
@@ -24,17 +24,17 @@ var (
 // Identity is a resource that a process has adopted (ABI 8).
 type Identity struct {
 	ContextID string `json:"context_id" keep:"always" minlen:"1" doc:"Names the content: the same for the same bits from the same place."`
-	URI       string `json:"uri" keep:"always" minlen:"1" doc:"The resource in canonical form: what ./ and ../ are beside."`
+	URI       string `json:"uri" keep:"always" minlen:"1" doc:"The resource in canonical form. Names that begin with ./ or ../ are relative to it."`
 	Digest    string `json:"digest" keep:"always" minlen:"1" doc:"SHA-256 of its bits, as subresource integrity writes it."`
 	Name      string `json:"name,omitzero" keep:"always" doc:"The name that its front matter gives."`
-	Proof     string `json:"proof" keep:"always" enum:"integrity signature pin local none" doc:"What answered for it: an integrity, the signature of a trusted key, a version in its address, that it lies below root, or nothing."`
+	Proof     string `json:"proof" keep:"always" enum:"integrity signature pin local none" doc:"What vouches for it: an integrity hash, the signature of a trusted key, a version in its address, its place below root, or nothing."`
 	Signer    string `json:"signer,omitzero" keep:"always" doc:"Fingerprint of the trusted key that has signed it."`
 }
 
 // IngestInput is the data of Kernel.Ingest.
 type IngestInput struct {
 	Target
-	URI       string  `json:"uri" keep:"url" minlen:"1" maxlen:"2048" doc:"The resource: os:///…, a path below root, ./… beside the identity adopted before, or an https: address."`
+	URI       string  `json:"uri" keep:"url" minlen:"1" maxlen:"2048" doc:"The resource: os:///…, a path below root, ./… relative to the adopted identity, or an https: address."`
 	Integrity *string `json:"integrity,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"What its bits have to be, such as sha256-… and base64, as subresource integrity writes it."`
 }
 
@@ -45,7 +45,7 @@ type IngestOutput struct {
 	URI       string   `json:"uri" keep:"always" doc:"The resource in canonical form."`
 	Digest    string   `json:"digest" keep:"always" doc:"SHA-256 of its bits, as subresource integrity writes it."`
 	Proof     string   `json:"proof" keep:"always" enum:"integrity signature pin local none" doc:"What answered for it."`
-	Content   *string  `json:"content,omitzero" keep:"always" doc:"What follows its front matter. Where that does not fit a line there is contentRef in its place."`
+	Content   *string  `json:"content,omitzero" keep:"always" doc:"The text after its front matter. If it does not fit a line, contentRef is set instead."`
 	Ref       Value    `json:"contentRef,omitzero" keep:"always" doc:"BlobPointer to the content."`
 }
 
@@ -66,7 +66,7 @@ type HydrateOutput struct {
 type HydratedItem struct {
 	URI         string `json:"uri" keep:"always" doc:"Its name in canonical form: what it is ingested or called by."`
 	Name        string `json:"name" keep:"always" doc:"Name for people."`
-	Description string `json:"description" keep:"always" doc:"What it is for; empty where nobody said."`
+	Description string `json:"description" keep:"always" doc:"What it is for; empty if it has no description."`
 	Digest      string `json:"digest" keep:"always" doc:"SHA-256 of its bits."`
 	Input       Value  `json:"input,omitzero" keep:"always" doc:"JSON Schema of what a tool takes."`
 }
@@ -89,13 +89,13 @@ type ToolCall struct {
 // ResolveInput is the data of FileSystem.Resolve.
 type ResolveInput struct {
 	Target
-	URI  string  `json:"uri" keep:"url" minlen:"1" maxlen:"2048" doc:"A name: os:///p/q or p/q below root, ./p and ../p beside base, an https: address as it is."`
-	Base *string `json:"base,omitzero" keep:"url" minlen:"1" maxlen:"2048" doc:"The name that it stands beside. Default: the identity that the caller has adopted, else root."`
+	URI  string  `json:"uri" keep:"url" minlen:"1" maxlen:"2048" doc:"A name: os:///p/q or p/q below root, ./p and ../p relative to base, or an https: address."`
+	Base *string `json:"base,omitzero" keep:"url" minlen:"1" maxlen:"2048" doc:"The name that ./ and ../ are relative to. Default: the caller's adopted identity, else root."`
 }
 
 // ResolveOutput is the answer of FileSystem.Resolve.
 type ResolveOutput struct {
-	URI string `json:"uri" keep:"always" doc:"The name in canonical form: an address where it lies in a mount of one, else one that begins with os:///."`
+	URI string `json:"uri" keep:"always" doc:"The name in canonical form: an address if it is below a mounted address, else a name that begins with os:///."`
 }
 
 // The syscalls of this file.

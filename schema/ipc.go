@@ -15,19 +15,19 @@ var (
 	SyscallSendMsg = NewCommand[SendMsgInput, SendMsgOutput](Syscall{
 		Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Domain: Ipc,
 		Script:      "scripts/ipc.txtar",
-		Description: "Puts a message into a process's mailbox; an agent's to 0 into the operator's, the operator's to 0 into that of every process.",
+		Description: "Sends a message to a process's mailbox. Receiver 0 is the operator for an agent, and every process for the operator.",
 	})
 
 	IPCReceive = NewCommand[ReceiveInput, ReceiveOutput](Syscall{
 		Type: "Ipc.Receive", Domain: Ipc, Alone: true,
 		Script:      "scripts/ipc.txtar",
-		Description: "Takes messages out of the caller's mailbox, be it a process or the operator, urgent ones first, else in the order in which they came. It can wait for the first.",
+		Description: "Takes messages out of the caller's mailbox, urgent ones first, then in order of arrival. It can wait for the first one.",
 	})
 
 	IPCSubscribe = NewCommand[MailSubscribeInput, MailSubscribeOutput](Syscall{
 		Type: "Ipc.Subscribe", Domain: Ipc,
 		Script:      "scripts/ipc.txtar",
-		Description: "Has what is in the caller's mailbox, and what comes into it, pushed on this connection as events Ipc.MessageDelivered, as long as it lasts.",
+		Description: "Pushes the messages of the caller's mailbox, present and new, on this connection until it closes, as events Ipc.MessageDelivered.",
 	})
 
 	IPCAck = NewCommand[MailAckInput, MailAckOutput](Syscall{
@@ -44,7 +44,7 @@ var (
 
 	IPCOpen = NewStep[MailboxInput, SuccessOutput](Syscall{
 		Type: "Ipc.Open", Domain: Ipc,
-		Description: "Makes mailboxes, where there are none yet.",
+		Description: "Makes mailboxes for processes that have none.",
 	})
 
 	IPCClose = NewStep[MailboxInput, SuccessOutput](Syscall{
@@ -74,7 +74,7 @@ var (
 
 	IPCReturn = NewStep[MailReturnInput, SuccessOutput](Syscall{
 		Type: "Ipc.Return", Domain: Ipc,
-		Description: "Ends what a connection had of mailboxes: it is their subscriber no longer, and what it has not acknowledged is to be delivered again.",
+		Description: "Ends the subscriptions of a connection to mailboxes. Messages that it has not acknowledged are delivered again.",
 	})
 )
 
@@ -139,12 +139,12 @@ type ReceiveInput struct {
 	Max    *int64  `json:"max,omitzero" keep:"always" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000, which is the default too. Fewer come where the line would be too long."`
 	Intent *string `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"Only messages of this intent."`
 	WaitMS *int64  `json:"wait_ms,omitzero" keep:"always" min:"0" max:"600000" doc:"How long to wait for a first message, in milliseconds, 0 to 600000. Default 0."`
-	Ack    *bool   `json:"ack,omitzero" keep:"always" doc:"Keep each message, as one of those that the mailbox holds, until Ipc.Ack names it; deliver it again when this connection ends before. Default false."`
+	Ack    *bool   `json:"ack,omitzero" keep:"always" doc:"Keep each message in the mailbox until Ipc.Ack names it, and deliver it again if this connection closes first. Default false."`
 }
 
 // ReceiveOutput is the answer of Ipc.Receive.
 type ReceiveOutput struct {
-	Messages []MailMessage `json:"messages" keep:"always" doc:"Messages, taken out of the mailbox, in the order in which they are to be read."`
+	Messages []MailMessage `json:"messages" keep:"always" doc:"The messages, in the order in which to read them."`
 }
 
 // MailMessage is one message of a mailbox.
@@ -225,7 +225,7 @@ type MailAckOutput struct {
 // MailDeliverInput is the data of the kernel's own Ipc.Deliver.
 type MailDeliverInput struct {
 	Max int64 `json:"max" keep:"always" doc:"Most messages to take."`
-	Ack bool  `json:"ack" keep:"always" doc:"Whether they are to be acknowledged."`
+	Ack bool  `json:"ack" keep:"always" doc:"Whether the subscriber acknowledges them."`
 }
 
 // MailReturnInput is the data of the kernel's own Ipc.Return.

@@ -8,13 +8,13 @@ var (
 	JobStart = NewCommand[JobStartInput, JobStartOutput](Syscall{
 		Type: "Job.Start", Domain: Job,
 		Script:      "scripts/job.txtar",
-		Description: "Has a syscall called off this connection, now or later, once or in a period, with what the caller may do by then.",
+		Description: "Makes a call off this connection, now or later, once or periodically, with the capabilities that the caller has when it runs.",
 	})
 
 	JobStatus = NewQuery[JobInput, JobState](Syscall{
 		Type: "Job.Status", Domain: Job,
 		Script:      "scripts/job.txtar",
-		Description: "Says how far a job is, and what came of it: one of the caller's own, or for the operator any.",
+		Description: "Returns the state and outcome of one of the caller's jobs; the operator may ask for any.",
 	})
 
 	JobCancel = NewCommand[JobInput, JobCancelOutput](Syscall{
@@ -26,7 +26,7 @@ var (
 	JobList = NewQuery[JobListInput, JobListOutput](Syscall{
 		Type: "Job.List", Domain: Job,
 		Script:      "scripts/job.txtar",
-		Description: "Lists the caller's jobs, the operator's all of its origin, oldest first.",
+		Description: "Lists the caller's jobs, oldest first; for the operator, all of its origin.",
 	})
 
 	JobSubscribe = NewCommand[JobSubscribeInput, SuccessOutput](Syscall{
@@ -37,7 +37,7 @@ var (
 
 	JobWatch = NewQuestion[JobWatchInput, SuccessOutput](Syscall{
 		Type: "Job.Watch", Domain: Job,
-		Description: "Finds the jobs that have begun or ended since, in order to push them to who follows them.",
+		Description: "Finds the jobs that have begun or ended since the last push to a subscriber.",
 	})
 
 	JobBegin = NewStep[JobBeginInput, SuccessOutput](Syscall{
@@ -72,7 +72,7 @@ const (
 type JobStartInput struct {
 	Target
 	Name    string `json:"name" keep:"always" minlen:"1" maxlen:"2048" doc:"What is called: a syscall such as Http.Fetch, a registered one, or the path of one in user space such as mcp/fs/read."`
-	Payload Value  `json:"payload,omitzero" keep:"applied" doc:"Data of the call; of a path its arguments, a list or one value. Default: none."`
+	Payload Value  `json:"payload,omitzero" keep:"applied" doc:"Data of the call. For a path: its arguments, a list or one value. Default: no data."`
 	Timeout *int64 `json:"timeout,omitzero" keep:"always" min:"1" max:"86400000" doc:"Milliseconds that a run may take. Default: 600000, ten minutes."`
 	At      *int64 `json:"at,omitzero" keep:"always" min:"0" max:"253402300799999" doc:"When it is run first, in Unix milliseconds. Default, or in the past: at once."`
 	Every   *int64 `json:"every,omitzero" keep:"always" min:"1000" max:"31536000000" doc:"Milliseconds from one run to the next, until it is cancelled. Default: it is run once."`
@@ -115,7 +115,7 @@ type JobSubscribeInput struct{ Target }
 // JobState is the state of a job.
 type JobState struct {
 	JobID   string `json:"jobId" keep:"always" doc:"The job."`
-	Status  string `json:"status" keep:"always" doc:"pending: it waits for its time or its turn. running. completed: its call succeeded. failed. canceled. unknown: the kernel stopped while an effect of it was under way. Of a job with a period, that of its last run stands in last."`
+	Status  string `json:"status" keep:"always" doc:"pending: it waits for its time or its turn. running. completed: its call succeeded. failed. canceled. unknown: the kernel stopped while an effect of it was in flight. The last run of a periodic job is in last."`
 	Name    string `json:"name" keep:"always" doc:"What is called."`
 	PID     int64  `json:"pid" keep:"always" doc:"Process that it is called as."`
 	Created int64  `json:"created" keep:"always" doc:"When it was started, in Unix milliseconds."`
@@ -131,7 +131,7 @@ type JobState struct {
 
 // JobWatchInput is the data of the kernel's own Job.Watch.
 type JobWatchInput struct {
-	Since int64 `json:"since" keep:"always" doc:"Number of the last change that was told."`
+	Since int64 `json:"since" keep:"always" doc:"Number of the last change that was pushed."`
 }
 
 // JobBeginInput is the data of the kernel's own Job.Begin.
@@ -143,5 +143,5 @@ type JobBeginInput struct {
 type JobEndInput struct {
 	JobID   string `json:"job_id" keep:"always" doc:"The job."`
 	Run     int64  `json:"run" keep:"always" doc:"Which run of it."`
-	Outcome Value  `json:"outcome" keep:"always" doc:"What came of it, in the form of an entry's outcome."`
+	Outcome Value  `json:"outcome" keep:"always" doc:"Its outcome, in the form of an entry's outcome."`
 }

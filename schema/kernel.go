@@ -30,11 +30,11 @@ var (
 
 // LoginFailedInput is the data of the kernel's own Kernel.LoginFailed, and of its outcome.
 type LoginFailedInput struct {
-	Reason      string `json:"reason" keep:"always" minlen:"1" doc:"Why nobody was let in, in the words of a few fixed reasons."`
+	Reason      string `json:"reason" keep:"always" minlen:"1" doc:"Why the login failed: one of a few fixed reasons."`
 	Fingerprint string `json:"fingerprint,omitzero" keep:"always" doc:"Fingerprint of the key that was shown; absent where none could be read."`
 	UID         int64  `json:"uid" keep:"always" min:"0" doc:"User that connected, as the system vouches for it."`
-	OSPID       int64  `json:"os_pid" keep:"always" min:"0" doc:"Process of the operating system that connected, likewise."`
-	Count       int64  `json:"count,omitzero" keep:"always" min:"1" doc:"How many failures of this reason the record stands for, of which it names the latest; absent where it is of one alone."`
+	OSPID       int64  `json:"os_pid" keep:"always" min:"0" doc:"Operating system process that connected."`
+	Count       int64  `json:"count,omitzero" keep:"always" min:"1" doc:"How many failures with this reason the record counts; it describes the latest. Absent for a single failure."`
 }
 
 // AuthenticateInput is the data of Syscall.Authenticate, as a client answers the prologue with it (PROTOCOL 4).
@@ -63,9 +63,9 @@ type BootedInput struct {
 	Instance  string `json:"instance" keep:"always" minlen:"1" doc:"Name of the state directory's life, made at its first start."`
 	Epoch     int64  `json:"epoch" keep:"always" min:"1" doc:"Counts from 1; each restored copy begins another."`
 	HostKey   string `json:"host_key" keep:"always" minlen:"1" doc:"The kernel's public key, as a line of authorized_keys."`
-	Machine   string `json:"machine,omitzero" keep:"always" doc:"Digest of the machine's number; absent where it has none."`
+	Machine   string `json:"machine,omitzero" keep:"always" doc:"Digest of the machine id. Absent if the machine has none."`
 	Directory string `json:"directory,omitzero" keep:"always" doc:"Which directory the journal is in: its inode, and when that was made."`
-	Held      bool   `json:"held,omitzero" keep:"always" doc:"Whether the agents of the epoch before are not started until the operator says so."`
+	Held      bool   `json:"held,omitzero" keep:"always" doc:"Whether the agents of the epoch before wait for the operator before they start."`
 }
 
 // The note of a start.
@@ -86,6 +86,6 @@ type ThrottledInput struct {
 var (
 	KernelThrottled = NewStep[ThrottledInput, ThrottledInput](Syscall{
 		Type: "Kernel.Throttled", Domain: Kernel,
-		Description: "Notes calls that were refused because the agent was over one of its bounds.",
+		Description: "Records calls that were refused because the agent exceeded one of its bounds.",
 	})
 )

@@ -1,8 +1,11 @@
 package schema
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // Memory is the domain of the key-value store.
@@ -57,13 +60,28 @@ type MemoryListInput struct {
 	Target
 	Prefix *string `json:"prefix,omitzero" keep:"always" doc:"Only keys that begin with this; a leading slash makes no difference. Keys under proc/ come only where the prefix begins with proc/."`
 	Limit  *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most keys to return, 1 to 1000. Default 100. Fewer come where the line would be too long."`
-	Cursor *string `json:"cursor,omitzero" keep:"always" doc:"Where to go on: next of the reply before."`
+	Cursor *string `json:"cursor,omitzero" keep:"always" doc:"Where to continue: next of the previous reply."`
 }
 
-// TakesLong reports whether the list is computed from all processes there ever were, so that the call runs alone on
-// its connection.
+// TakesLong reports whether the list covers every process that ever existed, so that the call runs
+// alone on its connection.
 func (in *MemoryListInput) TakesLong() bool {
 	return in.Prefix != nil && strings.HasPrefix(strings.TrimPrefix(*in.Prefix, "/"), "proc/")
+}
+
+// MemoryKeyOf returns the key that a command of the memory is about, without its leading slash; "" if the message is
+// none. It may be one that the memory refuses.
+func MemoryKeyOf(m *Message) (key string) {
+	if row, ok := Lookup(m.Type); !ok || row.Domain != Memory || row.Kind != KindCommand || !bytes.HasPrefix(m.Data, []byte("{")) {
+		return ""
+	}
+	jsontype.Members(m.Data, func(name, value []byte) bool {
+		if string(name) == "key" && value[0] == '"' {
+			key = strings.TrimPrefix(string(jsontype.Unquote(value)), "/")
+		}
+		return key == ""
+	})
+	return key
 }
 
 // MemoryListOutput is the answer of Memory.List.
@@ -109,7 +127,7 @@ var (
 	MemoryCompareAndSet = NewCommand[MemoryCompareAndSetInput, SuccessOutput](Syscall{
 		Type: "Memory.CompareAndSet", Domain: Memory,
 		Script:      "scripts/memory.txtar",
-		Description: "Stores a value under a key where the value there is the expected one, or where the key is not there and nothing is expected; else 409. Values are the same whatever the order of their members, the white space and the escapes in their strings; numbers are compared as they are written: 1 is not 1.0. Of callers that expect the same value one succeeds. The rules of Memory.Set hold.",
+		Description: "Stores a value under a key if its present value is the expected one, or if the key does not exist and nothing is expected; else 409. Order of members, white space and escapes in strings do not matter; numbers are compared as written: 1 is not 1.0. If several callers expect the same value, one succeeds. The rules of Memory.Set hold.",
 	})
 
 	MemoryDelete = NewCommand[MemoryDeleteInput, SuccessOutput](Syscall{

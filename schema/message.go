@@ -21,7 +21,7 @@ func (d Dialect) String() string {
 // Kind is the kind of a message (MESSAGE 4.2).
 type Kind uint8
 
-// The five kinds; the zero Kind is none of them.
+// The five kinds. The zero Kind is not a kind.
 const (
 	KindCommand Kind = 1 + iota
 	KindQuery
@@ -68,7 +68,7 @@ type Message struct {
 	Meta    Metadata
 	Sent    string // the type that was sent, if Type is what a Syscall.Call means; else ""
 
-	row *Syscall // of Type, set by Decode; nil: none, or not decoded
+	row *Syscall // of Type, set by Decode; nil if there is none, or Decode was not used
 }
 
 // sent is the type that an answer repeats.

@@ -28,7 +28,7 @@ type NetConnectOutput struct {
 // NetRequestInput is the data of the kernel's own Net.Request, which it calls for the agent that makes a request to
 // an upstream.
 type NetRequestInput struct {
-	Upstream string `json:"upstream" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the upstream, or of the agent that has one of its own."`
+	Upstream string `json:"upstream" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the upstream, or of the agent that it was configured for."`
 	Method   string `json:"method" keep:"always" minlen:"1" maxlen:"32" doc:"Method."`
 	Path     string `json:"path" keep:"always" minlen:"1" maxlen:"2048" doc:"Path, without its query."`
 	Refused  string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the request is refused whatever the capability allows."`
@@ -60,7 +60,7 @@ type NetUsage struct {
 	CachedRead  int64  `json:"cache_read_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that came from a cache."`
 	CachedWrite int64  `json:"cache_write_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that were put into a cache."`
 	MicroUSD    int64  `json:"micro_usd,omitzero" keep:"always" doc:"What it cost by the configuration's prices, in millionths of a US dollar."`
-	Estimated   bool   `json:"estimated,omitzero" keep:"always" doc:"Whether the answer did not report it all: the tokens of the answer are counted from what came of it."`
+	Estimated   bool   `json:"estimated,omitzero" keep:"always" doc:"Whether part is estimated: the answer did not report its usage, so its tokens are counted from its text."`
 }
 
 // UpstreamName reports whether name is a valid name of an upstream: lower-case letters, digits and hyphens.
@@ -153,6 +153,6 @@ var (
 		Description: "An agent makes a request to an upstream. The kernel calls it in the agent's name.",
 	}, Syscall{
 		Type:        "Net.Answered",
-		Description: "Notes what came of a request to an upstream.",
+		Description: "Records the outcome of a request to an upstream.",
 	})
 )

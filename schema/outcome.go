@@ -12,16 +12,16 @@ import (
 // Outcome is the journal's record of a call's end (PROTOCOL 7).
 type Outcome struct {
 	Data    []byte // of a command's reply
-	Refs    []byte // the references in Data, for its metadata, see Refer; nil: none
+	Refs    []byte // the references in Data, for its metadata, see Refer; nil if there are none
 	Err     *fault.Fault
-	Let     *LetThrough // the approval that let the call through; nil: no rule asked
+	Let     *LetThrough // the approval that let the call through; nil if no rule asked
 	Repeats uint64      // the seq whose outcome was given again, for a repeated idempotency key; 0: the call ran
 }
 
 // LetThrough is the approval that let a call through although a rule asks about it.
 type LetThrough struct {
 	Approval, Rule, Policy string
-	Exhausted              string // the kind of budget that it exceeded; "": none
+	Exhausted              string // the kind of budget that it exceeded; "" if it exceeded none
 	Advisory               bool
 }
 
@@ -190,10 +190,10 @@ type EffectEnd struct {
 	PID     int64  `json:"pid" keep:"always" min:"0" doc:"Process that it was called as."`
 	Ran     bool   `json:"ran" keep:"always" doc:"Whether it was begun: where it was not, nothing has happened."`
 	Digest  string `json:"digest,omitzero" keep:"always" doc:"SHA-256 of an answer that is in a blob, to which the outcome refers."`
-	Outcome Value  `json:"outcome" keep:"always" doc:"What came of it, in the form of an entry's outcome."`
+	Outcome Value  `json:"outcome" keep:"always" doc:"Its outcome, in the form of an entry's outcome."`
 
 	Causation string `json:"causation,omitzero" keep:"always" doc:"What the call named as its own cause."`
-	Unknown   bool   `json:"unknown,omitzero" keep:"always" doc:"Whether the kernel stopped while it was under way, so that its outcome is not known."`
+	Unknown   bool   `json:"unknown,omitzero" keep:"always" doc:"Whether the kernel stopped while it was in flight, so that its outcome is not known."`
 }
 
 // EndOf returns the end of an effect in a journaled message, nil if the message is none.

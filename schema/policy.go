@@ -26,14 +26,14 @@ type PolicyShowOutput struct {
 	Files   []string     `json:"files" keep:"always" doc:"The files, in their order."`
 	Invalid string       `json:"invalid,omitzero" keep:"always" doc:"Why every agent is refused, as FILE:LINE: text: the files could not be loaded at the start. Absent: they could."`
 	Rules   []PolicyRule `json:"rules" keep:"always" doc:"The rules, in the order of the files; as many as a line holds."`
-	More    int64        `json:"more,omitzero" keep:"always" doc:"How many rules are left out; absent: none."`
+	More    int64        `json:"more,omitzero" keep:"always" doc:"How many rules are left out. Absent if none are."`
 }
 
 // PolicyRule is one rule of Policy.Show.
 type PolicyRule struct {
 	ID      string `json:"id" keep:"always" doc:"Its name."`
-	At      string `json:"at" keep:"always" doc:"Where it stands, as FILE:LINE."`
-	Ask     string `json:"ask,omitzero" keep:"always" doc:"How long its question stands; absent: it forbids."`
+	At      string `json:"at" keep:"always" doc:"Where it is, as FILE:LINE."`
+	Ask     string `json:"ask,omitzero" keep:"always" doc:"How long its question stays open. Absent if the rule forbids."`
 	Decided int64  `json:"decided" keep:"always" doc:"How many calls it has decided since it was loaded."`
 }
 
@@ -42,7 +42,7 @@ var (
 	PolicyReload = NewEffect[PolicyReloadInput, PolicyReloadOutput](Syscall{
 		Type: "Policy.Reload", Domain: Kernel, Grant: OperatorOnly,
 		Script:      "scripts/policy.txtar",
-		Description: "Reads the files of the policy again and takes all of them, or none where one is not valid.",
+		Description: "Reads the policy files again. If one is not valid, the old policy stays in force.",
 	}, Syscall{
 		Type:        "Policy.Reloaded",
 		Description: "Ends a Policy.Reload: records what was read.",

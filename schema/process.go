@@ -14,7 +14,7 @@ var (
 	SyscallTerminate = NewCommand[TerminateInput, TerminateOutput](Syscall{
 		Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Domain: Process, Urgent: true,
 		Script:      "scripts/process.txtar",
-		Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
+		Description: "Ends a process and its descendants, with their tokens, reserved units, mailboxes and programs. It answers once they have ended. Ending one twice is fine.",
 	})
 
 	ProcessList = NewQuery[ProcessListInput, ProcessListOutput](Syscall{
@@ -32,13 +32,13 @@ var (
 	ProcessPause = NewCommand[PauseInput, PauseOutput](Syscall{
 		Type: "Process.Pause", Domain: Process, Grant: OperatorOnly, Urgent: true,
 		Script:      "scripts/pause.txtar",
-		Description: "Stops a process and its descendants where they are, or all agents: their programs are stopped (SIGSTOP), and the calls that they make wait, until Process.Resume. Pausing one twice is fine.",
+		Description: "Pauses a process and its descendants, or all agents, until Process.Resume: programs are stopped (SIGSTOP), and calls wait. Pausing one twice is fine.",
 	})
 
 	ProcessResume = NewCommand[PauseInput, PauseOutput](Syscall{
 		Type: "Process.Resume", Domain: Process, Grant: OperatorOnly, Urgent: true,
 		Script:      "scripts/pause.txtar",
-		Description: "Has a process and its descendants, or all agents, go on where Process.Pause has stopped them.",
+		Description: "Resumes a paused process and its descendants, or all agents.",
 	})
 
 	ProcessSubscribe = NewQuery[ProcessSubscribeInput, ProcessSubscribeOutput](Syscall{
@@ -55,7 +55,7 @@ var (
 
 	ProcessWatch = NewQuestion[ProcessWatchInput, SuccessOutput](Syscall{
 		Type: "Process.Watch", Domain: Process,
-		Description: "Finds what has happened to processes since, in order to push it to who follows them.",
+		Description: "Finds the changes of processes since the last push to a subscriber.",
 	})
 
 	ProcessPrepare = NewStep[ProcessPrepareInput, SuccessOutput](Syscall{
@@ -75,34 +75,34 @@ var (
 
 	ProcessNoteEnd = NewStep[ProcessEndInput, SuccessOutput](Syscall{
 		Type: "Process.NoteEnd", Domain: Process,
-		Description: "Notes that nothing of a process's program is left, and what becomes of the process.",
+		Description: "Records that a process's program has ended entirely, and what happens to the process.",
 	})
 )
 
 // SpawnInput is the data of Syscall.Spawn.
 type SpawnInput struct {
 	Target
-	ChildAgentID string           `json:"child_agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the new agent, without a slash. That of an agent which an agent spawns stands behind its parent's: parent/child. Living siblings have different names."`
+	ChildAgentID string           `json:"child_agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the new agent, without a slash. An agent spawned by an agent gets its parent's name as a prefix: parent/child. Living siblings have different names."`
 	Intent       *string          `json:"intent,omitzero" keep:"always" maxlen:"1024" doc:"What it is for, in words."`
 	Role         *string          `json:"role,omitzero" keep:"always" maxlen:"256" doc:"Its part in a larger task, in words."`
 	Priority     *string          `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
-	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do: no more than the spawner. Default: the default grant, cut down to what the spawner holds."`
+	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do, at most what the spawner may. Default: the default grant, reduced to what the spawner has."`
 	Program
 }
 
 // SpawnCapability is what a spawner grants to its child.
 type SpawnCapability struct {
 	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" minlen:"1" doc:"What it may call, as in Capability.Grant."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. They count against the spawner's quota while they are held."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Maximum units it may hold at once, by resource. Units held by processes it grants to count too, and all count against the spawner's quota."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire."`
-	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch, at most what the spawner may. Default: nothing."`
 	Budget          *BudgetGrant       `json:"budget,omitzero" keep:"always" doc:"What it may use up, taken out of what the spawner has left. What is left of it at its end goes back. Default: it draws on the spawner's."`
 }
 
 // SpawnOutput is the answer of Syscall.Spawn.
 type SpawnOutput struct {
 	ChildPID     int64  `json:"child_pid" keep:"always" doc:"PID of the new process. It was never used before and never will be again."`
-	ChildAgentID string `json:"child_agent_id" keep:"always" doc:"Its name, with that of the agent that spawned it before it."`
+	ChildAgentID string `json:"child_agent_id" keep:"always" doc:"Its full name, with the name of the agent that spawned it as a prefix."`
 }
 
 // TerminateInput is the data of Syscall.Terminate.
@@ -120,8 +120,8 @@ type TerminateOutput struct {
 // AttachInput is the data of Process.Attach.
 type AttachInput struct {
 	AgentID      string           `json:"agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the process, without a slash."`
-	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do. Default: the default grant where it is made, and whatever it has where it is found. One that has been granted something else is refused."`
-	Via          *string          `json:"via,omitzero" keep:"always" enum:"mcp hook" doc:"The door that this connection serves, as context.via of a rule has it. Default: how it is connected."`
+	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do. Default: the default grant for a new process; what it has for an existing one. An existing process with other capabilities is refused."`
+	Via          *string          `json:"via,omitzero" keep:"always" enum:"mcp hook" doc:"The door that this connection serves, for context.via of rules. Default: how it is connected."`
 }
 
 // AttachOutput is the answer of Process.Attach.
@@ -158,12 +158,12 @@ type Descriptor struct {
 	ExitTick         *int64             `json:"exit_tick,omitzero" keep:"always" doc:"Tick at which it ended."`
 	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" keep:"always" doc:"Tick until which it is blocked."`
 	Origin           string             `json:"origin" keep:"always" doc:"Whose stored things it sees."`
-	Paused           bool               `json:"paused,omitzero" keep:"always" doc:"Its program is stopped and its calls wait, until the operator has it go on."`
-	Identity         *Identity          `json:"identity,omitzero" keep:"always" doc:"The resource that it has adopted, where it has: see Kernel.Ingest. Children begin without one."`
+	Paused           bool               `json:"paused,omitzero" keep:"always" doc:"Its program is stopped and its calls wait until the operator resumes it."`
+	Identity         *Identity          `json:"identity,omitzero" keep:"always" doc:"The resource that it has adopted, see Kernel.Ingest. Children do not inherit it."`
 	Hosted
 }
 
-// PauseInput is the data of Process.Pause and Process.Resume: one of its members.
+// PauseInput is the data of Process.Pause and Process.Resume. Exactly one member is set.
 type PauseInput struct {
 	TargetPID *int64 `json:"target_pid,omitzero" keep:"always" min:"1" doc:"A process; its descendants go with it."`
 	All       bool   `json:"all,omitzero" keep:"always" doc:"All agents."`
@@ -171,7 +171,7 @@ type PauseInput struct {
 
 // PauseOutput is the answer of Process.Pause and Process.Resume.
 type PauseOutput struct {
-	Processes int64 `json:"processes" keep:"always" doc:"How many processes it has changed: those that were paused already, or were not, are none of them."`
+	Processes int64 `json:"processes" keep:"always" doc:"How many processes changed their state."`
 }
 
 // ProcessListInput is the data of Process.List.
@@ -213,11 +213,11 @@ type ProcessSubscribeOutput struct {
 // ProcessWatchInput is the data of the kernel's own Process.Watch.
 type ProcessWatchInput struct {
 	PID   int64 `json:"pid" keep:"always" doc:"Process that is followed with its descendants; 0: all are."`
-	After int64 `json:"after" keep:"always" doc:"Events that were seen or passed over."`
+	After int64 `json:"after" keep:"always" doc:"Events that were seen or skipped."`
 }
 
 // ProcessLag is the data of Process.Lagged: the follower reads too slowly, and should call Process.List for the
 // present state.
 type ProcessLag struct {
-	Missed int64 `json:"missed" keep:"always" doc:"Events that were passed over, other processes' among them."`
+	Missed int64 `json:"missed" keep:"always" doc:"Events that were skipped, including those of other processes."`
 }

@@ -12,8 +12,8 @@ import (
 
 // Referring is the data of a syscall that accepts one large member by reference (PROTOCOL 5).
 type Referring interface {
-	// Reference returns the name of the member, whether it was given, and the reference that was given instead; nil:
-	// none.
+	// Reference returns the name of the member, whether it was given, and the reference that was
+	// given instead, or nil.
 	Reference() (member string, given bool, ref *BlobRef)
 }
 
@@ -25,7 +25,7 @@ func Missing(in Referring) *fault.Fault {
 	member, given, ref := in.Reference()
 	switch {
 	case given && ref != nil:
-		return jsontype.Invalid(member+refSuffix, "stands in place of %s: send one of the two", member)
+		return jsontype.Invalid(member+refSuffix, "replaces %s: send one of the two", member)
 	case !given && ref == nil:
 		return jsontype.Invalid(member, "is missing")
 	case ref != nil:
@@ -86,10 +86,11 @@ func spaced(value []byte) []byte {
 	return value
 }
 
-// WholeRef is the name of a reference to all of a reply's data in Refs; the reference is then the data's only member.
+// WholeRef is the name of a reference to the whole data of a reply in Refs; the reference is then
+// the data's only member.
 const WholeRef = "*"
 
-// wholeMember holds the reference to all of the data.
+// wholeMember holds the reference to the whole data.
 const wholeMember = "valueRef"
 
 // Refer returns a reply's data, of type t, with its largest members stored elsewhere by put, as many as needed for

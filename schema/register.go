@@ -19,25 +19,25 @@ var (
 	SyscallRegister = NewCommand[RegisterInput, RegisterOutput](Syscall{
 		Type: "Syscall.Register", Aliases: []string{"Sys.Register"}, Domain: Kernel, Grant: ByName, Barrier: true,
 		Script:      "scripts/register.txtar",
-		Description: "Adds a syscall at run time, which is provided by code, by this connection or by a tool below root. The same registration again makes this connection its provider.",
+		Description: "Adds a syscall at run time, provided by code, by this connection or by a tool below root. The same registration again makes this connection its provider.",
 	})
 
 	SyscallUnregister = NewCommand[UnregisterInput, SuccessOutput](Syscall{
 		Type: "Syscall.Unregister", Domain: Kernel, Barrier: true,
 		Script:      "scripts/register.txtar",
-		Description: "Takes away a syscall that was registered: its owner's, or the operator's.",
+		Description: "Removes a registered syscall. Only its owner and the operator may.",
 	})
 
 	SyscallComplete = NewCommand[CompleteInput, SuccessOutput](Syscall{
 		Type: "Syscall.Complete", Domain: Kernel, Grant: Everyone,
 		Script:      "scripts/register.txtar",
-		Description: "Answers a call that this connection was asked to carry out with Syscall.Requested. It takes effect at once, whatever the connection waits for.",
+		Description: "Answers a call that this connection received with Syscall.Requested. It takes effect at once, whatever the connection waits for.",
 	})
 
 	SyscallProgress = NewCommand[ProgressInput, SuccessOutput](Syscall{
 		Type: "Syscall.Progress", Domain: Kernel, Grant: Everyone,
 		Script:      "scripts/register.txtar",
-		Description: "Tells how far a call has come that this connection was asked to carry out. Its caller is told where it asked for that. It is not recorded.",
+		Description: "Reports the progress of a call that this connection carries out. It is passed on to a caller that asked for progress, and is not recorded.",
 	})
 
 	SyscallInvoke = NewEffect[InvokeInput, Value](Syscall{
@@ -67,7 +67,7 @@ type RegisterInput struct {
 	Description  *string `json:"description,omitzero" keep:"always" maxlen:"4096" doc:"What it does."`
 	Provider     *string `json:"provider,omitzero" keep:"always" enum:"connection" doc:"connection: calls come to this connection as Syscall.Requested, and are answered with Syscall.Complete. This, code or path is required."`
 	Code         *string `json:"code,omitzero" keep:"applied" minlen:"1" maxlen:"65536" doc:"TypeScript that exports handler, a function of the data that returns the answer. It has no authority of its own."`
-	Path         *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"1024" doc:"A tool below root that carries calls out, such as os/tools/sum. From the operator alone."`
+	Path         *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"1024" doc:"A tool below root that carries out calls, such as os/tools/sum. Operator only."`
 }
 
 // RegisterOutput is the answer of Syscall.Register.
@@ -128,8 +128,8 @@ type ProgressedEvent struct {
 	Message  *string  `json:"message,omitzero"`
 }
 
-// SyscallCancelled is the event that tells a provider that a call was cancelled: its caller has disconnected, or its
-// time is over. Its data is a CancelledEvent.
+// SyscallCancelled is the event that tells a provider that a call was cancelled, because its caller
+// has disconnected or its time limit has passed. Its data is a CancelledEvent.
 const SyscallCancelled = "Syscall.Cancelled"
 
 // CancelledEvent is the data of Syscall.Cancelled.
@@ -148,7 +148,7 @@ type InvokeInput struct {
 	Name     string `json:"name" keep:"always" doc:"Name of the registered syscall."`
 	Kind     string `json:"kind" keep:"always" enum:"command query" doc:"What it was called as."`
 	Data     Value  `json:"data" keep:"always" doc:"The data of the call."`
-	Describe *bool  `json:"describe,omitzero" keep:"always" doc:"Whether it is to be described and not called."`
+	Describe *bool  `json:"describe,omitzero" keep:"always" doc:"Whether to describe it instead of calling it."`
 }
 
 // Called is the syscall's name in the record of a journaled message: a registered name, or its type.

@@ -14,7 +14,7 @@ type AllocInput struct {
 type AllocOutput struct {
 	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
 	Amount     Decimal `json:"amount" keep:"always" doc:"Units that this call reserved."`
-	Reserved   Decimal `json:"reserved" keep:"always" doc:"Units that the process now holds of it in all."`
+	Reserved   Decimal `json:"reserved" keep:"always" doc:"Total units of it that the process now holds."`
 	Against    []int64 `json:"counted_against,omitzero" keep:"always" doc:"Granters whose quota these units count against too, the nearest first."`
 }
 
@@ -32,9 +32,9 @@ type ResourceQueryInput struct {
 
 // ResourceQueryOutput is the answer of Syscall.Query.
 type ResourceQueryOutput struct {
-	Available   Decimal `json:"available" keep:"always" doc:"Units that nobody holds."`
-	Capacity    Decimal `json:"capacity" keep:"always" doc:"Units of the pool in all."`
-	Utilization Decimal `json:"utilization" keep:"always" doc:"Share of the pool that is held, 0 to 1."`
+	Available   Decimal `json:"available" keep:"always" doc:"Units that are free."`
+	Capacity    Decimal `json:"capacity" keep:"always" doc:"Total units of the pool."`
+	Utilization Decimal `json:"utilization" keep:"always" doc:"Share of the pool in use, 0 to 1."`
 }
 
 // ResourceFreeInput is the data of the kernel's own Resource.Free: the holdings of ended processes are released.
@@ -47,7 +47,7 @@ var (
 	SyscallAlloc = NewCommand[AllocInput, AllocOutput](Syscall{
 		Type: "Syscall.Alloc", Code: "SYS_ALLOC", Domain: Resource,
 		Script:      "scripts/resource.txtar",
-		Description: "Reserves units of a resource for the caller, within its quota, that of each granter above it, and what the pool has left. They are held until they are released; a quota bounds what is held at once, and is not used up.",
+		Description: "Reserves units of a resource for the caller, within its quota, the quota of each granter above it, and what is free in the pool, until it releases them.",
 	})
 
 	SyscallRelease = NewCommand[AllocInput, ReleaseOutput](Syscall{
@@ -65,7 +65,7 @@ var (
 	CapabilityGet = NewQuery[CapabilityGetInput, CapabilityGetOutput](Syscall{
 		Type: "Capability.Get", Domain: Resource,
 		Script:      "scripts/resource.txtar",
-		Description: "Shows a process's token, what of it is effective, and what it holds of each of its quotas. An agent sees its own and its descendants'.",
+		Description: "Shows a process's token, which part of it is effective, and how much of each quota it holds. An agent sees its own and its descendants'.",
 	})
 
 	CapabilityCheck = NewQuery[CheckInput, CheckOutput](Syscall{
@@ -76,6 +76,6 @@ var (
 
 	ResourceFree = NewStep[ResourceFreeInput, SuccessOutput](Syscall{
 		Type: "Resource.Free", Domain: Resource,
-		Description: "The kernel gives back what processes held that are gone.",
+		Description: "The kernel releases what ended processes held.",
 	})
 )

@@ -43,11 +43,11 @@ func (t typed[In, Out]) Decode(data []byte) (*Out, error) {
 // With is the request for a call of the kernel's own.
 func (t typed[In, Out]) With(in *In) Request { return Request{t.Syscall, in} }
 
-// Step is the row of a command of the kernel to one of its domains. Clients cannot call it.
+// Step is the row of a command that the kernel sends to one of its domains. Clients cannot call it.
 type Step[In, Out any] struct{ *Syscall }
 
-// Question is the row of a query of the kernel to one of its domains, which a subscription repeats. Clients cannot
-// call it, and it is not journaled.
+// Question is the row of a query that the kernel repeats for a subscription. Clients cannot call
+// it, and it is not journaled.
 type Question[In, Out any] struct{ *Syscall }
 
 // NewCommand makes the row of a command.
@@ -60,8 +60,8 @@ func NewQuery[In, Out any](row Syscall) Query[In, Out] {
 	return Query[In, Out]{typed[In, Out]{define[In, Out](row, KindQuery)}}
 }
 
-// NewEffect makes the rows of an effect in one domain: that of the intent, which runs alone on its connection, and
-// that of the end.
+// NewEffect makes the rows of an effect in one domain: the intent, which runs alone on its
+// connection, and the end.
 func NewEffect[In, Out any](intent, end Syscall) Effect[In, Out] {
 	intent.Alone, intent.Outcome = true, end.Type
 	end.Domain, end.ends = intent.Domain, true
@@ -86,7 +86,7 @@ func define[In, Out any](row Syscall, kind Kind) *Syscall {
 	return &row
 }
 
-// Request is one call of the kernel to one of its own domains.
+// Request is a call that the kernel makes to one of its own domains.
 type Request struct {
 	Row   *Syscall
 	Input any // as the row's Input describes

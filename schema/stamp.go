@@ -13,7 +13,7 @@ type Stamp struct {
 	ID    [36]byte // a UUIDv7 in text form
 	Time  int64    // Unix epoch, milliseconds
 	Proof Proof
-	Refs  []byte // of a reply with references: `metadata.refs`, see Type.Refer; nil: none
+	Refs  []byte // `metadata.refs` of a reply with references, see Type.Refer; nil if it has none
 }
 
 // Proof names the audit record of an answer: `metadata.kernel` (PROTOCOL 3). Seq 0 means none.

@@ -37,7 +37,7 @@ type EchoOutput struct {
 
 // ListInput is the data of Syscall.List.
 type ListInput struct {
-	Follow *bool `json:"follow,omitzero" keep:"always" doc:"Whether to push Syscall.Listed, whose data is that of this answer, at once and whenever a grant has changed it. That a token expires is not pushed."`
+	Follow *bool `json:"follow,omitzero" keep:"always" doc:"Whether to push Syscall.Listed, with the data of this answer, at once and after each grant that changes it. The expiry of a token is not pushed."`
 }
 
 // SyscallListed is the event of a following Syscall.List. Its data is a ListOutput.
@@ -46,13 +46,13 @@ const SyscallListed = "Syscall.Listed"
 // ListOutput is the answer of Syscall.List.
 type ListOutput struct {
 	Syscalls []string `json:"syscalls" keep:"always" doc:"Names of the syscalls that the caller may call, sorted."`
-	Paths    []string `json:"paths,omitzero" keep:"always" doc:"User-space syscalls that it may call: what it was granted by path, such as mcp/fs/read or mcp/fs/*, and what is registered of that, sorted; absent: none."`
-	Schemas  string   `json:"schemas,omitzero" keep:"always" doc:"SHA-256 of the kernel's own syscalls, each a line as Syscall.Describe has it: what a client was made from (PROTOCOL 11). Syscall.Listed has none."`
+	Paths    []string `json:"paths,omitzero" keep:"always" doc:"User-space syscalls that it may call, sorted: granted paths and patterns, such as mcp/fs/read or mcp/fs/*, and what is registered below them. Absent if there are none."`
+	Schemas  string   `json:"schemas,omitzero" keep:"always" doc:"SHA-256 over the Syscall.Describe answers of the kernel's own syscalls, one a line, to compare with a generated client (PROTOCOL 11). Not in Syscall.Listed."`
 }
 
 // ListWatchInput is the data of the kernel's own Capability.Watch.
 type ListWatchInput struct {
-	Seen string `json:"seen" keep:"always" doc:"SHA-256 of what was told last; empty: nothing was."`
+	Seen string `json:"seen" keep:"always" doc:"SHA-256 of the last push; empty before the first."`
 }
 
 // DescribeInput is the data of Syscall.Describe.
@@ -116,10 +116,10 @@ func (SuccessOutput) AppendJSON(dst []byte) []byte { return append(dst, `{"succe
 // Target is embedded in the data of every syscall that the operator may make for a process (PROTOCOL 5).
 type Target struct {
 	PID  *int64 `json:"pid,omitzero" keep:"always" min:"0" doc:"The process to act as: the operator may name any, an agent only itself. Default: the caller."`
-	Tick *int64 `json:"tick,omitzero" keep:"always" min:"0" doc:"The tick at which the call is made. From the operator it moves the kernel's clock on; an agent's must not lie ahead of it."`
+	Tick *int64 `json:"tick,omitzero" keep:"always" min:"0" doc:"The tick of the call. The operator's advances the kernel's clock; an agent's must not be later than the clock."`
 }
 
-// On returns the target; Targeted has it.
+// On returns the target. Targeted requires it.
 func (t *Target) On() *Target { return t }
 
 // Targeted is an input that may name the process it is made for.

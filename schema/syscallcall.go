@@ -10,9 +10,9 @@ import (
 // CallInput is the data of Syscall.Call, which is pwosSyscall on the wire (ABI 2).
 type CallInput struct {
 	Target
-	Syscall  string  `json:"syscall" keep:"url" minlen:"1" maxlen:"2048" doc:"Name of a syscall. Without a slash it is the kernel's, such as ping, memory or describe; with one it is a path: os/skills/search lies below root, ./tools/calc beside the identity that the caller has adopted."`
+	Syscall  string  `json:"syscall" keep:"url" minlen:"1" maxlen:"2048" doc:"Name of a syscall. Without a slash it is the kernel's, such as ping, memory or describe; with one it is a path: os/skills/search is below root, ./tools/calc is relative to the caller's adopted identity."`
 	Args     []Value `json:"args,omitzero" keep:"always" doc:"Its arguments, in their order. One object in place of the optional ones gives members by their names."`
-	Describe *bool   `json:"describe,omitzero" keep:"always" doc:"Whether a path is to be described and not called: by the file beside it, <path>.json, else by itself. Of short names: Syscall.Describe."`
+	Describe *bool   `json:"describe,omitzero" keep:"always" doc:"Whether to describe a path instead of calling it, from the file <path>.json or from the tool itself. For short names use Syscall.Describe."`
 }
 
 // Input is the input for the tool, one JSON value: no argument null, one argument itself, several an array of them.
@@ -73,9 +73,9 @@ func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *fault.Fau
 		case value == nil:
 			return nil
 		case !ok:
-			return jsontype.Invalid(name, "is not taken here: %s acts as its caller alone", row.Type)
+			return jsontype.Invalid(name, "is not accepted here: %s always acts as its caller", row.Type)
 		case taken != nil:
-			return jsontype.Invalid(name, "is given twice: beside args and in them")
+			return jsontype.Invalid(name, "is given twice: in args and next to it")
 		}
 		if len(data) > 1 {
 			data = append(data, ',')

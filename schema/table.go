@@ -12,7 +12,7 @@ type Domain string
 // Kernel is the domain of the syscalls about the kernel itself.
 const Kernel Domain = "kernel"
 
-// Grant says who may call a syscall without a grant of it.
+// Grant says who may call a syscall without a grant for it.
 type Grant uint8
 
 const (
@@ -40,7 +40,7 @@ type Syscall struct {
 	Alone       bool   // it may take long: it runs alone on its connection
 	Barrier     bool   // frames behind it on its connection wait until it is answered: it changes their meaning
 	Urgent      bool   // an operator's call may use the journal's reserve on a full disk
-	Internal    bool   // a command of the kernel to itself: nobody can call it
+	Internal    bool   // a command of the kernel to itself: clients cannot call it
 	Outcome     string // the command that ends its effect, see EffectEnd; such a call is Alone
 
 	input, output func() *Type
@@ -111,13 +111,13 @@ var (
 	SyscallEcho = NewCommand[EchoInput, EchoOutput](Syscall{
 		Type: "Syscall.Echo", Domain: Kernel, Grant: Everyone,
 		Script:      "scripts/kernel.txtar",
-		Description: "Returns the message: shows the way of a command.",
+		Description: "Echoes the message, as a command.",
 	})
 
 	SyscallList = NewQuery[ListInput, ListOutput](Syscall{
 		Type: "Syscall.List", Domain: Kernel, Grant: Everyone,
 		Script:      "scripts/kernel.txtar",
-		Description: "Names the syscalls that the caller may call; with follow it goes on to push what grants change of that.",
+		Description: "Names the syscalls that the caller may call. With follow, it also pushes later changes.",
 	})
 
 	SyscallDescribe = NewQuery[DescribeInput, DescribeOutput](Syscall{

@@ -7,7 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// ToolManifest is a user-space syscall's description of itself, in the file beside it or by its own answer.
+// ToolManifest is a user-space syscall's description, from the file next to it or from its own
+// answer.
 type ToolManifest struct {
 	Name        string `json:"name,omitzero" keep:"always" maxlen:"256" doc:"Name for people. Default: the last segment of its path."`
 	Description string `json:"description" keep:"always" minlen:"1" maxlen:"4096" doc:"What it does."`
@@ -43,7 +44,7 @@ type ToolDescription struct {
 	ToolManifest
 	URI    string `json:"uri" keep:"always" doc:"The tool, in canonical form."`
 	Digest string `json:"digest" keep:"always" doc:"SHA-256 of its bits."`
-	Kind   string `json:"kind" keep:"always" enum:"module program connection" doc:"How it runs; connection: an agent provides it."`
+	Kind   string `json:"kind" keep:"always" enum:"module program connection" doc:"How it runs. connection: an agent provides it."`
 }
 
 // ToolSchema is the JSON Schema of a request's data for a caller that is always one process and has no files: without
@@ -80,9 +81,9 @@ type ToolUseInput struct {
 	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"64" doc:"The agent host that asks, such as claude or codex."`
 	Session string `json:"session" keep:"always" maxlen:"256" doc:"Its session, as it names it."`
 	Tool    string `json:"tool" keep:"always" minlen:"1" maxlen:"256" doc:"The tool that it is about to use, such as Bash; of an MCP server's mcp/SERVER/TOOL."`
-	Input   Value  `json:"input" keep:"always" doc:"What the tool is given, any JSON value. It is recorded as it stands."`
+	Input   Value  `json:"input" keep:"always" doc:"Input of the tool, any JSON value. It is recorded unchanged."`
 	// Cut names the members that the host has shortened to fit a line: rules cannot judge them.
-	Cut []string `json:"cut,omitzero" keep:"always" doc:"Members of input of which only the beginning or a digest is there; * stands for all of it."`
+	Cut []string `json:"cut,omitzero" keep:"always" doc:"Members of input that were cut to a beginning or a digest; * means the whole input."`
 }
 
 // ToolUseOutput is the answer of Host.ToolUse.
@@ -101,5 +102,5 @@ const (
 var HostToolUse = NewCommand[ToolUseInput, ToolUseOutput](Syscall{
 	Type: "Host.ToolUse", Domain: Kernel,
 	Script:      "scripts/hook.txtar",
-	Description: "Asks whether an agent host may use one of its own tools: where Host.ToolUse is granted it may use all, where Tool:HOST/TOOL is, that one. The host is trusted to ask and to obey.",
+	Description: "Asks whether an agent host may use one of its own tools. The grant Host.ToolUse allows all, Tool:HOST/TOOL one. The host is trusted to ask and to obey.",
 })

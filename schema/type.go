@@ -16,7 +16,7 @@ type (
 	Value = jsontype.Value
 	// MaybeText is a text, or null: for a member that is always present.
 	MaybeText = jsontype.MaybeText
-	// Decimal is a number with all its digits, as it is written.
+	// Decimal is a number with all its digits, exactly as written.
 	Decimal = jsontype.Decimal
 	// Type describes the data of one side of a syscall.
 	Type = jsontype.Type

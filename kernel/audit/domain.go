@@ -17,8 +17,8 @@ import (
 type Journal interface {
 	// Metrics counts the calls that the caller of a call may see.
 	Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error)
-	// Log returns a page of the entries of the processes that reach allows, in the form that reader may see.
-	Log(ctx context.Context, reader int64, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
+	// Log returns a page of the entries of the processes that reach allows, in the form that the caller may see.
+	Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
 	// Verify checks the journal.
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
 	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
@@ -71,7 +71,7 @@ func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.Au
 		return out, fault.CapabilityOperatorOnly.New("pid %d may not see what others said: leave out request", call.PID).At("request")
 	}
 	read(call, func(ctx context.Context) (*schema.AuditLogOutput, error) {
-		return d.journal.Log(ctx, call.PID, in, d.reach(call.PID, in.PID))
+		return d.journal.Log(ctx, call, in, d.reach(call.PID, in.PID))
 	})
 	return out, nil
 }

@@ -40,7 +40,7 @@ func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (*schema.HT
 	}
 	if in.BodyRef != nil {
 		if in.Body != nil {
-			return nil, kernel.Invalid("bodyRef", "stands in place of body: send one of the two")
+			return nil, kernel.Invalid("bodyRef", "replaces body: send one of the two")
 		}
 		if invalid := in.BodyRef.Valid("bodyRef"); invalid != nil {
 			return nil, invalid

@@ -29,7 +29,7 @@ const (
 	ProviderItself    ID = "provider.waits_for_itself"
 	ProviderNoCall    ID = "provider.no_such_call"
 
-	// Who is on a connection.
+	// Authentication.
 	AuthRequired  ID = "auth.required"
 	AuthSignature ID = "auth.bad_signature"
 	AuthAgain     ID = "auth.already_authenticated"
@@ -255,7 +255,7 @@ var catalogue = map[ID]Entry{
 	// The syscall table.
 	SyscallNotFound: {Kind: NotFound, Meaning: "No syscall has this name.", Fix: "Syscall.List names what there is."},
 
-	// Who is on a connection.
+	// Authentication.
 	AuthRequired:  {Kind: Unauthenticated, Meaning: "The connection has not answered the prologue.", Fix: "Answer Syscall.Authenticate first."},
 	AuthSignature: {Kind: Unauthenticated, Meaning: "The signature is wrong, or its key is not authorized.", Fix: "Sign with a key of authorized_keys."},
 	AuthAgain:     {Kind: Conflict, Meaning: "The connection is authenticated already.", Fix: "Open another connection."},
@@ -265,17 +265,17 @@ var catalogue = map[ID]Entry{
 	AuthHash:      {Kind: Unauthenticated, Meaning: "The signature's hash or algorithm is not accepted.", Fix: "Sign with sha256 or sha512, and RSA with rsa-sha2."},
 	AuthKeyType:   {Kind: Unauthenticated, Meaning: "The key is not accepted: its type, its size, or its line in authorized_keys.", Fix: "Use another key, or mend the line; \"pwos auth keys\" checks it."},
 	AuthNoSuchKey: {Kind: Unauthenticated, Meaning: "The key is not in authorized_keys.", Fix: "Add it there, or use one that is."},
-	AuthExpired:   {Kind: Unauthenticated, Meaning: "The key's expiry-time is over.", Fix: "Give it a later one in authorized_keys, or use another key."},
+	AuthExpired:   {Kind: Unauthenticated, Meaning: "The key's expiry-time has passed.", Fix: "Give it a later one in authorized_keys, or use another key."},
 	AuthWrongKey:  {Kind: Unauthenticated, Meaning: "The signature is by another key than the one that was named.", Fix: "Name the key that signs."},
 	AuthNoTouch:   {Kind: Unauthenticated, Meaning: "The security key signed without being touched.", Fix: "Touch it, or set no-touch-required for it."},
 	AuthSpent:     {Kind: Unauthenticated, Meaning: "The challenge was answered already.", Fix: "Connect again."},
 	AuthLate:      {Kind: Unauthenticated, Meaning: "The prologue is from another time.", Fix: "Connect again; look at the clock."},
 	AuthNoKeys:    {Kind: Unauthenticated, Meaning: "The kernel cannot read its authorized_keys.", Fix: "See its log, and mend the file."},
-	AuthGrant:     {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys grants what nobody can be granted.", Fix: "Mend the line; \"pwos auth keys\" checks it."},
+	AuthGrant:     {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys grants something that cannot be granted.", Fix: "Mend the line; \"pwos auth keys\" checks it."},
 	AuthPeer:      {Kind: Unauthenticated, Meaning: "The other end of the connection is another user's process.", Fix: "Run both as one user."},
 
 	// What a client says of a login.
-	AuthLogin:       {Kind: Unauthenticated, Meaning: "The kernel let nobody in, or was not trusted.", Fix: "pwos auth status shows the keys and the kernel."},
+	AuthLogin:       {Kind: Unauthenticated, Meaning: "The kernel refused the login, or the client does not trust the kernel.", Fix: "pwos auth status shows the keys and the kernel."},
 	AuthHost:        {Kind: Unauthenticated, Meaning: "The kernel did not prove that it holds its host key.", Fix: "See that client and kernel name the same socket."},
 	AuthHostChanged: {Kind: Unauthenticated, Meaning: "The kernel has another host key than before.", Fix: "If you know why: pwos auth trust."},
 	AuthDowngraded:  {Kind: Unauthenticated, Meaning: "The kernel asks for no key, though it did before.", Fix: "If you know why: pwos auth trust --forget."},
@@ -287,16 +287,16 @@ var catalogue = map[ID]Entry{
 
 	// What a client says of sealing.
 	SealNoKey:  {Kind: Forbidden, Meaning: "There is no key to seal or open with, or its holder refuses.", Fix: "Add it to the ssh-agent, or name it with --identity."},
-	SealBroken: {Kind: Conflict, Meaning: "The value is not what was sealed, or is that of something else.", Fix: "Take it from where it came from."},
+	SealBroken: {Kind: Conflict, Meaning: "The value is not what was sealed, or was sealed for something else.", Fix: "Take it from where it came from."},
 	SealSilent: {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked."},
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe:       {Kind: Conflict, Meaning: "A file or a directory of the kernel's could be changed by others, or is not what it should be.", Fix: "The message says what to do; nothing is repaired."},
-	PlaceOccupied:     {Kind: Conflict, Meaning: "Something else lies or listens at the socket's path.", Fix: "Move it out of the way, or set PWOS_RUNTIME_DIR."},
+	PlaceOccupied:     {Kind: Conflict, Meaning: "Something else exists or listens at the socket's path.", Fix: "Move it out of the way, or set PWOS_RUNTIME_DIR."},
 	PlaceServed:       {Kind: Conflict, Meaning: "Another kernel serves the socket.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
 	PlaceLocked:       {Kind: Conflict, Meaning: "Another kernel holds the runtime directory.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
 	PlacePathTooLong:  {Kind: InvalidInput, Meaning: "The socket's path is longer than the system allows.", Fix: "Set PWOS_RUNTIME_DIR to a shorter directory."},
-	PlaceInside:       {Kind: InvalidInput, Meaning: "The kernel's own files lie in the agent's working directory.", Fix: "Name another with --dir, or use --own-dir."},
+	PlaceInside:       {Kind: InvalidInput, Meaning: "The agent's working directory contains the kernel's own files.", Fix: "Name another with --dir, or use --own-dir."},
 	PlaceNotThere:     {Kind: NotFound, Meaning: "The file or directory is not there.", Fix: "The message says where it was looked for."},
 	ConfigInvalid:     {Kind: InvalidInput, Meaning: "The configuration is invalid.", Fix: "Mend the setting at the line that the message names."},
 	StateDamaged:      {Kind: Internal, Meaning: "The journal is not what was written to it.", Fix: "pwos audit verify shows the extent; restore it from a copy."},
@@ -306,7 +306,7 @@ var catalogue = map[ID]Entry{
 	DaemonUnreachable: {Kind: Unavailable, Meaning: "There is no connection to the kernel.", Fix: "pwosd shows the kernel's start in the foreground."},
 	DaemonLaunch:      {Kind: Unavailable, Meaning: "The kernel could not be started.", Fix: "pwosd shows the kernel's start in the foreground."},
 	DaemonHungUp:      {Kind: Unavailable, Meaning: "The kernel closed the connection before it had answered.", Fix: "See kernel.log in the runtime directory."},
-	CallTimeout:       {Kind: Timeout, Meaning: "The command's own time is over.", Fix: "Allow more with --timeout."},
+	CallTimeout:       {Kind: Timeout, Meaning: "The command's own time limit has passed.", Fix: "Allow more with --timeout."},
 	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "The verb's --help shows how it is used."},
 
 	// What a caller may do.
@@ -326,46 +326,46 @@ var catalogue = map[ID]Entry{
 
 	// The kernel itself.
 	KernelInternal:     {Kind: Internal, Meaning: "The kernel failed at the call.", Fix: "The kernel's log says why."},
-	KernelInterrupted:  {Kind: Internal, Meaning: "The kernel failed, or stopped, while the call was under way: it may or may not have happened.", Fix: "Look whether it happened before you repeat it."},
+	KernelInterrupted:  {Kind: Internal, Meaning: "The kernel failed, or stopped, while the call was in flight: it may or may not have happened.", Fix: "Look whether it happened before you repeat it."},
 	KernelStopping:     {Kind: Unavailable, Meaning: "The kernel is shutting down.", Fix: "Connect again once it is back."},
 	KernelUnsupported:  {Kind: Internal, Meaning: "This kernel is not configured to do it.", Fix: "See the configuration."},
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
-	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call lies ahead of the kernel's.", Fix: "Leave the tick out."},
+	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call is later than the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
-	CallTooMany:        {Kind: QuotaExceeded, Meaning: "The agent has too many calls or bytes in flight, or writes the journal too fast.", Fix: "Wait for answers, then go on."},
+	CallTooMany:        {Kind: QuotaExceeded, Meaning: "The agent has too many calls or bytes in flight, or writes the journal too fast.", Fix: "Wait for answers before you send more."},
 
 	// Connections and subscriptions.
 	ConnectionTooMany:   {Kind: QuotaExceeded, Meaning: "The agent, or all agents together, have as many connections as they may.", Fix: "Close one, or use one that is open."},
 	SyscallTaken:        {Kind: Conflict, Meaning: "The name is registered already, as something else.", Fix: "Take another name, or unregister that one first: Syscall.Unregister."},
 	SyscallTooMany:      {Kind: QuotaExceeded, Meaning: "As many syscalls are registered in the origin as there may be.", Fix: "Unregister some: Syscall.Unregister."},
 	SyscallTooOften:     {Kind: QuotaExceeded, Meaning: "The agent has registered as often in the last minute as it may.", Fix: "Wait a minute."},
-	SyscallBadCode:      {Kind: InvalidInput, Meaning: "The code of the syscall cannot be registered: it is no TypeScript, imports something, exports no handler, or fails when it is loaded.", Fix: "The message says what is wrong, with line and column where they are known."},
+	SyscallBadCode:      {Kind: InvalidInput, Meaning: "The code of the syscall cannot be registered: it is no TypeScript, imports something, exports no handler, or fails when it is loaded.", Fix: "The message says what is wrong, with line and column if they are known."},
 	ProviderAway:        {Kind: Unavailable, Meaning: "The connection that provides the registered syscall is not there, or reads nothing; or the process that runs its code cannot be started; or the provider says that what it needs is away. Nothing was done.", Fix: "Have its provider connect, and register it again."},
 	ProviderDied:        {Kind: Upstream, Meaning: "The connection that provides the registered syscall ended before it answered, or the process that ran its code. The call may have had effects, which code has none of.", Fix: "Look, then call again once the provider is back."},
 	ProviderTimeout:     {Kind: Timeout, Meaning: "The provider of the registered syscall did not answer in time. The call may have had effects.", Fix: "Look, then call again."},
 	ProviderFailed:      {Kind: Upstream, Meaning: "The provider of the registered syscall says that the call failed, or its code threw.", Fix: "The message says why."},
 	ProviderBadAnswer:   {Kind: Upstream, Meaning: "The provider of the registered syscall answered what the output schema that it registered does not allow, or its code what is no JSON value. The call may have had effects.", Fix: "Mend the provider, or register it with another output schema."},
 	ProviderLimit:       {Kind: Upstream, Meaning: "The code of the registered syscall needs more memory, a deeper call stack, or a longer answer than it may.", Fix: "Ask for less, or raise the limits of [code] in the configuration."},
-	ProviderItself:      {Kind: Conflict, Meaning: "The provider of the syscall waits for this call itself: for the call, or for one that the call is made for.", Fix: "Do it directly. A provider whose call is for none that it was asked to carry out names what else it is for in metadata.causation."},
+	ProviderItself:      {Kind: Conflict, Meaning: "The provider of the syscall waits for this call itself: for the call, or for one that the call is made for.", Fix: "Do it directly. A provider whose call does not serve a request that it carries out must say so by another id in metadata.causation."},
 	ProviderNoCall:      {Kind: NotFound, Meaning: "No call with this call_id waits for this connection: it was answered, has ended, or is another's.", Fix: "Answer each Syscall.Requested once, in time, on the connection that got it."},
 	ConnectionFollows:   {Kind: Conflict, Meaning: "The connection has subscriptions or unacknowledged mail, and cannot become another process.", Fix: "Attach on a connection of its own, before anything else."},
 	SubscriptionTooMany: {Kind: QuotaExceeded, Meaning: "The connection has as many subscriptions as it may.", Fix: "Open another connection."},
 
 	// Policy and approvals.
-	ProcessPaused:   {Kind: Unavailable, Meaning: "The process was paused, and its connection or the kernel ended before it went on. Nothing was done.", Fix: "Make the call again once the operator has it go on: pwos resume."},
+	ProcessPaused:   {Kind: Unavailable, Meaning: "The process was paused, and its connection or the kernel ended before it went on. Nothing was done.", Fix: "Make the call again after the operator has resumed it (pwos resume)."},
 	RoleDenied:      {Kind: Forbidden, Meaning: "The key that the connection has shown is limited to a role, which does not include the call.", Fix: "Show another key, or have the operator take the role out of its line of authorized_keys."},
 	BudgetExhausted: {Kind: QuotaExceeded, Meaning: "What the agent, or an ancestor that it draws on, was given to use up is used up. Nothing was done.", Fix: "See what is left with pwos budget, and start the agent again with more."},
 	PolicyDenied:    {Kind: Forbidden, Meaning: "A rule of the policy forbids the call.", Fix: "Do as the rule's advice says, or have the operator change it: pwos policy show."},
 	PolicyFailed:    {Kind: Forbidden, Meaning: "A rule of the policy cannot be evaluated for the call, which is refused therefore.", Fix: "Send what the rule looks at in a form that it can compare, or have the operator change the rule."},
-	PolicyAsks:      {Kind: Forbidden, Meaning: "A rule of the policy has somebody asked before what the call does, where nobody can be asked any more, such as of a redirect, or by a kernel that cannot ask.", Fix: "Have the operator make the call, or change the rule."},
+	PolicyAsks:      {Kind: Forbidden, Meaning: "A rule requires an approval where the kernel cannot ask for one, for example for a redirect.", Fix: "Have the operator make the call, or change the rule."},
 	PolicyInvalid:   {Kind: Forbidden, Meaning: "The files of the policy are not valid, so that no agent is served.", Fix: "Mend them and load them: pwos policy check, pwos policy reload."},
-	ApprovalPending: {Kind: Pending, Meaning: "The call waits for somebody's approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
-	ApprovalRefused: {Kind: Forbidden, Meaning: "Somebody was asked before the call, and refused it. The same call is refused until the question expires.", Fix: "Do without the call; the message says why, where a reason was given."},
-	ApprovalTooMany: {Kind: QuotaExceeded, Meaning: "As many questions of the agent, or of all agents, stand open as may, or the call has too much data to be asked about.", Fix: "Wait until some are answered or expire: pwos approvals."},
+	ApprovalPending: {Kind: Pending, Meaning: "The call waits for an approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
+	ApprovalRefused: {Kind: Forbidden, Meaning: "The operator refused the call. The same call is refused until the question expires.", Fix: "Do without the call; the message says why, where a reason was given."},
+	ApprovalTooMany: {Kind: QuotaExceeded, Meaning: "The agent, or all agents together, have too many open questions, or the call has too much data to ask about.", Fix: "Wait until some are answered or expire: pwos approvals."},
 	ApprovalUnknown: {Kind: NotFound, Meaning: "There is no such question, or it was over so long ago that it is forgotten.", Fix: "Approval.List names those that there are."},
-	ApprovalOver:    {Kind: Conflict, Meaning: "The question cannot be answered any more: it was answered already, or has expired.", Fix: "Where the call is still wanted the agent makes it again, which asks anew."},
+	ApprovalOver:    {Kind: Conflict, Meaning: "The question cannot be answered any more: it was answered already, or has expired.", Fix: "If the call is still wanted, the agent makes it again, which raises a new question."},
 
 	// Memory.
 	MemoryNotFound: {Kind: NotFound, Meaning: "The key is not there.", Fix: "Memory.List shows the keys."},
@@ -401,7 +401,7 @@ var catalogue = map[ID]Entry{
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},
-	JobTooMany:    {Kind: QuotaExceeded, Meaning: "As many jobs of the process are to be run as may be.", Fix: "Wait for some to end, or cancel them."},
+	JobTooMany:    {Kind: QuotaExceeded, Meaning: "The process has too many pending jobs.", Fix: "Wait for some to end, or cancel them."},
 	JobTimeout:    {Kind: Timeout, Meaning: "The job's call took longer than its timeout.", Fix: "Start it with a longer timeout."},
 	JobNoProcess:  {Kind: Ended, Meaning: "The process that started the job has ended.", Fix: "Start it from another process."},
 	JobLongResult: {Kind: InvalidInput, Meaning: "The job's call was answered more than a job keeps.", Fix: "Have the call ask for less, or store what it finds."},
@@ -410,7 +410,7 @@ var catalogue = map[ID]Entry{
 	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},
 	ResourceQuota:     {Kind: QuotaExceeded, Meaning: "The caller, or a granter of it, would hold more than its quota.", Fix: "Release some, or have the quota raised."},
 	ResourceExhausted: {Kind: Insufficient, Meaning: "The pool has not enough left.", Fix: "Ask for less, or again once others have released."},
-	ResourceNotHeld:   {Kind: Conflict, Meaning: "More would be released than is held.", Fix: "Release no more than is held."},
+	ResourceNotHeld:   {Kind: Conflict, Meaning: "The caller would release more than it holds.", Fix: "Release at most what you hold."},
 
 	// Deltas.
 
@@ -437,7 +437,7 @@ var catalogue = map[ID]Entry{
 	FileNotFound:   {Kind: NotFound, Meaning: "There is no such file, below root or on the server.", Fix: "Check the name."},
 	FileForbidden:  {Kind: Forbidden, Meaning: "The file leads out of root, or the kernel may not read it.", Fix: "Put the file itself below root, readable by the kernel's user."},
 	FileNotRegular: {Kind: InvalidInput, Meaning: "The name is that of a directory, a pipe or a device.", Fix: "Name a regular file."},
-	FileNotLocal:   {Kind: InvalidInput, Meaning: "The file does not lie below root.", Fix: "Name a file below root."},
+	FileNotLocal:   {Kind: InvalidInput, Meaning: "The file is not below root.", Fix: "Name a file below root."},
 	FileTooLarge:   {Kind: Insufficient, Meaning: "The file is larger than may be read.", Fix: "Name a smaller file."},
 
 	// Fetching and networks.
@@ -455,14 +455,14 @@ var catalogue = map[ID]Entry{
 	UpstreamForbidden:    {Kind: Forbidden, Meaning: "The agent may not use the upstream, or not in this way.", Fix: "Allow it: pwos cap grant PID --add Upstream:NAME."},
 	UpstreamFailed:       {Kind: Upstream, Meaning: "The upstream did not answer.", Fix: "Try again later."},
 	UpstreamNoCredential: {Kind: Unavailable, Meaning: "The upstream's credential cannot be opened.", Fix: "Seal it, and store it under the key that the configuration names."},
-	UpstreamLogin:        {Kind: Unavailable, Meaning: "The server asks for a login, or for another than there is: none was made, it is over, or it was made for less.", Fix: "Log in: pwos mcp login NAME."},
+	UpstreamLogin:        {Kind: Unavailable, Meaning: "The server requires a login: there is none, it has expired, or it has too narrow a scope.", Fix: "Log in: pwos mcp login NAME."},
 	UpstreamToken:        {Kind: Unavailable, Meaning: "The server does not take the access token any more. The next request renews it.", Fix: "Send the request again."},
 
 	// Tools and ingests.
 	ToolManifest:    {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
 	ToolInvalid:     {Kind: InvalidInput, Meaning: "The input is not one JSON value.", Fix: "Send strict JSON."},
 	ToolNotCallable: {Kind: InvalidInput, Meaning: "The file is neither a WebAssembly module nor executable.", Fix: "Name a tool."},
-	ToolBadManifest: {Kind: InvalidInput, Meaning: "The tool's manifest cannot be read.", Fix: "Mend the file beside the tool, or what it writes when called with --describe."},
+	ToolBadManifest: {Kind: InvalidInput, Meaning: "The tool's manifest cannot be read.", Fix: "Fix the file next to the tool, or what the tool writes when called with --describe."},
 	ToolNoPrograms:  {Kind: Forbidden, Meaning: "The kernel runs no programs as tools.", Fix: "Set tools.programs = true in the configuration."},
 	ToolBadModule:   {Kind: Upstream, Meaning: "The module is not valid, or needs what the kernel does not offer.", Fix: "Build it for WASI preview 1."},
 	ToolCannotStart: {Kind: Upstream, Meaning: "The program cannot be started.", Fix: "The message says why."},
@@ -473,7 +473,7 @@ var catalogue = map[ID]Entry{
 	IngestInvalid:   {Kind: InvalidInput, Meaning: "The front matter cannot be read, or a member has the wrong type.", Fix: "The message says which."},
 	IngestNotText:   {Kind: InvalidInput, Meaning: "The resource is not text in UTF-8.", Fix: "Name a text."},
 	IngestIntegrity: {Kind: InvalidInput, Meaning: "The resource has another digest than the integrity names, or that names none.", Fix: "Check the resource, then its integrity."},
-	IngestSignature: {Kind: Forbidden, Meaning: "The signature beside the resource is not one of it.", Fix: "Sign it again: ssh-keygen -Y sign -n pwos-promptware@v1."},
+	IngestSignature: {Kind: Forbidden, Meaning: "The signature next to the resource does not match it.", Fix: "Sign it again: ssh-keygen -Y sign -n pwos-promptware@v1."},
 	IngestUnproven:  {Kind: Forbidden, Meaning: "Nothing proves the resource, and the policy requires something to.", Fix: "Give its integrity, sign it, or pin its address."},
 	IngestNoWeb:     {Kind: Forbidden, Meaning: "The kernel fetches no resources from the web.", Fix: "Name a resource below root."},
 	IngestNoRoom:    {Kind: Insufficient, Meaning: "What the processes of the origin have adopted is as large as it may be.", Fix: "End some, or have them adopt less."},

@@ -24,7 +24,7 @@ type Fault struct {
 	Field   string // the member of the request that is wrong: details.field of OsEvent
 	Details []Detail
 	Cause   *Fault
-	Err     error // what lies behind it, for a log and errors.Is; never shown and never journaled
+	Err     error // the internal error, for logs and errors.Is; never shown and never journaled
 }
 
 // Detail names what a fault is about: a member of details in OsEvent, such as "key": "/notes/123".
@@ -58,7 +58,7 @@ func (f *Fault) With(name, value string) *Fault {
 	return f
 }
 
-// Detail returns the value of a detail, "" where there is none of the name.
+// Detail returns the value of a detail, or "" if there is none with that name.
 func (f *Fault) Detail(name string) string {
 	for _, d := range f.Details {
 		if d.Name == name {
@@ -68,19 +68,20 @@ func (f *Fault) Detail(name string) string {
 	return ""
 }
 
-// Wrap returns f with what lies behind it.
+// Wrap returns f with the internal error behind it.
 func (f *Fault) Wrap(err error) *Fault {
 	f.Err = err
 	return f
 }
 
-// Because returns f with its cause; what of err may not be shown is left out.
+// Because returns f with its cause. Parts of err that must not be shown are left out.
 func (f *Fault) Because(err error) *Fault {
 	f.Cause = Of(err)
 	return f
 }
 
-// Prefix returns err with what it is about before its text: before the message that a client sees, where it is a fault.
+// Prefix returns err with its subject before its text. For a fault, that is the message that a
+// client sees.
 func Prefix(err error, format string, args ...any) error {
 	about := fmt.Sprintf(format, args...)
 	f, ok := errors.AsType[*Fault](err)
@@ -100,7 +101,7 @@ func (f *Fault) Text() string {
 	return f.Message + ": " + f.Fix
 }
 
-// Error returns the text followed by that of the causes.
+// Error returns the text, followed by the texts of the causes.
 func (f *Fault) Error() string {
 	if f.Cause == nil {
 		return f.Text()
@@ -108,7 +109,7 @@ func (f *Fault) Error() string {
 	return f.Text() + ": " + f.Cause.Error()
 }
 
-// Unwrap returns the cause and what lies behind it.
+// Unwrap returns the cause and the internal error.
 func (f *Fault) Unwrap() []error {
 	var behind []error
 	if f.Cause != nil {
@@ -148,8 +149,8 @@ func (f *Fault) Denied() bool {
 	return slices.Contains([]Kind{Unauthenticated, Forbidden, QuotaExceeded}, f.Kind)
 }
 
-// Of returns err as a fault that may be shown: the first in its chain, or a bare Internal one, since nobody made the text of
-// another error for a client.
+// Of returns err as a fault that may be shown: the first one in its chain, or a bare Internal one,
+// since other errors have no text for clients.
 func Of(err error) *Fault {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f

@@ -10,7 +10,8 @@ import (
 // that errors.Is(err, fault.NotFound) tells a kind.
 type Kind uint8
 
-// The situations of PROTOCOL 3, in the order of its table. Their numbers stand in journals and never change.
+// The situations of PROTOCOL 3, in the order of its table. Their numbers are in journals and never
+// change.
 const (
 	Internal        Kind = iota // a handler failed or panicked; the zero Kind, so that a forgotten one never says less
 	InvalidJSON                 // not JSON, duplicate names, bad UTF-8, too deep
@@ -68,7 +69,7 @@ func (k Kind) Word() string { return kinds[k].word }
 // Valid reports whether k is one of the kinds above.
 func (k Kind) Valid() bool { return int(k) < len(kinds) }
 
-// KindOf returns the first kind with the given status, Internal where there is none.
+// KindOf returns the first kind with the given status, or Internal if there is none.
 func KindOf(status int) Kind {
 	for k, c := range kinds {
 		if c.status == status {
@@ -88,7 +89,7 @@ func (id ID) Error() string { return string(id) }
 // Kind returns the kind of the id, Internal where this kernel does not know it.
 func (id ID) Kind() Kind { return catalogue[id].Kind }
 
-// Domain returns what stands before the dot.
+// Domain returns the part before the dot.
 func (id ID) Domain() string {
 	domain, _, _ := strings.Cut(string(id), ".")
 	return domain

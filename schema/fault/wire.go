@@ -49,8 +49,9 @@ func AppendEventData(dst []byte, f *Fault) []byte {
 	return append(dst, '}')
 }
 
-// AppendRecord appends what the journal keeps of f beside its data, as members that follow others: its id, those of its causes,
-// and what OsEvent shows in details. So the same outcome can be given again in either dialect, and decided by.
+// AppendRecord appends what the journal keeps of f beside its data, as further members: its id, the
+// ids of its causes, and what OsEvent shows in details. From these the outcome can be repeated in
+// either dialect.
 func AppendRecord(dst []byte, f *Fault) []byte {
 	if f.ID != "" {
 		dst = quote(append(dst, `,"error":`...), string(f.ID))

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Check says what of a value, which is valid JSON, does not fit; nil: all does.
+// Check says which part of a value, valid JSON, does not fit, or nil if all fits.
 func (s *Schema) Check(data []byte) *Misfit {
 	if s.root == nil {
 		return nil
@@ -28,7 +28,8 @@ type check struct{ left int } // steps; below zero it has no answer
 // spent is any answer of a check that has taken too long.
 var spent = &misfit{}
 
-// fits says what of v does not fit n. In seen, unless it is nil, those children of v are marked that n says something of.
+// fits says which part of v does not fit n. If seen is not nil, it marks the children of v that n
+// evaluates.
 func (c *check) fits(n *node, v *value, at *place, seen []bool) *misfit {
 	if c.left -= 1 + len(n.required) + len(n.patterns); c.left < 0 {
 		return spent
@@ -158,7 +159,8 @@ func (c *check) branch(n *node, v *value, at *place, seen []bool) *misfit {
 	return m
 }
 
-// alternatives checks v against anyOf and oneOf. What it says of a value that fits none is what the one says that it fits best.
+// alternatives checks v against anyOf and oneOf. If no branch fits, it reports the mismatch of the
+// closest one.
 func (c *check) alternatives(n *node, v *value, at *place, seen []bool) *misfit {
 	var best *misfit
 	note := func(m *misfit) {

@@ -54,7 +54,7 @@ type node struct {
 	aboveMin, belowMax *bound
 	multipleOf         *bound
 
-	visited int // by cycles: 1 under way, 2 done
+	visited int // by cycles: 1 in progress, 2 done
 }
 
 // named is a pattern of names, and what the members have to be that it matches.
@@ -63,7 +63,7 @@ type named struct {
 	*node
 }
 
-// bound is a number of a schema, and how it is written there.
+// bound is a number of a schema, and how it is written in it.
 type bound struct {
 	jsontype.Number
 	text string
@@ -78,7 +78,7 @@ type compiler struct {
 	err      *misfit // the first
 }
 
-// Compile reads a schema, which is valid JSON. It says what of it is none.
+// Compile reads a schema, valid JSON, and refuses what is not a schema.
 func Compile(text []byte) (*Schema, *Misfit) {
 	doc := read(text)
 	c := compiler{doc: &doc, nodes: make(map[*value]*node)}
@@ -405,7 +405,7 @@ func (c *compiler) texts(v *value, at *place) (list []string) {
 	return list
 }
 
-// unescaped is a part of a JSON pointer as it stands in a URL.
+// unescaped is a segment of a JSON pointer, decoded from its URL form.
 func unescaped(part string) (string, bool) {
 	part, err := url.PathUnescape(part)
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part), err == nil

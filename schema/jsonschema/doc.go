@@ -1,11 +1,12 @@
 // Package jsonschema checks JSON values against schemas that others wrote.
 //
-// A schema is JSON Schema as of draft 2020-12, or draft 7 where that has other words for the same; what stands beside a $ref
-// counts. [Compile] refuses what is no schema, and what it does not know how to check: references to other documents or by anchor,
-// dynamic references, and an $id below the root. These are annotations, and promise nothing: format, the content keywords, words of
-// nobody's, and a pattern of ECMA-262 that regular expressions without backtracking do not have, such as a lookahead.
+// A schema is JSON Schema draft 2020-12, or draft 7 where that uses other words for the same;
+// keywords next to a $ref count. [Compile] refuses what is not a schema, and what it cannot check:
+// references to other documents or by anchor, dynamic references, and an $id below the root.
+// Annotations promise nothing: format, the content keywords, unknown keywords, and ECMA-262
+// patterns that regular expressions without backtracking cannot express, such as a lookahead.
 //
-// What a check costs is bounded by the sizes of schema and value, whatever the two are: references that lead back to themselves
-// without a step into the value are refused, patterns are matched in linear time, and a check that takes too many steps comes to
-// the answer that the value does not fit.
+// The cost of a check is bounded by the sizes of schema and value. References that lead back to
+// themselves without a step into the value are refused, patterns are matched in linear time, and a
+// value whose check takes too many steps is refused.
 package jsonschema

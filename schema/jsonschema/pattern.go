@@ -6,7 +6,8 @@ import (
 	"regexp/syntax"
 )
 
-// maxPatterns is how many instructions the patterns of a schema may have in all: a short pattern can have millions.
+// maxPatterns bounds the instructions of all patterns of a schema together: a short pattern can
+// have millions.
 const maxPatterns = 10_000
 
 // pattern is a regular expression. The zero one is not checked, since it is of a kind that takes backtracking.
@@ -56,7 +57,8 @@ func instructions(re *syntax.Regexp) int {
 	return min(n, maxPatterns+1)
 }
 
-// matches reports whether a text has a match, as far as there are steps left to find that out. One that is not checked may match.
+// matches reports whether a text matches, as far as the remaining steps allow. A text that was not
+// checked may match.
 func (c *check) matches(p *pattern, s string) bool {
 	if p.re == nil {
 		return true

@@ -25,7 +25,7 @@ const (
 
 var kindNames = []string{"null", "boolean", "object", "array", "number", "string", "integer"}
 
-// kindOf is the kind of a name, 0 where there is none.
+// kindOf is the kind with a name, or 0.
 func kindOf(name string) kinds {
 	i := slices.Index(kindNames, name)
 	if i < 0 {
@@ -64,7 +64,7 @@ type contents struct {
 	items []value  // the members, or an array's elements
 }
 
-// empty is what is in all others.
+// empty is the contents of scalar values.
 var empty = new(contents)
 
 // read reads valid JSON.
@@ -120,7 +120,7 @@ func (v *value) text() string { return string(jsontype.Unquote(v.raw)) }
 
 func (v *value) number() jsontype.Number { return jsontype.ParseNumber(v.raw) }
 
-// member returns a member of an object, nil where it has none of the name.
+// member returns the member of an object with the name, or nil.
 func (v *value) member(name string) *value {
 	if i := slices.Index(v.names, name); i >= 0 {
 		return &v.items[i]
@@ -157,7 +157,7 @@ func (v *value) canonical(dst []byte) []byte {
 	return append(dst, v.raw...)
 }
 
-// place is where a value stands within another; nil: it is that one.
+// place is where a value is within another; nil is the whole value.
 type place struct {
 	within *place
 	name   string
@@ -166,7 +166,7 @@ type place struct {
 
 func (p *place) member(name string) *place { return &place{p, name, -1} }
 
-// child is the place of the i-th member or element of v, which stands at p.
+// child is the place of the i-th member or element of v, which is at p.
 func (p *place) child(v *value, i int) *place {
 	if v.kind == object {
 		return p.member(v.names[i])
@@ -198,7 +198,7 @@ func (p *place) String() string {
 	return strings.Join(parts, "")
 }
 
-// Misfit says what of a value does not fit.
+// Misfit says which part of a value does not fit.
 type Misfit struct {
 	At  string // the member, such as notes[2].text; "": the value itself
 	Why string // such as: must be a string

@@ -16,8 +16,9 @@ func Invalid(field, format string, args ...any) *fault.Fault {
 	return fault.WireInvalidInput.New("Invalid input: "+field+" "+format, args...).At(field)
 }
 
-// Decode reads a message's data, valid JSON, as the Go type behind t and returns a pointer to it. Null data stands for
-// an empty object. What does not fit is an InvalidInput error that names the member. Raw values alias data.
+// Decode decodes a message's data, valid JSON, as the Go type behind t and returns a pointer to it.
+// Null data means an empty object. Data that does not fit is an InvalidInput error that names the
+// member. Raw values alias data.
 func (t *Type) Decode(data []byte) (any, *fault.Fault) {
 	dst := reflect.New(t.goType)
 	if t.shape == object && string(data) == "null" {
@@ -195,8 +196,8 @@ func (t *Type) known() string {
 	return "it takes " + strings.Join(list, ", ")
 }
 
-// holds reports whether the number raw, which is f when rounded, lies within the bounds as the JSON Schema shows them.
-// Rounding keeps the order, so that digits decide only where f falls on a bound.
+// holds reports whether the number raw, which is f when rounded, is within the bounds of the JSON
+// Schema. Rounding keeps the order, so digits matter only where f equals a bound.
 func (t *Type) holds(f float64, raw []byte) bool {
 	if f != t.min && f != t.max {
 		return t.min < f && f < t.max
@@ -205,7 +206,7 @@ func (t *Type) holds(f float64, raw []byte) bool {
 	return exact.Compare(numberOf(t.min)) >= 0 && exact.Compare(numberOf(t.max)) <= 0
 }
 
-// bounds says the limits that are not simply those of the number format.
+// bounds describes the limits that differ from those of the number format.
 func (t *Type) bounds() string {
 	var s string
 	if t.min > -maxSafe {

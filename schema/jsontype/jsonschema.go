@@ -128,8 +128,8 @@ func appendFloat(dst []byte, f float64) []byte {
 // New returns a pointer to a zero value of the Go type.
 func (t *Type) New() any { return reflect.New(t.goType).Interface() }
 
-// Narrow returns t, an object, with the members that are kept. One in whose place another could stand is required without that. It is
-// for a JSON Schema: the decoder of t is another.
+// Narrow returns t, an object, with only the members that are kept. If the alternative of a member
+// is removed, the member is required. The result serves for a JSON Schema, not for decoding.
 func (t *Type) Narrow(kept func(name string) bool) *Type {
 	narrow := *t
 	narrow.fields, narrow.either = nil, nil

@@ -12,12 +12,12 @@ type Confidential interface {
 	Confidential() bool
 }
 
-// redacted stands in the place of what is withheld.
+// redacted replaces a withheld value.
 const redacted = `"[redacted]"`
 
-// Redact returns data, which Decode has accepted as in, as it may stand in the journal: a member that is withheld keeps its
-// place and loses its value. failed says that the call came to nothing. Where nothing is withheld it returns data itself, and
-// what it returned it returns again.
+// Redact returns data, which Decode has accepted as in, in the form that the journal may hold: a
+// withheld member keeps its name and loses its value. failed says that the call did not succeed. If
+// nothing is withheld, Redact returns data itself; redacting twice changes nothing more.
 func (t *Type) Redact(data []byte, in any, failed bool) []byte {
 	mode := modeOf(in, failed)
 	if !t.changes[mode] || len(data) == 0 || string(data) == "null" {
@@ -34,8 +34,8 @@ func (t *Type) Undecided() []string {
 	return t.membersThat("", func(f *field) bool { return f.keep == undecided })
 }
 
-// Withheld returns the members of which not all is kept even where the call succeeded, nested ones included. What is applied
-// again at a start must have none: it would be applied without them.
+// Withheld returns the members, nested ones included, that are not kept entirely even if the call
+// succeeded. What a start applies again must have none, since they would be missing then.
 func (t *Type) Withheld() []string {
 	return t.membersThat("", func(f *field) bool { return f.withheld(false) || f.filter != nil })
 }
@@ -86,7 +86,8 @@ func (t *Type) withholding() {
 	}
 }
 
-// redact returns a value of t as it may stand in the journal. A value of another shape is withheld.
+// redact returns a value of t in the form that the journal may hold. A value of another shape is
+// withheld.
 func (t *Type) redact(value []byte, mode int) []byte {
 	switch {
 	case !t.changes[mode]:
@@ -214,10 +215,10 @@ func shownURL(value []byte) []byte {
 	return AppendString(nil, string(text[:start])+userinfo+string(text[at:]))
 }
 
-// userinfo stands in the place of a user and a password. It is no valid one.
+// userinfo replaces a user and a password. It is not a valid one.
 const userinfo = "[redacted]"
 
-// behindScheme is where the scheme of text ends, with the slashes behind it: 0 where it is a path.
+// behindScheme is the index after the scheme of text and its slashes, or 0 if text is a path.
 func behindScheme(text []byte) int {
 	end := bytes.IndexAny(text, ":/?#") + 1
 	if end == 0 || text[end-1] != ':' && !bytes.HasPrefix(text, []byte("//")) {

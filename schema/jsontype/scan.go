@@ -9,18 +9,18 @@ import (
 
 // The functions of this file are the one grammar of JSON in the tree (RFC 8259). A scan keeps no state and allocates nothing.
 
-// Skip returns the index after the JSON value that begins at b[i], or -1 where there is none, or where it has more than depth
-// arrays and objects open at once. A name may come twice, and an escaped surrogate may stand alone, as the grammar has it;
-// invalid UTF-8 is refused.
+// Skip returns the index after the JSON value that begins at b[i], or -1 if there is none, or if it
+// has more than depth arrays and objects open at once. As in the JSON grammar, names may repeat and
+// escaped surrogates may be unpaired; invalid UTF-8 is refused.
 func Skip(b []byte, i, depth int) int { return scanValue(b, i, depth, false) }
 
 // fewMembers is how many members an Object may have: few enough to compare every name with every other.
 const fewMembers = 16
 
-// member is where a member stands in its text: its name without the quotes, its value.
+// member is a member's position in its text: its name without the quotes, and its value.
 type member struct{ name, nameEnd, value, valueEnd int32 }
 
-// Object is a scanned object: where its members stand.
+// Object is a scanned object: the positions of its members.
 type Object struct {
 	members [fewMembers]member
 	count   int
@@ -84,7 +84,8 @@ func scanValue(b []byte, i, depth int, strict bool) int {
 	return scanNumber(b, i)
 }
 
-// scanObject reads the object that begins at b[i]. A strict scan notes its members in o; o is nil where it is not strict.
+// scanObject reads the object that begins at b[i]. A strict scan records its members in o;
+// otherwise o is nil.
 func scanObject(b []byte, i, depth int, o *Object) int {
 	names := textEscapes(false)
 	if o != nil {
@@ -132,8 +133,8 @@ func scanArray(b []byte, i, depth int, strict bool) int {
 	return i
 }
 
-// scanNext reads what follows a member or an element: a comma, and where the next one begins, or the end, and the index after
-// it; -1 where it is neither.
+// scanNext reads what follows a member or an element: a comma and the start of the next one, or the
+// end and the index after it. It returns -1 if it finds neither.
 func scanNext(b []byte, i int, end byte) (next int, more bool) {
 	i = SkipSpace(b, i)
 	switch {
@@ -154,7 +155,7 @@ func textEscapes(strict bool) string {
 	return escapes
 }
 
-// scanString reads the string that begins at b[i], with the given escapes alone.
+// scanString reads the string that begins at b[i]. Only the given escapes are allowed.
 func scanString(b []byte, i int, escapes string) int {
 	if i >= len(b) || b[i] != '"' {
 		return -1
@@ -178,7 +179,7 @@ func scanString(b []byte, i int, escapes string) int {
 			if b[i] == 'u' && !hex(b[i+1:]) {
 				return -1
 			}
-			i++ // the digits stand for themselves
+			i++ // i++ // each digit is checked as a plain character below
 		case b[i] < utf8.RuneSelf:
 			return -1
 		default:
@@ -191,9 +192,9 @@ func scanString(b []byte, i int, escapes string) int {
 	}
 }
 
-// plainEnd returns the index of the first byte from b[i] on that does not stand for itself in a string, or len(b). It looks at
-// eight bytes at a time: in m the top bit is set of the first byte that is a quote, a backslash, a control or not ASCII. Those
-// before it borrow nothing and keep theirs clear; what those behind it have does not count.
+// plainEnd returns the index of the first byte from b[i] on that is not a plain character of a
+// string, or len(b). It examines eight bytes at a time: the lowest byte of m whose top bit is set
+// is the first quote, backslash, control or non-ASCII byte. Borrows only affect bytes after it.
 func plainEnd(b []byte, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
@@ -222,7 +223,7 @@ func hex(b []byte) bool {
 	return true
 }
 
-// itself marks the bytes that stand for themselves in a string: ASCII but controls, the quote and the backslash.
+// itself marks the plain bytes of a string: ASCII without controls, the quote and the backslash.
 var itself = func() (t [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'

@@ -16,7 +16,7 @@ import (
 // Value is one raw JSON value, kept as it was written.
 type Value []byte
 
-// MarshalJSON returns v itself, null where it is empty.
+// MarshalJSON returns v itself, or null if it is empty.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if len(v) == 0 {
 		return []byte("null"), nil
@@ -30,10 +30,10 @@ func (v *Value) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// MaybeText is a text, or null where there is none: for a member that is always there.
+// MaybeText is a text or null, for a member that is always present.
 type MaybeText string
 
-// MarshalJSON returns s as a JSON string, null where it is empty.
+// MarshalJSON returns s as a JSON string, or null if it is empty.
 func (s MaybeText) MarshalJSON() ([]byte, error) {
 	if s == "" {
 		return []byte("null"), nil
@@ -41,7 +41,8 @@ func (s MaybeText) MarshalJSON() ([]byte, error) {
 	return AppendString(nil, string(s)), nil
 }
 
-// Decimal is a number with all its digits, as it is written: a float64 holds 17 of them. The empty one is 0.
+// Decimal is a number with all its digits, exactly as written: a float64 holds only 17. The empty
+// one is 0.
 type Decimal string
 
 // MarshalJSON returns d as a JSON number.
@@ -86,18 +87,18 @@ type Type struct {
 	doc    string
 
 	fields []field  // of an object, in the order of the struct
-	short  int      // of an object: the field that a string stands for; -1: none
+	short  int      // of an object: the field that a bare string sets, or -1
 	either [][2]int // of an object: two fields of which one is required; at most one such pair
 	elem   *Type    // of an array or a dictionary
 
 	// What Redact does to a value, by whether the call came to nothing: computed once, so that a type that withholds nothing
 	// costs nothing.
 	changes [2]bool // it withholds a member, or a part of one
-	omits   [2]bool // it withholds all of a member
+	omits   [2]bool // it withholds the whole member
 
 	min, max       float64 // of an integer or a number
 	minLen, maxLen int     // of a text, in characters; maxLen 0 is unlimited
-	orNull         bool    // of a text, or of a member that is a pointer: null stands for none
+	orNull         bool    // of a text, or of a member that is a pointer: whether null is accepted as no value
 	enum           []string
 }
 
@@ -105,14 +106,14 @@ type field struct {
 	name     string
 	index    []int
 	required bool
-	instead  string // of which other member it may stand in place; empty: of none
+	instead  string // the member that this one may replace, or ""
 	keep     keep
 	filter   func(value []byte) []byte // of a kept value, what may be shown; nil: all
 	pointer  bool
 	typ      *Type
 }
 
-// keep says when a value may stand in the journal.
+// keep says when the journal may hold a value.
 type keep uint8
 
 const (
@@ -122,7 +123,7 @@ const (
 	keepAlways
 )
 
-// withheld reports whether all of the field is left out, for a call that came to nothing or not.
+// withheld reports whether the whole field is left out, for a failed call or for any.
 func (f *field) withheld(failed bool) bool {
 	return f.keep < keepApplied || f.keep == keepApplied && failed
 }

@@ -67,6 +67,12 @@ func TestAuditLogFilters(t *testing.T) {
 			c.askWith("Syscall.Echo", `{"message":"x"}`, fmt.Sprintf(`,"correlation":"flow-%d"`, n))
 		}
 	}
+	for n, key := range []string{"notes/1", "/notes/1", "notes/2", "notes/1"} {
+		c.askWith("Memory.Set", fmt.Sprintf(`{"key":%q,"value":1,"pid":%d}`, key, pid*int64(n%2)), `,"causation":"a \u0022cause\u0022"`)
+	}
+	c.ask("Memory.Get", fmt.Sprintf(`{"key":"notes/1","pid":%d}`, pid)) // which it was not granted
+	c.ask("Memory.Delete", fmt.Sprintf(`{"key":"/notes/1","pid":%d}`, pid))
+	elsewhere := c.askWith("Memory.Set", `{"key":"notes/1","value":1}`, `,"origin":"https://elsewhere.test/"`)
 	count := func(members string) int {
 		t.Helper()
 		found, since := 0, 0
@@ -90,19 +96,35 @@ func TestAuditLogFilters(t *testing.T) {
 	if len(first.Entries) != 1 || len(last.Entries) != 1 {
 		t.Fatalf("first %v, last %v", first, last)
 	}
-	for members, want := range map[string]int{
-		`,"type":"Memory.Set"`:                                                     300,
-		`,"type":"Memory.Set","pid":` + fmt.Sprint(pid):                            150,
-		`,"type":"Syscall.Echo"`:                                                   3,
-		`,"correlation":"flow-100"`:                                                1,
-		`,"correlation":"nobody"`:                                                  0,
-		`,"type":"Memory.Set","until_time":1`:                                      0,
-		`,"type":"Memory.Set","since_time":99999999999999`:                         0,
-		fmt.Sprintf(`,"type":"Memory.Set","since_time":%d`, first.Entries[0].Time): 300,
+	asked := map[string]int{
+		`,"type":"Memory.Set"`:                                           305,
+		`,"type":"Memory.Set","pid":` + fmt.Sprint(pid):                  152,
+		`,"type":"Syscall.Echo"`:                                         3,
+		`,"correlation":"flow-100"`:                                      1,
+		`,"correlation":"nobody"`:                                        0,
+		`,"id":"` + elsewhere.Metadata.Causation + `"`:                   1,
+		`,"id":"nobody"`:                                                 0,
+		`,"caused_by":"a \"cause\""`:                                     4,
+		`,"caused_by":"a"`:                                               0,
+		`,"key":"/notes/1"`:                                              4, // the query, and the one in another origin, left out
+		`,"key":"notes/1","denied":true`:                                 1,
+		`,"key":"notes/1","caused_by":"a \"cause\"","type":"Memory.Set"`: 3,
+		`,"denied":true`:                                                 2,
+		`,"denied":true,"pid":0`:                                         0,
+		`,"denied":false,"key":"notes/2"`:                                1,
+		`,"type":"Memory.Set","until_time":1`:                            0,
+		`,"type":"Memory.Set","since_time":99999999999999`:               0,
+		fmt.Sprintf(`,"type":"Memory.Set","since_time":%d`, first.Entries[0].Time):                                         305,
 		fmt.Sprintf(`,"type":"Syscall.Echo","since_time":%d,"until_time":%d`, first.Entries[0].Time, last.Entries[0].Time): 3,
-	} {
-		if got := count(members); got != want {
-			t.Errorf("%s: %d entries, want %d", strings.TrimPrefix(members, ","), got, want)
+	}
+	for round := range 2 { // the second with all of it indexed
+		for members, want := range asked {
+			if got := count(members); got != want {
+				t.Errorf("round %d, %s: %d entries, want %d", round, strings.TrimPrefix(members, ","), got, want)
+			}
+		}
+		for range 256 {
+			c.ask("Syscall.Ping", `{"payload":1}`)
 		}
 	}
 }
