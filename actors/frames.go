@@ -67,14 +67,16 @@ func (f *frames) ready(_ actor.Context, d *domain) bool {
 	return true
 }
 
-func (f *frames) admit(d *domain, call *kernel.Call) kernel.Verdict { return d.kernel.gate.Admit(call) }
+func (f *frames) admit(d *domain, call *kernel.Call) kernel.Verdict {
+	if f.alone && call.Syscall.Kind == schema.KindQuery {
+		call.Progress = f.progress(d.kernel)
+	}
+	return d.kernel.gate.Admit(call)
+}
 
 // decide returns the outcome of the first call with the same idempotency key, or asks the state machine.
 func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if call.Syscall.Kind == schema.KindQuery {
-		if f.alone {
-			call.Progress = f.progress(d.kernel)
-		}
 		return d.decide(call, f.alone)
 	}
 	call.Urgent = call.Syscall.Urgent && call.Caller.PID == kernel.Operator

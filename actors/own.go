@@ -54,14 +54,14 @@ func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Requ
 // DoOwn is Do for a command of the kernel's own, which no client can name. cause and correlation are ids for its
 // metadata.
 func (k *Kernel) DoOwn(request schema.Request, cause, correlation string) ([]byte, error) {
-	data, _, err := k.Proved(request, cause, correlation)
+	data, _, err := k.Proved("", request, cause, correlation)
 	return data, err
 }
 
-// Proved is DoOwn, and returns the seq of the command's entry too.
-func (k *Kernel) Proved(request schema.Request, cause, correlation string) (data []byte, seq uint64, err error) {
+// Proved is DoOwn in an origin (empty: the kernel's own), and returns the seq of the command's entry too.
+func (k *Kernel) Proved(origin string, request schema.Request, cause, correlation string) (data []byte, seq uint64, err error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	call, err := callOf(kernel.Caller{PID: kernel.Operator, Conn: conn, Kernel: true}, request)
+	call, err := callOf(kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin, Kernel: true}, request)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -50,9 +50,31 @@ type MemoryDeleteInput struct {
 // MemoryRestoreInput is the data of the kernel's own Memory.Restore.
 type MemoryRestoreInput struct {
 	Undoes
-	Origin string `json:"origin" keep:"always" doc:"Origin of the key."`
-	Key    string `json:"key" keep:"always" minlen:"1" doc:"Key, without a leading slash."`
-	Value  Value  `json:"value,omitzero" keep:"applied" doc:"The value that it had before what is undone; absent: it was not there."`
+	Key   string `json:"key" keep:"always" minlen:"1" doc:"Key, without a leading slash."`
+	Value Value  `json:"value,omitzero" keep:"applied" doc:"The value that it had before what is undone; absent, as text: it was not there."`
+	Text  string `json:"text,omitzero" keep:"applied" doc:"The value in place of value, exactly as it was written, where JSON would be written here in another way."`
+}
+
+// Set sets the value, nil where there is none.
+func (in *MemoryRestoreInput) Set(value Value) error {
+	written, err := Marshal(value)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(written, value) {
+		in.Value = value
+	} else {
+		in.Text = string(value)
+	}
+	return nil
+}
+
+// Restored is the value, nil where there is none.
+func (in *MemoryRestoreInput) Restored() Value {
+	if in.Text != "" {
+		return Value(in.Text)
+	}
+	return in.Value
 }
 
 // MemoryListInput is the data of Memory.List.

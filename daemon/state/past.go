@@ -1,10 +1,12 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,11 +81,13 @@ func (p *Past) Entry(ctx context.Context, seq uint64) (*kernel.Call, error) {
 	case record.Seq != seq:
 		return nil, archived(seq, record.Seq)
 	}
-	call, err := actors.Recall(record)
+	kept := *record
+	kept.Request, kept.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // which are the reader's
+	call, err := actors.Recall(&kept)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", seq, err)
 	}
-	return call, nil // its memory is the reader's, which reads no further
+	return call, nil
 }
 
 func (p *Past) reader(from uint64, limit func() uint64) *journal.Reader {
@@ -91,11 +95,11 @@ func (p *Past) reader(from uint64, limit func() uint64) *journal.Reader {
 }
 
 func beyond(seq, head uint64) error {
-	return fault.ReplayBeyond.New("there is no entry %d yet: the last is %d", seq, head).With("head", fmt.Sprint(head))
+	return fault.ReplayBeyond.New("there is no entry %d yet: the last is %d", seq, head).With("head", strconv.FormatUint(head, 10))
 }
 
 func archived(seq, first uint64) error {
-	return fault.ReplayArchived.New("the state as of entry %d cannot be made: the journal begins with entry %d", seq, first).With("first", fmt.Sprint(first))
+	return fault.ReplayArchived.New("the state as of entry %d cannot be made: the journal begins with entry %d", seq, first).With("first", strconv.FormatUint(first, 10))
 }
 
 // Fold implements undo.History: some domains as of an entry.

@@ -45,7 +45,7 @@ type State struct {
 	Dir     string // the journal's
 	Journal *journal.Log
 	log     *slog.Logger
-	means   host.Means // to confine programs with
+	means   host.Means         // to confine programs with
 	make    func(*State) error // makes domains, empty
 
 	Pools     []string // names of the resources, ascending

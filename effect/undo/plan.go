@@ -15,13 +15,13 @@ import (
 func (a *attempt) plan(ctx context.Context) (*plan, error) {
 	switch in := a.entry.Input.(type) {
 	case *schema.MemorySetInput:
-		return a.memory(ctx, a.entry.Origin, in.Key)
+		return a.memory(ctx, in.Key)
 	case *schema.MemoryCompareAndSetInput:
-		return a.memory(ctx, a.entry.Origin, in.Key)
+		return a.memory(ctx, in.Key)
 	case *schema.MemoryDeleteInput:
-		return a.memory(ctx, a.entry.Origin, in.Key)
+		return a.memory(ctx, in.Key)
 	case *schema.MemoryRestoreInput:
-		return a.memory(ctx, in.Origin, in.Key)
+		return a.memory(ctx, in.Key)
 	case *schema.GrantInput:
 		if in.Budget != nil {
 			return nil, impossible("entry %d gave pid %d a budget too, of which some may be used up: set budget and grant anew, with \"pwos cap grant\"", a.seq, in.PID)
@@ -54,23 +54,27 @@ func (a *attempt) plan(ctx context.Context) (*plan, error) {
 	return nil, impossible("entry %d is %s: what can be undone are changes of memory, grants, unread mail, and tools whose manifest names their undo", a.seq, a.entry.Message.Type)
 }
 
-func impossible(form string, args ...any) *fault.Fault { return fault.UndoImpossible.New(form, args...) }
+func impossible(form string, args ...any) *fault.Fault {
+	return fault.UndoImpossible.New(form, args...)
+}
 
 // shown bounds the value that an answer repeats, in bytes.
 const shown = 4 << 10
 
 // memory undoes a change of a key.
-func (a *attempt) memory(ctx context.Context, origin, written string) (*plan, error) {
-	key := strings.TrimPrefix(written, "/")
+func (a *attempt) memory(ctx context.Context, written string) (*plan, error) {
+	origin, key := a.entry.Origin, strings.TrimPrefix(written, "/")
 	m, err := a.before(ctx, schema.Memory)
 	if err != nil {
 		return nil, err
 	}
 	value, there := m.Memory.Value(origin, key)
-	in := &schema.MemoryRestoreInput{Origin: origin, Key: key}
+	in := &schema.MemoryRestoreInput{Key: key}
 	a.out.Origin, a.out.Key, a.out.Gone = origin, "/"+key, !there
 	if there {
-		in.Value = value
+		if err := in.Set(value); err != nil {
+			return nil, fmt.Errorf("restore /%s: %w", key, err)
+		}
 		if len(value) <= shown {
 			a.out.Value = value
 		}
@@ -78,7 +82,7 @@ func (a *attempt) memory(ctx context.Context, origin, written string) (*plan, er
 	return &plan{
 		domain: schema.Memory, step: schema.MemoryRestore.With(in), undoes: &in.Undoes,
 		touches: func(call *kernel.Call) bool {
-			of, at := call.Origin, ""
+			at := ""
 			switch in := call.Input.(type) {
 			case *schema.MemorySetInput:
 				at = in.Key
@@ -87,9 +91,9 @@ func (a *attempt) memory(ctx context.Context, origin, written string) (*plan, er
 			case *schema.MemoryDeleteInput:
 				at = in.Key
 			case *schema.MemoryRestoreInput:
-				of, at = in.Origin, in.Key
+				at = in.Key
 			}
-			return of == origin && strings.TrimPrefix(at, "/") == key
+			return call.Origin == origin && strings.TrimPrefix(at, "/") == key
 		},
 	}, nil
 }
@@ -161,9 +165,9 @@ func (a *attempt) unsent(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := schema.IPCUnsend.Output().Decode(a.entry.Data)
-	if err != nil {
-		return nil, fmt.Errorf("read answer of entry %d: %w", a.seq, err)
+	out, failed := schema.IPCUnsend.Output().Decode(a.entry.Data)
+	if failed != nil {
+		return nil, fmt.Errorf("read answer of entry %d: %w", a.seq, failed)
 	}
 	in := m.Mail.Resend(a.entry.Input.(*schema.UnsendInput).MsgID, out.(*schema.UnsendOutput).Taken)
 	if in == nil {

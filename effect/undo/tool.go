@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -96,9 +97,9 @@ func (a *attempt) namedUndo(ctx context.Context, uri string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask what undoes %s: %w", uri, err)
 	}
-	in, err := schema.TypeOf[schema.ToolDescription]().Decode(data)
-	if err != nil {
-		return "", fmt.Errorf("read what undoes %s: %w", uri, err)
+	in, failed := schema.TypeOf[schema.ToolDescription]().Decode(data)
+	if failed != nil {
+		return "", fmt.Errorf("read what undoes %s: %w", uri, failed)
 	}
 	if path := in.(*schema.ToolDescription).Undo; path != "" {
 		return path, nil
@@ -123,7 +124,7 @@ func (a *attempt) calledBefore(ctx context.Context, path string) error {
 				return err
 			}
 			return fault.UndoAlready.New("entry %d is already undone by seq %d", a.seq, in.Intent).
-				WithFix("what that did, the kernel cannot undo").With("by", fmt.Sprint(in.Intent))
+				WithFix("what that did, the kernel cannot undo").With("by", strconv.FormatInt(in.Intent, 10))
 		}
 		return nil
 	})

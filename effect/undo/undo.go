@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -39,9 +41,9 @@ type Moment struct {
 
 // Kernel is the kernel that takes changes back.
 type Kernel interface {
-	// Proved makes a command of the kernel's own, with the message that is its cause, and returns its answer and its
-	// entry once it is on disk.
-	Proved(request schema.Request, cause, correlation string) (data []byte, seq uint64, err error)
+	// Proved makes a command of the kernel's own in an origin, with the message that is its cause, and returns its answer
+	// and its entry once it is on disk.
+	Proved(origin string, request schema.Request, cause, correlation string) (data []byte, seq uint64, err error)
 	// Call makes a call for a caller as its own connections do.
 	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
 }
@@ -111,12 +113,12 @@ type attempt struct {
 // plan is how an entry is undone.
 type plan struct {
 	domain  schema.Domain
-	since   int64                    // changes of the domain before the journal was read
-	touches func(*kernel.Call) bool  // whether a later command changed the same; nil: the step itself can tell
-	step    schema.Request           // that takes the change back
-	undoes  *schema.Undoes           // the part of the step's data
-	moment  []schema.Domain          // what else the step looks at
-	told    func(answer []byte)      // reads the step's answer
+	since   int64                   // changes of the domain before the journal was read
+	touches func(*kernel.Call) bool // whether a later command changed the same; nil: the step itself can tell
+	step    schema.Request          // that takes the change back
+	undoes  *schema.Undoes          // the part of the step's data
+	moment  []schema.Domain         // what else the step looks at
+	told    func(answer []byte)     // reads the step's answer
 }
 
 func (a *attempt) run(ctx context.Context) (out schema.UndoOutput, err error) {
@@ -149,7 +151,7 @@ func (a *attempt) run(ctx context.Context) (out schema.UndoOutput, err error) {
 		p.since = since[p.domain]
 		p.undoes.Since = &p.since
 	}
-	answer, seq, err := a.Kernel.Proved(p.step, a.entry.Message.Meta.ID, a.entry.Message.Meta.Correlation)
+	answer, seq, err := a.Kernel.Proved(a.entry.Origin, p.step, a.entry.Message.Meta.ID, a.entry.Message.Meta.Correlation)
 	if p.touches != nil && (errors.Is(err, fault.MemoryChanged) || errors.Is(err, fault.UndoOvertaken)) {
 		return out, fmt.Errorf("%w: %w", errMeanwhile, err)
 	}
@@ -224,36 +226,49 @@ func undone(call *kernel.Call) *schema.Undoes {
 // happened reports whether a command took effect.
 func happened(call *kernel.Call) bool { return call.Err == nil && !call.Repeated }
 
-// stands refuses to undo what was changed since, and says by whom.
+// change is a command that changed again what is undone.
+type change struct {
+	seq    uint64
+	pid    int64
+	typ    string
+	undoes uint64 // 0: it is no undo
+}
+
+// stands refuses to undo what was changed since, and says by whom. A change and its undo cancel each other out: an undo
+// is only made where the change still stands, so what was in between is as before.
 func (a *attempt) stands(ctx context.Context, p *plan) error {
-	var later []string
-	already := uint64(0)
-	n := 0
+	var later []change
 	err := a.History.Scan(ctx, a.seq+1, a.head, p.domain, func(call *kernel.Call) error {
-		if u := undone(call); u != nil && uint64(u.Seq) == a.seq {
-			already = call.Proof.Seq
-		}
-		if p.touches != nil && happened(call) && p.touches(call) {
-			if n++; n <= mostListed {
-				later = append(later, fmt.Sprintf("seq %d by pid %d (%s)", call.Proof.Seq, call.PID, call.Message.Type))
+		next := change{seq: call.Proof.Seq, pid: call.PID, typ: call.Message.Type}
+		if u := undone(call); u != nil {
+			next.undoes = uint64(u.Seq)
+			if i := slices.IndexFunc(later, func(c change) bool { return c.seq == next.undoes }); i >= 0 {
+				later = slices.Delete(later, i, i+1)
+				return nil
 			}
+		}
+		if next.undoes == a.seq || p.touches != nil && happened(call) && p.touches(call) {
+			later = append(later, next)
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil || len(later) == 0 {
 		return err
-	case already != 0:
-		return fault.UndoAlready.New("entry %d is already undone by seq %d", a.seq, already).
-			WithFix("to do it again, undo entry %d", already).With("by", fmt.Sprint(already))
-	case n > mostListed:
-		later = append(later, fmt.Sprintf("and %d more", n-mostListed))
-		fallthrough
-	case n > 0:
-		return fault.UndoOvertaken.New("what entry %d did does not stand any more; it was changed by %s", a.seq, strings.Join(later, ", ")).
-			WithFix("undo these first, the latest first").With("later", strings.Join(later, ", "))
 	}
-	return nil
+	if first := later[0]; first.undoes == a.seq {
+		return fault.UndoAlready.New("entry %d is already undone by seq %d", a.seq, first.seq).
+			WithFix("to do it again, undo entry %d", first.seq).With("by", strconv.FormatUint(first.seq, 10))
+	}
+	var by []string
+	for _, c := range later[:min(len(later), mostListed)] {
+		by = append(by, fmt.Sprintf("seq %d of pid %d (%s)", c.seq, c.pid, c.typ))
+	}
+	list := strings.Join(by, ", ")
+	if more := len(later) - len(by); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return fault.UndoOvertaken.New("what entry %d did does not stand any more: it was changed by %s", a.seq, list).
+		WithFix("undo these first, the latest first").With("later", list)
 }
 
 // mostListed is how many later changes an error names.
@@ -265,7 +280,8 @@ func (a *attempt) pretend(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	call := &kernel.Call{Syscall: p.step.Row, Input: p.step.Input, Message: schema.Message{Kind: schema.KindCommand, Type: p.step.Row.Type}, Tick: m.Tick}
+	call := &kernel.Call{Syscall: p.step.Row, Input: p.step.Input, Origin: a.entry.Origin, Tick: m.Tick}
+	call.Message = schema.Message{Kind: schema.KindCommand, Type: p.step.Row.Type}
 	domain := map[schema.Domain]kernel.Domain{schema.Memory: m.Memory, schema.Capability: m.Tokens, schema.Ipc: m.Mail}[p.domain]
 	result, err := domain.Decide(call)
 	if err != nil {

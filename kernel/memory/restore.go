@@ -28,17 +28,17 @@ func (d *Domain) Changes() int64 { return d.recent.Shown() }
 func (d *Domain) Publish() { d.recent.Publish() }
 
 // restore refuses to undo a change of a key that may have been changed since that was decided.
-func (d *Domain) restore(_ *kernel.Call, in *schema.MemoryRestoreInput) (ok schema.SuccessOutput, err error) {
-	if in.Since != nil && d.recent.Since(*in.Since, in.Origin, trim(in.Key)) {
+func (d *Domain) restore(call *kernel.Call, in *schema.MemoryRestoreInput) (ok schema.SuccessOutput, err error) {
+	if in.Since != nil && d.recent.Since(*in.Since, call.Origin, trim(in.Key)) {
 		return ok, fault.MemoryChanged.New("/%s was changed meanwhile", trim(in.Key)).With("key", "/"+trim(in.Key))
 	}
 	return schema.SuccessOutput{Success: true}, nil
 }
 
-func (d *Domain) applyRestore(_ *kernel.Entry, in *schema.MemoryRestoreInput) {
-	if in.Value == nil {
-		d.remove(in.Origin, in.Key)
-		return
+func (d *Domain) applyRestore(e *kernel.Entry, in *schema.MemoryRestoreInput) {
+	if value := in.Restored(); value != nil {
+		d.store(e.Origin, in.Key, value)
+	} else {
+		d.remove(e.Origin, in.Key)
 	}
-	d.store(in.Origin, in.Key, in.Value)
 }

@@ -1,6 +1,6 @@
-// Package rewind answers the syscalls that look back at the state, and that take changes back (PROTOCOL 12). It has no
-// state: what was is read from the journal, through a view, and what is taken back is a command of the domain that has
-// it.
+// Package rewind answers the syscalls about the states that the kernel has had (PROTOCOL 12): one looks back, one takes
+// a change back. It has no state: what was is read from the journal, through a view, and a change is taken back by a
+// command of the domain that made it.
 package rewind
 
 import (
