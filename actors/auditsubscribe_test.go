@@ -33,10 +33,10 @@ func pushedRows(t *testing.T, c *client) (rows []string) {
 }
 
 // loggedRows are the rows that Audit.Log has, without those of looking.
-func loggedRows(t *testing.T, c *client) (rows []string) {
+func loggedRows(t *testing.T, c *client, requests bool) (rows []string) {
 	t.Helper()
 	for since, more := int64(0), true; more; {
-		c.send(query("look", "Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":1000}`, since)))
+		c.send(query("look", "Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":1000,"request":%t}`, since, requests)))
 		var page struct {
 			Entries []json.RawMessage
 			Next    int64
@@ -104,7 +104,7 @@ func TestRecordedIsPushed(t *testing.T) {
 				checkSynced(t, s, got[len(got)-1])
 			}
 		}
-		want := loggedRows(t, worker)
+		want := loggedRows(t, worker, false)
 		read()
 		ours := slices.DeleteFunc(got, func(row string) bool { return strings.Contains(row, `"type":"Audit.Log"`) })
 		if !slices.Equal(ours, want) {
@@ -131,6 +131,33 @@ func TestRecordedIsPushed(t *testing.T) {
 		}
 		if count != 3 || len(s.entries()) != before {
 			t.Errorf("%d subscriptions are journaled, want 3; the idle kernel has %d entries, had %d", count, len(s.entries()), before)
+		}
+	})
+}
+
+// TestRecordedHasItsRequest: with request each pushed row has the data of its message, as Audit.Log shows it: of a call with an
+// effect, whose row is its end, the intent's.
+func TestRecordedHasItsRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startJudged(t, faultfs.NewDisk())
+		worker, all := s.connect(), s.connect()
+		worker.send(ping("before", "1"), fetchOf("effect", "a"))
+		worker.take(2)
+		all.send(command("sub", "Audit.Subscribe", `{"since_seq":0,"request":true}`))
+		all.next()
+		got := pushedRows(t, all)
+		worker.send(fetchOf("more", "fail"), ping("again", "2"))
+		worker.take(2)
+		got = append(got, pushedRows(t, all)...)
+		want := loggedRows(t, worker, true)
+		if !slices.Equal(got, want) {
+			t.Errorf("pushed\n%s\nlogged\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		for _, part := range []string{`"request":{"payload":2}`, `"request":{"url":`} {
+			if !strings.Contains(strings.Join(got, "\n"), part) {
+				t.Errorf("no %s in\n%s", part, strings.Join(got, "\n"))
+			}
 		}
 	})
 }

@@ -83,6 +83,14 @@ func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
 	return out, nil
 }
 
+// Record implements audit.Journal.
+func (v view) Record() (instance string, epochs []schema.Epoch) {
+	if b := v.kernel.booted; b != nil {
+		return b.Instance, b.Epochs
+	}
+	return "", nil
+}
+
 // Notify implements audit.Journal.
 func (v view) Notify() { v.kernel.followed.Store(true) }
 
@@ -95,7 +103,7 @@ const (
 )
 
 // Since implements audit.Journal. The row of a call with an effect is its end's.
-func (v view) Since(ctx context.Context, as, from int64, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
+func (v view) Since(ctx context.Context, as, from int64, requests bool, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
 	if _, err := v.journal.Sync(); err != nil { // the entries of queries alone would wait for a command's
 		return nil, from, errNoJournal()
 	}
@@ -119,6 +127,11 @@ func (v view) Since(ctx context.Context, as, from int64, reach func(int64) bool,
 			return nil, from, err
 		}
 		if row != nil && wanted(row.Type) {
+			if requests {
+				if row.Request, err = v.requestOf(ctx, record, row); err != nil {
+					return nil, from, err
+				}
+			}
 			rows = append(rows, *row)
 			size += len(record.Request) + len(record.Outcome)
 		}
@@ -354,9 +367,21 @@ func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, en
 	return nil
 }
 
+// requestOf is the data of the message that a row is about: of a call with an effect the intent's.
+func (v view) requestOf(ctx context.Context, record *journal.Record, row *schema.AuditEntry) (schema.Value, error) {
+	if row.Intent != 0 && uint64(row.Intent) != record.Seq {
+		return v.requestAt(ctx, uint64(row.Intent))
+	}
+	call, err := recall(record)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
+	}
+	return slices.Clone(schema.Value(call.Message.Data)), nil // the record's memory is reused by the reader
+}
+
 // requestAt reads the data of the message of one record.
-func (s *auditSearch) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
-	reader := s.reader(seq, func() uint64 { return seq })
+func (v view) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
+	reader := v.reader(seq, func() uint64 { return seq })
 	defer reader.Close() // read only
 	record, err := reader.Next(ctx)
 	if err != nil {

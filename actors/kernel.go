@@ -60,6 +60,7 @@ type Config struct {
 	Bounds       Bounds                   // of each agent; zero: none
 	Poller       poll.Poller              // watches the links; Close closes it. nil: a poller with a goroutine per link
 	Warnings     func() []string          // what the operator should look at; nil: there is never anything
+	Booted       *schema.BootedInput      // the last start that was recorded; nil: none was
 	Log          *slog.Logger
 	Manual       bool // for simulations: the kernel only runs in Turn
 
@@ -104,6 +105,7 @@ type Kernel struct {
 	accounts   *accounts
 
 	warnings func() []string
+	booted   *schema.BootedInput
 
 	blobs        Blobs
 	judgesBodies func() bool // see Config
@@ -142,7 +144,7 @@ func New(cfg Config) *Kernel {
 		metrics:    cfg.Metrics,
 		budgets:    cfg.Budgets,
 		blobs:      cfg.Blobs, judgesBodies: cfg.JudgesBodies,
-		warnings: cfg.Warnings,
+		warnings: cfg.Warnings, booted: cfg.Booted,
 		hosting:  newHosting(cfg.Hosting),
 		clock:    newClock(cfg.Tick, cfg.Interval),
 		ended:    make(chan struct{}),

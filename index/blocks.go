@@ -30,6 +30,7 @@ type Tags struct {
 	Origin      string       // of the stored things that the call sees
 	Key         string       // key of the memory that a command is about; "" where it is about none
 	Denied      bool         // whether it was refused
+	Holders     []int64      // processes whose token it changes
 }
 
 // A term is a hash of something that entries are asked for by. Two of one hash make a block too many, never one too few.
@@ -49,6 +50,10 @@ func (m mention) term() term { return termOf(m.kind, m.value) }
 
 func termOfPID(pid int64) term {
 	return termOf('p', string(binary.BigEndian.AppendUint64(nil, uint64(pid))))
+}
+
+func termOfHolder(pid int64) term {
+	return termOf('h', string(binary.BigEndian.AppendUint64(nil, uint64(pid))))
 }
 
 func termOfKey(origin, key string) term { return termOf('k', origin+"\x00"+key) }
@@ -192,6 +197,9 @@ func (t *Tags) appendTerms(terms []term) []term {
 	if t.Key != "" {
 		terms = append(terms, termOfKey(t.Origin, t.Key))
 	}
+	for _, pid := range t.Holders {
+		terms = append(terms, termOfHolder(pid))
+	}
 	return terms
 }
 
@@ -205,6 +213,7 @@ type Filter struct {
 	Key         string // key of the memory, in Origin; "" fits all
 	Origin      string // of Key
 	Denied      bool   // whether only refusals fit
+	Holder      *int64 // process whose token is changed
 	SinceTime   *int64 // not before, Unix milliseconds
 	UntilTime   *int64 // not after, Unix milliseconds
 }
@@ -225,6 +234,9 @@ func (f *Filter) terms() (entries, messages []term) {
 	}
 	if f.Key != "" {
 		messages = append(messages, termOfKey(f.Origin, f.Key))
+	}
+	if f.Holder != nil {
+		messages = append(messages, termOfHolder(*f.Holder))
 	}
 	return entries, messages
 }
@@ -291,6 +303,42 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 		return found, nil
 	}
 	return append(found, Range{First: max(from, last(block)+1), Last: OpenEnd}), nil
+}
+
+// Before returns where in the journal entries up to seq can be that fit the filter, the latest first: what is not indexed
+// yet, then a block each, at most limit of them (limit below 1 means 1). No entry that fits is outside of them, unless
+// limit came first: then the next page is of what is before the last of them.
+func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (found []Range, err error) {
+	limit = max(limit, 1)
+	block := int64((seq + BlockEntries - 1) / BlockEntries) // the one that has seq
+	entries, messages := f.terms()
+	below, missing := int64(0), false // the block that was read last
+	err = x.use(func(db *sql.DB) error {
+		return scan(ctx, db, func(r *row) bool {
+			if below == 0 && r.block < block {
+				found = append(found, Range{First: last(r.block) + 1, Last: seq})
+			}
+			missing = below != 0 && r.block != below-1
+			if missing || len(found) >= limit {
+				return false
+			}
+			below = r.block
+			if f.fits(r, entries, messages) {
+				found = append(found, Range{First: last(r.block-1) + 1, Last: min(seq, last(r.block))})
+			}
+			return true
+		}, "SELECT "+columns+" FROM blocks WHERE block <= ? ORDER BY block DESC", block)
+	})
+	switch {
+	case missing || err == nil && below > 1 && len(found) < limit:
+		err = fmt.Errorf("%w: block %d of the index is missing", ErrDamaged, below-1)
+	case err == nil && below == 0 && len(found) == 0 && seq > 0: // nothing is indexed
+		found = append(found, Range{First: 1, Last: seq})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("search index: %w", err)
+	}
+	return found, nil
 }
 
 // InJournal reports whether the journal in dir has an entry; before the first all journals are the same. A nil fsys means

@@ -117,7 +117,7 @@ func tagsOf(record *journal.Record) Tags {
 	if end := schema.EndOf(&msg); end != nil {
 		t.Type, t.PID, t.ID, t.Causation = end.Called(), end.PID, t.Causation, strings.Clone(end.Causation)
 	}
-	t.Type, t.Key = strings.Clone(t.Type), schema.MemoryKeyOf(&msg)
+	t.Type, t.Key, t.Holders = strings.Clone(t.Type), schema.MemoryKeyOf(&msg), schema.HoldersOf(&msg, record.Outcome)
 	return t
 }
 

@@ -150,7 +150,8 @@ func TestFollowerIndexesEnds(t *testing.T) {
 	}
 }
 
-// Entries are found by their message's id and cause, by the memory's key in its origin, and as refusals.
+// Entries are found by their message's id and cause, by the memory's key in its origin, by whose
+// token they change, and as refusals.
 func TestFollowerIndexesMessages(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -167,8 +168,13 @@ func TestFollowerIndexesMessages(t *testing.T) {
 	add("Memory.Delete", `{"key":"/notes/\u0031"}`, `{"kind":"error","data":{"code":403,"message":"no"}}`)
 	k.grow(t, 300)
 	add("Http.Fetched", `{"intent":17,"type":"Http.Fetch","pid":77,"ran":true,"causation":"fetch cause","outcome":{"kind":"reply","data":1}}`, `{"kind":"reply","data":1}`)
-	k.grow(t, run-601)
+	add("Capability.Strip", `{"pids":[77,78]}`, `{"kind":"reply","data":{"success":true}}`)
+	k.grow(t, 300)
+	add("Capability.Grant", `{"pid":77}`, `{"kind":"error","data":{"code":409,"message":"no"}}`)
+	add("Capability.RevokeExpired", `{}`, `{"kind":"reply","data":{"revoked":[80]}}`)
+	k.grow(t, run-904)
 	follow(t, s, k, index.Options{})
+	stripped, expired := int64(78), int64(80)
 	for _, tt := range []struct {
 		filter index.Filter
 		block  int
@@ -180,6 +186,8 @@ func TestFollowerIndexesMessages(t *testing.T) {
 		{index.Filter{Key: "notes/1", Origin: "https://a.test/"}, 1},
 		{index.Filter{Key: "notes/1", Origin: "https://b.test/"}, -1},
 		{index.Filter{Denied: true}, 1},
+		{index.Filter{Holder: &stripped}, 2},
+		{index.Filter{Holder: &expired}, 3},
 	} {
 		got, err := s.Ranges(ctx(), tt.filter, 1, 100)
 		testkit.Must(t, err)

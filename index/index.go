@@ -226,7 +226,7 @@ func (x *Index) Drop() error {
 func (x *Index) path() string { return filepath.Join(x.dir, "index.db") }
 
 // version is of what tables does not say: what the blobs hold.
-const version = 4
+const version = 5
 
 // tables is the schema of the database, as SQLite keeps their text. Another text, or version, is another format.
 const tables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +

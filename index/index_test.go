@@ -45,6 +45,7 @@ func fits(t *index.Tags, f *index.Filter) bool {
 		(f.ID == "" || t.Type == "" || f.ID == t.ID) &&
 		(f.CausedBy == "" || t.Type == "" || f.CausedBy == t.Causation) &&
 		(f.Key == "" || t.Type == "" || f.Key == t.Key && f.Origin == t.Origin) &&
+		(f.Holder == nil || t.Type == "" || slices.Contains(t.Holders, *f.Holder)) &&
 		(!f.Denied || t.Denied) &&
 		(f.SinceTime == nil || t.Time >= *f.SinceTime) &&
 		(f.UntilTime == nil || t.Time <= *f.UntilTime)

@@ -2,7 +2,6 @@ package index_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,15 +21,18 @@ func TestRangesProperty(t *testing.T) {
 		testkit.Must(t, err)
 		defer s.Close()
 		tags := drawJournal(t)
-		for block := range slices.Chunk(tags, index.BlockEntries) {
-			if len(block) == index.BlockEntries {
-				testkit.Must(t, s.Add(ctx(), block))
-			}
-		}
+		add(t, s, tags)
 		for range 20 {
 			checkQuestion(t, s, tags)
 		}
 	})
+}
+
+// add indexes the whole blocks of a journal.
+func add(t *rapid.T, s *index.Index, tags []index.Tags) {
+	for ; len(tags) >= index.BlockEntries; tags = tags[index.BlockEntries:] {
+		testkit.Must(t, s.Add(ctx(), tags[:index.BlockEntries]))
+	}
 }
 
 func checkQuestion(t *rapid.T, s *index.Index, tags []index.Tags) {
@@ -60,6 +62,55 @@ func checkQuestion(t *rapid.T, s *index.Index, tags []index.Tags) {
 	}
 }
 
+// The ranges before an entry hold every entry up to it that fits, the latest first, in pages of any size.
+func TestBeforeProperty(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		s, err := index.Open(fmt.Sprintf("%s/%d.db", dir, n), index.Options{})
+		testkit.Must(t, err)
+		defer s.Close()
+		tags := drawJournal(t)
+		add(t, s, tags)
+		for range 20 {
+			f := drawFilter(t, tags)
+			seq := rapid.Uint64Range(0, uint64(len(tags))).Draw(t, "seq")
+			limit := rapid.IntRange(1, 40).Draw(t, "limit")
+			checkBefore(t, s, tags[:seq], f, limit)
+		}
+	})
+}
+
+func checkBefore(t *rapid.T, s *index.Index, tags []index.Tags, f index.Filter, limit int) {
+	inside := make([]bool, len(tags))
+	for up := uint64(len(tags)); up > 0; {
+		page, err := s.Before(ctx(), f, up, limit)
+		testkit.Must(t, err)
+		if len(page) > limit {
+			t.Fatalf("%d ranges, want at most %d", len(page), limit)
+		}
+		for _, r := range page {
+			if r.Last > up || r.First > r.Last || r.First < 1 {
+				t.Fatalf("ranges up to %d are %v", up, page)
+			}
+			for seq := r.First; seq <= r.Last; seq++ {
+				inside[seq-1] = true
+			}
+			up = r.First - 1
+		}
+		if len(page) < limit {
+			break
+		}
+	}
+	for i := range tags {
+		if fits(&tags[i], &f) && !inside[i] {
+			t.Fatalf("entry %d fits %+v and is in no range", i+1, f)
+		}
+	}
+}
+
 func drawJournal(t *rapid.T) []index.Tags {
 	n := rapid.IntRange(0, 3*run).Draw(t, "entries")
 	few := rapid.Int64Range(1, 5).Draw(t, "pids")
@@ -79,6 +130,9 @@ func drawJournal(t *rapid.T) []index.Tags {
 			tags[i].ID, tags[i].Causation = fmt.Sprint("m", i), fmt.Sprint("m", i-i%every)
 			tags[i].Key, tags[i].Origin = fmt.Sprint("k", i%every), fmt.Sprint("o", i/stretch%3)
 		}
+		if i%(every*5) == 2 {
+			tags[i].Holders = []int64{int64(i / stretch), 2}
+		}
 		tags[i].Denied = i%(every*7) == 3
 		if i%(every*40) == 17 {
 			tags[i].Type = ""
@@ -92,7 +146,7 @@ func drawFilter(t *rapid.T, tags []index.Tags) (f index.Filter) {
 	if len(tags) > 0 {
 		example = tags[rapid.IntRange(0, len(tags)-1).Draw(t, "example")]
 	}
-	set := rapid.IntRange(0, 511).Draw(t, "members")
+	set := rapid.IntRange(0, 1023).Draw(t, "members")
 	width := rapid.Int64Range(0, 500).Draw(t, "width")
 	since, until := example.Time-width, example.Time+width
 	if set&1 != 0 {
@@ -118,6 +172,9 @@ func drawFilter(t *rapid.T, tags []index.Tags) (f index.Filter) {
 	}
 	if set&128 != 0 {
 		f.Key, f.Origin = example.Key, example.Origin
+	}
+	if set&512 != 0 && len(example.Holders) > 0 {
+		f.Holder = &example.Holders[0]
 	}
 	f.Denied = set&256 != 0
 	return f

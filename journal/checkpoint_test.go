@@ -179,7 +179,8 @@ func TestParseCheckpointIsStrict(t *testing.T) {
 }
 
 func FuzzParseCheckpoint(f *testing.F) {
-	cp := journal.Checkpoint{Head: journal.Head{Seq: 7}, Time: 5, Key: "ssh-ed25519 AAAA", Sig: []byte("sig")}
+	cp := journal.Checkpoint{Head: journal.Head{Seq: 7}, Time: 5}
+	cp.Key, cp.Sig = "ssh-ed25519 AAAA", []byte("sig")
 	f.Add(cp.AppendLine(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		cp, err := journal.ParseCheckpoint(b)

@@ -20,8 +20,11 @@
 //	checkpoints                   signed heads, one a line; only of entries that were synced before
 //	head                          the last synced seq and hash, rewritten in place after each fsync, itself unsynced
 //	next                          the next segment, where it could not be begun; nothing in it counts
+//	anchor                        what was archived: its last entry, and where it is; signed
+//	00000000000000000000.state    the state of all entries up to the anchor's, named after that; the anchor has its SHA-256
+//	redactions                    lines that were rewritten, signed, with the entry of the chain that vouches for each
 //
-// Only the segments hold the record. The head mark is a lower bound: a process that is killed leaves it exact, a power
+// Only the segments hold the record, and once older ones are archived the anchor stands in for them. The head mark is a lower bound: a process that is killed leaves it exact, a power
 // cut may leave an older one or none. It lets a start tell a write that never finished from a loss of what had been
 // promised, which the lines alone cannot do: nothing in a chain protects its own last line.
 //
@@ -48,6 +51,11 @@
 //     where a checkpoint or the head mark says that the entry had been synced, but for one case: a last line that is
 //     torn where the head mark alone vouches for that one entry is cut, and Cut.Answered tells of the loss. Any other
 //     damage is a *DamageError.
+//   - Archive: the anchor is written when the segments before it are elsewhere, durable and verified, and they are removed
+//     after that: whatever ends the process in between, each entry is in one of the directories at least.
+//   - Rewrite: the line of a complete segment is replaced with the whole segment, once an entry vouches for its old and new
+//     hash. In the chain, in checkpoints and to every reader it keeps the old hash (Record.Hash). Verify accepts a line that
+//     its signed redaction and its entry agree about, and no other.
 //   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. No Sync may be running then.
 //
 // # What it does not promise

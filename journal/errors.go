@@ -61,6 +61,9 @@ const (
 		`what follows this place cannot be trusted without the copy`
 	remedyLost = `restore the segment from a copy; to go on without the lost entries, move "head" and "checkpoints" ` +
 		`out of the journal directory: they are the proof of the loss, keep them`
+	remedyAnchor = `restore both files of the anchor from a copy; where the archived segments are at hand, move them back and the ` +
+		`anchor out of the journal directory`
+	remedyRedactions  = `restore the file from a copy: without it the lines that it names count as altered`
 	remedyCheckpoints = `restore the file from a copy, or move it out of the journal directory: ` +
 		`the next start begins a new one, but nothing vouches for the entries before it`
 )

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 )
 
 // An examiner reads a journal at Open and changes nothing: what it finds to cut is cut by its caller, so that a crash at
@@ -13,7 +14,9 @@ import (
 type examiner struct {
 	fsys   FS
 	dir    string
-	firsts []uint64 // segments
+	firsts []uint64 // segments, without those that an anchor stands in for
+	anchor *Anchor  // nil where nothing was archived
+	edited redactions
 	proofs proofs
 
 	head    Head  // end of the good chain
@@ -40,7 +43,13 @@ func examine(fsys FS, dir string) (*examiner, error) {
 	}
 	x.proofs.sort()
 	var err error
+	if x.edited, err = readRedactions(fsys, dir); err != nil {
+		return nil, err
+	}
 	if x.firsts, err = listSegments(fsys, dir); err != nil {
+		return nil, err
+	}
+	if err := x.readAnchor(); err != nil {
 		return nil, err
 	}
 	if err := x.readSegments(); err != nil {
@@ -60,6 +69,27 @@ func examine(fsys FS, dir string) (*examiner, error) {
 	x.rec.Segments = len(x.firsts)
 	x.rec.Vouched = x.proofs.good
 	return x, nil
+}
+
+// readAnchor begins the chain behind what was archived. Segments from before may still be there, of an archiving that was cut
+// short: nothing needs them.
+func (x *examiner) readAnchor() (err error) {
+	if x.anchor, err = ReadAnchor(x.fsys, x.dir); x.anchor == nil {
+		return err
+	}
+	x.head, x.rec.Anchor = x.anchor.Head, x.anchor
+	x.firsts = slices.DeleteFunc(x.firsts, func(first uint64) bool { return first <= x.anchor.Seq })
+	if len(x.firsts) == 0 {
+		return &DamageError{
+			File: segmentPath(x.dir, x.anchor.Seq+1), Seq: x.anchor.Seq + 1, Remedy: remedySegment,
+			Reason: "the segment that follows what is archived is missing",
+		}
+	}
+	if p := x.proofs.check(x.head); p != nil {
+		return anchorDamage(x.dir, anchorName, errors.New(x.proofs.againstReason(p)))
+	}
+	x.proofs.good = max(x.proofs.good, x.head.Seq)
+	return nil
 }
 
 // readMark takes a mark that cannot be read for none: it is a lower bound, and losing it loses no entry.
@@ -120,7 +150,7 @@ func (x *examiner) readSegments() error {
 	if n == 0 {
 		return nil
 	}
-	if x.firsts[0] != 1 {
+	if x.anchor == nil && x.firsts[0] != 1 {
 		return &DamageError{
 			File: segmentPath(x.dir, 1), Seq: 1, Remedy: remedySegment,
 			Reason: fmt.Sprintf("the segments that hold entries 1 to %d are missing", x.firsts[0]-1),
@@ -226,7 +256,8 @@ func (x *examiner) readWhole(first uint64, last bool) error {
 			if reason := chainFault(x.head, &rec); reason != "" {
 				return x.fault(path, lines.line, reason)
 			}
-			next := Head{Seq: rec.Seq, Hash: hashLine(line)}
+			next := Head{Seq: rec.Seq}
+			next.Hash, _ = x.edited.chained(rec.Seq, hashLine(line))
 			if p := x.proofs.check(next); p != nil {
 				return x.fault(path, lines.line, x.proofs.againstReason(p))
 			}
@@ -286,7 +317,8 @@ func (x *examiner) readEdges(first uint64, _ bool) error {
 			return &at
 		}
 		at.Seq = rec.Seq
-		x.head = Head{Seq: rec.Seq, Hash: hashLine(line)}
+		x.head.Seq = rec.Seq
+		x.head.Hash, _ = x.edited.chained(rec.Seq, hashLine(line))
 		if p := x.proofs.check(x.head); p != nil {
 			at.Reason = x.proofs.againstReason(p)
 			return &at

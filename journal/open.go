@@ -60,6 +60,9 @@ func (l *Log) restore() (*Recovery, error) {
 	if err := l.openChecks(x); err != nil {
 		return nil, err
 	}
+	if err := l.finish(x); err != nil {
+		return nil, err
+	}
 	l.keepReserve()
 	// The names, and whatever names the process before had made, become durable before anything is promised.
 	if err := l.dir.Sync(); err != nil {
@@ -192,9 +195,10 @@ var _ io.Closer = (*Log)(nil)
 
 // A Recovery is what Open found and did.
 type Recovery struct {
-	Entries       uint64 // entries in the journal now
+	Entries       uint64 // entries in the journal now, archived ones too
 	Head          Head   // the last of them
 	Segments      int
+	Anchor        *Anchor  // of what is archived; nil where nothing is
 	Vouched       uint64   // the last entry that a checkpoint or the head mark was found right about
 	Cut           *Cut     // what was cut off the last segment; nil where nothing was
 	CheckpointCut int64    // bytes of a torn checkpoint that were cut

@@ -50,6 +50,9 @@ func (OSFS) Create(name string) (File, error) {
 // Rename implements FS.
 func (OSFS) Rename(from, to string) error { return os.Rename(from, to) }
 
+// Remove implements FS.
+func (OSFS) Remove(name string) error { return os.Remove(name) }
+
 // SyncDir implements FS.
 func (OSFS) SyncDir(name string) error {
 	d, err := os.Open(name)
@@ -106,6 +109,9 @@ type FS interface {
 
 	// Rename gives a file another name in the same directory, and takes that from whatever had it.
 	Rename(from, to string) error
+
+	// Remove takes a file's name away. Who has it open keeps it.
+	Remove(name string) error
 
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error

@@ -14,10 +14,12 @@ type Record struct {
 
 	Seq     uint64
 	Prev    Hash   // hash of the line before
-	Hash    Hash   // hash of this line
+	Hash    Hash   // hash of this line, in the chain: that of the line before it was rewritten, if it was
 	Line    []byte // the line itself, without its '\n'
 	Segment uint64 // first seq of the segment that holds it
 	Offset  int64  // where in the segment the line begins, in bytes
+
+	Redacted bool // a member was removed from the line after it was appended
 }
 
 // errLayout is one value for all faults of a line, so that a reader of good lines pays nothing for it.

@@ -20,6 +20,7 @@ const (
 	fromCheckpoint proofSource = iota
 	fromMark
 	fromOutside
+	fromAnchor
 )
 
 func (p *proof) String() string {
@@ -28,6 +29,8 @@ func (p *proof) String() string {
 		return "the head mark"
 	case fromOutside:
 		return "the checkpoint kept outside"
+	case fromAnchor:
+		return "the anchor of what is archived"
 	default:
 		return fmt.Sprintf("line %d of %s", p.line, checkpointsName)
 	}

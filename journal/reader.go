@@ -15,7 +15,7 @@ const defaultPoll = 100 * time.Millisecond
 
 // ReaderOptions say what a Reader reads.
 type ReaderOptions struct {
-	// From is the first entry to return; 0 means the first there is.
+	// From is the first entry to return; 0 means the first there is. One that was archived is an *ArchivedError.
 	From uint64
 
 	// Follow makes Next wait for more at the end, instead of returning io.EOF.
@@ -41,14 +41,15 @@ type Reader struct {
 	dir  string
 	opt  ReaderOptions
 
-	f     File
-	lines *lineReader
-	first uint64 // of the open segment
-	tail  bool   // whether it is known to have been the last one
-	head  Head   // the last entry read; its hash is unknown before the first
-	known bool   // whether it is known, which it is from the first on
-	limit uint64 // what Limit said before the lines at hand were read
-	rec   Record
+	f      File
+	edited redactions
+	lines  *lineReader
+	first  uint64 // of the open segment
+	tail   bool   // whether it is known to have been the last one
+	head   Head   // the last entry read; its hash is unknown before the first
+	known  bool   // whether it is known, which it is from the first on
+	limit  uint64 // what Limit said before the lines at hand were read
+	rec    Record
 }
 
 // NewReader returns a Reader of the journal in dir; a nil fsys means OSFS. The directory need not exist yet.
@@ -56,7 +57,6 @@ func NewReader(fsys FS, dir string, o ReaderOptions) *Reader {
 	if fsys == nil {
 		fsys = OSFS{}
 	}
-	o.From = max(o.From, 1)
 	if o.Poll <= 0 {
 		o.Poll = defaultPoll
 	}
@@ -123,7 +123,7 @@ func (r *Reader) read() (*Record, error) {
 // next is the entry that the next line holds or leads to.
 func (r *Reader) next() uint64 {
 	if !r.known {
-		return r.opt.From
+		return max(r.opt.From, 1)
 	}
 	return r.head.Seq + 1
 }
@@ -159,11 +159,22 @@ func (r *Reader) accept(line []byte) (*Record, error) {
 			r.head = Head{}
 		}
 	}
-	if reason := chainFault(r.head, &r.rec); reason != "" {
+	reason := chainFault(r.head, &r.rec)
+	if reason != "" && r.known && r.rec.Seq == r.head.Seq+1 {
+		// The line before was rewritten since its redactions were read.
+		if err := r.readRedactions(); err != nil {
+			return nil, err
+		}
+		r.head.Hash, _ = r.edited.chained(r.head.Seq, r.head.Hash)
+		reason = chainFault(r.head, &r.rec)
+	}
+	if reason != "" {
 		return nil, r.damage(start, reason)
 	}
 	r.known = true
-	r.rec.Hash = hashLine(line)
+	var edit *Redaction
+	r.rec.Hash, edit = r.edited.chained(r.rec.Seq, hashLine(line))
+	r.rec.Redacted = edit != nil
 	r.rec.Segment, r.rec.Offset = r.first, start
 	r.head = Head{Seq: r.rec.Seq, Hash: r.rec.Hash}
 	return &r.rec, nil
@@ -199,12 +210,25 @@ func (r *Reader) open() error {
 	if len(firsts) == 0 {
 		return io.EOF
 	}
+	if err := r.readRedactions(); err != nil {
+		return err
+	}
+	if r.opt.From == 0 {
+		if r.opt.From, err = r.begin(firsts[0]); err != nil {
+			return err
+		}
+	}
 	// A segment holds the entries from the one in its name to the one before the next name.
 	i, found := slices.BinarySearch(firsts, r.opt.From)
 	if !found {
 		i--
 	}
 	if i < 0 {
+		if anchor, err := ReadAnchor(r.fsys, r.dir); err != nil {
+			return err
+		} else if anchor != nil && anchor.Seq >= r.opt.From {
+			return &ArchivedError{Seq: r.opt.From, Anchor: anchor}
+		}
 		r.first = 1
 		return r.damage(0, fmt.Sprintf("the segments that hold entries 1 to %d are missing", firsts[0]-1))
 	}
@@ -218,6 +242,23 @@ func (r *Reader) open() error {
 	}
 	r.f, r.lines, r.first = f, newLineReader(f, off), firsts[i]
 	return nil
+}
+
+// begin is the first entry that is to be there.
+func (r *Reader) begin(first uint64) (uint64, error) {
+	if first == 1 {
+		return 1, nil
+	}
+	anchor, err := ReadAnchor(r.fsys, r.dir)
+	if anchor == nil {
+		return 1, err
+	}
+	return anchor.Seq + 1, nil
+}
+
+func (r *Reader) readRedactions() (err error) {
+	r.edited, err = readRedactions(r.fsys, r.dir)
+	return err
 }
 
 // advance is called at the end of a segment and returns the first line of the next, or io.EOF where there is none yet.
@@ -269,6 +310,9 @@ func (r *Reader) atTail() ([]byte, error) {
 	// Others follow it by now, so it is complete.
 	line, err := r.lines.next()
 	if errors.Is(err, io.EOF) {
+		if anchor, err := ReadAnchor(r.fsys, r.dir); err == nil && anchor != nil && anchor.Seq >= r.next() {
+			return nil, &ArchivedError{Seq: r.next(), Anchor: anchor} // since this segment was opened
+		}
 		return nil, r.damage(r.lines.off, "the segment ends here, but others follow it")
 	}
 	return line, err

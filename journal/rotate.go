@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,6 +43,18 @@ func (l *Log) Rotate() (through uint64, err error) {
 		}
 	}
 	return l.Sync()
+}
+
+// EndSegment begins the next segment although there is room in this one, unless it is empty: see Rotate. Segments that are
+// complete can be archived, and their lines rewritten. A failure to begin one is returned, and told to nobody else.
+func (l *Log) EndSegment() (through uint64, err error) {
+	if l.size > 0 && l.stopCause() == nil {
+		if err = l.cutBack(); err == nil {
+			err = l.rotate(l.opt.ReserveBytes, l.opt.ReserveBytes)
+		}
+	}
+	through, failed := l.Sync()
+	return through, cmp.Or(failed, err)
 }
 
 // late tells once that the next segment could not be begun.

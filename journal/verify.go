@@ -24,6 +24,9 @@ type VerifyOptions struct {
 
 	// Known are checkpoints that were kept where nobody could change them together with the journal.
 	Known []Checkpoint
+
+	// Archives are directories with segments of the same journal that were archived.
+	Archives []string
 }
 
 var errUntrusted = errors.New("the checkpoint is signed with a key that is not trusted")
@@ -38,7 +41,10 @@ func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report,
 	if fsys == nil {
 		fsys = OSFS{}
 	}
-	v := &verifier{ctx: ctx, fsys: fsys, dir: dir, trusted: map[string]bool{}, names: o.Names, others: map[uint64][]*otherCheck{}}
+	v := &verifier{
+		ctx: ctx, fsys: fsys, dir: dir, dirs: append(slices.Clone(o.Archives), dir), trusted: map[string]bool{}, names: o.Names,
+		others: map[uint64][]*otherCheck{}, edited: redactions{}, vouchers: map[uint64]Redaction{},
+	}
 	v.report.KeysTrusted = len(o.Keys) > 0
 	for _, line := range o.Keys {
 		_, key, err := parseKey(line)
@@ -50,7 +56,7 @@ func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report,
 	for _, read := range []func() error{
 		func() error { return v.outside(o.Known) },
 		// What vouches is read before what is vouched for: a kernel that writes meanwhile only adds to the latter.
-		v.readMark, v.readCheckpoints, v.readSegments,
+		v.readMark, v.eachDir(v.readCheckpoints), v.eachDir(v.readRedactions), v.readSegments,
 	} {
 		if err := read(); err != nil {
 			return nil, fmt.Errorf("verify journal: %w", err)
@@ -66,7 +72,12 @@ type verifier struct {
 	ctx     context.Context
 	fsys    FS
 	dir     string
+	dirs    []string // archives, then dir
 	trusted map[string]bool
+
+	edited   redactions
+	edits    []edit
+	vouchers map[uint64]Redaction // what entries say of rewritten lines, by the entry that says it
 
 	proofs proofs
 	names  func(*Record) string
@@ -113,14 +124,25 @@ func (v *verifier) readMark() error {
 	return errors.Join(err, f.Close())
 }
 
-func (v *verifier) readCheckpoints() (err error) {
-	r, err := openCheckpoints(v.fsys, v.dir)
+// eachDir runs read for each directory.
+func (v *verifier) eachDir(read func(dir string) error) func() error {
+	return func() error {
+		for _, dir := range v.dirs {
+			if err := read(dir); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (v *verifier) readCheckpoints(dir string) (err error) {
+	r, err := openCheckpoints(v.fsys, dir)
 	if r == nil {
 		return err
 	}
 	v.signed = true
 	defer func() { err = errors.Join(err, r.close()) }()
-	seen := map[string]bool{}
 	for {
 		off := r.lines.off
 		cp, err := r.next()
@@ -134,8 +156,7 @@ func (v *verifier) readCheckpoints() (err error) {
 		if err != nil {
 			return err
 		}
-		if !seen[cp.Key] {
-			seen[cp.Key] = true
+		if !slices.Contains(v.report.Keys, cp.Key) {
 			v.report.Keys = append(v.report.Keys, cp.Key)
 		}
 		if err := cp.Verify(); err != nil {
@@ -155,6 +176,7 @@ func (v *verifier) readCheckpoints() (err error) {
 // settle holds the end of the chain against what vouches for later entries.
 func (v *verifier) settle() {
 	v.judgeOthers()
+	v.judgeEdits()
 	v.report.Head = v.head
 	v.report.Checkpoints = v.proofs.checks
 	v.report.Vouched = v.proofs.signed
@@ -175,27 +197,9 @@ func (v *verifier) settle() {
 // contextEvery is how many lines are read between two looks at the context.
 const contextEvery = 4096
 
-// readSegments lists the segments once: one that a kernel makes meanwhile is not looked at, and the one before it counts
-// as the last.
-func (v *verifier) readSegments() error {
-	v.proofs.sort()
-	firsts, err := listSegments(v.fsys, v.dir)
-	if err != nil {
-		return err
-	}
-	v.path = v.dir // for what is found where there is no segment at all
-	for i, first := range firsts {
-		if err := v.readSegment(first, i == len(firsts)-1); err != nil {
-			return err
-		}
-	}
-	v.report.Segments = len(firsts)
-	return nil
-}
-
 // readSegment follows the chain through one segment, as a start does through the last one, but does not end at a fault.
-func (v *verifier) readSegment(first uint64, last bool) (err error) {
-	v.path, v.size = segmentPath(v.dir, first), 0
+func (v *verifier) readSegment(dir string, first uint64, last bool) (err error) {
+	v.path, v.size = segmentPath(dir, first), 0
 	f, err := v.fsys.Open(v.path)
 	if err != nil {
 		return fmt.Errorf("open segment: %w", err)
@@ -249,7 +253,10 @@ func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 	} else {
 		v.report.Entries++
 		next.Seq = rec.Seq
-		reason = chainFault(v.head, rec)
+		next.Hash = v.edit(next, number)
+		if reason = chainFault(v.head, rec); reason != "" && rec.Seq == v.head.Seq+1 && v.justEdited(rec.Prev, number-1) {
+			reason = ""
+		}
 		v.note(rec, next)
 	}
 	// The proofs move on in any case. Of a line that is wrong in itself, what a proof says is no news.
@@ -298,6 +305,9 @@ func (v *verifier) note(rec *Record, h Head) {
 	for _, o := range v.others[h.Seq] {
 		o.matches = o.Hash == h.Hash
 	}
+	if said, ok := vouched(rec); ok {
+		v.vouchers[h.Seq] = said
+	}
 	if v.names == nil {
 		return
 	}
@@ -334,59 +344,4 @@ func (v *verifier) keyAt(seq uint64) (namedKey, bool) {
 		return namedKey{}, false
 	}
 	return v.named[i], true
-}
-
-// MaxFindings is how many DamageErrors a Report holds; more are counted only.
-const MaxFindings = 100
-
-// A Report is what Verify found.
-type Report struct {
-	Segments int
-	Entries  uint64 // lines that are entries
-	Bytes    int64  // of all segments
-	Head     Head   // the last entry in the chain
-
-	Checkpoints int      // checkpoints with a good signature of an accepted key, and in agreement with the chain
-	Vouched     uint64   // the last entry that such a checkpoint, or one from outside, vouches for
-	Keys        []string // the keys that signed, in order of appearance
-	KeysTrusted bool     // whether they were compared with keys that the caller named
-	Outside     uint64   // the last entry that a checkpoint from outside was compared with
-
-	TornFile  string // the segment that ends in an unfinished write, empty where none does
-	TornBytes int64  // how much of one; a running kernel may be in the middle of it
-
-	Findings []*DamageError // in order of place: segments first, then checkpoints
-	Omitted  int            // findings that are not in Findings
-}
-
-// OK says that nothing contradicts the record. It does not say that nothing is missing: see Limits.
-func (r *Report) OK() bool { return len(r.Findings) == 0 }
-
-// Limits says in full sentences what this verification could not see, whatever it found.
-func (r *Report) Limits() []string {
-	var limits []string
-	if n := r.Head.Seq - min(r.Vouched, r.Head.Seq); n > 0 {
-		limits = append(limits, fmt.Sprintf("The last %d entries (%d to %d) follow the last checkpoint: whether entries "+
-			"after %d were removed, or replaced together with all that follow them, cannot be seen.",
-			n, r.Vouched+1, r.Head.Seq, r.Vouched))
-	}
-	if r.Vouched == 0 || r.Outside < r.Vouched {
-		limits = append(limits, fmt.Sprintf("Whoever can write the files can cut the segments, the checkpoints and the head mark "+
-			"back to an earlier entry together. Only a copy of a later checkpoint, kept elsewhere, shows that; "+
-			"one of entry %d was compared here.", r.Outside))
-	}
-	if !r.KeysTrusted && r.Checkpoints > 0 {
-		limits = append(limits, "The signatures were checked with the keys that the checkpoints name themselves: "+
-			"that these are the kernel's keys has to be known from elsewhere.")
-	}
-	return limits
-}
-
-func (r *Report) find(e *DamageError) {
-	if len(r.Findings) == MaxFindings {
-		r.Omitted++
-		return
-	}
-	e.Remedy = ""
-	r.Findings = append(r.Findings, e)
 }

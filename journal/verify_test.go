@@ -123,7 +123,8 @@ func TestVerifyErrors(t *testing.T) {
 	if _, err := journal.Verify(t.Context(), disk, dir, journal.VerifyOptions{Keys: []string{"x"}}); err == nil {
 		t.Error("a key that is none was taken")
 	}
-	forged := journal.Checkpoint{Head: journal.Head{Seq: 1}, Key: newHostKey(1).Public()}
+	forged := journal.Checkpoint{Head: journal.Head{Seq: 1}}
+	forged.Key = newHostKey(1).Public()
 	o := journal.VerifyOptions{Known: []journal.Checkpoint{forged}}
 	if _, err := journal.Verify(t.Context(), disk, dir, o); err == nil {
 		t.Error("a forged checkpoint from outside was taken")

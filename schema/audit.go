@@ -99,6 +99,15 @@ type AuditSubscribeInput struct {
 	SinceSeq *int64   `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Number of the first entry to push. Default: the one after the subscription's own entry."`
 	PID      *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
 	Types    []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls: a type such as Memory.Set, or a pattern such as Memory.*."`
+	Request  *bool    `json:"request,omitzero" keep:"always" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
+}
+
+// AuditSubscribeOutput is the answer of Audit.Subscribe. An entry is known by instance, epoch and seq among those of
+// all kernels.
+type AuditSubscribeOutput struct {
+	Success  bool    `json:"success" keep:"always" doc:"Always true."`
+	Instance string  `json:"instance,omitzero" keep:"always" doc:"Name of the record, made at the kernel's first start. Absent as long as no start could be recorded."`
+	Epochs   []Epoch `json:"epochs,omitzero" keep:"always" doc:"Epochs of the record, oldest first. A restored copy begins another."`
 }
 
 // AuditWatchInput is the data of the kernel's own Audit.Watch.
@@ -106,6 +115,16 @@ type AuditWatchInput struct {
 	From  int64    `json:"from" keep:"always" doc:"Number of the first entry to push; 0 is the one after the subscription's own entry."`
 	PID   *int64   `json:"pid,omitzero" keep:"always" doc:"Only calls of this process."`
 	Types []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls."`
+
+	Request bool `json:"request,omitzero" keep:"always" doc:"Whether each row has the data of its message."`
+}
+
+// AuditRedactedInput is the data of the kernel's own Audit.Redacted.
+type AuditRedactedInput struct {
+	Seq    int64  `json:"seq" keep:"always" min:"1" doc:"The entry whose line is rewritten."`
+	Member string `json:"member" keep:"always" doc:"The member that is removed from it, as a JSON pointer into the line."`
+	Old    string `json:"old" keep:"always" doc:"SHA-256 of the line as it was appended, hexadecimal: its hash in the chain."`
+	New    string `json:"new" keep:"always" doc:"SHA-256 of the line without the member, hexadecimal."`
 }
 
 // The syscalls of this file.
@@ -128,10 +147,15 @@ var (
 		Description: "Checks the whole journal: the chain, and the signed checkpoints.",
 	})
 
-	AuditSubscribe = NewCommand[AuditSubscribeInput, SuccessOutput](Syscall{
+	AuditSubscribe = NewCommand[AuditSubscribeInput, AuditSubscribeOutput](Syscall{
 		Type: "Audit.Subscribe", Domain: Audit,
 		Script:      "scripts/record.txtar",
 		Description: "Pushes the entries of the audit log on this connection until it closes, in order and without gaps. Each event Audit.Recorded has one row of Audit.Log. Pushes are not journaled.",
+	})
+
+	AuditRedacted = NewStep[AuditRedactedInput, AuditRedactedInput](Syscall{
+		Type: "Audit.Redacted", Domain: Audit,
+		Description: "Vouches for a line of the journal that is rewritten without one of its members: the chain keeps the hash that the line had.",
 	})
 
 	AuditWatch = NewQuestion[AuditWatchInput, SuccessOutput](Syscall{

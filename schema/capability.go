@@ -1,5 +1,12 @@
 package schema
 
+import (
+	"bytes"
+	"slices"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
 // Capability is the domain of the capability registry (CAP 3).
 const Capability Domain = "capability"
 
@@ -141,6 +148,47 @@ type Effective struct {
 	ResourceQuotas  map[string]float64 `json:"resource_quotas" keep:"always" doc:"Most units that it may hold at once, by resource."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick" keep:"always" null:"allowed" doc:"Last tick at which any of it holds; null: it does not expire."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch; absent: nothing."`
+}
+
+// HoldersOf returns the processes whose token a journaled message changes, with its outcome: none where it failed.
+func HoldersOf(m *Message, outcome []byte) []int64 {
+	row, ok := Lookup(m.Type)
+	if !ok || row.Domain != Capability || row.Kind != KindCommand {
+		return nil
+	}
+	o, err := DecodeOutcome(outcome)
+	if err != nil || o.Err != nil {
+		return nil
+	}
+	pids := pidsOf(m.Data, "pid", "pids")
+	if row == CapabilityRevokeExpired.Syscall {
+		pids = pidsOf(o.Data, "revoked")
+	}
+	return pids
+}
+
+// pidsOf returns the PIDs in members of an object, each a number or a list of numbers.
+func pidsOf(object Value, names ...string) (pids []int64) {
+	if !bytes.HasPrefix(object, []byte("{")) {
+		return nil
+	}
+	add := func(value []byte) bool {
+		if pid, ok := jsontype.ParseInteger(value); ok {
+			pids = append(pids, pid)
+		}
+		return true
+	}
+	jsontype.Members(object, func(name, value []byte) bool {
+		switch {
+		case !slices.Contains(names, string(name)):
+		case value[0] == '[':
+			jsontype.Elements(value, add)
+		default:
+			add(value)
+		}
+		return true
+	})
+	return pids
 }
 
 // The syscalls of this file.

@@ -60,12 +60,19 @@ var (
 // BootedInput is the data of the kernel's own Kernel.Booted, and of its outcome. Clients see what names the kernel;
 // the other members distinguish a state directory from a copy of it.
 type BootedInput struct {
-	Instance  string `json:"instance" keep:"always" minlen:"1" doc:"Name of the state directory's life, made at its first start."`
-	Epoch     int64  `json:"epoch" keep:"always" min:"1" doc:"Counts from 1; each restored copy begins another."`
-	HostKey   string `json:"host_key" keep:"always" minlen:"1" doc:"The kernel's public key, as a line of authorized_keys."`
-	Machine   string `json:"machine,omitzero" keep:"always" doc:"Digest of the machine id. Absent if the machine has none."`
-	Directory string `json:"directory,omitzero" keep:"always" doc:"Which directory the journal is in: its inode, and when that was made."`
-	Held      bool   `json:"held,omitzero" keep:"always" doc:"Whether the agents of the epoch before wait for the operator before they start."`
+	Instance  string  `json:"instance" keep:"always" minlen:"1" doc:"Name of the state directory's life, made at its first start."`
+	Epoch     int64   `json:"epoch" keep:"always" min:"1" doc:"Counts from 1; each restored copy begins another."`
+	HostKey   string  `json:"host_key" keep:"always" minlen:"1" doc:"The kernel's public key, as a line of authorized_keys."`
+	Machine   string  `json:"machine,omitzero" keep:"always" doc:"Digest of the machine id. Absent if the machine has none."`
+	Directory string  `json:"directory,omitzero" keep:"always" doc:"Which directory the journal is in: its inode, and when that was made."`
+	Epochs    []Epoch `json:"epochs,omitzero" keep:"always" doc:"All epochs of the record, this one last. Absent in records older than the member."`
+	Held      bool    `json:"held,omitzero" keep:"always" doc:"Whether the agents of the epoch before wait for the operator before they start."`
+}
+
+// Epoch is a part of a kernel's record: it begins with the record, or with a restored copy of it.
+type Epoch struct {
+	Epoch    int64 `json:"epoch" keep:"always" doc:"Its number."`
+	FirstSeq int64 `json:"first_seq" keep:"always" doc:"Its first entry."`
 }
 
 // The note of a start.

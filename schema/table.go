@@ -81,7 +81,7 @@ func rows() []*Syscall {
 		ResourceFree.Syscall,
 		MemoryGet.Syscall, MemorySet.Syscall, MemoryCompareAndSet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall, MemoryRestore.Syscall,
 		SyscallCommitDelta.Syscall, SyscallRollback.Syscall, DeltaDrop.Syscall, SyscallCheckpoint.Syscall, SyscallGetState.Syscall,
-		AuditLog.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall, AuditSubscribe.Syscall, AuditWatch.Syscall,
+		AuditLog.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall, AuditSubscribe.Syscall, AuditWatch.Syscall, AuditRedacted.Syscall,
 		ClockGet.Syscall, ClockAdvance.Syscall,
 		CryptoSeal.Syscall, CryptoOpen.Syscall, CryptoDerive.Syscall,
 		SyscallAuthenticate.Syscall, KernelLoginFailed.Syscall,

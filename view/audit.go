@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -18,28 +18,75 @@ type Entry struct {
 	Raw schema.Value
 }
 
-// Cells are the entry for people: its number, time and caller, the call, its latency, and its outcome.
-func (e *Entry) Cells(style Paint) []string {
-	result := style(Good, "ok")
+// EntryHeader names the cells of an entry.
+func EntryHeader() []string { return []string{"seq", "time", "who", "call"} }
+
+// Cells are the entry for people: its number, its time, who called, and what was done and came of it.
+func (e *Entry) Cells(names Names, style Paint) []string {
+	return []string{strconv.FormatInt(e.Seq, 10), Moment(e.Time), e.who(names), e.Line(names, style)}
+}
+
+// who is the caller: its PID and its name.
+func (e *Entry) who(names Names) string {
+	if Internal(e.Type) {
+		return "kernel"
+	}
+	return fmt.Sprint(e.PID, " ", names.Of(e.PID))
+}
+
+// Line says what was done and what came of it: "Http.Fetch GET https://example.com → 200, 29 B".
+func (e *Entry) Line(names Names, style Paint) string {
+	line := style(Bold, Escaped(e.Type))
+	if asked := e.asked(names); asked != "" {
+		line += " " + asked
+	}
+	if outcome := e.outcome(names, style); outcome != "" {
+		line += " → " + outcome
+	}
+	return line
+}
+
+// outcome says what came of the call; "" if there is nothing to say of a success.
+func (e *Entry) outcome(names Names, style Paint) string {
 	switch {
 	case e.Status == schema.StatusRunning:
-		result = style(Faint, "running")
+		return style(Faint, "running")
 	case e.Status == schema.StatusUnknown && e.Error == "":
-		result = style(Bad, "unknown: it ended, and that could not be recorded")
-	case !e.Success:
-		result = style(Bad, Escaped(string(e.Error)))
-		if Exceptable(fault.ID(e.ErrorID)) {
-			result += style(Faint, ", see "+Exception(e.Seq))
-		}
+		return style(Bad, "unknown: it ended, and that could not be recorded")
+	case e.Success:
+		return e.answered(names)
 	}
-	return []string{
-		strconv.FormatInt(e.Seq, 10),
-		time.UnixMilli(e.Time).Format("2006-01-02 15:04:05.000"),
-		strconv.FormatInt(e.PID, 10),
-		e.Type,
-		microseconds(e.LatencyUS),
-		result,
+	verdict := Escaped(e.Status)
+	if e.ErrorID != "" {
+		verdict += " (" + Escaped(e.ErrorID) + ")"
 	}
+	text := style(Bad, verdict+": "+Escaped(string(e.Error)))
+	if advice := e.Advice(); advice != "" {
+		text += style(Faint, "; "+advice)
+	}
+	return text
+}
+
+// Advice says what to do about a refusal, where its message does not name a command; "" if there is nothing to add.
+func (e *Entry) Advice() string {
+	id := fault.ID(e.ErrorID)
+	if Exceptable(id) {
+		return Exception(e.Seq) + " shows what would let it through"
+	}
+	if e.Status != schema.StatusDenied || strings.Contains(string(e.Error), `"pwos `) {
+		return ""
+	}
+	known, _ := fault.Lookup(id)
+	return lowered(strings.TrimSuffix(known.Fix, "."))
+}
+
+// lowered is text that begins with a small letter, unless its first word is a name.
+func lowered(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	if word == "" || strings.Contains(word, ".") {
+		return text
+	}
+	return strings.ToLower(text[:1]) + text[1:]
 }
 
 // MetricsTable has a row a syscall. Counts are by CAP's code if there is one, latencies by type.
@@ -75,6 +122,12 @@ func Exception(seq int64) string { return fmt.Sprintf(`"pwos policy allow --from
 func Internal(typ string) bool {
 	row, ok := schema.Lookup(typ)
 	return ok && row.Internal && row.Outcome == ""
+}
+
+// OperatorQuery reports whether the operator only asked something.
+func OperatorQuery(e *schema.AuditEntry) bool {
+	row, ok := schema.Lookup(e.Type)
+	return ok && e.PID == 0 && row.Kind == schema.KindQuery
 }
 
 // Refusal reports whether an error code means that the caller may not, rather than that it cannot be done: a denial

@@ -140,8 +140,9 @@ func Escaped(text string) string {
 	return b.String()
 }
 
-// obeyed reports whether a terminal may do something else with r than draw it.
-func obeyed(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+// obeyed reports whether a terminal may do something else with r than draw it in its place: control and format
+// characters, and separators of lines.
+func obeyed(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // shortened is text of at most so many characters.
 func shortened(text string, most int) string {

@@ -80,19 +80,24 @@ func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Cal
 func subscribe[In, Out, Event any](
 	ctx context.Context, a *app, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
 ) error {
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error { return subscribeOn(ctx, c, row, in, each) })
+}
+
+// subscribeOn is subscribe on a connection.
+func subscribeOn[In, Out, Event any](
+	ctx context.Context, c *client.Client, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
+) error {
 	data, err := row.Encode(in)
 	if err != nil {
 		return err
 	}
 	m := schema.Message{Kind: schema.KindCommand, Type: row.Row().Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()}}
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		return c.Subscribe(ctx, m, func(event schema.Message) error {
-			data, err := view.AnswerAs[Event](event.Type, event.Data)
-			if err != nil {
-				return err
-			}
-			return each(m.Meta.ID, event, data)
-		})
+	return c.Subscribe(ctx, m, func(event schema.Message) error {
+		data, err := view.AnswerAs[Event](event.Type, event.Data)
+		if err != nil {
+			return err
+		}
+		return each(m.Meta.ID, event, data)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/promptware-os/pwos/actors"
@@ -17,17 +18,16 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // replay makes every part's state of its snapshot and of the journal behind it.
 func (s *State) replay(ctx context.Context) error {
-	made := make(map[schema.Domain]actors.Position)
-	for name, part := range s.parts() {
-		at, err := s.Snapshots.Load(ctx, name, part)
-		if err != nil {
-			return err
-		}
-		made[name] = at
+	made, err := s.load(ctx, s.parts())
+	if err != nil {
+		return err
+	}
+	for _, at := range made {
 		s.Tick = max(s.Tick, at.Tick)
 	}
 	s.Made = oldest(made)
@@ -37,7 +37,7 @@ func (s *State) replay(ctx context.Context) error {
 		}
 	}
 	known, counted, entered := made[actors.KeysPart].Seq, made[actors.MetricsPart].Seq, made[actors.BudgetsPart].Seq
-	err := s.read(ctx, s.Domains, made, func(call *kernel.Call) {
+	err = s.read(ctx, s.Domains, made, func(call *kernel.Call) {
 		s.Replayed++
 		if call.Proof.Seq > known {
 			s.Keys.Recall(call)
@@ -72,12 +72,53 @@ func (s *State) parts() map[schema.Domain]actors.Part {
 
 // Restore makes one domain's state anew.
 func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
-	at, err := s.Snapshots.Load(context.Background(), name, d)
+	made, err := s.load(context.Background(), map[schema.Domain]actors.Part{name: d})
 	if err != nil {
 		return err
 	}
-	made := map[schema.Domain]actors.Position{name: at}
 	return s.read(context.Background(), map[schema.Domain]kernel.Domain{name: d}, made, func(*kernel.Call) {})
+}
+
+// load makes parts' states of their snapshots, or, where one is older than what is archived, of the anchor.
+func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part) (map[schema.Domain]actors.Position, error) {
+	made := make(map[schema.Domain]actors.Position, len(parts))
+	anchor, err := journal.ReadAnchor(nil, s.Dir) // which moves while a kernel runs
+	if err != nil {
+		return nil, err
+	}
+	older := make(map[schema.Domain]actors.Part)
+	for name, part := range parts {
+		if made[name], err = s.Snapshots.Load(ctx, name, part); err != nil {
+			return nil, err
+		}
+		if anchor != nil && made[name].Seq < anchor.Seq {
+			older[name] = part
+			made[name] = actors.Position{Seq: anchor.Seq, Tick: anchor.Tick}
+		}
+	}
+	if len(older) == 0 {
+		return made, nil
+	}
+	return made, LoadAnchor(ctx, s.Dir, anchor, older)
+}
+
+// LoadAnchor makes parts' states those as of an anchor of the journal in dir.
+func LoadAnchor(ctx context.Context, dir string, anchor *journal.Anchor, parts map[schema.Domain]actors.Part) error {
+	if anchor.Form != anchorForm {
+		return fault.StateForm.New("the anchor of %s has a state of form %s, and this kernel reads form %s: start the version that wrote it, "+
+			"or move what is archived in %s back and the anchor away", dir, anchor.Form, anchorForm, anchor.Archive)
+	}
+	for _, part := range parts {
+		part.Reset()
+	}
+	return anchor.LoadState(ctx, nil, dir, func(name string, chunk []byte) error {
+		if part := parts[schema.Domain(name)]; part != nil {
+			if err := part.Restore(chunk); err != nil {
+				return fmt.Errorf("restore %s of the anchor: %w", name, err)
+			}
+		}
+		return nil
+	})
 }
 
 // read replays the journal from where the oldest of the states ends.
@@ -94,6 +135,10 @@ func oldest(made map[schema.Domain]actors.Position) uint64 {
 	}
 	return first
 }
+
+// anchorForm is that of the state of an anchor, which nothing but the archive can make anew: a later form has to come with
+// a reader of this one.
+var anchorForm = strconv.Itoa(snapshotFormat)
 
 // snapshotFormat changes with the form of any part's snapshot, so that a newer kernel does not read an older one's.
 const snapshotFormat = 5

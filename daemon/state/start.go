@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/actors"
@@ -56,7 +57,21 @@ func (s *State) copied(last *schema.BootedInput, here journal.Location) string {
 
 // note journals a start.
 func (s *State) note(cfg *config.Config, in *schema.BootedInput) error {
+	in.Epochs = epochs(s.Self.Booted(), in.Epoch, int64(s.Journal.Head().Seq)+1)
 	return actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelBooted.With(in))
+}
+
+// epochs are those of the last start, and the present one if it begins with the entry next. What was recorded before
+// the first list belongs to epoch 1.
+func epochs(last *schema.BootedInput, now, next int64) []schema.Epoch {
+	all := []schema.Epoch{{Epoch: 1, FirstSeq: 1}}
+	if last != nil && len(last.Epochs) > 0 {
+		all = slices.Clone(last.Epochs)
+	}
+	if all[len(all)-1].Epoch != now {
+		all = append(all, schema.Epoch{Epoch: now, FirstSeq: next})
+	}
+	return all
 }
 
 func newInstance() string {

@@ -51,6 +51,7 @@ const (
 	Truncate
 	Allocate
 	Rename
+	Remove
 	Sync
 	SyncDir
 )
@@ -144,6 +145,20 @@ func (d *Disk) Rename(from, to string) error {
 	}
 	delete(d.names, from)
 	d.names[to] = n
+	return nil
+}
+
+// Remove implements journal.FS.
+func (d *Disk) Remove(name string) error {
+	d.hook(Remove, name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.names[name]
+	if n == nil {
+		return fmt.Errorf("remove %s: %w", name, fs.ErrNotExist)
+	}
+	delete(d.names, name)
+	d.free += n.kept
 	return nil
 }
 

@@ -111,6 +111,19 @@ func (f *Failing) Rename(from, to string) error {
 	return err
 }
 
+// Remove implements journal.FS. Where it is to fail Short, it fails after the file was removed.
+func (f *Failing) Remove(name string) error {
+	failed := f.fail("remove")
+	if failed && !f.fault.Short {
+		return f.fault.Err
+	}
+	err := f.FS.Remove(name)
+	if failed && err == nil {
+		return f.fault.Err
+	}
+	return err
+}
+
 // SyncDir implements journal.FS.
 func (f *Failing) SyncDir(name string) error {
 	if f.fail("syncdir") {

@@ -23,8 +23,10 @@ type Journal interface {
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
 	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
 	// they are on disk, and the entry to continue from: the same if there are none yet. Rows have the form that
-	// reader may see.
-	Since(ctx context.Context, reader, from int64, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
+	// reader may see, with the data of their messages where requests are asked for.
+	Since(ctx context.Context, reader, from int64, requests bool, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
+	// Record names the record: its instance and its epochs, empty if no start could be recorded.
+	Record() (instance string, epochs []schema.Epoch)
 	// Notify has the waiting calls of this domain decided again at the next entry.
 	Notify()
 }
@@ -48,6 +50,7 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 		kernel.Query(schema.AuditVerify, d.verify),
 		kernel.Command(schema.AuditSubscribe, d.subscribe, nil),
 		kernel.Question(schema.AuditWatch, d.watch),
+		kernel.Step(schema.AuditRedacted, redacted, nil),
 	)
 	return d
 }
@@ -67,8 +70,8 @@ func (d *Domain) metrics(call *kernel.Call, _ *schema.AuditMetricsInput) (out sc
 }
 
 func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.AuditLogOutput, err error) {
-	if in.Request != nil && *in.Request && call.PID != kernel.Operator { // requests contain mail
-		return out, fault.CapabilityOperatorOnly.New("pid %d may not see what others said: leave out request", call.PID).At("request")
+	if _, err := requestsFor(call, in.Request); err != nil {
+		return out, err
 	}
 	read(call, func(ctx context.Context) (*schema.AuditLogOutput, error) {
 		return d.journal.Log(ctx, call, in, d.reach(call.PID, in.PID))
@@ -79,6 +82,11 @@ func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.Au
 func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out schema.AuditVerifyOutput, err error) {
 	read(call, d.journal.Verify)
 	return out, nil
+}
+
+// redacted answers with what it records.
+func redacted(_ *kernel.Call, in *schema.AuditRedactedInput) (schema.AuditRedactedInput, error) {
+	return *in, nil
 }
 
 // read computes a reply's data on a goroutine.
@@ -93,10 +101,21 @@ func read[Out any](call *kernel.Call, compute func(context.Context) (*Out, error
 	})
 }
 
+// requestsFor reports whether the data of requests is asked for, which only the operator may: it contains mail.
+func requestsFor(call *kernel.Call, asked *bool) (bool, error) {
+	if asked == nil || !*asked {
+		return false, nil
+	}
+	if call.PID != kernel.Operator {
+		return false, fault.CapabilityOperatorOnly.New("pid %d may not see what others said: leave out request", call.PID).At("request")
+	}
+	return true, nil
+}
+
 // typePattern is the syntax of a member of types.
 var typePattern = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*\.([A-Z][a-zA-Z0-9]*|\*)$`)
 
-func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.SuccessOutput, err error) {
+func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.AuditSubscribeOutput, err error) {
 	if call.Message.Meta.IdempotencyKey != "" {
 		return out, fault.WireInvalidInput.New("Invalid input: a subscription is its connection's, and cannot be had again from another: leave out metadata.idempotencyKey")
 	}
@@ -105,12 +124,18 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (o
 			return out, fault.WireInvalidInput.New("Invalid input: types has a text that is neither a type such as Memory.Set nor a pattern such as Memory.*").At("types")
 		}
 	}
-	next := schema.AuditWatchInput{PID: in.PID, Types: in.Types}
+	requests, err := requestsFor(call, in.Request)
+	if err != nil {
+		return out, err
+	}
+	next := schema.AuditWatchInput{PID: in.PID, Types: in.Types, Request: requests}
 	if in.SinceSeq != nil {
 		next.From = max(1, *in.SinceSeq)
 	}
 	call.Follow(schema.AuditWatch.With(&next))
-	return schema.SuccessOutput{Success: true}, nil
+	out.Success = true
+	out.Instance, out.Epochs = d.journal.Record()
+	return out, nil
 }
 
 // watch finds what to push next. It calls Notify before it reads the journal, so that no entry is missed.
@@ -124,7 +149,7 @@ func (d *Domain) watch(call *kernel.Call, in *schema.AuditWatchInput) (out schem
 		from := next.From
 		var rows []schema.AuditEntry
 		var err error
-		rows, next.From, err = d.journal.Since(ctx, call.PID, from, d.reach(call.PID, in.PID), wants(in.Types))
+		rows, next.From, err = d.journal.Since(ctx, call.PID, from, in.Request, d.reach(call.PID, in.PID), wants(in.Types))
 		if err != nil {
 			return kernel.Result{}, err
 		}

@@ -2,12 +2,14 @@ package audit_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/audit"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // rows is a journal whose entries are all of the operator.
@@ -19,7 +21,7 @@ type rows struct {
 
 func (r *rows) Notify() { r.notified = true }
 
-func (r *rows) Since(_ context.Context, _, from int64, reach func(int64) bool, wanted func(string) bool) (found []schema.AuditEntry, next int64, err error) {
+func (r *rows) Since(_ context.Context, _, from int64, _ bool, reach func(int64) bool, wanted func(string) bool) (found []schema.AuditEntry, next int64, err error) {
 	for i, typ := range r.types {
 		if seq := int64(i) + 1; seq >= from && reach(kernel.Operator) && wanted(typ) {
 			found = append(found, schema.AuditEntry{Seq: seq, Type: typ})
@@ -72,6 +74,21 @@ func TestWatch(t *testing.T) {
 		next := result.Lasting.Follow.Input.(*schema.AuditWatchInput)
 		if len(result.Lasting.Events) != tt.want || next.From != tt.next || !slices.Equal(next.Types, tt.types) {
 			t.Errorf("from %d, %v: %d events, then %+v; want %d, then %d", tt.from, tt.types, len(result.Lasting.Events), next, tt.want, tt.next)
+		}
+	}
+}
+
+// TestRequestsAreTheOperators: the data of messages, which contain what others said, is given to no agent.
+func TestRequestsAreTheOperators(t *testing.T) {
+	t.Parallel()
+	yes := true
+	for _, call := range []*kernel.Call{
+		{Syscall: schema.AuditLog.Syscall, Input: &schema.AuditLogInput{Request: &yes}, PID: 7},
+		{Syscall: schema.AuditSubscribe.Syscall, Input: &schema.AuditSubscribeInput{Request: &yes}, PID: 7},
+	} {
+		d := audit.New(&rows{}, nobody{})
+		if _, err := d.Decide(call); !errors.Is(err, fault.CapabilityOperatorOnly) {
+			t.Errorf("%s: %v", call.Syscall.Type, err)
 		}
 	}
 }

@@ -75,6 +75,7 @@ const (
 	ConfigInvalid     ID = "config.invalid"
 	StateDamaged      ID = "state.damaged"
 	StateCopied       ID = "state.copied"
+	StateForm         ID = "state.form"
 	DaemonNotRunning  ID = "daemon.not_running"
 	DaemonNoAnswer    ID = "daemon.no_answer"
 	DaemonUnreachable ID = "daemon.unreachable"
@@ -106,6 +107,8 @@ const (
 	KernelMismatch     ID = "kernel.mismatch"
 	JournalUnavailable ID = "journal.unavailable"
 	JournalLost        ID = "journal.lost"
+	JournalArchived    ID = "journal.archived"
+	JournalForeign     ID = "journal.foreign"
 	ClockAhead         ID = "clock.ahead"
 	CallCancelled      ID = "call.cancelled"
 	CallTooMany        ID = "call.too_many"
@@ -300,6 +303,7 @@ var catalogue = map[ID]Entry{
 	PlaceNotThere:     {Kind: NotFound, Meaning: "The file or directory is not there.", Fix: "The message says where it was looked for."},
 	ConfigInvalid:     {Kind: InvalidInput, Meaning: "The configuration is invalid.", Fix: "Mend the setting at the line that the message names."},
 	StateDamaged:      {Kind: Internal, Meaning: "The journal is not what was written to it.", Fix: "pwos audit verify shows the extent; restore it from a copy."},
+	StateForm:         {Kind: Conflict, Meaning: "The archive's anchor has a state of another form than this version reads.", Fix: "Start the version that wrote it, or bring the archived segments back."},
 	StateCopied:       {Kind: Conflict, Meaning: "The state directory is a copy of another kernel's.", Fix: "pwos restore --here makes it a kernel of its own."},
 	DaemonNotRunning:  {Kind: Unavailable, Meaning: "No kernel is running.", Fix: "Start it with pwosd, or let a call start it."},
 	DaemonNoAnswer:    {Kind: Unavailable, Meaning: "The kernel did not answer in time.", Fix: "Allow more time with --timeout."},
@@ -331,6 +335,8 @@ var catalogue = map[ID]Entry{
 	KernelUnsupported:  {Kind: Internal, Meaning: "This kernel is not configured to do it.", Fix: "See the configuration."},
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
+	JournalArchived:    {Kind: NotFound, Meaning: "The entry was moved out of the journal, into an archive.", Fix: "pwos audit verify DIR checks the archive; its files are lines of JSON."},
+	JournalForeign:     {Kind: Conflict, Meaning: "The directory has files of another journal, or none that an archive could go on from.", Fix: "Give a new directory."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
 	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call is later than the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+// auditPart is an answer of Audit.Log; next is 0 if there is no more for now.
+type auditPart struct {
+	entries []view.Entry
+	next    int64
+}
+
+// auditPage asks for a page of the log.
+func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) (page auditPart, err error) {
+	typ := schema.AuditLog.Type
+	data, err := invoke(ctx, c, typ, in)
+	if err != nil {
+		return page, err
+	}
+	members, _ := view.Members(data)
+	page.next, _ = view.As[int64](members["next"])
+	list, _ := view.Elements(members["entries"])
+	for _, raw := range list {
+		e, err := view.AnswerAs[schema.AuditEntry](typ, raw)
+		if err != nil {
+			return page, err
+		}
+		page.entries = append(page.entries, view.Entry{AuditEntry: e, Raw: raw})
+	}
+	return page, nil
+}
+
+// eachPage reads pages of the log from the first entry that in asks for, up to its limit; nil: all. more says that
+// another page follows. The first error of do ends it; errEnough is not returned.
+func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []view.Entry, more bool) error) error {
+	return pages(in.Limit, func(limit int64) (int, bool, error) {
+		in.Limit = &limit
+		page, err := auditPage(ctx, c, &in)
+		if err != nil {
+			return 0, false, err
+		}
+		in.SinceSeq = &page.next
+		return len(page.entries), page.next != 0, do(page.entries, page.next != 0)
+	})
+}
+
+// auditFeed prints entries as they come.
+type auditFeed struct {
+	*feed
+
+	names view.Names
+}
+
+func newAuditFeed(a *app, names view.Names) auditFeed {
+	widths, columns := []int{7, 23, 12, 0}, []column(nil)
+	for i, name := range view.EntryHeader() {
+		columns = append(columns, column{name, widths[i]})
+	}
+	return auditFeed{newFeed(a, columns...), names}
+}
+
+func (f auditFeed) entries(entries []view.Entry) error {
+	for i := range entries {
+		e := &entries[i]
+		f.names.Learn(&e.AuditEntry)
+		if err := f.write(e.Raw, e.Cells(f.names, f.app.style)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agentNames asks for the names of all processes, for people to read; programs get PIDs. A caller who may not list
+// processes reads PIDs too.
+func (a *app) agentNames(ctx context.Context, c *client.Client) (view.Names, error) {
+	names := make(view.Names)
+	if a.wantsJSON() {
+		return names, nil
+	}
+	processes, err := listProcesses(ctx, c, nil)
+	if errors.Is(err, fault.Forbidden) {
+		return names, nil
+	}
+	for i := range processes {
+		names[processes[i].PID] = processes[i].AgentID
+	}
+	return names, err
+}
+
+// journalEnd is the number of the journal's last entry, which is this question's own.
+func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
+	beyond, one := int64(1<<53-1), int64(1)
+	answer, err := request(ctx, c, schema.Message{Type: schema.AuditLog.Type}, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
+	end := client.SeqOf(&answer)
+	if err == nil && end == 0 {
+		err = errors.New("find end of journal: the kernel does not say: " + string(answer.Data))
+	}
+	return end, err
+}
+
+// auditQuestion is which entries a reader of the record wants to see.
+type auditQuestion struct {
+	schema.AuditLogInput
+
+	queries bool // those of the operator too
+}
+
+// wants reports whether the entry is to be shown. What the operator only asked is left out, unless it is asked for.
+func (q *auditQuestion) wants(e *schema.AuditEntry) bool {
+	return q.queries || q.PID != nil || q.Type != nil || !view.OperatorQuery(e)
+}
+
+// page asks for entries after one, with the data of their messages where the caller may see it.
+func (q *auditQuestion) page(ctx context.Context, c *client.Client, since, limit int64) (auditPart, error) {
+	in := q.AuditLogInput
+	in.SinceSeq, in.Limit = &since, &limit
+	if q.Request == nil {
+		in.Request = new(true)
+	}
+	part, err := auditPage(ctx, c, &in)
+	if q.Request == nil && errors.Is(err, fault.CapabilityOperatorOnly) {
+		q.Request = new(false)
+		return q.page(ctx, c, since, limit)
+	}
+	part.entries = slices.DeleteFunc(part.entries, func(e view.Entry) bool { return !q.wants(&e.AuditEntry) })
+	return part, err
+}
+
+// each calls do with the entries that are wanted, oldest first, page after page until its limit or the end.
+func (q *auditQuestion) each(ctx context.Context, c *client.Client, do func([]view.Entry) error) error {
+	since, left := view.Deref(q.SinceSeq), int64(math.MaxInt64)
+	if q.Limit != nil {
+		left = *q.Limit
+	}
+	for left > 0 {
+		part, err := q.page(ctx, c, since, min(listPage, left))
+		if err != nil {
+			return err
+		}
+		if err := do(part.entries); err != nil || part.next == 0 {
+			return err
+		}
+		since, left = part.next, left-int64(len(part.entries))
+	}
+	return nil
+}
+
+// auditLog prints the entries that are wanted.
+func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		names, err := a.agentNames(ctx, c)
+		if err != nil {
+			return err
+		}
+		return q.each(ctx, c, newAuditFeed(a, names).entries)
+	})
+}
+
+// auditLast prints the newest entries that are wanted, at most that many, of the journal before the first question
+// about it: the search's own entries are not what just happened.
+func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error {
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		end, err := journalEnd(ctx, c)
+		if err != nil {
+			return err
+		}
+		names, err := a.agentNames(ctx, c)
+		if err != nil {
+			return err
+		}
+		entries, err := newest(view.Deref(q.SinceSeq), end-1, most, func(since, limit int64) (auditPart, error) {
+			return q.page(ctx, c, since, limit)
+		})
+		if err != nil {
+			return err
+		}
+		return newAuditFeed(a, names).entries(entries)
+	})
+}
+
+// newest returns the last matching entries between floor and last, at most that many, oldest first. Pages only go
+// forward, so it searches ever longer parts of the journal back from the end: everything at most once, and nothing
+// before what it finds.
+func newest(floor, last, most int64, page func(since, limit int64) (auditPart, error)) ([]view.Entry, error) {
+	var found []view.Entry
+	for span := most; last > floor && int64(len(found)) < most; span *= 8 { // at most 8 times an entry's number
+		first := max(floor, last-span)
+		part, err := lastOf(first, last, most-int64(len(found)), page)
+		if err != nil {
+			return nil, err
+		}
+		found = append(part, found...)
+		last = first
+	}
+	return found, nil
+}
+
+// lastOf returns the last of the entries after first up to last, at most that many, and holds no more than twice as
+// many.
+func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, error)) (found []view.Entry, err error) {
+	excess := func() int { return int(max(0, int64(len(found))-most)) }
+	for first < last {
+		part, err := page(first, min(listPage, last-first))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range part.entries {
+			if e.Seq > last {
+				return slices.Delete(found, 0, excess()), nil
+			}
+			found = append(found, e)
+		}
+		if int64(excess()) > most {
+			found = slices.Delete(found, 0, excess())
+		}
+		if part.next == 0 {
+			break
+		}
+		first = part.next
+	}
+	return slices.Delete(found, 0, excess()), nil
+}
+
+func newAuditLog(a *app) *cobra.Command {
+	var q auditQuestion
+	var last *int64
+	var denied bool
+	var after, before string
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "print the record, oldest entries first",
+		Long: `log prints a line an entry of the journal, oldest first: when, which process, and what
+was done in the terms of the syscall, with what came of it. A refusal has its id, and
+what to do about it. Data that the journal does not keep is not shown. --last 20 prints
+what just happened: the newest 20 of those that the other flags ask for.
+
+What the operator only asked, such as each page of the log itself, is left out, unless
+--all, --pid or --type asks for it. An agent sees its own calls and its descendants'.
+
+Where stdout is no terminal, each entry is a line of JSON: what Audit.Log says of it,
+with request, the data of the message.`,
+		Example: `  pwos audit log --last 20
+  pwos audit log --denied --after 15m
+  pwos audit log --pid 7 --since 1000
+  pwos audit log --type Memory.Set --last 5
+  pwos audit log --after 2026-11-21T08:00:00Z --before 2026-11-21T09:00:00Z
+  pwos audit log | jq -c 'select(.success | not) | [.code, .error_id, .request]'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if last != nil && q.Limit != nil {
+				return usage(cmd, errors.New("--limit counts from the oldest, --last from the newest: give one of them"))
+			}
+			if q.Type != nil {
+				a.warnOfType(*q.Type)
+			}
+			if denied {
+				q.Denied = &denied
+			}
+			var err error
+			if q.SinceTime, err = moment(cmd, "after", after, time.Now()); err != nil {
+				return usage(cmd, err)
+			}
+			if q.UntilTime, err = moment(cmd, "before", before, time.Now()); err != nil {
+				return usage(cmd, err)
+			}
+			if last != nil {
+				return a.auditLast(cmd.Context(), q, *last)
+			}
+			return a.auditLog(cmd.Context(), q)
+		},
+	}
+	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process; 0 is the operator")
+	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one of this number")
+	memberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
+	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
+	cmd.Flags().BoolVar(&denied, "denied", false, "only calls that were refused")
+	cmd.Flags().BoolVar(&q.queries, "all", false, "what the operator only asked too")
+	cmd.Flags().StringVar(&after, "after", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
+	cmd.Flags().StringVar(&before, "before", "", "only calls up to then, likewise")
+	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")
+	cmd.Flags().Var(number(&last, 1), "last", "only the newest entries, so many")
+	return cmd
+}
+
+// moment is the time of a flag, in milliseconds since the Unix epoch; nil if it was not given.
+func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, error) {
+	if !cmd.Flags().Changed(name) {
+		return nil, nil
+	}
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		ago, notAgo := time.ParseDuration(value)
+		if notAgo != nil || ago < 0 {
+			return nil, fmt.Errorf("--%s %q is neither a time such as 2026-11-21T08:00:00Z nor a duration such as 15m", name, value)
+		}
+		at = now.Add(-ago)
+	}
+	ms := max(0, at.UnixMilli())
+	return &ms, nil
+}
+
+// warnOfType warns that this program knows no syscall of that type: the journal may be of another version.
+func (a *app) warnOfType(typ string) {
+	if _, ok := schema.Lookup(typ); ok {
+		return
+	}
+	also := ""
+	if like := schema.NearestType(typ); like != "" {
+		also = "; did you mean " + like + "?"
+	} else if schema.Registrable(typ) || schema.UserSpace(typ) {
+		return
+	}
+	a.say("no syscall, and no entry of the kernel's own, has the type %q%s", typ, also)
+}

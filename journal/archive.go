@@ -1,0 +1,251 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// An Archive moves segments that are complete out of a journal. In this order, none of it beside a Rewrite:
+//
+//	PlanArchive   which segments
+//	Copy          they are in the other directory, durable and verified
+//	WriteAnchor   from here on they are needed no more
+//	Remove        they are gone
+//
+// Whatever ends the process in between, every entry is in one of the directories at least, and the next start removes what
+// the anchor stands in for.
+type Archive struct {
+	Head           // the last entry that is moved
+	Segments int   // how many
+	Bytes    int64 // of them
+
+	fsys   FS
+	dir    string
+	firsts []uint64
+	before *Anchor // of what was archived earlier
+}
+
+// PlanArchive takes the complete segments of entries before seq, or, where seq is 0, of entries before a time in Unix
+// milliseconds. It returns nil where there is none.
+func PlanArchive(fsys FS, dir string, seq uint64, ms int64) (*Archive, error) {
+	if fsys == nil {
+		fsys = OSFS{}
+	}
+	a := &Archive{fsys: fsys, dir: dir}
+	var err error
+	if a.before, err = ReadAnchor(fsys, dir); err != nil {
+		return nil, err
+	}
+	firsts, err := listSegments(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	edited, err := readRedactions(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	if a.before != nil {
+		firsts = slices.DeleteFunc(firsts, func(first uint64) bool { return first <= a.before.Seq })
+	}
+	for i := 0; i < len(firsts)-1; i++ {
+		last, size, err := a.end(firsts[i])
+		if err != nil {
+			return nil, err
+		}
+		if seq > 0 && last.Seq >= seq || seq == 0 && last.Time >= ms {
+			break
+		}
+		a.Seq = last.Seq
+		a.Hash, _ = edited.chained(last.Seq, last.Hash)
+		a.Bytes += size
+		a.firsts = append(a.firsts, firsts[i])
+	}
+	a.Segments = len(a.firsts)
+	if a.Segments == 0 {
+		return nil, nil
+	}
+	return a, nil
+}
+
+// end reads the last entry of a segment, with the hash of its line.
+func (a *Archive) end(first uint64) (rec Record, size int64, err error) {
+	f, err := a.fsys.Open(segmentPath(a.dir, first))
+	if err != nil {
+		return rec, 0, fmt.Errorf("open segment: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if size, err = f.Size(); err != nil {
+		return rec, 0, err
+	}
+	line, off, err := lastLine(f)
+	if err != nil {
+		return rec, 0, fmt.Errorf("read segment: %w", err)
+	}
+	if ParseLine(line, &rec) != nil {
+		return rec, 0, &DamageError{File: segmentPath(a.dir, first), Offset: off, Reason: unfinished, Remedy: remedySegment}
+	}
+	rec.Hash = hashLine(line)
+	return rec, size, nil
+}
+
+// Copy copies the segments into to, with the checkpoints and redactions that are about them, and verifies what is there then.
+// to is made where it is missing, and may have what was archived of this journal before; anything else is refused.
+func (a *Archive) Copy(ctx context.Context, to string) error {
+	if err := a.fsys.Mkdir(to); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make archive: %w", err)
+	}
+	locked, err := a.fsys.Lock(to)
+	if err != nil {
+		return fmt.Errorf("lock archive: %w", err)
+	}
+	err = a.copyInto(ctx, to)
+	return errors.Join(err, locked.Close())
+}
+
+func (a *Archive) copyInto(ctx context.Context, to string) error {
+	there, err := a.archived(to)
+	if err != nil {
+		return err
+	}
+	for _, first := range a.firsts {
+		if err := a.copyFile(ctx, segmentPath(a.dir, first), to); err != nil {
+			return err
+		}
+	}
+	if a.before != nil && !there {
+		if err := replace(a.fsys, to, baseName, writeAll(append(a.before.appendLine(nil), '\n'))); err != nil {
+			return err
+		}
+	}
+	if err := a.copySigned(to); err != nil {
+		return err
+	}
+	if err := errors.Join(a.fsys.SyncDir(to), a.fsys.SyncDir(filepath.Dir(to))); err != nil {
+		return fmt.Errorf("sync archive: %w", err)
+	}
+	report, err := Verify(ctx, a.fsys, to, VerifyOptions{})
+	switch {
+	case err != nil:
+		return err
+	case !report.OK():
+		return fmt.Errorf("verify archive: %w", report.Findings[0])
+	case report.Head != a.Head:
+		return foreignArchive(to, "it does not end with entry %d, as what was to be archived does", a.Seq)
+	}
+	return nil
+}
+
+func foreignArchive(to, format string, args ...any) error {
+	return fault.JournalForeign.New("%s cannot be the archive: "+format+"; give a new directory", append([]any{to}, args...)...)
+}
+
+// archived reports whether to has the segments that were archived before, and refuses what does not belong there.
+func (a *Archive) archived(to string) (there bool, err error) {
+	if same, err := a.sameDir(to); err != nil || same {
+		return false, errors.Join(err, foreignArchive(to, "it is the journal itself"))
+	}
+	firsts, err := listSegments(a.fsys, to)
+	if err != nil {
+		return false, err
+	}
+	var older []uint64
+	for _, first := range firsts {
+		switch {
+		case a.before != nil && first <= a.before.Seq:
+			older = append(older, first)
+		case !slices.Contains(a.firsts, first): // else it is of an attempt that was cut short
+			return false, foreignArchive(to, "it has a segment of entry %d", first)
+		}
+	}
+	if len(older) == 0 {
+		return false, nil
+	}
+	last, _, err := (&Archive{fsys: a.fsys, dir: to}).end(older[len(older)-1])
+	if err != nil {
+		return false, err
+	}
+	edited, err := readRedactions(a.fsys, to)
+	if err != nil {
+		return false, err
+	}
+	if hash, _ := edited.chained(last.Seq, last.Hash); (Head{last.Seq, hash}) != a.before.Head {
+		return false, foreignArchive(to, "it is of another journal, or ends before entry %d", a.before.Seq)
+	}
+	return true, nil
+}
+
+// sameDir reports whether to is the journal's directory: it shows the names of its segments and is locked.
+func (a *Archive) sameDir(to string) (bool, error) {
+	here, err := filepath.Abs(a.dir)
+	if err != nil {
+		return false, err
+	}
+	there, err := filepath.Abs(to)
+	return here == there, err
+}
+
+// copyFile copies a file, durably but for its name.
+func (a *Archive) copyFile(ctx context.Context, path, to string) (err error) {
+	f, err := a.fsys.Open(path)
+	if err != nil {
+		return fmt.Errorf("copy segment: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return fmt.Errorf("copy segment: %w", err)
+	}
+	return replace(a.fsys, to, filepath.Base(path), func(out File) error {
+		_, err := io.CopyBuffer(struct{ io.Writer }{io.NewOffsetWriter(out, 0)}, cancelled{ctx, io.NewSectionReader(f, 0, size)}, make([]byte, readSize))
+		return err
+	})
+}
+
+// copySigned writes the checkpoints and redactions of entries that are archived.
+func (a *Archive) copySigned(to string) error {
+	checks, err := readSmall(a.fsys, a.dir, checkpointsName)
+	if err != nil {
+		return err
+	}
+	var kept []byte
+	for line := range bytes.Lines(checks) {
+		if cp, err := ParseCheckpoint(bytes.TrimSuffix(line, []byte("\n"))); err == nil && cp.Seq <= a.Seq {
+			kept = append(kept, line...)
+		}
+	}
+	if err := replace(a.fsys, to, checkpointsName, writeAll(kept)); err != nil {
+		return err
+	}
+	edited, err := readSmall(a.fsys, a.dir, redactionsName)
+	if err != nil || edited == nil {
+		return err
+	}
+	kept = nil
+	for line := range bytes.Lines(edited) {
+		if r, err := parseRedaction(bytes.TrimSuffix(line, []byte("\n"))); err == nil && r.Seq <= a.Seq {
+			kept = append(kept, line...)
+		}
+	}
+	return replace(a.fsys, to, redactionsName, writeAll(kept))
+}
+
+// Remove removes the segments from the journal. The anchor must be there.
+func (a *Archive) Remove() error {
+	for _, first := range a.firsts {
+		if err := removeIfThere(a.fsys, segmentPath(a.dir, first)); err != nil {
+			return fmt.Errorf("remove archived segment: %w", err)
+		}
+	}
+	if err := a.fsys.SyncDir(a.dir); err != nil {
+		return fmt.Errorf("sync journal directory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// rewrittenSuffix is what the copy of a segment is named while the line in it has no redaction yet, or the copy not the
+// segment's name. A start goes on from there: see finish.
+const rewrittenSuffix = segmentSuffix + ".rewritten"
+
+// ErrOpenSegment says that a line is in the segment that is written to. EndSegment begins another.
+var ErrOpenSegment = errors.New("the entry is in the segment that is being written")
+
+// A Rewrite is a copy of a complete segment in which one line is another one. In this order:
+//
+//	PrepareRewrite   the copy is on disk
+//	                 the caller appends the entry that vouches for Old and New, and syncs it
+//	Commit           the redaction is on disk, then the copy takes the segment's name
+//
+// Whatever ends the process in between, the journal has the line as it was or as it is to be, and a start finds it good. One
+// Rewrite at a time, and none beside an Archive.
+type Rewrite struct {
+	Seq      uint64
+	Old, New Hash // Old is the line's in the chain
+
+	fsys  FS
+	dir   string
+	first uint64
+}
+
+// PrepareRewrite makes the copy. edit returns the line that entry seq is to have, without its '\n'; request and outcome alone
+// may differ.
+func PrepareRewrite(ctx context.Context, fsys FS, dir string, seq uint64, edit func(*Record) ([]byte, error)) (*Rewrite, error) {
+	if fsys == nil {
+		fsys = OSFS{}
+	}
+	r := NewReader(fsys, dir, ReaderOptions{From: seq})
+	defer r.Close() // read only
+	rec, err := r.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	firsts, err := listSegments(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Segment == firsts[len(firsts)-1] {
+		return nil, ErrOpenSegment
+	}
+	w := &Rewrite{Seq: seq, Old: rec.Hash, fsys: fsys, dir: dir, first: rec.Segment}
+	line, err := edit(rec)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameEntry(rec, line); err != nil {
+		return nil, err
+	}
+	w.New = hashLine(line)
+	return w, w.copy(ctx, r.f, rec.Offset, int64(len(rec.Line)), line)
+}
+
+// sameEntry returns an error for a line that is not the record's but for what is asked and answered.
+func sameEntry(rec *Record, line []byte) error {
+	var now Record
+	if err := ParseLine(line, &now); err != nil {
+		return err
+	}
+	was := rec.Entry
+	was.Request, was.Outcome = now.Request, now.Outcome
+	if want := appendLine(nil, rec.Seq, &rec.Prev, &was); !bytes.Equal(want, line) {
+		return errLayout
+	}
+	return nil
+}
+
+// copy writes the segment with another line at off, durably.
+func (w *Rewrite) copy(ctx context.Context, old File, off, length int64, line []byte) error {
+	size, err := old.Size()
+	if err != nil {
+		return fmt.Errorf("rewrite segment: %w", err)
+	}
+	err = writeFile(w.fsys, w.path(), func(f File) error {
+		out := io.NewOffsetWriter(f, 0)
+		for _, part := range []io.Reader{
+			io.NewSectionReader(old, 0, off), bytes.NewReader(line), io.NewSectionReader(old, off+length, size-off-length),
+		} {
+			if _, err := io.CopyBuffer(struct{ io.Writer }{out}, cancelled{ctx, part}, make([]byte, readSize)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("rewrite segment: %w", err), w.Discard())
+	}
+	return nil
+}
+
+// cancelled is a reader that ends with its context.
+type cancelled struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c cancelled) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+func (w *Rewrite) path() string {
+	return strings.TrimSuffix(segmentPath(w.dir, w.first), segmentSuffix) + rewrittenSuffix
+}
+
+// Discard removes the copy. A start does so too.
+func (w *Rewrite) Discard() error { return removeIfThere(w.fsys, w.path()) }
+
+// Commit puts the copy in the segment's place. by is the entry that vouches for it, which must be on disk.
+func (w *Rewrite) Commit(by uint64, signer Signer, ms int64) (err error) {
+	r := Redaction{Seq: w.Seq, By: by, Old: w.Old, New: w.New, Time: ms}
+	if r.seal, err = sealed(signer, "", r.text()); err != nil {
+		return fmt.Errorf("sign redaction: %w", err)
+	}
+	text, err := readSmall(w.fsys, w.dir, redactionsName)
+	if err != nil {
+		return err
+	}
+	text = append(r.appendLine(text), '\n')
+	if err := replace(w.fsys, w.dir, redactionsName, writeAll(text)); err != nil {
+		return err
+	}
+	return w.take()
+}
+
+// take gives the copy the segment's name.
+func (w *Rewrite) take() error {
+	err := w.fsys.Rename(w.path(), segmentPath(w.dir, w.first))
+	if err == nil {
+		err = w.fsys.SyncDir(w.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("take rewritten segment: %w", err)
+	}
+	return nil
+}
+
+// finish goes on with what the end of a process cut off: a rewritten segment whose redaction is on disk takes its place, any
+// other is removed, and so are segments that an anchor stands in for, and temporary files.
+func (l *Log) finish(x *examiner) error {
+	names, err := l.opt.FS.ReadDir(l.opt.Dir)
+	if err != nil {
+		return fmt.Errorf("list journal: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		first, segment := segmentFirst(name)
+		digits, rewritten := strings.CutSuffix(name, rewrittenSuffix)
+		switch {
+		case rewritten:
+			if first, ok := segmentFirst(digits + segmentSuffix); ok {
+				err = l.finishRewrite(x, first)
+			}
+		case strings.HasSuffix(name, temporary), x.anchor != nil && segment && first <= x.anchor.Seq,
+			strings.HasSuffix(name, stateSuffix) && (x.anchor == nil || name != x.anchor.stateName()):
+			err = removeIfThere(l.opt.FS, filepath.Join(l.opt.Dir, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finishRewrite takes the copy of a segment if it has the line that the latest redaction names, and the segment does not.
+func (l *Log) finishRewrite(x *examiner, first uint64) error {
+	w := &Rewrite{fsys: l.opt.FS, dir: l.opt.Dir, first: first}
+	r := x.edited.latest()
+	i := slices.Index(x.firsts, first)
+	if r == nil || i < 0 || i == len(x.firsts)-1 || r.Seq < first || r.Seq >= x.firsts[i+1] {
+		return w.Discard()
+	}
+	done, err := l.lineIs(segmentPath(l.opt.Dir, first), r)
+	if err != nil {
+		return err
+	}
+	made, err := l.lineIs(w.path(), r)
+	if err != nil {
+		return err
+	}
+	if done || !made {
+		return w.Discard()
+	}
+	return w.take()
+}
+
+// lineIs reports whether a file has the line that a redaction is about as it is to be.
+func (l *Log) lineIs(path string, r *Redaction) (ok bool, err error) {
+	f, err := l.opt.FS.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("read rewritten segment: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	off, err := seekEntry(f, r.Seq)
+	if err != nil {
+		return false, err
+	}
+	var rec Record
+	for lines := newLineReader(f, off); ; {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) || isFault(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if ParseLine(line, &rec) != nil || rec.Seq > r.Seq {
+			return false, nil
+		}
+		if rec.Seq == r.Seq {
+			return hashLine(line) == r.New, nil
+		}
+	}
+}

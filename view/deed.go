@@ -1,0 +1,348 @@
+package view
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+// Names are the names of agents by PID.
+type Names map[int64]string
+
+// Of is the name of a process, escaped: the operator's own, or its PID where the name is not known.
+func (n Names) Of(pid int64) string {
+	switch name := n[pid]; {
+	case name != "":
+		return shortened(Escaped(name), maxName)
+	case pid == 0:
+		return "operator"
+	}
+	return "pid " + strconv.FormatInt(pid, 10)
+}
+
+// Learn adds the names that a successful entry gives to processes.
+func (n Names) Learn(e *schema.AuditEntry) {
+	if !e.Success {
+		return
+	}
+	switch e.Type {
+	case schema.SyscallSpawn.Type:
+		if out, ok := As[schema.SpawnOutput](e.Payload); ok {
+			n[out.ChildPID] = out.ChildAgentID
+		}
+	case schema.ProcessAttach.Type:
+		if out, ok := As[schema.AttachOutput](e.Payload); ok {
+			n[out.PID] = out.AgentID
+		}
+	}
+}
+
+// deed says what a syscall is about: templates that are filled from its data, and from what it answered.
+//
+// {name} is a member of the data, {=name} one of the answer, {=} the whole answer. {name?text} is text where the
+// member is not there. {name|format} is formatted, see formats. A part in brackets is left out where one of its
+// members is not there.
+type deed struct {
+	asked    string
+	answered string
+}
+
+// deeds are the syscalls whose data says something. A type without a deed is shown by its data's short members.
+var deeds = map[string]deed{
+	"Approval.Decide":          {"{decision} {id}[ for {for_seconds} s][: {why}]", "{=type} of {=agent}"},
+	"Approval.List":            {"[{state}]", ""},
+	"Approval.Requested":       {"{type} of {agent}, by rule {rule}", ""},
+	"Approval.Use":             {"{id}", ""},
+	"Audit.Subscribe":          {"[{types|list}][ of {pid|pid}][ from {since_seq}]", ""},
+	"Capability.Check":         {"{syscall}[ of {pid|pid}]", ""},
+	"Capability.Endow":         {"{pid|pid}: {allowed_syscalls|list}", ""},
+	"Capability.Get":           {"[{pid|pid}]", ""},
+	"Capability.Grant":         {"{pid|pid}, {mode?replace}: {allowed_syscalls|list}[, hosts {http.hosts|list}][, quotas {resource_quotas|pairs}]", "[{=warning}]"},
+	"Capability.GrantDefault":  {"{pid|pid}[, 200 of each of {resources|list}]", "[{=warning}]"},
+	"Capability.Revoke":        {"{pid|pid}", "[{=revoked|had}]"},
+	"Capability.RevokeExpired": {"", "{=revoked|pids}"},
+	"Capability.Strip":         {"{pids|pids}", ""},
+	"Clock.Advance":            {"{ticks}", "tick {=tick}"},
+	"Crypto.Derive":            {"[{kid}]", ""},
+	"Crypto.Open":              {"[for {aad}]", ""},
+	"Crypto.Seal":              {"[for {aad}]", "by {=kid}"},
+	"Delta.Drop":               {"{agent_id}, after tick {to_tick}", ""},
+	"FileSystem.Hydrate":       {"[{uri}]", "{=skills|count} skills, {=tools|count} tools"},
+	"FileSystem.Resolve":       {"{uri}[ beside {base}]", ""},
+	"Host.ToolUse":             {"{host}/{tool} {input}", "{=decision}[: {=reason}]"},
+	"Http.Fetch":               {"{method?GET} {url}", "{=status}, {=size|bytes}"},
+	"Ipc.Ack":                  {"{msg_ids|list}", ""},
+	"Ipc.Address":              {"{pids|pids}", ""},
+	"Ipc.Broadcast":            {"[{intent} ][({payload|size})]", "{=delivered|count} have it[, no room for {=mailbox_full|pids}]"},
+	"Ipc.Close":                {"{pids|pids}", ""},
+	"Ipc.Deliver":              {"", "{=messages|mail}"},
+	"Ipc.Open":                 {"{pids|pids}", ""},
+	"Ipc.Receive":              {"[{intent}]", "{=messages|mail}"},
+	"Ipc.Return":               {"{pids|pids}", ""},
+	"Job.Begin":                {"{job_id}", ""},
+	"Job.Cancel":               {"{jobId}", "[{=canceled|had}]"},
+	"Job.End":                  {"{job_id}, run {run}", ""},
+	"Job.Start":                {"{name}[ every {every|ms}][ at {at|time}]", "job {=jobId}"},
+	"Job.Status":               {"{jobId}", ""},
+	"Kernel.Booted":            {"instance {instance}, epoch {epoch}", ""},
+	"Kernel.Ingest":            {"{uri}", "{=digest}, proof {=proof}"},
+	"Kernel.LoginFailed":       {"{reason}[, key {fingerprint}], user {uid}[, {count} times]", ""},
+	"Kernel.Throttled":         {"{pid|pid}, {count} calls", ""},
+	"Memory.CompareAndSet":     {"{key}[ ({value|size})][ ({valueRef|ref})]", ""},
+	"Memory.Delete":            {"{key}", ""},
+	"Memory.Get":               {"{key}", ""},
+	"Memory.List":              {"[{prefix}]", ""},
+	"Memory.Set":               {"{key}[ ({value|size})][ ({valueRef|ref})]", ""},
+	"Net.Connect":              {"{host}[:{port}]", "[{=sent|bytes} sent, {=received|bytes} received][, {=ended}]"},
+	"Net.Request":              {"{upstream} {method} {path}", "{=status}, {=received|bytes}[, {=usage.input_tokens} + {=usage.output_tokens} tokens]"},
+	"Policy.Loaded":            {"{files|list}", ""},
+	"Policy.Reload":            {"", "{=rules} rules"},
+	"Process.Attach":           {"{agent_id}", "pid {=pid}"},
+	"Process.Exit":             {"{pids|pids}: {reason}", ""},
+	"Process.Get":              {"{pid|pid}", ""},
+	"Process.List":             {"[{state}]", ""},
+	"Process.NoteEnd":          {"{pid|pid}: {reason}[, code {code}][, signal {signal}]", ""},
+	"Process.NoteStart":        {"{pid|pid}, sandbox {sandbox}", ""},
+	"Process.Pause":            {"[{target_pid|pid}][{all|all}]", "{=processes} paused"},
+	"Process.Prepare":          {"{pid|pid}", ""},
+	"Process.Resume":           {"[{target_pid|pid}][{all|all}]", "{=processes} go on"},
+	"Process.Subscribe":        {"[{pid|pid}]", ""},
+	"Resource.Free":            {"{pids|pids}", ""},
+	"Syscall.Alloc":            {"{amount} of {resource_id}", "holds {=reserved}"},
+	"Syscall.Call":             {"{syscall}[ {args|list}]", "{=|size}"},
+	"Syscall.Checkpoint":       {"[{agent_id}]", "checkpoint {=checkpoint_id}, {=total_deltas} deltas"},
+	"Syscall.CommitDelta":      {"[{agent_id} ][{action_type}][ ({changes|size})]", "delta {=delta_seq} of {=agent_id}"},
+	"Syscall.Complete":         {"{call_id}[: {error.message}]", ""},
+	"Syscall.Describe":         {"{name}", ""},
+	"Syscall.Echo":             {"{message}", ""},
+	"Syscall.GetState":         {"[{target_pid|pid}][ at tick {at_tick}]", ""},
+	"Syscall.List":             {"", ""},
+	"Syscall.Ping":             {"[({payload|size})]", ""},
+	"Syscall.Query":            {"{resource_id}", ""},
+	"Syscall.Register":         {"{name}[ ({kind})][ ({type})][, provided by {path}]", ""},
+	"Syscall.Release":          {"{amount} of {resource_id}", ""},
+	"Syscall.Rollback":         {"[{agent_id} ]to tick {to_tick}", "{=dropped} deltas dropped"},
+	"Syscall.SendMsg":          {"to {receiver_pid|pid}[, {intent}][ ({payload|size})]", "message {=msg_id} {=status}[: {=reason}]"},
+	"Syscall.Shutdown":         {"", ""},
+	"Syscall.Spawn":            {"{child_agent_id}[: {command|shell}]", "pid {=child_pid}"},
+	"Syscall.Terminate":        {"{target_pid|pid}[: {reason}]", ""},
+	"Syscall.Unregister":       {"{name}", ""},
+}
+
+// asked says what the call was about; "" where its data is not at hand.
+func (e *Entry) asked(names Names) string {
+	if len(e.Request) == 0 {
+		return ""
+	}
+	data := e.Request
+	if _, ok := schema.Lookup(e.Type); !ok { // registered: the journal has its data inside
+		members, _ := Members(data)
+		data = members["data"]
+	}
+	if d, ok := deeds[e.Type]; ok {
+		f := filling{request: data, names: names}
+		return strings.TrimSpace(f.fill(d.asked))
+	}
+	return briefly(data)
+}
+
+// answered says what came of a call that succeeded.
+func (e *Entry) answered(names Names) string {
+	if !e.Success || len(e.Payload) == 0 {
+		return ""
+	}
+	if d, ok := deeds[e.Type]; ok {
+		f := filling{payload: e.Payload, names: names}
+		return strings.TrimSpace(f.fill(d.answered))
+	}
+	if string(e.Payload) == `{"success":true}` {
+		return ""
+	}
+	return sizeText(e.Payload)
+}
+
+// briefly shows the members of an object that have no members themselves.
+func briefly(data schema.Value) string {
+	var parts []string
+	eachMember(data, func(name string, value schema.Value) {
+		if len(value) > 0 && value[0] != '{' && value[0] != '[' && string(value) != "null" {
+			parts = append(parts, Escaped(name)+"="+shortened(Shown(value), maxShown))
+		}
+	})
+	return shortened(strings.Join(parts, " "), 2*maxShown)
+}
+
+// maxShown is how much of a value a line shows, in characters.
+const maxShown = 80
+
+// filling fills templates.
+type filling struct {
+	request, payload schema.Value
+	names            Names
+	missing          bool // a member of the part was not there
+}
+
+// fill returns a template with its members; "" if one outside of brackets is not there.
+func (f *filling) fill(template string) string {
+	var b strings.Builder
+	for template != "" {
+		at := strings.IndexAny(template, "[{")
+		if at < 0 {
+			b.WriteString(template)
+			break
+		}
+		b.WriteString(template[:at])
+		template = template[at:]
+		end := strings.IndexByte(template, closing[template[0]])
+		part := template[1:end]
+		if template[0] == '{' {
+			b.WriteString(f.member(part))
+		} else {
+			inside := filling{request: f.request, payload: f.payload, names: f.names}
+			if text := inside.fill(part); !inside.missing {
+				b.WriteString(text)
+			}
+		}
+		template = template[end+1:]
+	}
+	if f.missing {
+		return ""
+	}
+	return b.String()
+}
+
+// closing are the ends of a template's parts.
+var closing = map[byte]byte{'[': ']', '{': '}'}
+
+// member returns the text of a member: its path, perhaps with a default or a format.
+func (f *filling) member(part string) string {
+	part, format, _ := strings.Cut(part, "|")
+	path, otherwise, _ := strings.Cut(part, "?")
+	from := f.request
+	if rest, ok := strings.CutPrefix(path, "="); ok {
+		path, from = rest, f.payload
+	}
+	value := from
+	for path != "" {
+		var name string
+		name, path, _ = strings.Cut(path, ".")
+		members, _ := Members(value)
+		value = members[name]
+	}
+	text := ""
+	if len(value) > 0 && string(value) != "null" {
+		text = formats[format](f.names, value)
+	}
+	if text = cmp.Or(text, otherwise); text == "" {
+		f.missing = true
+	}
+	return text
+}
+
+// formats are the ways in which a template shows a member; "" in the result means that there is nothing to show.
+var formats = map[string]func(names Names, value schema.Value) string{
+	"":      func(_ Names, v schema.Value) string { return shortened(Shown(v), maxShown) },
+	"size":  func(_ Names, v schema.Value) string { return sizeText(v) },
+	"ref":   func(Names, schema.Value) string { return "by reference" },
+	"shell": func(_ Names, v schema.Value) string { words, _ := As[[]string](v); return CommandText(words) },
+	"bytes": func(_ Names, v schema.Value) string { n, _ := As[int64](v); return Bytes(n) },
+	"ms":    func(_ Names, v schema.Value) string { n, _ := As[int64](v); return milliseconds(n) },
+	"time":  func(_ Names, v schema.Value) string { n, _ := As[int64](v); return Moment(n) },
+	"pid":   func(names Names, v schema.Value) string { n, _ := As[int64](v); return names.Of(n) },
+	"had":   func(_ Names, v schema.Value) string { return word(v, "", "there was none") },
+	"all":   func(_ Names, v schema.Value) string { return word(v, "all agents", "") },
+	"list":  func(_ Names, v schema.Value) string { return listText(v, Shown) },
+	"pids": func(names Names, v schema.Value) string {
+		return listText(v, func(one schema.Value) string { n, _ := As[int64](one); return names.Of(n) })
+	},
+	"pairs": func(_ Names, v schema.Value) string {
+		var pairs []string
+		eachMember(v, func(name string, value schema.Value) { pairs = append(pairs, Escaped(name)+"="+Shown(value)) })
+		return shortened(strings.Join(pairs, ", "), maxShown)
+	},
+	"count": func(_ Names, v schema.Value) string {
+		list, _ := Elements(v)
+		return strconv.Itoa(len(list))
+	},
+	"mail": mailText,
+}
+
+// word is a text for true and one for false.
+func word(v schema.Value, yes, no string) string {
+	if string(v) == "true" {
+		return yes
+	}
+	return no
+}
+
+// listText joins the elements of an array.
+func listText(v schema.Value, show func(schema.Value) string) string {
+	list, _ := Elements(v)
+	texts := make([]string, 0, len(list))
+	for _, one := range list {
+		texts = append(texts, show(one))
+	}
+	return shortened(strings.Join(texts, ", "), maxShown)
+}
+
+// mailText says which messages were taken.
+func mailText(names Names, v schema.Value) string {
+	list, ok := As[[]schema.MailMessage](v)
+	if !ok || len(list) == 0 {
+		return "nothing"
+	}
+	m := &list[0]
+	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + names.Of(m.SenderPID) + " (" + sizeText(m.Payload) + ")"
+	if n := len(list) - 1; n > 0 {
+		text += " and " + strconv.Itoa(n) + " more"
+	}
+	return text
+}
+
+// eachMember calls do with the members of an object in their order.
+func eachMember(object schema.Value, do func(name string, value schema.Value)) {
+	if len(object) > 0 && object[0] == '{' {
+		jsontype.Members(object, func(name, value []byte) bool {
+			do(string(name), value)
+			return true
+		})
+	}
+}
+
+// redacted is what the journal has in place of a value that it must not keep.
+const redacted = `"[redacted]"`
+
+// sizeText is the size of a value: of a string its content's.
+func sizeText(v schema.Value) string {
+	if string(v) == redacted {
+		return "withheld"
+	}
+	if text, ok := Text(v); ok {
+		return Bytes(int64(len(text)))
+	}
+	return Bytes(int64(len(v)))
+}
+
+// Bytes is an amount of data as people write it.
+func Bytes(n int64) string {
+	size, unit := float64(n), "B"
+	for _, next := range []string{"kB", "MB", "GB"} {
+		if size < 1000 {
+			break
+		}
+		size, unit = size/1000, next
+	}
+	if unit == "B" {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	return strconv.FormatFloat(size, 'f', 1, 64) + " " + unit
+}
+
+// Moment is a time in Unix milliseconds as people read it, in the local time zone.
+func Moment(ms int64) string { return time.UnixMilli(ms).Format("2006-01-02 15:04:05.000") }
+
+func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
