@@ -78,8 +78,6 @@ func (p *Past) Entry(ctx context.Context, seq uint64) (*kernel.Call, error) {
 		return nil, beyond(seq, p.state.Journal.Written())
 	case err != nil:
 		return nil, fmt.Errorf("read entry %d: %w", seq, err)
-	case record.Seq != seq:
-		return nil, archived(seq, record.Seq)
 	}
 	kept := *record
 	kept.Request, kept.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // which are the reader's
@@ -96,10 +94,6 @@ func (p *Past) reader(from uint64, limit func() uint64) *journal.Reader {
 
 func beyond(seq, head uint64) error {
 	return fault.ReplayBeyond.New("there is no entry %d yet: the last is %d", seq, head).With("head", strconv.FormatUint(head, 10))
-}
-
-func archived(seq, first uint64) error {
-	return fault.ReplayArchived.New("the state as of entry %d cannot be made: the journal begins with entry %d", seq, first).With("first", strconv.FormatUint(first, 10))
 }
 
 // Fold implements undo.History: some domains as of an entry.
@@ -154,24 +148,30 @@ func (p *Past) fold(ctx context.Context, until uint64, told func(read, of int64)
 	if len(domains) == 0 {
 		domains = allFolded
 	}
-	folded, made := make(map[schema.Domain]kernel.Domain), make(map[schema.Domain]actors.Position)
+	folded, parts := make(map[schema.Domain]kernel.Domain), make(map[schema.Domain]actors.Part)
 	for _, name := range domains {
-		folded[name] = m.Domains[name]
-		if made[name], err = p.state.Snapshots.LoadUntil(ctx, name, folded[name], until); err != nil {
-			return nil, err
-		}
+		folded[name], parts[name] = m.Domains[name], m.Domains[name]
 	}
-	// The entry until is read in any case: its time and its hash are part of the answer.
+	made, err := p.state.load(ctx, parts, until)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range made {
+		m.Tick = max(m.Tick, at.Tick)
+	}
+	anchor, err := journal.ReadAnchor(nil, p.state.Dir)
+	if err != nil {
+		return nil, err
+	}
+	// The entry until is read in any case: its time and its hash are part of the answer. The anchor's is in the archive.
 	from := min(oldest(made)+1, max(until, 1))
+	if anchor != nil && from <= anchor.Seq {
+		m.Tick, m.time, m.hash, from = max(m.Tick, anchor.Tick), anchor.Time, anchor.Hash, anchor.Seq+1
+	}
 	reader := p.reader(from, func() uint64 { return until })
 	defer reader.Close() // read only
 	progress := newProgress(told, from, until)
-	first := true
 	err = actors.Fold(ctx, reader, folded, made, func(record *journal.Record, call *kernel.Call) error {
-		if first && record.Seq != from {
-			return archived(until, record.Seq)
-		}
-		first = false
 		m.Tick, m.time, m.hash = max(m.Tick, record.Tick), record.Time, record.Hash
 		if each != nil && call != nil {
 			each(call)

@@ -165,7 +165,6 @@ const (
 
 	// Looking back, and undoing.
 	ReplayBeyond   ID = "replay.beyond_head"
-	ReplayArchived ID = "replay.archived"
 	UndoImpossible ID = "undo.impossible"
 	UndoNothing    ID = "undo.nothing"
 	UndoOvertaken  ID = "undo.overtaken"
@@ -382,7 +381,6 @@ var catalogue = map[ID]Entry{
 
 	// Looking back, and undoing.
 	ReplayBeyond:   {Kind: NotFound, Meaning: "The journal has no such entry yet.", Fix: "Name an entry up to its head, which the message names: pwos audit log."},
-	ReplayArchived: {Kind: NotFound, Meaning: "The entries that the state is made of are archived, and no longer in the journal.", Fix: "Name a later entry, or look at the archive."},
 	UndoImpossible: {Kind: InvalidInput, Meaning: "What the entry did cannot be undone by the kernel.", Fix: "Undo it by hand; the message says why."},
 	UndoNothing:    {Kind: Conflict, Meaning: "The entry changed nothing, so there is nothing to undo.", Fix: "Name the entry of a change: pwos audit log."},
 	UndoOvertaken:  {Kind: Conflict, Meaning: "What the entry did does not stand any more: others have changed it since.", Fix: "Undo the later changes first, latest first: the message lists them."},
