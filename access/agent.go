@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	// defaultListTime is how long an ssh-agent may take to say which keys it has. It asks nobody for that.
+	// defaultListTime is how long an ssh-agent may take to list its keys. No person is asked for
+	// that.
 	defaultListTime = 3 * time.Second
-	// defaultSignTime is how long it may take to sign: somebody may have to touch a key or to confirm (ssh-add -c). The daemon
-	// waits no longer (PROTOCOL 4).
+	// defaultSignTime is how long it may take to sign: a person may have to touch a key or to
+	// confirm (ssh-add -c). The daemon waits no longer (PROTOCOL 4).
 	defaultSignTime = 10 * time.Second
 
 	// maxAgentKeys bounds how many keys of an agent are looked at.
@@ -50,10 +51,10 @@ func (a *agentKeys) ask(ctx context.Context, patience time.Duration, question fu
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(patient, func() {
 		defer close(interrupted)
-		_ = conn.SetDeadline(time.Unix(1, 0)) // fails on a closed connection alone, and then nobody waits
+		_ = conn.SetDeadline(time.Unix(1, 0)) // fails only on a closed connection, which no goroutine waits for
 	})
-	// Seen as something that can be closed, the library would read it in a goroutine of its own, for ever where the agent
-	// answers what nobody asked.
+	// If it could close the connection, the library would read it in its own goroutine, which never
+	// ends if the agent sends unsolicited answers.
 	err = question(agent.NewClient(struct{ io.ReadWriter }{conn}))
 	if !stop() {
 		<-interrupted

@@ -23,7 +23,7 @@ const (
 	maxKeysFile = 1 << 20
 )
 
-// AuthorizedKey is a line of authorized_keys that lets its key in.
+// AuthorizedKey is a line of authorized_keys that admits its key.
 type AuthorizedKey struct {
 	Key     PublicKey
 	Comment string
@@ -31,8 +31,10 @@ type AuthorizedKey struct {
 	NoTouch bool      // no-touch-required: a security key need not be touched
 	Expires time.Time // expiry-time, the last moment of the key; zero: it does not expire
 	Role    string    // role: viewer or approver, what the operator's key is limited to; empty: nothing
-	// Agent is what the key's holder may do. Nil: it is the operator, who may do everything that Role allows. Only a line without
-	// options, but for no-touch-required and role, is the operator's; with role it may expire too.
+	Kernel  string    // kernel: the name of the kernel that has the key, in a members file; empty elsewhere
+	// Agent is what the key's holder may do. If nil, it is the operator, who may do everything that
+	// Role allows. Only a line without options other than no-touch-required and role is the
+	// operator's; with role it may expire too.
 	Agent *AgentGrant
 }
 
@@ -40,21 +42,22 @@ type AuthorizedKey struct {
 type AgentGrant struct {
 	Name   string             // agent: its agent_id; empty where the line does not say
 	Origin string             // origin: an absolute URL; empty where the line does not say
-	Allow  []string           // allow: types, codes, "Domain.*" or "*", sorted; well formed, but perhaps of no syscall that there is
+	Allow  []string           // allow: types, codes, "Domain.*" or "*", sorted; well formed, but maybe not of an existing syscall
 	Quotas map[string]float64 // quota: most units to hold at once, by resource
 }
 
-// RefusedLine is a line of authorized_keys that lets nobody in.
+// RefusedLine is a line of authorized_keys that admits no key.
 type RefusedLine struct {
 	Line        int    // from 1
 	Fingerprint string // of its key, where it could be read
-	Reason      string // fit for a log: printable, and nothing of the line but the names of its options
+	Reason      string // fit for a log: printable, and of the line only the names of its options
 }
 
-// AuthorizedKeys is what a file of authorized keys says. It is immutable.
+// AuthorizedKeys is the content of a file of authorized keys. It is immutable.
 //
-// It fails closed. A line with an option that we do not implement, or in a form that leaves doubts, refuses its key: on that
-// line and on any other, for nobody can say which of them was meant. So do two lines that say different things about one key.
+// It fails closed. A line with an unknown option, or in a doubtful form, refuses its key on that
+// line and on any other, since it is unclear which of them was meant. So do two lines that
+// contradict each other about one key.
 type AuthorizedKeys struct {
 	keys    []*AuthorizedKey // by line
 	byKey   map[PublicKey]*AuthorizedKey
@@ -64,6 +67,11 @@ type AuthorizedKeys struct {
 
 // ParseAuthorizedKeys reads the text of a file of authorized keys (sshd(8)). Times without a Z are of the given zone.
 func ParseAuthorizedKeys(text []byte, zone *time.Location) *AuthorizedKeys {
+	return parseKeys(text, zone, parseKeysLine)
+}
+
+// parseKeys reads a file of keys, a line at a time.
+func parseKeys(text []byte, zone *time.Location, parse lineParser) *AuthorizedKeys {
 	a := &AuthorizedKeys{byKey: map[PublicKey]*AuthorizedKey{}, banned: map[PublicKey]bool{}}
 	number := 0
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -71,11 +79,12 @@ func ParseAuthorizedKeys(text []byte, zone *time.Location) *AuthorizedKeys {
 		if line = strings.Trim(strings.TrimSuffix(line, "\r"), " \t"); line == "" || line[0] == '#' {
 			continue
 		}
-		a.add(number, line, zone)
+		k, err := parse(line, zone)
+		a.add(number, line, k, err)
 	}
 	for _, k := range a.keys {
 		if a.banned[k.Key] && !slices.ContainsFunc(a.refused, func(r RefusedLine) bool { return r.Line == k.Line }) {
-			a.refuse(k.Line, k.Key, "another line refuses this key or grants it something else: leave one line of it")
+			a.refuse(k.Line, k.Key, "another line refuses this key or grants it something else: keep one line for it")
 		}
 	}
 	a.keys = slices.DeleteFunc(a.keys, func(k *AuthorizedKey) bool { return a.banned[k.Key] })
@@ -83,9 +92,8 @@ func ParseAuthorizedKeys(text []byte, zone *time.Location) *AuthorizedKeys {
 	return a
 }
 
-// add takes one line in.
-func (a *AuthorizedKeys) add(number int, line string, zone *time.Location) {
-	k, err := parseKeysLine(line, zone)
+// add takes one line in, which says k, or is refused with err.
+func (a *AuthorizedKeys) add(number int, line string, k *AuthorizedKey, err *fault.Fault) {
 	if err != nil {
 		banned := keysIn(line)
 		if len(banned) == 0 {
@@ -114,7 +122,7 @@ func (a *AuthorizedKeys) refuse(line int, key PublicKey, reason string) {
 	a.refused = append(a.refused, RefusedLine{Line: line, Fingerprint: key.Fingerprint(), Reason: reason})
 }
 
-// Keys returns the lines that let somebody in, in the order of the file. They are not to be changed.
+// Keys returns the lines that admit a key, in the order of the file. They must not be changed.
 func (a *AuthorizedKeys) Keys() []*AuthorizedKey { return a.keys }
 
 // Refused returns the lines that do not, in the order of the file.
@@ -137,11 +145,14 @@ func (a *AuthorizedKeys) Lookup(key PublicKey, now time.Time) (*AuthorizedKey, e
 	return k, nil
 }
 
-// Options writes the line's options in one form, whatever order and zone they were written in; empty for none.
+// Options writes the line's options in one canonical form; empty if it has none.
 func (k *AuthorizedKey) Options() string {
 	var list []string
 	option := func(name, value string) {
 		list = append(list, name+`="`+strings.ReplaceAll(value, `"`, `\"`)+`"`)
+	}
+	if k.Kernel != "" {
+		option("kernel", k.Kernel)
 	}
 	if g := k.Agent; g != nil {
 		if g.Name != "" {
@@ -169,27 +180,38 @@ func (k *AuthorizedKey) Options() string {
 	return strings.Join(list, ",")
 }
 
-// parseKeysLine reads a line of authorized_keys that is neither empty nor a comment, without the blanks around it.
+// A lineParser reads a line that is neither empty nor a comment, without the blanks around it.
+type lineParser func(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault)
+
+// parseKeysLine is the lineParser of authorized_keys.
 func parseKeysLine(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault) {
+	k, options, err := splitKeysLine(line)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.parseOptions(options, zone)
+}
+
+// splitKeysLine reads the key of a line, and cuts the options off.
+func splitKeysLine(line string) (*AuthorizedKey, string, *fault.Fault) {
 	if len(line) > maxKeysLine {
-		return nil, fault.AuthMalformed.New("the line is over %d bytes long", maxKeysLine)
+		return nil, "", fault.AuthMalformed.New("the line is over %d bytes long", maxKeysLine)
 	}
 	if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return nil, fault.AuthMalformed.New("the line has control characters: type it anew")
+		return nil, "", fault.AuthMalformed.New("the line has control characters: type it again")
 	}
 	options, rest := "", line
 	if !beginsWithType(line) {
 		var closed bool
 		if options, rest, closed = cutOptions(line); !closed {
-			return nil, fault.AuthMalformed.New("a quotation mark is not closed")
+			return nil, "", fault.AuthMalformed.New("a quotation mark is not closed")
 		}
 	}
 	key, comment, err := parseKeyLine(rest)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	k := &AuthorizedKey{Key: key, Comment: comment}
-	return k, k.parseOptions(options, zone)
+	return &AuthorizedKey{Key: key, Comment: comment}, options, nil
 }
 
 // beginsWithType reports whether the first word is a type of keys and not a list of options: no option begins so.
@@ -203,8 +225,8 @@ func beginsWithType(line string) bool {
 	return false
 }
 
-// cutOptions cuts the options off a line: up to the first blank outside of quotation marks. Within them \" is one, as
-// sshd has it, and every other backslash is itself.
+// cutOptions cuts the options off a line: up to the first blank outside of quotation marks. As in
+// sshd, \" within them is a quotation mark, and every other backslash is literal.
 func cutOptions(line string) (options, rest string, closed bool) {
 	quoted := false
 	for i := 0; i < len(line); i++ {
@@ -252,8 +274,9 @@ func typeOfBase64(word string) (string, bool) {
 	return "", false
 }
 
-// parseOptions reads the options of a line into k. An option that is not one of ours refuses the key: sshd's others all
-// take something away, and a key must not hold more here than whoever wrote its line believed.
+// parseOptions parses the options of a line into k. An option that is not ours refuses the key:
+// sshd's others all take something away, and a key must not have more rights here than the author
+// of its line intended.
 func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *fault.Fault {
 	seen := map[string]bool{}
 	for options != "" {
@@ -262,7 +285,7 @@ func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *fault
 			return err
 		}
 		if seen[name] && name != "quota" {
-			return fault.AuthMalformed.New("the option %s stands there twice", name)
+			return fault.AuthMalformed.New("the option %s is given twice", name)
 		}
 		seen[name] = true
 		if err := k.set(name, value, zone); err != nil {
@@ -274,7 +297,7 @@ func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *fault
 	case k.Role != "" && k.Agent != nil:
 		return fault.AuthMalformed.New("the option role is for the operator's keys: it does not go with allow, quota, origin and agent")
 	case k.Role == "" && !k.Expires.IsZero():
-		k.agent() // a key that is lent for a time is nobody's who may do everything
+		k.agent() // a key with an expiry time is never an unrestricted operator's
 	}
 	return nil
 }
@@ -344,7 +367,7 @@ func (k *AuthorizedKey) set(name string, value *string, zone *time.Location) *fa
 	return nil
 }
 
-// agent makes the key an agent's. Whoever has one option of an agent has no more than its options say.
+// agent makes the key an agent's. A key with one agent option may do only what its options say.
 func (k *AuthorizedKey) agent() *AgentGrant {
 	if k.Agent == nil {
 		k.Agent = &AgentGrant{Quotas: map[string]float64{}}
@@ -380,7 +403,7 @@ func (g *AgentGrant) setQuota(value string) string {
 	case !amountForm.MatchString(text) || err != nil || math.IsInf(amount, 0):
 		return "of " + printable(resource, 64) + " has to be a plain number, such as 1000 or 0.5"
 	case twice:
-		return "of " + printable(resource, 64) + " stands there twice"
+		return "of " + printable(resource, 64) + " is given twice"
 	}
 	g.Quotas[resource] = amount
 	return ""

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// Namespace is that of a client's signature.
+	// Namespace is the namespace of a client's signature.
 	Namespace = "pwos-auth@v1"
-	// HostNamespace is that of a daemon's proof. It differs from Namespace, and the texts differ in their role, so that neither
-	// end's signature can be handed back as the other's.
+	// HostNamespace is the namespace of a daemon's proof. It differs from Namespace, and the texts
+	// differ in their role, so that neither side's signature can be replayed as the other's.
 	HostNamespace = "pwos-host@v1"
 
 	// ChallengeSize is how many random bytes a challenge has.
@@ -95,7 +95,7 @@ func (b *Binding) check(role Role) error {
 	return checkSocketName(b.Socket)
 }
 
-// checkSocketName refuses what could stand for two paths, or for two lines.
+// checkSocketName refuses a name that could be read as two paths, or as two lines.
 func checkSocketName(path string) error {
 	odd := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	if len(path) > maxSocketPath || !utf8.ValidString(path) || strings.ContainsFunc(path, odd) {
@@ -122,8 +122,9 @@ func SocketName(path string) (string, error) {
 	return path, checkSocketName(path)
 }
 
-// Window is how far the time of a prologue may lie from the clock of the client that answers it, or of the daemon that takes
-// the answer. It is no more than a bound on how long a record stays of use: PROTOCOL 4 closes the connection after 10 s.
+// Window is how far the time of a prologue may be from the clock of the client that answers it, or
+// of the daemon that reads the answer. It only bounds how long a recorded prologue is useful:
+// PROTOCOL 4 closes the connection after 10 s.
 const Window = 30 * time.Second
 
 // checkTime refuses what was issued too long before now, or after it.

@@ -66,8 +66,9 @@ func (c *Challenge) Issued() time.Time { return c.binding.Issued }
 // Cancel makes the challenge worthless. Call it when the connection goes.
 func (c *Challenge) Cancel() { c.spent.Store(true) }
 
-// Verify judges the data of the client's answer and returns the line of authorized_keys that lets it in. The error is an
-// *fault.Fault that names the key where there was one; the connection is to be closed after it.
+// Verify checks the data of the client's answer and returns the line of authorized_keys that admits
+// it. The error is a *fault.Fault that names the key if there was one; the connection must be
+// closed after it.
 func (c *Challenge) Verify(answer []byte) (*AuthorizedKey, error) {
 	if c.spent.Swap(true) {
 		return nil, fault.AuthSpent.New("the challenge was answered already: connect again")
@@ -110,11 +111,12 @@ const (
 	maxHeld = 16
 )
 
-// Failures says how long to hold back the refusal of a failed login, so that trying again and again is slow. A good
-// login is never held back, whatever others of the same user did: it is verified, and let in, without asking here.
+// Failures says how long to delay the refusal of a failed login, so that guessing is slow. A good
+// login is never delayed, whatever other clients of the same user did: it is verified and admitted
+// without a call of Failures.
 //
-// The first failure waits 10 ms, each further one twice as long, up to 500 ms. The zero value is ready to use, by many
-// goroutines.
+// The first failure waits 10 ms, each further one twice as long, up to 500 ms. The zero value is
+// ready to use, by many goroutines.
 type Failures struct {
 	mu    sync.Mutex
 	users map[int]failing
@@ -123,12 +125,12 @@ type Failures struct {
 
 // failing is a user that failed.
 type failing struct {
-	next time.Duration // how long its next refusal is held back
+	next time.Duration // delay of its next refusal
 	last time.Time
 }
 
-// Failed notes a failed login of user uid, and returns how long to hold its refusal back. release is to be called when that
-// is over, or the connection is.
+// Failed records a failed login of user uid, and returns how long to delay its refusal. Call
+// release after the delay, or when the connection ends.
 func (f *Failures) Failed(uid int, now time.Time) (delay time.Duration, release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +152,7 @@ func (f *Failures) Failed(uid int, now time.Time) (delay time.Duration, release 
 	})
 }
 
-// Succeeded forgets the failures of user uid: whoever mistook the key is not to pay for it later.
+// Succeeded forgets the failures of user uid: a mistaken key does not slow down later logins.
 func (f *Failures) Succeeded(uid int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,9 +30,10 @@ func (d *Door) Reserve(conn deadliner, peer Peer) (*Place, error) {
 	return d.gate.enterAgent(conn, crowdOf(peer))
 }
 
-// Admit runs the prologue with peer, which came by the endpoint of that name, within AuthTimeout. place is what Reserve took;
-// nil: it waits for one. Its error is why the connection has to be closed; what could be said to the client about it has been
-// said. A *Rejection among it is the Authenticator's to record. After it, link has no deadlines.
+// Admit runs the prologue with peer, which connected to the endpoint of that name, within
+// AuthTimeout. place is what Reserve returned; if nil, Admit waits for one. After an error the
+// connection must be closed; the client has been told the reason if possible. A *Rejection in its
+// chain is the Authenticator's to record. On success, link has no deadlines.
 func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, socket string) (Identity, error) {
 	p := prologue{link: link, stamps: schema.NewStamper()}
 	if place == nil {
@@ -57,7 +58,7 @@ func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, s
 func (d *Door) exchange(ctx context.Context, p *prologue, peer Peer, socket string) (_ Identity, err error) {
 	auth := d.auth
 	if peer.Agent != 0 {
-		auth = OpenMode{} // the kernel knows its own programs, and no key makes one of them anybody else
+		auth = OpenMode{} // the kernel knows its own programs, and no key makes one of them another caller
 	}
 	if p.offer, err = auth.Offer(ctx, peer, socket); err != nil {
 		return Identity{}, fmt.Errorf("make authentication offer: %w", err)
@@ -68,7 +69,7 @@ func (d *Door) exchange(ctx context.Context, p *prologue, peer Peer, socket stri
 	return p.run()
 }
 
-// Refusal is what a client is told that has no place.
+// Refusal is the fault for a client without a place.
 func (d *Door) Refusal(reason error) *fault.Fault {
 	switch {
 	case errors.Is(reason, errPrologue):
@@ -80,7 +81,7 @@ func (d *Door) Refusal(reason error) *fault.Fault {
 	return fault.AuthBusy.New("too many connections have not answered %s: connect again and answer at once", authenticate)
 }
 
-// Farewell tells a connection that Admit let in why it is sent away all the same.
+// Farewell tells an admitted connection why it is closed after all.
 func (d *Door) Farewell(link Lines, reason *fault.Fault) error {
 	p := prologue{link: link, stamps: schema.NewStamper()}
 	return p.farewell(reason)
@@ -114,15 +115,16 @@ type Offer struct {
 	Data []byte
 	// Issued is the time in that frame's metadata, which a signature may be bound to; zero: when it is sent.
 	Issued time.Time
-	// Verify judges the data of the client's answer and returns whom it proves the client to be. Its error is told to the
-	// client, so it is best a *fault.Fault; the connection is closed after it. Nil makes this open mode: any answer will
-	// do, one without data or metadata too, and a command in place of the reply.
+	// Verify checks the data of the client's answer and returns whom it proves the client to be.
+	// Its error is sent to the client, so it should be a *fault.Fault; the connection is closed
+	// after it. If nil, this is open mode: any answer is accepted, also one without data or
+	// metadata, or a command in place of the reply.
 	Verify func(answer []byte) (Identity, error)
-	// Hold is asked where Verify refused: the refusal is sent after delay, and then release is called. The connection has
-	// no place among those who wait any more by then. Nil: it is sent at once.
+	// Hold is called after Verify has refused: the refusal is sent after delay, and then release is
+	// called. By then the connection has given up its place. If nil, the refusal is sent at once.
 	Hold func() (delay time.Duration, release func())
-	// Done is called when the exchange is over, however it went: nothing that comes later may be taken for an answer. Nil
-	// where nobody wants to know.
+	// Done is called when the exchange has ended, with any result: nothing later may count as an
+	// answer. It may be nil.
 	Done func()
 }
 
@@ -132,7 +134,8 @@ type Identity struct {
 	Agent int64          // the process of the kernel that it is; 0: the operator
 }
 
-// OpenMode lets in everybody who answers (BRIDGE 4.2.5): the directory's permissions have decided before.
+// OpenMode admits every peer that answers (BRIDGE 4.2.5): the directory's permissions have decided
+// before.
 type OpenMode struct{}
 
 // Offer implements Authenticator.

@@ -19,7 +19,8 @@ const (
 
 	// authGrace is how long an operator's connection keeps its place when others want it.
 	authGrace = time.Second
-	// crowdGrace is that of an agent's, and of a process which has more than crowdSize places and has not used one of them yet.
+	// crowdGrace is the grace of an agent, and of a process that has more than crowdSize places and
+	// has not used one yet.
 	crowdGrace = 100 * time.Millisecond
 	crowdSize  = AuthWaiting / 8
 
@@ -48,12 +49,12 @@ type gate struct {
 	mu      sync.Mutex
 	crowds  map[int]*crowd // by process, see crowdOf
 	inside  int            // places in all crowds
-	agents  int            // those of agents
+	agents  int            // places of agents
 	waiting [3]int         // connections that wait for a place, by rank
-	left    chan struct{}  // closed and made anew when a place becomes free
+	left    chan struct{}  // closed and replaced when a place becomes free
 	closed  bool
 
-	turn chan struct{} // held by the connection that is first in the queue
+	turn chan struct{} // has the token of the connection that is first in the queue
 }
 
 // crowd is what one process has in the gate.
@@ -63,12 +64,12 @@ type crowd struct {
 	passed bool // another of them has authenticated
 }
 
-// Place is that of a connection among those that are in their prologue.
+// Place is a connection's place among those that run their prologue.
 type Place struct {
 	conn   deadliner
 	crowd  int
 	since  time.Time
-	thrown error // why it was told to go; guarded by gate.mu
+	thrown error // why it was evicted; guarded by gate.mu
 }
 
 func newGate(prologues int) *gate {
@@ -84,7 +85,7 @@ func crowdOf(p Peer) int {
 	return p.PID
 }
 
-// enterAgent takes a place for a connection of an agent, without waiting: errPrologue where it has none left.
+// enterAgent takes a place for a connection of an agent, without waiting, or returns errPrologue.
 func (g *gate) enterAgent(conn deadliner, key int) (*Place, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,8 +192,8 @@ func (g *gate) unqueue(r rank) {
 	}
 }
 
-// tryEnter takes a place, if need be that of another. Where nobody can be evicted yet it returns what to wait for:
-// somebody leaving, or the rest of the grace.
+// tryEnter takes a place, if necessary from another connection. If none can be evicted yet, it
+// returns what to wait for: a free place, or the rest of the grace.
 func (g *gate) tryEnter(conn deadliner, key int, arrived time.Time, r rank) (*Place, <-chan struct{}, time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -240,8 +241,8 @@ func (g *gate) size(key int) int {
 	return 0
 }
 
-// largest returns the crowd with the most places, among agents alone where agents says so, or nil where there is none;
-// of several that whose first has been here longest. The caller holds mu.
+// largest returns the crowd with the most places, only among agents if agents is true, or nil.
+// Among equals it is the one whose first member has been here longest. The caller has locked mu.
 func (g *gate) largest(agents bool) (most *crowd) {
 	for _, c := range g.crowds {
 		if agents && !c.agent {
@@ -265,8 +266,8 @@ func (c *crowd) wait() time.Duration {
 	return grace - time.Since(c.places[0].since)
 }
 
-// leave gives v's place back and lifts its deadlines; passed says whether it has authenticated. It returns why v was
-// told to go, if it was.
+// leave returns v's place and lifts its deadlines; passed reports whether it has authenticated. It
+// returns why v was evicted, or nil.
 func (g *gate) leave(v *Place, passed bool) (thrown error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -275,11 +276,11 @@ func (g *gate) leave(v *Place, passed bool) (thrown error) {
 		c.passed = c.passed || passed
 		g.remove(v)
 	}
-	_ = v.conn.SetDeadline(time.Time{}) // fails on a closed connection alone, and then nothing waits for it
+	_ = v.conn.SetDeadline(time.Time{}) // fails only on a closed connection, and then no goroutine waits for it
 	return v.thrown
 }
 
-// close tells everybody to go and lets nobody in any more.
+// close evicts all connections and admits no more.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -292,11 +293,12 @@ func (g *gate) close() {
 	g.announce()
 }
 
-// throw takes v's place away and interrupts its reading and writing, so that whoever serves it finds out.
+// throw takes v's place away and interrupts its reading and writing, so that the goroutine that
+// serves it notices.
 func (g *gate) throw(v *Place, reason error) {
 	g.remove(v)
 	v.thrown = reason
-	_ = v.conn.SetDeadline(time.Unix(1, 0)) // fails on a closed connection alone, which interrupts as well
+	_ = v.conn.SetDeadline(time.Unix(1, 0)) // fails only on a closed connection, which interrupts as well
 }
 
 // remove frees v's place. An empty crowd is forgotten, so that the gate's memory is bounded by its places.
@@ -318,15 +320,15 @@ func (g *gate) count(key, n int) {
 	}
 }
 
-// announce wakes whoever waits to enter.
+// announce wakes all that wait to enter.
 func (g *gate) announce() {
 	close(g.left)
 	g.left = make(chan struct{})
 }
 
-// Held seals and opens as the Sealer does that it was made from, with sealing keys that are derived once and kept. It asks
-// no agent and no file any more, so it never waits; in return it goes on when the SSH key has been taken from its
-// agent, until it is dropped.
+// Held seals and opens like the Sealer that it was made from, with sealing keys that are derived
+// once and kept. It uses no agent and no file any more, so it never waits; in return it continues
+// to work after the SSH key was removed from its agent, until it is dropped.
 //
 // It may be used by many goroutines.
 type Held struct {
@@ -350,7 +352,7 @@ func (s *Sealer) Hold(ctx context.Context) (*Held, error) {
 	return h, nil
 }
 
-// Key is the public key that stands for the sealing key.
+// Key is the public key from which the sealing key was derived.
 func (h *Held) Key() PublicKey { return h.key }
 
 // KeyID names the key as sealed values do, "ssh-fp:SHA256:…".

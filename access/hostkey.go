@@ -69,7 +69,7 @@ func MakeHostKey(path string) (*HostKey, error) {
 	return &HostKey{signer}, errors.Join(err, fresh.Sync(), fresh.Close())
 }
 
-// TakeHostKey gives the key that MakeHostKey wrote beside path its name.
+// TakeHostKey renames the key that MakeHostKey wrote next to path to its final name.
 func TakeHostKey(path string) error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return err

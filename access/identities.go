@@ -26,9 +26,9 @@ type Identities struct {
 	Identity string
 	// AgentSocket is $SSH_AUTH_SOCK; empty: there is no agent.
 	AgentSocket string
-	// Files are the key files to try; those that are not there are passed over. See DefaultKeyFiles.
+	// Files are the key files to try; missing ones are skipped. See DefaultKeyFiles.
 	Files []string
-	// Passphrase asks for the passphrase of a key file. Nil: nobody can be asked.
+	// Passphrase asks for the passphrase of a key file. If nil, encrypted keys are not used.
 	Passphrase Passphrase
 	// ListTime bounds how long an agent may take to list its keys, SignTime how long to sign. Default 3 s and 10 s.
 	ListTime, SignTime time.Duration
@@ -37,12 +37,12 @@ type Identities struct {
 // Candidates are the keys that were found, the one to try first in front.
 type Candidates struct {
 	Signers []*Signer
-	// Skipped says why a key or the agent was passed over, a sentence each.
+	// Skipped says why a key or the agent was skipped, a sentence each.
 	Skipped []string
 }
 
-// Find looks for keys. No passphrase is asked for yet. It returns an *fault.Fault where there is none to sign with, which wraps
-// the agent's where that is the reason, or ctx's cause.
+// Find looks for keys. It asks for no passphrase yet. If there is no key to sign with it returns a
+// *fault.Fault, which wraps the agent's if that is the reason, or ctx's cause.
 func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 	var agentErr error
 	var held []*Signer
@@ -104,7 +104,7 @@ func (c *Candidates) skip(err error) {
 	}
 }
 
-// noIdentity is the error of there being no key to sign with, and says why each was passed over.
+// noIdentity is the error if there is no key to sign with, and says why each was skipped.
 func noIdentity(skipped []string) *fault.Fault {
 	why := ""
 	if len(skipped) > 0 {
@@ -115,22 +115,30 @@ func noIdentity(skipped []string) *fault.Fault {
 
 // Source reads a file of authorized keys, again whenever it has changed. It may be used by many goroutines.
 type Source struct {
-	path string
-	now  func() time.Time
+	path  string
+	now   func() time.Time
+	parse func(text []byte, zone *time.Location) *AuthorizedKeys
 
 	mu      sync.Mutex
 	keys    *AuthorizedKeys
 	file    *os.File  // that keys was read from, kept open: neither a lease nor a mode keeps us from reading it again
 	seen    fileStamp // of that file
-	settled bool      // whether another file than that one would have another stamp
+	settled bool      // whether any other file would have another stamp
 	sum     [sha256.Size]byte
-	trouble error // why keys are those of an earlier Load
+	trouble error // why the keys are those of an earlier Load
 }
 
 // NewSource returns a Source of the file at path; now is the clock. Nothing is read yet.
-func NewSource(path string, now func() time.Time) *Source { return &Source{path: path, now: now} }
+func NewSource(path string, now func() time.Time) *Source {
+	return &Source{path: path, now: now, parse: ParseAuthorizedKeys}
+}
 
-// Close lets the file go. A Source that is used again reads it anew.
+// NewMemberSource is NewSource for a file of the members of a cluster.
+func NewMemberSource(path string, now func() time.Time) *Source {
+	return &Source{path: path, now: now, parse: ParseMembers}
+}
+
+// Close closes the file. A Source that is used again opens it again.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +166,8 @@ type fileStamp struct {
 	mtime, ctime int64 // nanoseconds since 1970
 }
 
-// settleTime is how long after a change another one could go unseen: file systems count time in steps, the coarsest in
-// two seconds.
+// settleTime is how long after a change another one could go unnoticed: file systems count time in
+// steps, the coarsest in two seconds.
 const settleTime = 2 * time.Second
 
 // Load returns the keys of the file. As long as its content stays the same, so does the pointer, so that a caller that logs what
@@ -203,13 +211,13 @@ func (s *Source) load() error {
 	changed := time.Unix(0, max(stamp.ctime, stamp.mtime))
 	s.file, s.seen, s.settled = file, stamp, s.now().Sub(changed) > settleTime
 	if sum := sha256.Sum256(text); s.keys == nil || sum != s.sum {
-		s.keys, s.sum = ParseAuthorizedKeys(text, time.Local), sum
+		s.keys, s.sum = s.parse(text, time.Local), sum
 	}
 	return nil
 }
 
-// stands reports whether the file that keys was read from is still the one at the path, and says the same. Where the path
-// cannot be looked at, the file has to be in some directory yet.
+// stands reports whether the file that keys was read from is still at the path, with the same
+// content. If the path cannot be examined, the file must still be linked in some directory.
 func (s *Source) stands() bool {
 	if s.keys == nil {
 		return false
@@ -245,7 +253,7 @@ func readStable(path string) (*os.File, []byte, fileStamp, error) {
 	return nil, nil, fileStamp{}, fault.Unsafe(path, "changes while it is read", "write it under another name, then rename it")
 }
 
-// readOnce is readOpen for who does not need the file open.
+// readOnce is readOpen for callers that do not need the open file.
 func readOnce(path string) ([]byte, error) {
 	file, text, _, _, err := readOpen(path)
 	if err != nil {
@@ -293,7 +301,7 @@ func readJudged(file *os.File) (text []byte, before, after fileStamp, err error)
 		return nil, before, after, err
 	}
 	if before.size > maxKeysFile {
-		return nil, before, after, fault.Unsafe(path, fmt.Sprintf("is over %d bytes long", maxKeysFile), "remove the keys that nobody needs")
+		return nil, before, after, fault.Unsafe(path, fmt.Sprintf("is over %d bytes long", maxKeysFile), "remove the keys that are not needed")
 	}
 	if text, err = io.ReadAll(io.LimitReader(file, maxKeysFile+1)); err != nil {
 		return nil, before, after, err
@@ -302,7 +310,7 @@ func readJudged(file *os.File) (text []byte, before, after fileStamp, err error)
 	return text, before, stampOf(&st), err
 }
 
-// judgeDirOf refuses a directory in which somebody else could put another file in the place of path.
+// judgeDirOf refuses a directory in which another user could replace path.
 func judgeDirOf(path string) error {
 	dir := filepath.Dir(path)
 	var st unix.Stat_t
@@ -312,7 +320,7 @@ func judgeDirOf(path string) error {
 	return judgeOwner(dir, stampOf(&st))
 }
 
-// judgeOwner refuses what belongs to somebody else, or what somebody else may write.
+// judgeOwner refuses a file that another user owns or may write.
 func judgeOwner(path string, s fileStamp) error {
 	if own := uint32(os.Geteuid()); s.uid != own && s.uid != 0 {
 		return fault.Unsafe(path, fmt.Sprintf("belongs to user %d, not to user %d", s.uid, own), "look at who wrote it, then copy it")

@@ -26,8 +26,8 @@ const (
 	passphraseTries = 3
 )
 
-// Passphrase asks whoever runs the program for the passphrase of the private key at path. What it returns is cleared
-// after use.
+// Passphrase asks the user for the passphrase of the private key at path. What it returns is
+// cleared after use.
 type Passphrase func(ctx context.Context, path string) ([]byte, error)
 
 // readKeyFile reads the key at path: its public part, and a signer where the file holds the private part too. The
@@ -70,12 +70,13 @@ func readKeyFile(path string, ask Passphrase) (PublicKey, *Signer, error) {
 	return key, &Signer{key: key, source: path, sign: unlockOnce(path, text, key, ask)}, nil
 }
 
-// badKeyFile is the error of a key file that cannot be used. It names the file and not where it lies, since a daemon shows it.
+// badKeyFile is the error of an unusable key file. It has the file's name but not its directory,
+// since a daemon shows it.
 func badKeyFile(path, problem string) *fault.Fault {
 	return fault.AuthKeyFile.New("the key file %s %s: name another with --identity, or add it to ssh-agent", printable(filepath.Base(path), 256), problem)
 }
 
-// besides reads the public key beside a private one that does not show it.
+// besides reads the public key next to a private one that does not contain it.
 func besides(path string) (PublicKey, error) {
 	text, err := readPrivate(path + ".pub")
 	if err == nil {

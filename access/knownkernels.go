@@ -19,10 +19,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// KnownKernels is the file in which clients remember which kernel answers at a socket: a line each, the key's type and base64,
-// then the socket's name up to the end of the line. What is in it decides whom a client trusts, so a file or a
-// directory that somebody else may write is refused, and so is a line that cannot be read.
-// With no Path no kernel is known, and none can be remembered.
+// KnownKernels is the file in which clients remember which kernel answers at a socket: a line each,
+// the key's type and base64, then the socket's name up to the end of the line. It decides whom a
+// client trusts, so a file or a directory that another user may write is refused, and so is a
+// malformed line. With no Path no kernel is known, and none can be remembered.
 type KnownKernels struct{ Path string }
 
 // KnownKernel is one of its lines.
@@ -34,9 +34,10 @@ type KnownKernel struct {
 // lockTime bounds the wait for another client that writes the file.
 const lockTime = 5 * time.Second
 
-// List returns the lines of the file, none where it is not there. The error is a fault.PlaceUnsafe or one of the file system.
+// List returns the lines of the file, none if it does not exist. The error is a fault.PlaceUnsafe
+// or one of the file system.
 func (k KnownKernels) List() ([]KnownKernel, error) {
-	// First of all: who has never met a kernel that has a key may keep his directories as he likes.
+	// This comes first: users who have never met a kernel with a key may have any directory modes.
 	if _, err := os.Lstat(k.Path); k.Path == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -68,7 +69,7 @@ func (k KnownKernels) List() ([]KnownKernel, error) {
 	return known, nil
 }
 
-// Lookup returns the key that the kernel at socket is known by, the zero key where it is not known.
+// Lookup returns the known key of the kernel at socket, or the zero key.
 func (k KnownKernels) Lookup(socket string) (PublicKey, error) {
 	known, err := k.List()
 	for _, one := range known {
@@ -79,8 +80,8 @@ func (k KnownKernels) Lookup(socket string) (PublicKey, error) {
 	return PublicKey{}, err
 }
 
-// Pin remembers the key of the kernel at socket if none is known, and reports whether it was new. Where another one is
-// known it returns an *fault.Fault of HostChanged and changes nothing.
+// Pin remembers the key of the kernel at socket if none is known, and reports whether it was new.
+// If another one is known it returns a *fault.Fault of HostChanged and changes nothing.
 func (k KnownKernels) Pin(ctx context.Context, socket string, key PublicKey) (fresh bool, err error) {
 	old, err := k.Lookup(socket)
 	if err != nil || old == key {
@@ -126,11 +127,11 @@ func without(known []KnownKernel, socket string) []KnownKernel {
 
 // hostChanged is the error that a person has to understand.
 func hostChanged(socket string, old, now PublicKey) *fault.Fault {
-	return fault.AuthHostChanged.New("the kernel at %s has another host key than before (%s, it was %s): its state directory was made anew, or another program answers in its place. "+
+	return fault.AuthHostChanged.New("the kernel at %s has another host key than before (%s, it was %s): its state directory was recreated, or another program answers in its place. "+
 		"Nothing was signed. If you know why, drop the old key with \"pwos auth trust --forget\"", socket, now.Fingerprint(), old.Fingerprint()).With("key", now.Fingerprint())
 }
 
-// update replaces the file by what change makes of it, whole or not at all, one client at a time.
+// update replaces the file by the result of change, atomically, one client at a time.
 func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]KnownKernel, error)) error {
 	if k.Path == "" {
 		return errors.New("write known kernels: there is no place for them: set HOME or PWOS_CONFIG")

@@ -18,11 +18,11 @@ type Login struct {
 	Known KnownKernels
 	// Identities says where the keys are.
 	Identities *Identities
-	// Prefer, where set, picks the key to try first of several, such as one that authorized_keys names; a connection lets
-	// only one be tried.
+	// Prefer, if not nil, selects the key to try first, such as one that authorized_keys names: a
+	// connection can try only one.
 	Prefer func(PublicKey) bool
-	// Pick, where set, gives the key to sign with, in place of Identities and Prefer: whoever logs in again and again finds
-	// its keys once.
+	// Pick, if not nil, returns the key to sign with, in place of Identities and Prefer: a program
+	// that logs in repeatedly finds its keys once.
 	Pick func(context.Context) (*Signer, error)
 	// Now is the clock.
 	Now func() time.Time
@@ -34,11 +34,12 @@ type Answer struct {
 	Key   PublicKey // that signed; zero in open mode, where the daemon does not ask for one
 	From  string    // where the private key is: "ssh-agent" or a file's path
 	Host  PublicKey // of the kernel; zero in open mode
-	Fresh bool      // the kernel was not known before, and is now: worth a line to whoever looks on
+	Fresh bool      // the kernel was not known before, and is now, which a user may want to hear
 }
 
-// Answer answers the prologue whose frame had the given data, and the time issued in its metadata. It returns a fault
-// where it does not trust the daemon or has no key, or ctx's cause; then nothing is to be sent.
+// Answer answers the prologue whose frame had the given data, and the time issued in its metadata.
+// It returns a fault if it does not trust the daemon or has no key, or ctx's cause; then nothing
+// may be sent.
 func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*Answer, error) {
 	o, binding, proof, err := parseOffer(offer)
 	if err != nil {
@@ -50,7 +51,7 @@ func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*An
 	}
 	if o.Scheme == schemeNone {
 		if !known.IsZero() {
-			return nil, fault.AuthDowngraded.New("the kernel at %s asks for no key, though it did before: its authorized_keys is gone, or another program answers in its place. "+
+			return nil, fault.AuthDowngraded.New("the kernel at %s asks for no key, though it did before: its authorized_keys was removed, or another program answers in its place. "+
 				"If you know why, drop its key with \"pwos auth trust --forget\"", l.Socket).With("key", known.Fingerprint())
 		}
 		return &Answer{Data: []byte("{}")}, nil

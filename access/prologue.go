@@ -22,7 +22,7 @@ type Lines interface {
 	LineLimit() int
 }
 
-// prologue is the daemon's side of one exchange. Whoever runs it bounds it with deadlines on link.
+// prologue is the daemon's side of one exchange. The caller bounds it with deadlines on link.
 type prologue struct {
 	link   Lines
 	offer  Offer
@@ -31,7 +31,7 @@ type prologue struct {
 	torn   bool // a line was cut short, so nothing can follow it
 
 	line    []byte            // that was read last
-	refused func(line []byte) // is told of lines that are no messages; may be nil
+	refused func(line []byte) // receives lines that are not messages; may be nil
 }
 
 // Rejection is an answer that Verify refused, and has still to be told so.
@@ -40,15 +40,16 @@ type Rejection struct {
 	err    error
 }
 
-// Error is that of Verify.
+// Error returns that of Verify.
 func (r *Rejection) Error() string { return r.err.Error() }
 
 // Unwrap returns Verify's error.
 func (r *Rejection) Unwrap() error { return r.err }
 
-// run sends the offer and reads until it is answered (BRIDGE 4.5.4). It returns whom the answer proves the client to be, or
-// why the connection has to be closed: the link's error, io.EOF among them, or a *Rejection. A wrong answer is the last
-// one, so that nobody can try key after key on one connection.
+// run sends the offer and reads until it is answered (BRIDGE 4.5.4). It returns whom the answer
+// proves the client to be, or why the connection must be closed: the link's error, such as io.EOF,
+// or a *Rejection. A wrong answer is the last one, so that a client cannot try many keys on one
+// connection.
 func (p *prologue) run() (Identity, error) {
 	if err := p.sendOffer(); err != nil {
 		return Identity{}, fmt.Errorf("send prologue: %w", err)
@@ -110,7 +111,7 @@ func (p *prologue) sendOffer() error {
 	return p.flush()
 }
 
-// flush writes what out holds, all of it or with an error.
+// flush writes all of out, or fails.
 func (p *prologue) flush() error {
 	_, err := p.link.Write(p.out)
 	p.torn = err != nil
@@ -162,10 +163,11 @@ func (p *prologue) reject(ctx context.Context, r *Rejection) error {
 	return p.refuse(&r.answer, fault.Of(r.err))
 }
 
-// farewellTime bounds the last write to a connection that is sent away: it is told why if it has room for that.
+// farewellTime bounds the last write to a connection that is closed: it gets the reason if it has
+// room for it.
 const farewellTime = 20 * time.Millisecond
 
-// farewell tells a connection why it is sent away, unless that would stand in the middle of another line.
+// farewell tells a connection why it is closed, unless that would end up inside another line.
 func (p *prologue) farewell(reason *fault.Fault) error {
 	if p.torn {
 		return nil
@@ -202,15 +204,17 @@ func lacks(m *schema.Message, member string) bool {
 	return false
 }
 
-// ErrNoPrologue says that the other end began with something other than Syscall.Authenticate: it is no kernel.
+// ErrNoPrologue means that the other end began with something other than Syscall.Authenticate: it
+// is not a kernel.
 var ErrNoPrologue = errors.New("the other end does not speak the pwos prologue")
 
-// ClientPrologue is the client's side of the exchange (BRIDGE 4.5.2): it reads the daemon's first frame, lets answer
-// turn that frame's data, the offer, and the time in its metadata into the data of the reply, and sends it in the daemon's
-// dialect. Nothing comes back for a good answer. The end of ctx interrupts it, but for answer.
+// ClientPrologue is the client's side of the exchange (BRIDGE 4.5.2): it reads the daemon's first
+// frame, has answer turn that frame's data, the offer, and the time in its metadata into the data
+// of the reply, and sends that in the daemon's dialect. A good answer is not acknowledged. The end
+// of ctx interrupts everything except answer.
 //
-// It returns an error that wraps ErrNoPrologue where the other end is no kernel, io.EOF where it closed first, so that a
-// client may try again, or answer's own error.
+// It returns an error that wraps ErrNoPrologue if the other end is not a kernel, io.EOF if it
+// closed first, so that a client may try again, or answer's own error.
 func ClientPrologue(ctx context.Context, link Lines, answer AnswerFunc) error {
 	stop := watch(ctx, link)
 	err := exchange(link, answer)
@@ -276,16 +280,16 @@ func readOffer(link Lines) (schema.Message, error) {
 	return m, nil
 }
 
-// deadliner is what can be interrupted: a connection, as far as that goes.
+// deadliner is a connection that can be interrupted by deadlines.
 type deadliner interface{ SetDeadline(t time.Time) error }
 
-// watch lets the end of ctx interrupt whatever reads from or writes to conn. The returned function ends the watch; conn
-// has its deadlines cleared then, and the cause is returned where ctx had ended.
+// watch interrupts reads and writes on conn at the end of ctx. The returned function ends the watch
+// and clears the deadlines; it returns the cause if ctx has ended.
 func watch(ctx context.Context, conn deadliner) (stop func() error) {
 	interrupted := make(chan struct{})
 	undo := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		_ = conn.SetDeadline(time.Unix(1, 0)) // fails on a closed connection alone, which interrupts as well
+		_ = conn.SetDeadline(time.Unix(1, 0)) // fails only on a closed connection, which interrupts as well
 	})
 	return func() error {
 		if undo() {

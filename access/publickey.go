@@ -68,7 +68,7 @@ func checkType(typ string) *fault.Fault {
 	return fault.AuthKeyType.New("keys of type %s are not accepted: use %s", printable(typ, 64), AcceptedTypes)
 }
 
-// ParsePublicKey reads a key as a .pub file has it: type, base64, and a comment that may be missing.
+// ParsePublicKey parses a key in the form of a .pub file: type, base64, and an optional comment.
 func ParsePublicKey(line string) (key PublicKey, comment string, err error) {
 	key, comment, failure := parseKeyLine(line)
 	if failure != nil {
@@ -121,7 +121,8 @@ func (k PublicKey) String() string {
 	return k.typ + " " + base64.StdEncoding.EncodeToString([]byte(k.blob))
 }
 
-// parsed returns the key as the library has it. parseKeyBlob let it pass, so it can be read.
+// parsed returns the key as the library has it. parseKeyBlob has accepted it, so parsing cannot
+// fail.
 func (k PublicKey) parsed() ssh.PublicKey {
 	key, err := ssh.ParsePublicKey([]byte(k.blob))
 	if err != nil {
@@ -138,7 +139,7 @@ func cutAny(s, any string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// printable makes what somebody else wrote fit to be repeated in a message: at most n bytes, and no control characters.
+// printable makes foreign text fit for a message: at most n bytes, and no control characters.
 func printable(s string, n int) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) > n {

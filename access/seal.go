@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	// sealText is what a key signs so that a sealing key can be derived from the signature. It is signed as it is, without
-	// SSHSIG, and is the same for all implementations of the format: nothing else of ours may ever be signed that way.
+	// sealText is what a key signs to derive a sealing key from the signature. It is signed raw,
+	// without SSHSIG, and is the same for all implementations of the format: no other text may ever
+	// be signed that way.
 	sealText = "PromptWareOS::pwenc::v1"
 	sealSalt = "PromptwareOS"
 	sealInfo = "pwenc:v1"
 )
 
-// Sealer seals and opens values with a key that is derived from an SSH key, which may lie in an ssh-agent. The derived
-// key is made anew for each value and cleared after it, as far as the language lets: the cipher keeps a schedule of it
-// until it is collected.
+// Sealer seals and opens values with a key that is derived from an SSH key, which may be in an
+// ssh-agent. The derived key is computed for each value and cleared after it, as far as Go allows:
+// the cipher keeps a schedule of it until it is collected.
 //
 // It may be used by many goroutines. Nonces are random; one key may seal some four billion values.
 type Sealer struct{ signer *Signer }
@@ -60,7 +61,7 @@ func Enroll(ctx context.Context, signer *Signer) (*Sealer, error) {
 	return s, nil
 }
 
-// Key is the public key that stands for the sealing key.
+// Key is the public key from which the sealing key was derived.
 func (s *Sealer) Key() PublicKey { return s.signer.key }
 
 // KeyID names the key as sealed values do, "ssh-fp:SHA256:…".
@@ -68,9 +69,9 @@ func (s *Sealer) KeyID() string { return keyIDText(s.signer.key.id()) }
 
 func (k PublicKey) id() [sha256.Size]byte { return sha256.Sum256([]byte(k.blob)) }
 
-// Seal seals a plaintext of at most MaxPlaintext bytes. aad, of at most MaxAAD bytes, goes with the value in the clear and
-// cannot be changed; nil for none, which every implementation of the format can open. The plaintext stays the caller's
-// to clear.
+// Seal seals a plaintext of at most MaxPlaintext bytes. aad, of at most MaxAAD bytes, is
+// authenticated but not encrypted; nil is none, which every implementation of the format can open.
+// The caller must clear the plaintext.
 func (s *Sealer) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 	if err := sealable(plaintext, aad); err != nil {
 		return "", err
@@ -98,8 +99,9 @@ func (k PublicKey) seal(aead cipher.AEAD, plaintext, aad []byte) string {
 	return sealed.String()
 }
 
-// Open opens a sealed value and returns its plaintext, which the caller clears after use, and its aad. The error is an
-// *fault.Fault that says nothing of what is inside, one of the signer's, or ctx's cause.
+// Open opens a sealed value and returns its plaintext, which the caller clears after use, and its
+// aad. The error is a *fault.Fault that reveals nothing of the content, one of the signer's, or
+// ctx's cause.
 func (s *Sealer) Open(ctx context.Context, text string) (plaintext, aad []byte, err error) {
 	sealed, err := s.signer.key.sealed(text)
 	if err != nil {
@@ -138,9 +140,10 @@ func (k PublicKey) brokenSeal() error {
 	return fault.CryptoBroken.New("the sealed value was changed after it was sealed: take it from where it came from").With("key", k.Fingerprint())
 }
 
-// algorithms are those by which a value may have been sealed; ours is the first. The format does not say which signature
-// of an RSA key it means: what an agent does unasked is SHA-1 with OpenSSH, what a program of today asks for is SHA-2. All are
-// as good a secret here, where nobody but us chooses the text, but an agent may refuse SHA-1 one day.
+// algorithms are those by which a value may have been sealed; ours is the first. The format does
+// not say which signature of an RSA key it means: OpenSSH agents default to SHA-1, current programs
+// ask for SHA-2. All are equally secret here, since the text is fixed, but an agent may refuse
+// SHA-1 one day.
 func (s *Sealer) algorithms() []string {
 	if s.signer.key.typ == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSA, ssh.KeyAlgoRSASHA256}
@@ -202,7 +205,7 @@ const (
 	tagSize   = 16
 )
 
-// sealedData is what a sealed value holds. Its order is that of the members.
+// sealedData is the content of a sealed value. Its fields are in the order of the members.
 type sealedData struct {
 	Version int64    `json:"v" min:"1" max:"1"`
 	KeyID   string   `json:"kid" maxlen:"128"`
@@ -210,7 +213,7 @@ type sealedData struct {
 	Nonce   string   `json:"nonce" maxlen:"16"`
 	Text    string   `json:"ct"`
 	AAD     *string  `json:"aad,omitzero"`
-	Time    *float64 `json:"ts,omitzero"` // seconds since 1970; others write it, nobody vouches for it, so it says nothing
+	Time    *float64 `json:"ts,omitzero"` // seconds since 1970; written by other implementations, not authenticated, and ignored
 }
 
 // Sealed is a sealed value that was read and not opened yet.
@@ -221,10 +224,11 @@ type Sealed struct {
 	aad   []byte
 }
 
-// ParseSealed reads a sealed value strictly: `pwenc:v1:` and the base64url of a JSON object that has the members v, kid, alg,
-// nonce and ct, perhaps aad and ts, and no others. Each value has to be written in its one form, and no two of them stand
-// for the same bytes. ts is not protected by the seal, is not read, and is not written by String. The error is a
-// fault.CryptoBroken, and repeats nothing of the value.
+// ParseSealed parses a sealed value strictly: `pwenc:v1:` and the base64url of a JSON object that
+// has the members v, kid, alg, nonce and ct, optionally aad and ts, and no others. Each value must
+// be in its canonical form, so that no two texts mean the same bytes. ts is not protected by the
+// seal; it is ignored, and String does not write it. The error is a fault.CryptoBroken, and repeats
+// nothing of the value.
 func ParseSealed(text string) (*Sealed, error) {
 	broken := func(problem string) error {
 		return fault.CryptoBroken.New("the sealed value %s: pass it on as it was sealed, from %q to its end", problem, SealedPrefix)
@@ -266,7 +270,7 @@ func ParseSealed(text string) (*Sealed, error) {
 	return s, nil
 }
 
-// Fingerprint returns that of the key that sealed the value, as ssh-keygen -l shows it.
+// Fingerprint returns the fingerprint of the key that sealed the value, as ssh-keygen -l shows it.
 func (s *Sealed) Fingerprint() string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(s.keyID[:])
 }

@@ -177,7 +177,7 @@ func signedData(namespace, hash string, message []byte) []byte {
 	case "sha256":
 		h := sha256.Sum256(message)
 		sum = h[:]
-	default: // parseSignature let nothing else pass
+	default: // parseSignature accepts nothing else
 		h := sha512.Sum512(message)
 		sum = h[:]
 	}
@@ -205,7 +205,7 @@ func NewSigner(key ssh.Signer, source string) (*Signer, error) {
 	return &Signer{key: public, source: source, sign: signWith(key)}, nil
 }
 
-// signWith signs with a key that lies in memory.
+// signWith signs with a key in memory.
 func signWith(key ssh.Signer) func(context.Context, []byte, string) (*ssh.Signature, error) {
 	return func(_ context.Context, data []byte, algorithm string) (*ssh.Signature, error) {
 		if named, ok := key.(ssh.AlgorithmSigner); ok && algorithm != "" {
@@ -251,20 +251,21 @@ func (s *Signer) lied(err error) *fault.Fault {
 		s.source, s.key.Fingerprint()).With("key", s.key.Fingerprint()).Wrap(err)
 }
 
-// flagTouched is the bit of a security key's signature that says that somebody touched it.
+// flagTouched is the bit of a security key's signature that says that it was touched.
 const flagTouched = 0x01
 
-// Verify checks that s is a signature of message by its key under the namespace. A security key has to have been touched
-// unless noTouch says that it need not. The error is a fault.
+// Verify checks that s is a signature of message by its key under the namespace. A security key
+// must have been touched unless noTouch is true. The error is a fault.
 //
-// It says nothing of whose the key is: look s.Key up first, which also leaves the work to keys that are known.
+// It does not say whose the key is: look up s.Key first, so that only known keys cost a
+// verification.
 func (s *Signature) Verify(namespace string, message []byte, noTouch bool) error {
 	if s.Namespace != namespace {
 		return fault.AuthNamespace.New("the signature was made for %s: sign with \"ssh-keygen -Y sign -n %s\"",
 			printable(s.Namespace, 64), namespace).With("key", s.Key.Fingerprint())
 	}
 	if err := s.Key.verify(signedData(namespace, s.Hash, message), s.raw); err != nil {
-		return fault.AuthSignature.New("the signature does not fit what was to be signed, for this connection alone").With("key", s.Key.Fingerprint()).Wrap(err)
+		return fault.AuthSignature.New("the signature does not match the text for this connection").With("key", s.Key.Fingerprint()).Wrap(err)
 	}
 	if !noTouch && s.Key.typ == ssh.KeyAlgoSKED25519 && s.raw.Rest[0]&flagTouched == 0 {
 		return fault.AuthNoTouch.New("the security key was not touched: touch it when it blinks, or set no-touch-required for it in authorized_keys").With("key", s.Key.Fingerprint())

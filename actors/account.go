@@ -43,7 +43,7 @@ type account struct {
 // until the next second: refusals take time from others too.
 const maxThrottled = 4096
 
-// accounts are those of the agents that have connections, or have written much lately.
+// accounts are those of agents that have connections, or have written much lately.
 type accounts struct {
 	bounds Bounds
 	begun  time.Time
@@ -86,7 +86,7 @@ func (s *accounts) open(pid int64) *share {
 	return &share{account: a}
 }
 
-// end writes the notes that are due. None is written after it.
+// end writes the notes that are due, and stops further ones.
 func (s *accounts) end() {
 	s.mu.Lock()
 	s.closed = true
@@ -276,7 +276,7 @@ func (d *share) wrote(bytes int) {
 	}
 }
 
-// throttle counts a refused call. One note covers all of a second.
+// throttle counts a refused call. One note covers a whole second.
 func (a *account) throttle() {
 	if a.throttled.Add(1) > 1 {
 		return // another call has started the timer

@@ -54,7 +54,7 @@ type run struct {
 	process   *host.Process
 	connected bool // its channel was served
 	serving   bool // and still is
-	asked     bool // it was told to end
+	asked     bool // whether it was told to end
 	exit      *host.Exit
 }
 
@@ -132,7 +132,7 @@ func (a *agent) begin(ctx actor.Context) {
 		a.noteEnd(ctx, a.unknownEnd(h))
 	default:
 		if a.until = h.Blocked; h.Blocked >= heldTicks {
-			a.until = 0 // it was held by a restore, and is not any more
+			a.until = 0 // a restore has blocked it until now
 		}
 		a.pause(ctx)
 	}
@@ -177,8 +177,8 @@ func (a *agent) started(ctx actor.Context, m started) {
 	a.task(ctx, func() any {
 		<-p.Done()
 		exit, _ := p.Wait(context.Background()) // it has ended: there is nothing to wait for
-		// Another process may hold an end of its channel. It must not speak for the program, and is not waited for.
-		// If this fails the channel is not served yet.
+		// Another process may hold an end of its channel. It must not speak for the program, and is
+		// not waited for. If this fails, the channel is not served yet.
 		past := time.Unix(1, 0)
 		_ = p.Conn().SetReadDeadline(past)
 		_ = p.Conn().SetWriteDeadline(past)
@@ -203,8 +203,8 @@ func (a *agent) limit() {
 	}
 }
 
-// halt pauses the program or lets it continue. Finding its processes takes time, so a goroutine does it. It checks
-// what was asked for last, so that the last request wins.
+// halt pauses the program or lets it continue. Finding its processes takes time, so a goroutine
+// does it. It reads the latest request before it acts, so that the last one wins.
 func (a *agent) halt(ctx actor.Context, on bool) {
 	parent, root, report := a.parent, a.kernel.root, halted{a.program.PID}
 	if a.run == nil || a.run.process == nil {
@@ -234,7 +234,7 @@ func (a *agent) serve(ctx actor.Context) {
 	a.task(ctx, func() any {
 		link, err := k.hosting.Connect(p)
 		if err != nil {
-			k.log.Debug("program did not speak", "pid", caller.PID, "error", err)
+			k.log.Debug("program sent nothing", "pid", caller.PID, "error", err)
 			_ = p.Conn().Close()
 			return served{}
 		}
@@ -249,8 +249,9 @@ func (a *agent) serve(ctx actor.Context) {
 	a.ended(ctx)
 }
 
-// ended journals the end of the program, once no process of it is left and all that it sent is handled. If it was
-// told to end, what it still sends is not waited for: it may wait for the very answer that waits for its end.
+// ended journals the end of the program, once no process of it is left and its frames are handled.
+// If it was told to end, its frames are not waited for: it may wait for the very answer that waits
+// for its end.
 func (a *agent) ended(ctx actor.Context) {
 	r := a.run
 	if a.phase == notingRun && r.exit != nil && a.kernel.refusing.Load() {
@@ -309,7 +310,7 @@ func (a *agent) pause(ctx actor.Context) {
 	}
 }
 
-// held reports whether a restore keeps the program from being started.
+// held reports whether a restore blocks the start of the program.
 func (a *agent) held() bool { return a.from != nil && a.kernel.hosting.Hold }
 
 // tickPoll is how often an agent in quarantine checks the kernel's clock, which commands may move.
@@ -347,7 +348,7 @@ func (a *agent) leave(ctx actor.Context) {
 	a.finish(ctx)
 }
 
-// finish stops the actor when no more messages will come.
+// finish stops the actor when no further messages can arrive.
 func (a *agent) finish(ctx actor.Context) {
 	if a.dismissed && (a.run == nil || !a.run.serving) {
 		ctx.Stop(ctx.Self())

@@ -127,7 +127,7 @@ func (a *agent) notStarted(err error) *schema.ProcessEndInput {
 // unknownEnd describes the end of a run in the kernel's last life that no kernel saw. It does not count as a fault of
 // the program.
 func (a *agent) unknownEnd(h *process.Hosted) *schema.ProcessEndInput {
-	in := a.blank(process.Unknown, "the kernel died meanwhile")
+	in := a.blank(process.Unknown, "the kernel was not running")
 	in.Restart = !h.Ended() && a.restart() != host.RestartNever
 	if in.Restart && a.held() {
 		in.BlockedTicks = heldTicks

@@ -39,7 +39,7 @@ type effect struct {
 	cause  kernel.Call // without its data
 }
 
-// effects are those of a batch, whose answers wait for them; batch is nil if no answer does.
+// effects are those of a batch, whose answers wait for them; batch is nil if there are no answers.
 type effects struct {
 	list  []effect
 	batch *frames
@@ -88,7 +88,7 @@ func (m *agents) Receive(ctx actor.Context) {
 		m.answerStop(ctx, msg.pid)
 	case endedForGood:
 		m.programOver(ctx, msg.pid)
-		ctx.Send(m.alive[msg.pid], dismissed{}) // it gets no more messages
+		ctx.Send(m.alive[msg.pid], dismissed{}) // it gets no further messages
 	case resumed:
 		m.agent(ctx, &agent{program: msg.Program, from: &msg.Hosted, cause: kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: msg.Origin}})
 	case retimed:

@@ -32,14 +32,14 @@ type audit struct {
 	stopped bool // a sync has failed: nothing is appended any more
 
 	fresh      []*batch      // appended, not written yet
-	urgent     bool          // all of fresh may use the journal's reserve
+	urgent     bool          // fresh may use the journal's reserve
 	unreleased []unreleased  // written, not released yet
 	scheduled  bool          // a flush is scheduled
 	syncing    bool          // a sync runs
 	rotating   bool          // the sync begins the next segment: nothing is written until it is there
 	resync     bool          // another sync has to follow
 	delayed    bool          // a timer will start a sync
-	noSooner   time.Time     // time of the next sync at the earliest: the last one took long
+	noSooner   time.Time     // earliest time of the next sync, after a long one
 	syncEvery  time.Duration // not 0: answers do not wait for the disk, which is synced this much later
 	synced     uint64
 	commands   map[schema.Domain]uint64 // seq of the last command of each domain
@@ -79,9 +79,9 @@ type durable struct {
 	err     error
 }
 
-// After a sync that took at least longSync, the next one begins later, by a spacingPart of that time and by maxSpacing
-// at most. So clients that were just answered share it with their next calls; else half of the clients would always
-// wait for the other half.
+// After a sync that took at least longSync, the next one begins later, by a spacingPart of that
+// time and by maxSpacing at most. So clients that were just answered share it with their next
+// calls; otherwise one half of the clients would always wait for the other.
 const (
 	longSync    = 2 * time.Millisecond
 	spacingPart = 16
@@ -335,7 +335,7 @@ func (a *audit) checkpoint() {
 		a.kernel.background(func() {
 			defer a.signing.Store(false)
 			for a.journal.CheckpointDue() {
-				// journal.Options.Trouble is told of errors here, and a stopped log fails the next sync.
+				// Its errors reach journal.Options.Trouble, and a stopped log fails the next sync.
 				_ = a.journal.Checkpoint()
 			}
 		})

@@ -65,7 +65,7 @@ func (v view) Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInp
 	if err != nil {
 		return nil, err
 	}
-	return v.search(ctx, call, in, reach, now)
+	return v.page(ctx, call, in, reach, now)
 }
 
 func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
@@ -144,43 +144,77 @@ func (v view) reader(from uint64, limit func() uint64) *journal.Reader {
 	return journal.NewReader(v.kernel.files, v.kernel.journalDir, journal.ReaderOptions{From: from, Limit: limit})
 }
 
-// auditSearch is one Audit.Log: it reads the parts of the journal that can hold matching entries, and collects those.
+// auditSearch reads the parts of the journal that can hold matching entries, and hands those on.
 type auditSearch struct {
 	view
 	as     int64 // the PID that sees the entries
 	in     *schema.AuditLogInput
 	reach  func(pid int64) bool
 	filter index.Filter
-	limit  int
-	seen       // the journal when the search began
-	size   int // of the entries found, as JSON
-	out    schema.AuditLogOutput
+	seen   // the journal when the search began
+	found  func(*schema.AuditEntry) error
 
 	intents map[uint64]schema.Value // data of the messages of intents that were read, if requests are wanted
 }
 
-// errEnough ends a search whose page is full.
-var errEnough = errors.New("page is full")
+// errEnough ends a search that has found what it was to find.
+var errEnough = errors.New("enough was found")
 
-// search answers an Audit.Log: as many entries as fit the limit and a line.
-func (v view) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
-	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
-		return nil, errNoJournal()
+// Each implements audit.Journal.
+func (v view) Each(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, do func(*schema.AuditEntry) bool) error {
+	now, err := v.look(ctx)
+	if err != nil {
+		return err
 	}
-	s := auditSearch{
-		view: v, as: call.PID, in: in, reach: reach, limit: 50, filter: filterOf(in, call.Origin), seen: now,
-		out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}},
+	err = v.search(ctx, call, in, reach, now, func(e *schema.AuditEntry) error {
+		if !do(e) {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
 	}
+	return err
+}
+
+// page answers an Audit.Log: as many entries as fit the limit and a line.
+func (v view) page(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
+	out := &schema.AuditLogOutput{Entries: []schema.AuditEntry{}}
+	limit, size := 50, 0
 	if in.Limit != nil {
-		s.limit = int(*in.Limit)
+		limit = int(*in.Limit)
 	}
-	switch err := s.run(ctx); {
+	err := v.search(ctx, call, in, reach, now, func(entry *schema.AuditEntry) error {
+		text, err := schema.Marshal(entry)
+		if err != nil {
+			return err
+		}
+		if size += len(text) + 1; size > kernel.MaxData && len(out.Entries) > 0 {
+			return errEnough
+		}
+		out.Entries = append(out.Entries, *entry)
+		if len(out.Entries) == limit {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
 	case errors.Is(err, errEnough):
-		s.out.Next = s.out.Entries[len(s.out.Entries)-1].Seq
+		out.Next = out.Entries[len(out.Entries)-1].Seq
 	case err != nil:
 		return nil, err
 	}
-	return &s.out, nil
+	return out, nil
+}
+
+// search calls found with each matching entry, in their order, until it returns an error.
+func (v view) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, now seen, found func(*schema.AuditEntry) error) error {
+	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
+		return errNoJournal()
+	}
+	s := auditSearch{view: v, as: call.PID, in: in, reach: reach, filter: filterOf(in, call.Origin), seen: now, found: found}
+	return s.run(ctx)
 }
 
 // filterOf is what the index can tell of an Audit.Log.
@@ -294,7 +328,7 @@ func (s *auditSearch) fits(r *journal.Record, e *schema.AuditEntry) bool {
 		(f.Key == "" || r.Origin == f.Origin && keyOf(r) == f.Key)
 }
 
-// keyOf is the key of the memory that a record's command is about; "": none.
+// keyOf is the key of memory that a record's command is about, or "".
 func keyOf(r *journal.Record) string {
 	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
 	if invalid != nil {
@@ -303,7 +337,7 @@ func keyOf(r *journal.Record) string {
 	return schema.MemoryKeyOf(&msg)
 }
 
-// keep adds an entry to the page if it matches.
+// keep hands an entry on if it matches.
 func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 	entry, err := auditEntry(record, s.unended, s.as)
 	if err != nil {
@@ -321,18 +355,7 @@ func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 	if entry == nil {
 		return nil
 	}
-	text, err := schema.Marshal(entry)
-	if err != nil {
-		return err
-	}
-	if s.size += len(text) + 1; s.size > kernel.MaxData && len(s.out.Entries) > 0 {
-		return errEnough
-	}
-	s.out.Entries = append(s.out.Entries, *entry)
-	if len(s.out.Entries) == s.limit {
-		return errEnough
-	}
-	return nil
+	return s.found(entry)
 }
 
 // addRequest adds the data of a call's message to its row. For a call with an effect it is in the intent's record,

@@ -129,7 +129,7 @@ func (c *chain) run(b *testing.B, burst [][]byte) []byte {
 			b.Fatal(err)
 		}
 		call.Data = result.Data
-		c.keys.Settle(call)
+		c.keys.Record(call)
 		if call.Syscall.Kind == schema.KindCommand {
 			domain.Apply(call)
 		}

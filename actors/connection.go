@@ -33,13 +33,13 @@ type connection struct {
 	waiting     []*frames // not sent yet, oldest first
 	outstanding []*frames // sent to current, not answered yet, oldest first
 	current     schema.Domain
-	watched     map[schema.Domain]bool // domains whose death this actor is told of
+	watched     map[schema.Domain]bool // domains that it watches for their death
 	following   []*subscription
 	provides    bool           // it provides a registered syscall
 	asked       schema.Dialect // the dialect in which it is sent calls to carry out
 	endings     map[endingKey]ending
 	hungUp      bool            // the peer has closed both directions; frames that it sent before are still handled
-	drained     bool            // all of those are handled or wait for answers, which nobody else waits for
+	drained     bool            // all of those are handled, or wait for answers that no client waits for
 	waits       context.Context // of calls that take long; nil: there was none yet
 	giveUp      context.CancelCauseFunc
 	over        atomic.Bool // the actor is about to stop or has stopped: messages to it are dropped
@@ -201,8 +201,8 @@ func (c *connection) resume(b *batch) {
 	}
 }
 
-// answered takes an outstanding batch back. A domain answers in order, except for calls with an effect outside the
-// kernel: the answers behind such a call wait for it.
+// answered receives an outstanding batch. A domain answers in order, except for calls with an
+// effect outside the kernel: answers behind such a call wait for it.
 func (c *connection) answered(b *frames) {
 	if !slices.Contains(c.outstanding, b) {
 		return // answered already, when its domain died
@@ -218,7 +218,7 @@ func (c *connection) answered(b *frames) {
 	}
 }
 
-// encode appends the answers of a batch to what is to be written.
+// encode appends the answers of a batch to the output.
 func (c *connection) encode(b *frames) { c.inTurn(func() { c.encodeFrom(b, 0) }) }
 
 // inTurn runs an encoding after those that wait for a spill.
@@ -353,14 +353,14 @@ func (c *connection) domainDied(pid *actor.PID) {
 
 // errInterrupted answers a call whose actor died.
 func errInterrupted(typ string) *fault.Fault {
-	return fault.KernelInterrupted.New("the kernel failed while %s was under way: it may or may not have happened", typ)
+	return fault.KernelInterrupted.New("the kernel failed while %s was in flight: it may or may not have happened", typ)
 }
 
 // stopped releases everything that refers to this connection.
 func (c *connection) stopped(ctx actor.Context) {
 	c.over.Store(true)
 	c.abandon()
-	if len(c.outstanding) > 0 { // the connection failed; nobody waits for these answers
+	if len(c.outstanding) > 0 { // the connection failed; its answers have no receiver
 		ctx.Send(c.kernel.domains[c.current], hangUp{c.caller.Conn})
 	}
 	c.unfollow(ctx)

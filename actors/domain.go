@@ -13,15 +13,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// domain is the actor that owns a state machine: it alone calls Decide and Apply, one call at a time, in the order of
-// its mailbox. The steps of a call run before it, one after the other, and the calls behind it wait meanwhile; a
-// parked call delays no other.
+// domain is the actor that owns a state machine: only it calls Decide and Apply, one call at a
+// time, in the order of its mailbox. The steps of a call run before the call, one after another,
+// while the calls behind it wait. A parked call delays no other.
 type domain struct {
 	kernel *Kernel
 	name   schema.Domain
 	state  kernel.Domain
 	log    *slog.Logger
-	epoch  uint64 // of the journal that the state was made of
+	epoch  uint64 // of the journal that the state was built from
 
 	rebuilding rebuilding
 	late       *stepDone // arrived during a rebuild
@@ -29,15 +29,15 @@ type domain struct {
 	queue   []*batch               // batches behind a call with steps
 	busy    *saga                  // that call
 	pended  map[string]*pended     // by connection: calls that wait at the gate
-	watched map[schema.Domain]bool // domains of steps, whose death this actor is told of
+	watched map[schema.Domain]bool // domains of steps that it watches for their death
 	parked  map[int64][]*parked    // by the PID of their call, in the order in which they were parked
 
 	watching []*batch // queries of subscriptions without news: any change of the state may be some
-	changes  uint64   // number of changes so far
+	changes  uint64   // number of changes
 
 	resumed    bool    // a process was resumed, which is not published yet
-	exited     []int64 // PIDs of processes that have ended, likewise
-	registered bool    // a registration was made or removed, likewise
+	exited     []int64 // the same, PIDs of processes that have ended
+	registered bool    // the same, a registration was made or removed
 }
 
 // saga is a call that is decided in slices, or whose steps run.
@@ -195,7 +195,7 @@ func unused(call *kernel.Call) bool {
 
 func (d *domain) fail(call *kernel.Call, err error) {
 	call.Err = fault.Of(err)
-	d.kernel.keys.Settle(call)
+	d.kernel.keys.Record(call)
 	if call.Err.Kind == fault.Internal {
 		d.log.Error("syscall failed", "call", call, "error", err)
 	}
@@ -204,7 +204,7 @@ func (d *domain) fail(call *kernel.Call, err error) {
 // finish gives a call its successful outcome.
 func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Result) {
 	call.Data, call.Refs, call.Effect = result.Data, result.Refs, result.Effect
-	d.kernel.keys.Settle(call)
+	d.kernel.keys.Record(call)
 	if call.Repeated {
 		return
 	}
@@ -228,9 +228,9 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	d.wake(ctx, result.Wakes)
 }
 
-// decide asks the state machine. Decide changes nothing, so a panic fails that call alone. A call that is not alone,
-// or whose row has no outcome, must not begin an effect: it would never be answered. Nor may a call that is not alone
-// read.
+// decide calls the state machine. Decide changes nothing, so a panic fails that call alone. Only a
+// call that runs alone, and whose row has an outcome, may begin an effect; another would never be
+// answered. Only a call that runs alone may read.
 func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -280,7 +280,7 @@ func (d *domain) forward(ctx actor.Context, b *batch) {
 	}
 }
 
-// publish lets the other domains see what was applied.
+// publish makes the applied changes visible to the other domains.
 func (d *domain) publish() {
 	if p, ok := d.state.(kernel.Publisher); ok {
 		p.Publish()

@@ -208,8 +208,8 @@ func (r *runs) ended(s *step) {
 	r.kernel.root.Send(intent.replyTo, &intent.batch)
 }
 
-// turns bounds how many goroutines work at a time, in all and for each process. Those of a process that wait for its
-// own bound do not use up the common one.
+// turns bounds how many goroutines work at a time, in total and for each process. Those that wait
+// for the bound of their process do not count towards the total.
 type turns struct {
 	each int
 	all  chan struct{}
@@ -283,7 +283,8 @@ func (t *turns) leave(pid int64) {
 
 // Code is what the kernel needs to accept registered code. The runner of Syscall.Invoke runs it.
 type Code struct {
-	// Check returns what is wrong with code that is to be registered. It is slow. nil: no code can be registered.
+	// Check returns what is wrong with code that is to be registered; it is slow. If nil, no code
+	// can be registered.
 	Check  func(ctx context.Context, source string) error
 	AtOnce int // handlers that run at a time; one process's take at most half
 }

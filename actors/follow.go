@@ -17,7 +17,7 @@ import (
 // following is what a domain knows of a subscription: the process that it acts for.
 type following struct {
 	call kernel.Call // that subscribed, without its outcome
-	over atomic.Bool // the subscription is over: questions not decided yet are dropped
+	over atomic.Bool // the subscription has ended: undecided questions are dropped
 }
 
 // subscription is a call that continues after its answer (kernel.Lasting). The connection asks its domain for more
@@ -73,8 +73,8 @@ func (c *connection) lasting(call *kernel.Call) {
 	c.following = append(c.following, s)
 }
 
-// follow asks for more if everything pushed before is written. A peer that has ended its side, and has all its
-// answers, gets no more.
+// follow asks for more once everything pushed before is written. A peer that has closed its side
+// and has all its answers gets nothing further.
 func (c *connection) follow(ctx actor.Context) {
 	if len(c.following) == 0 {
 		return
@@ -111,7 +111,7 @@ func (c *connection) ask(ctx actor.Context, s *subscription) {
 func (c *connection) followed(q *question) {
 	i := slices.IndexFunc(c.following, func(s *subscription) bool { return s.following == q.following })
 	if i < 0 {
-		return // its domain has died meanwhile
+		return // its domain has died
 	}
 	s, call := c.following[i], &q.calls[0]
 	s.underway = false

@@ -30,8 +30,8 @@ type frames struct {
 	size     int // bytes read for these calls: with their number, the credits to return
 	answers  int // bytes of their outcomes that were charged to the account
 	replyTo  *actor.PID
-	alone    bool            // they run alone on their connection
-	ctx      context.Context // of frames that run alone: ends with the connection, or when the client disconnects
+	alone    bool            // its calls run alone on their connection
+	ctx      context.Context // of calls that run alone: ends with the connection, or when the client disconnects
 	run      *ownRun         // carries out the effect of a call that Act made
 	answered bool            // they have returned, and wait for the batches before them
 }
@@ -126,7 +126,7 @@ func (f *frames) giveUp(ctx actor.Context, d *domain) {
 
 func (f *frames) final() {
 	for i := range f.calls {
-		f.calls[i].Final, f.calls[i].Gone = true, true
+		f.calls[i].Final, f.calls[i].Disconnected = true, true
 	}
 }
 
@@ -151,8 +151,8 @@ func (f *frames) answer(ctx actor.Context, a *audit) {
 // split tells a connection that head, the first calls of rest, returns separately and before rest.
 type split struct{ head, rest *frames }
 
-// split forwards the first n calls of f, so that their entries precede those of the next call's steps, as they were
-// applied. The connection is told that it waits for two batches now.
+// split forwards the first n calls of f, so that their entries precede those of the next call's
+// steps, as they were applied. The connection now waits for two batches.
 func (f *frames) split(ctx actor.Context, d *domain, n int) {
 	head := newFrames()
 	head.domain, head.replyTo, head.account = f.domain, f.replyTo, f.account
@@ -175,7 +175,7 @@ type batch struct {
 
 	begun    time.Time // when its last call was decided: the latency of an intent counts from here
 	until    time.Time // when a waiting call is decided for the last time
-	question string    // id of the question that its first call waits for at the gate; "": none
+	question string    // id of the question that its first call waits for at the gate, or ""
 
 	epoch uint64 // of the journal in which it was decided
 }
@@ -208,7 +208,7 @@ func (b *batch) park(ctx actor.Context, d *domain, wait time.Duration) { d.park(
 func (b *batch) giveUp(ctx actor.Context, d *domain) {
 	call := &b.calls[0]
 	call.Err = fault.CallCancelled.New("%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
-	d.kernel.keys.Settle(call)
+	d.kernel.keys.Record(call)
 	d.forward(ctx, b)
 }
 
@@ -229,7 +229,8 @@ func (b *batch) unrecorded() bool {
 	return ok && b.calls[0].Syscall.Kind == schema.KindQuery
 }
 
-// throttled reports whether no call of b has an entry: all were refused because the agent is over a bound.
+// throttled reports whether no call of b has an entry: all were refused because the agent exceeds a
+// bound.
 func (b *batch) throttled() bool {
 	for i := range b.calls {
 		if !b.calls[i].Throttled {
@@ -239,7 +240,7 @@ func (b *batch) throttled() bool {
 	return true
 }
 
-// intends reports whether b is an intent without outcome so far.
+// intends reports whether b is an intent that has no outcome yet.
 func (b *batch) intends() bool {
 	return len(b.calls) == 1 && b.calls[0].Err == nil && b.calls[0].Effect != nil && b.calls[0].Effect.Run != nil
 }

@@ -153,9 +153,9 @@ func subject(call *kernel.Call) *kernel.Call {
 	return call
 }
 
-// explain answers a Capability.Check about a call of this domain with the verdicts of the gate's stages and what the
-// handler would decide. About another process's call an agent is told only the gate's part: what that process sees is
-// not the agent's to know.
+// explain answers a Capability.Check about a call of this domain with the verdicts of the gate's
+// stages and with what the handler would decide. For another process's call an agent sees only the
+// gate's part, since it must not learn what that process sees.
 func (d *domain) explain(call *kernel.Call) (kernel.Result, error) {
 	about := call.Asks
 	if err := kernel.MayAskAbout(d.kernel.processes, call.PID, about.Caller.PID); err != nil {
@@ -194,15 +194,15 @@ func invocation(result *kernel.Result) *kernel.Invocation {
 	return do
 }
 
-// explained is the answer with the verdict of the last stage, and why it allows the call; "": the answer has it
-// already.
+// explained is the answer with the verdict of the last stage, and the reason if it allows the call;
+// with "", the answer has the reason already.
 func explained(out *schema.CheckOutput, last, why string, v kernel.Verdict) (kernel.Result, error) {
 	if last != "" {
 		out.Stages = append(out.Stages, kernel.Explained(last, why, v))
 	}
 	out.Allowed = v.Allows()
 	if v.Pending != nil {
-		v.Fault = fault.ApprovalPending.New("%s would wait for somebody's approval", out.Type)
+		v.Fault = fault.ApprovalPending.New("%s would wait for an approval", out.Type)
 	}
 	if f := v.Fault; f != nil {
 		out.Reason, out.Error, out.Code = f.Text(), string(f.ID), int64(f.Code())

@@ -171,9 +171,9 @@ var (
 	errLink = errors.New("the working directory is reached by a symbolic link: name the directory that it leads to")
 )
 
-// apart refuses a working directory, absolute and clean, that is not separate from the kernel's own directories. It
-// is checked before each start, since another directory may be there by then. A sandbox follows no link, so that one
-// put there afterwards has no effect.
+// apart refuses a working directory, absolute and clean, that overlaps the kernel's own
+// directories. It is checked before each start, since the directory may have changed by then. A
+// sandbox follows no link, so a later link has no effect.
 func (h *hosting) apart(dir string) error {
 	switch place, err := filepath.EvalSymlinks(dir); {
 	case err != nil:
@@ -198,7 +198,7 @@ func (h *hosting) apart(dir string) error {
 	return nil
 }
 
-// canonical follows the symlinks in a path, as far as the path exists.
+// canonical resolves the symlinks in the existing part of a path.
 func canonical(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil || filepath.Dir(path) == path {
 		return real

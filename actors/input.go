@@ -18,9 +18,9 @@ type input struct {
 	readable bool // the link may have more
 	again    bool // the next turn continues to read
 	awaits   bool // a callback comes when the account has room
-	ended    bool // no more input will come
+	ended    bool // no further input will arrive
 
-	line    []byte // decoded next, once there are credits; nil: none
+	line    []byte // decoded next, once there are credits, or nil
 	tooLong bool   // the line waiting for credits was too long
 	away    bool   // a goroutine decodes a line
 	made    *made  // decoded by a goroutine, and waits for credits for what it has by reference
@@ -38,7 +38,7 @@ const longLine = 64 << 10
 // made is a call that a goroutine decoded.
 type made struct {
 	call   kernel.Call
-	answer bool // it is to be answered
+	answer bool // whether it is answered
 	size   int  // credits that it holds, in bytes: those of its line
 }
 
@@ -53,7 +53,8 @@ func (in *input) waitsForCredits() bool { return in.line != nil || in.tooLong ||
 // goOn asks a connection to continue with its input: it has credits again, or it is a new turn.
 type goOn struct{}
 
-// take handles received lines as far as there are credits. It reads from the link once, as much as one read returns.
+// take handles received lines while there are credits. It reads from the link once, as much as one
+// read returns.
 func (c *connection) take() {
 	in := &c.input
 	for filled, over := false, false; !in.ended && !in.away && !in.blocked; {
@@ -153,8 +154,8 @@ func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 	return call, true
 }
 
-// decodeAway runs a slow decode on a goroutine: of a long line, or of a call that refers to a blob. The connection
-// reads nothing meanwhile.
+// decodeAway runs a slow decode on a goroutine: of a long line, or of a call that refers to a blob.
+// The connection reads no input meanwhile.
 func (c *connection) decodeAway(decode func() made) {
 	c.sendBatch()
 	c.input.away = true

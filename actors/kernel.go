@@ -37,14 +37,14 @@ type Config struct {
 	ProviderTime  time.Duration   // of a connection to answer a call of a syscall that it provides; 0: 30 s
 	Journal       *journal.Log
 	Dir           string            // where the journal is
-	Snapshots     *Snapshots        // nil: none are taken
+	Snapshots     *Snapshots        // if nil, none are taken
 	SnapshotEvery uint64            // entries between two
 	SyncEvery     time.Duration     // 0: answer a command once it is on disk; else once it is written, and sync this much later
 	Made          uint64            // seq of the entry that all snapshots are of; 0 if they differ, or one is missing
 	FS            journal.FS        // that holds Dir; nil: journal.OSFS
 	Keys          *idempotency.Keys // idempotency keys of the last 24 hours
-	Metrics       *metrics.Metrics  // folded over the journal so far; nil: the journal is empty
-	Budgets       *budget.Ledger    // likewise
+	Metrics       *metrics.Metrics  // folded over the whole journal; nil if it is empty
+	Budgets       *budget.Ledger    // the same
 	Origin        string            // of the operator and the processes that it spawns
 	Gate          kernel.Gate       // the stages that the wiring adds: quota, policy, approval; the kernel adds the others
 	// ReadOrigin normalizes an origin that the operator chose for a call; nil: it is used unchanged.
@@ -53,11 +53,12 @@ type Config struct {
 	Interval   time.Duration // of a tick; 0: only commands move the clock
 	Hosting    Hosting
 	Blobs      Blobs // nil: a value that does not fit a line is an error
-	// JudgesBodies reports whether a rule looks at the body of a fetch that has it by reference; nil: no rule does.
+	// JudgesBodies reports whether a rule examines the body of a fetch that is given by reference.
+	// If nil, no rule does.
 	JudgesBodies func() bool
 	Runners      map[string]kernel.Runner // by the type of the syscall whose effect they carry out
-	Code         Code                     // what code can be registered; zero: none
-	Bounds       Bounds                   // of each agent; zero: none
+	Code         Code                     // checks code that is to be registered; the zero value accepts none
+	Bounds       Bounds                   // of each agent; the zero value has none
 	Poller       poll.Poller              // watches the links; Close closes it. nil: a poller with a goroutine per link
 	Warnings     func() []string          // what the operator should look at; nil: there is never anything
 	Booted       *schema.BootedInput      // the last start that was recorded; nil: none was
@@ -79,7 +80,7 @@ type Kernel struct {
 	names   []schema.Domain                 // of the domains, without the actor that appends to the journal
 	audit   *actor.PID                      // appends to the journal; the domain schema.Audit answers questions about it
 	auditor *audit                          // read after its actor has stopped
-	states  map[schema.Domain]kernel.Domain // likewise
+	states  map[schema.Domain]kernel.Domain // the same
 
 	journalDir string
 	files      journal.FS
@@ -109,7 +110,7 @@ type Kernel struct {
 
 	blobs        Blobs
 	judgesBodies func() bool // see Config
-	runs         *runs       // effects under way
+	runs         *runs       // effects in flight
 	hosting      *hosting
 	agents       *actor.PID     // carries out the effects of calls on programs
 	ended        chan struct{}  // closed when every program has ended
@@ -120,7 +121,7 @@ type Kernel struct {
 	end      context.CancelFunc
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first error, even if the kernel was asked to end before it
-	asking   sync.WaitGroup        // goroutines beside the loop
+	asking   sync.WaitGroup        // goroutines outside the loop
 	own      atomic.Uint64         // numbers the calls of Do
 }
 
@@ -230,11 +231,11 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
 	}
 }
 
-// Turn runs one turn of a kernel that is Manual: the actors run until no mailbox has a message. Callers must not run
-// two turns at once. It returns the work that the loop would run on other goroutines, the sync of the journal last.
-// The caller runs each function once, on any goroutine, now or after later turns; its report is handled in a turn
-// after it. Close and Recover wait for turns and for all of that work. more reports whether the next turn already has
-// something to do.
+// Turn runs one turn of a kernel that is Manual: the actors run until no mailbox has a message.
+// Turns must not overlap. It returns the work that the loop would run on other goroutines, the sync
+// of the journal last. The caller runs each function once, on any goroutine, now or after later
+// turns; its result is handled in a later turn. Close and Recover wait for turns and for all of
+// that work. more reports whether the next turn already has messages.
 func (k *Kernel) Turn() (beside []func(), more bool) { return k.loop.step() }
 
 // prepare does the part of a call that depends on nothing but the call. It runs on goroutines other than the loop.
@@ -256,8 +257,8 @@ func (k *Kernel) background(work func()) {
 	})
 }
 
-// Recover runs the commands that recovery has to make before anybody is served: first the outcomes of effects that
-// the journal does not have.
+// Recover runs the commands of recovery before the first client is served: first the outcomes of
+// effects that the journal does not have.
 func (k *Kernel) Recover(steps []schema.Request) {
 	for _, i := range k.keys.Open() {
 		if err := k.concludes(&i); err != nil {
@@ -281,7 +282,8 @@ func (k *Kernel) Recover(steps []schema.Request) {
 // several domains have no order otherwise.
 type awaited struct{ done chan<- struct{} }
 
-// await returns when a domain has handled all messages sent to it so far, or the kernel is asked to end.
+// await returns when a domain has handled all messages sent to it before, or the kernel is asked to
+// end.
 func (k *Kernel) await(name schema.Domain) {
 	done := make(chan struct{})
 	k.root.Send(k.domains[name], awaited{done})

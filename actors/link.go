@@ -157,7 +157,7 @@ const (
 type credits struct {
 	frames  int
 	bytes   int
-	account *share // that the bytes are charged to as well; nil: none
+	account *share // that the bytes are charged to as well, or nil
 }
 
 // take takes the credits for a frame of size bytes, if window and account have room; the first frame always fits the

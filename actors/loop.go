@@ -29,7 +29,7 @@ type loop struct {
 	manual bool // turns are run by the owner of the kernel, see Kernel.Turn
 
 	mu     sync.Mutex
-	beside []func()       // of a manual loop: what would run on goroutines
+	beside []func()       // of a manual loop: work for other goroutines
 	ready  []func()       // mailboxes with messages, oldest first
 	next   []deferredSend // sent at the start of the next turn
 	asleep bool           // the loop waits: an addition to ready must wake it
@@ -38,7 +38,7 @@ type loop struct {
 	// Used by the goroutine that has the loop.
 	running []func()
 	rest    []deferredSend // sent when no mailbox has a message
-	sync    func()         // to be called at the end of the turn; nil: none
+	sync    func()         // called at the end of the turn, or nil
 
 	lease lease
 	alive sync.WaitGroup
@@ -240,8 +240,8 @@ func (l *loop) send(sends []deferredSend) {
 // lease says which goroutine has the loop. A goroutine that syncs for long loses it to another, so that calls that do
 // not wait for the disk are not delayed by a slow one.
 type lease struct {
-	begun   atomic.Uint64 // syncs so far
-	syncing atomic.Uint64 // number of the sync that runs; 0: none, or the loop was taken over
+	begun   atomic.Uint64 // number of syncs begun
+	syncing atomic.Uint64 // number of the running sync; 0 if there is none, or the loop was taken over
 
 	watching atomic.Bool
 	wake     chan struct{} // starts the watchdog; buffered: one

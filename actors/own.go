@@ -14,9 +14,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Note journals a command of the kernel's own that no call caused. It does not wait: its entry precedes that of any
-// later call. It may be called until Close. While the journal cannot be written the note is dropped: another failed
-// write would have every domain rebuild its state.
+// Note journals a command of the kernel's own that no call caused. It does not wait: its entry
+// precedes that of any later call. It may be called until Close. While the journal cannot be
+// written the note is dropped: another failed write would make every domain rebuild its state.
 func (k *Kernel) Note(step schema.Request) { k.noteOf(kernel.Operator, step) }
 
 // noteOf is Note for an entry that is shown as one of the process pid.
@@ -38,9 +38,9 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 	k.send(s)
 }
 
-// Do makes one call as the operator and waits for its answer as any client does: a command's effect is on disk by
-// then, and visible. Stored things are those of origin (empty: the kernel's own). It returns the reply's data, which
-// must not be changed, or the *fault.Fault that a client would get.
+// Do makes one call as the operator and waits for its answer as any client does: a command's effect
+// is then on disk and visible. It sees the stored data of origin; empty is the kernel's own. It
+// returns the reply's data, which must not be changed, or the *fault.Fault that a client would get.
 func (k *Kernel) Do(origin string, request schema.Request) ([]byte, error) {
 	return k.DoUntil(context.Background(), origin, request)
 }
@@ -83,9 +83,9 @@ func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
 	return now.head, nil
 }
 
-// Act makes a call of the kernel's own for the process pid, and calls run for its effect once the intent is on disk.
-// The effect does not count among pid's effects: the caller bounds their number. The end of ctx ends that of run. Act
-// returns the call's answer, after run has returned.
+// Act makes a call of the kernel's own for the process pid, and runs run for its effect once the
+// intent is on disk. The effect does not count towards pid's effects: the caller bounds their
+// number. The end of ctx ends run. Act returns the call's answer, after run has returned.
 func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run kernel.Runner) ([]byte, error) {
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
@@ -246,9 +246,9 @@ func (o *ownRun) wait() {
 	}
 }
 
-// Boot journals a command of the kernel's own before there is a kernel: state decides and applies it, and it is on
-// disk when Boot returns, on a full disk too as far as the journal's reserve lasts. If it fails with another error
-// than journal.ErrStopped, nothing was done.
+// Boot journals a command of the kernel's own before there is a kernel: state decides and applies
+// it. It is on disk when Boot returns, on a full disk as long as the journal's reserve lasts. If it
+// fails with another error than journal.ErrStopped, nothing was done.
 func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step schema.Request) error {
 	row := step.Row
 	data, err := schema.Marshal(step.Input)

@@ -304,7 +304,7 @@ func (c *connection) registered(call *kernel.Call) {
 
 // fits reports whether an event fits a line.
 func (c *connection) fits(e *kernel.Event) bool {
-	const envelope, escaped = 512, 6 // bytes: for the rest of the line; the most that escaping makes of one byte of an id
+	const envelope, escaped = 512, 6 // bytes: for the rest of the line; at most for one escaped byte of an id
 	return len(e.Data)+escaped*len(e.Causation)+envelope <= c.link.LineLimit()
 }
 

@@ -14,13 +14,13 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// reading is the outcome of a call that a goroutine computed (kernel.Result.Read). The domain runs other calls
-// meanwhile; the batch holds that call alone, and belongs to the goroutine.
+// reading is the outcome of a call that a goroutine computed (kernel.Result.Read). The domain runs
+// other calls meanwhile; the batch has only that call, and belongs to the goroutine.
 type reading struct {
 	batch   *batch
 	begun   time.Time
 	epoch   uint64 // of the journal in which it began
-	changes uint64 // the number of changes by then
+	changes uint64 // the number of changes when it was computed
 	result  kernel.Result
 	err     error
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// rebuilding is a domain's progress in rebuilding its state, after the journal has lost entries that the state had
-// applied. A goroutine reads the journal, and alone uses the state meanwhile: calls are queued or refused, nothing is
-// published, no snapshot is taken.
+// rebuilding is a domain's progress in rebuilding its state, after the journal has lost entries
+// that the state had applied. A goroutine reads the journal and has the state to itself meanwhile:
+// calls are queued or refused, nothing is published, no snapshot is taken.
 type rebuilding struct {
-	held    bool   // calls wait: the state, or that of a registry, is not made yet
+	held    bool   // calls wait, since the state, or that of a registry, is not rebuilt yet
 	stalled bool   // calls are refused instead, because it takes long
-	wanted  uint64 // epoch of the journal that the state is to be made of
-	made    uint64 // the epoch that it was made of; 0 if that failed
+	wanted  uint64 // epoch of the journal that the state must be built from
+	made    uint64 // the epoch that it was built from; 0 if that failed
 	resumed uint64 // the epoch for which the registries are made
 
 	// err is why there is no state: errRestoring while a goroutine makes it, or an error that may be temporary. nil:
@@ -45,14 +45,15 @@ type stalled struct{ epoch uint64 }
 // restoreFailed tells the audit log so.
 type restoreFailed rebuilt
 
-// Pauses between attempts to make a state: at least the first, and this many times as long as the attempt took.
+// Pauses between attempts to rebuild a state: at least the first, and this many times as long as
+// the attempt took.
 const (
 	restorePause = time.Second
 	restoreRest  = 10
 )
 
-// errRestoring: the state is being made.
-var errRestoring = errors.New("the state is being made of the journal")
+// errRestoring is returned while the state is rebuilt.
+var errRestoring = errors.New("the state is being rebuilt from the journal")
 
 // restoring is a state that a goroutine makes.
 type restoring struct {
@@ -105,7 +106,7 @@ func (d *domain) makeState() (err error) {
 	return nil
 }
 
-// unsaved ends the kernel if there is no state, so that none is saved.
+// unsaved ends the kernel without saving if there is no state.
 func (d *domain) unsaved(err error) {
 	if err != nil {
 		d.kernel.requestShutdown(fmt.Errorf("rebuild domain %s: %w", d.name, err))
@@ -140,7 +141,7 @@ func (d *domain) restored(ctx actor.Context, work *restoring) {
 	err := *work.failure.Load()
 	if _, system := errors.AsType[syscall.Errno](err); system {
 		if r.failed == nil {
-			d.log.Error("state cannot be made of the journal: calls are refused until it can", "error", err)
+			d.log.Error("state cannot be rebuilt from the journal: calls are refused until it can", "error", err)
 		}
 		r.err, r.failed = err, err
 		self, root, again := ctx.Self(), d.kernel.root, restoreAgain{r.wanted}
@@ -209,7 +210,7 @@ func (d *domain) resume(ctx actor.Context, epoch uint64) {
 // stepDone continues the saga whose step is done, once the domain has its state.
 func (d *domain) stepDone(ctx actor.Context, m stepDone) {
 	switch {
-	case m.saga != d.busy: // it has failed meanwhile
+	case m.saga != d.busy: // it has failed since
 	case d.rebuilding.waits():
 		d.late = &m
 	default:

@@ -30,7 +30,7 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 			c.send(get("d"))
 			synctest.Wait()
 			log := s.log.String()
-			failed := strings.Contains(log, "state cannot be made of the journal")
+			failed := strings.Contains(log, "state cannot be rebuilt from the journal")
 			if failed {
 				hit[slices.Contains(show(c.pending()), "d 503")]++
 			}
@@ -125,7 +125,7 @@ func TestRestoreBlocksNoActor(t *testing.T) {
 	})
 }
 
-// TestEndWhileRestoring ends a kernel while a state is being made: it waits for that, and its error says whether there is one.
+// TestEndWhileRestoring ends a kernel while a state is being made: it waits for that, and its error reports whether there is one.
 func TestEndWhileRestoring(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []bool{false, true} {

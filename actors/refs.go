@@ -23,7 +23,7 @@ type Blobs interface {
 // it had come on the line. A replay does not need the blob.
 const MaxInlined = 1_000_000
 
-// referring returns the input of a call that refers to a blob, nil if it refers to none.
+// referring returns the input of a call that refers to a blob, or nil.
 func referring(call *kernel.Call) schema.Referring {
 	in, ok := call.Input.(schema.Referring)
 	if !ok || call.Err != nil {
@@ -133,7 +133,7 @@ func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte 
 	if err != nil {
 		shown := fault.Of(err)
 		return schema.AppendError(dst[:begin], &call.Message, &fault.Fault{
-			Kind: shown.Kind, ID: shown.ID, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
+			Kind: shown.Kind, ID: shown.ID, Message: "the answer does not fit a line, and cannot be stored as a blob; the call itself was done", Cause: shown,
 		}, stamp)
 	}
 	own := *stamp
@@ -141,8 +141,8 @@ func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte 
 	return schema.AppendReply(dst[:begin], &call.Message, short, &own)
 }
 
-// event appends an event of the subscription that call made. If a long member cannot be stored the event is left as
-// it is: nobody asks for an event again.
+// event appends an event of the subscription that call made. If a long member cannot be stored, the
+// event is sent unchanged: it cannot be requested again.
 func (s spill) event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) []byte {
 	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
 	begin := len(dst)

@@ -93,7 +93,8 @@ func Recall(record *journal.Record) (*kernel.Call, error) {
 	return recall(record)
 }
 
-// asked is the call of a query's entry as far as it is known without decoding: PID, type, verdict.
+// asked is the call of a query's entry, as far as its PID, type and verdict are known without
+// decoding.
 func asked(record *journal.Record, typ string) (*kernel.Call, error) {
 	row, _ := schema.Lookup(typ) // nil for a row of a newer kernel, which is not counted
 	call := &kernel.Call{

@@ -13,9 +13,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// step advances the current saga: the next slice of its decision, its next step, or, after all of them, the call
-// itself. A step that fails fails the call; what the earlier steps did belongs to a process that does not exist, and
-// is removed as after a crash.
+// step advances the current saga: the next slice of its decision, its next step, or, after the
+// last, the call itself. A failing step fails the call; what earlier steps did belongs to a process
+// that does not exist, and is removed as after a crash.
 func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
@@ -118,12 +118,13 @@ func (d *domain) ownStep(ctx actor.Context, s *step) *fault.Fault {
 	return failed
 }
 
-// step is a command of the kernel's own. It has no caller; its other fields say which actor is told of its outcome.
+// step is a command of the kernel's own. It has no caller; its other fields name the actor that
+// receives its outcome.
 type step struct {
 	batch
 	saga      *saga      // the call that it is a step of
 	from      *actor.PID // its domain, told when the step was applied
-	note      *actor.PID // the agent that is told when the step is on disk
+	note      *actor.PID // the agent to notify when the step is on disk
 	ends      *frames    // the intent whose outcome it is
 	mustApply bool       // it must take effect: it is made again if its entry is lost
 	retrying  bool       // it is being made again: the journal can be written
@@ -203,7 +204,7 @@ func (b *batch) outcomeOf() *frames {
 // retryStep postpones a step until the journal can be written.
 type retryStep struct{ step *step }
 
-// LogValue is that of the batch.
+// LogValue shows the batch in log lines.
 func (o retryStep) LogValue() slog.Value { return o.step.LogValue() }
 
 // retrySteps makes the postponed steps, before any command of a client: that may need what they release.

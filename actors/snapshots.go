@@ -21,6 +21,7 @@ import (
 // stores nothing.
 type Snapshots struct {
 	Store Store
+	Words Searcher // nil: a search reads the journal
 	Log   *slog.Logger
 }
 
@@ -30,7 +31,14 @@ type Store interface {
 	Position(name string) uint64
 	Save(ctx context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error
 	Ranges(ctx context.Context, f index.Filter, since uint64, most int) ([]index.Range, error)
+	Before(ctx context.Context, f index.Filter, seq uint64, most int) ([]index.Range, error)
 	Drop() error
+}
+
+// Searcher is the part of an *index.Index that searches.
+type Searcher interface {
+	Search(ctx context.Context, q index.Question) ([]index.Document, error)
+	Frequency(ctx context.Context, p *schema.Phrase, most int) (int64, error)
 }
 
 // Part is something with a state: a domain, or the idempotency keys.
@@ -91,7 +99,7 @@ func (s *Snapshots) LoadUntil(ctx context.Context, name schema.Domain, p Part, u
 	return at, err
 }
 
-// save writes one state of the entries up to at, all of which must be on disk.
+// save writes one state, of the entries up to at, which must all be on disk.
 func (s *Snapshots) save(name schema.Domain, at journal.Head, tick int64, write func(func([]byte) error) error) error {
 	if err := s.Store.Save(context.Background(), string(name), at, tick, write); err != nil {
 		return fmt.Errorf("save snapshot of %s: %w", name, err)
@@ -161,7 +169,7 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	} {
 		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
 	}
-	a.sync() // the last entries may be of queries, for which nobody else syncs
+	a.sync() // the last entries may be of queries, which cause no sync
 }
 
 // saveSnapshots saves a complete round once its entries are on disk.

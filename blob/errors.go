@@ -14,7 +14,8 @@ func full(format string, args ...any) *fault.Fault {
 	return fault.BlobNoRoom.New(format, args...).WithFix("wait until old ones are removed, or raise the limit of the kernel")
 }
 
-// missing is the answer for what is not there, and for what is there and is another origin's: the same in every word.
+// missing is the answer both for a missing blob and for another origin's, so that the two cannot be
+// told apart.
 func missing() *fault.Fault {
 	return fault.BlobNotFound.New("blob not found: it was removed, or there never was one")
 }
@@ -24,7 +25,7 @@ func (s *Store) outside() *fault.Fault {
 	return fault.BlobForbidden.New("the reference leads out of the directory of blobs: copy the file into %s", s.dir)
 }
 
-// foreign refuses a file that lies among the blobs and is none.
+// foreign refuses a file among the blobs that is not one.
 func foreign() *fault.Fault {
 	return fault.BlobForbidden.New("the reference is to no regular file of this user's under one name: copy it, no link, into the directory of blobs")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// folder is an origin's, opened. That of the kernel's own origin is the store's root.
+// folder is an origin's open directory. For the kernel's own origin it is the store's root.
 type folder struct {
 	*os.Root
 	shared  bool
@@ -88,7 +88,7 @@ func escaped(err error) error {
 
 // Reader reads one blob. It must be closed.
 type Reader struct {
-	rest  io.LimitedReader // no more than the blob had when it was opened
+	rest  io.LimitedReader // at most what the blob had when it was opened
 	size  int64
 	close func() error
 }
@@ -102,10 +102,11 @@ func (r *Reader) Read(p []byte) (int, error) { return r.rest.Read(p) }
 // Close closes the blob. It may be called more than once.
 func (r *Reader) Close() error { return r.close() }
 
-// Open opens the blob that a reference of the origin names (MESSAGE 4.3.2). Errors wrap a fault where a client may see
-// them: BlobNotFound for what is not there or another origin's, BlobForbidden for what lies elsewhere or is no regular file of
-// ours, BlobInvalid, BlobTooLarge, and BlobChanging for a file that is still being written. Opening a file that another program wrote a moment ago
-// takes some 25 ms.
+// Open opens the blob that a reference of the origin names (MESSAGE 4.3.2). Errors wrap a fault if
+// clients may see them: BlobNotFound for a missing one or another origin's, BlobForbidden for a
+// file elsewhere or one that is not a regular file of ours, BlobInvalid, BlobTooLarge, and
+// BlobChanging for a file that is still being written. Opening a file that another program has just
+// written takes some 25 ms.
 func (s *Store) Open(origin string, p schema.BlobPointer) (*Reader, error) {
 	in, name, err := s.parse(origin, p)
 	if err != nil {
@@ -187,7 +188,7 @@ func (s *Store) Read(pid int64, origin string, p schema.BlobPointer, most int64)
 // come by its ctime.
 const settleTime = 25 * time.Millisecond
 
-// identity is what tells a file from all others, whatever its names; the zero identity is that of none.
+// identity distinguishes a file from all others, whatever its names; the zero identity is no file.
 type identity struct{ dev, ino uint64 }
 
 // stat is what the system says of a file.
@@ -214,7 +215,7 @@ func changed(info fs.FileInfo) time.Time {
 // errYoung says that a file was changed too recently to tell whether it is being swapped.
 var errYoung = errors.New("changed just now")
 
-// judge says whether the file that was opened is the one that the name stands for, under no other name. Looking at both is
+// judge reports whether the file that was opened is the one that the name stands for, under no other name. Looking at both is
 // not enough: while another program makes and removes a link again and again, the file may have one name when its links are
 // counted and be another's file when the name is looked at. A link changes the file's ctime, though. Where that was in the
 // past before all looking, and is the same after it, nothing was linked meanwhile, and all that was seen holds at once.

@@ -94,7 +94,7 @@ func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err 
 	return mediaType, data, nil
 }
 
-// media splits what stands before the comma into the media type and the encoding.
+// media splits the part before the comma into the media type and the encoding.
 func media(head string) (mediaType, encoding string, err error) {
 	if rest, ok := strings.CutSuffix(head, ";base64"); ok {
 		head, encoding = rest, "base64"

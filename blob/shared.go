@@ -17,8 +17,8 @@ const sharedPrefix = "a-"
 
 func sharedName(pid int64) string { return sharedPrefix + strconv.FormatInt(pid, 10) }
 
-// Folder returns the directory that stands in the store's place for a process, and makes it. It belongs to user and group, where
-// those are not negative.
+// Folder makes and returns the directory that a process uses in place of the store's. It belongs to
+// user and group, unless they are negative.
 func (s *Store) Folder(pid int64, user, group int) (string, error) {
 	name := sharedName(pid)
 	root := s.root.Load()
@@ -66,7 +66,8 @@ func (s *Store) Give(pid int64, p schema.BlobPointer) error {
 	return root.Lchown(at, user, group)
 }
 
-// OpenFor is Open for a process. What the store has not written is looked for in the process's own folder, where it has one.
+// OpenFor is Open for a process. What the store has not written is looked up in the process's own
+// folder, if it has one.
 func (s *Store) OpenFor(pid int64, origin string, p schema.BlobPointer) (*Reader, error) {
 	in, name, err := s.parse(origin, p)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Options are the settings of a Store; 0 stands for the default.
+// Options are the settings of a Store; 0 means the default.
 type Options struct {
 	Dir       string           // <runtime>/blobs, absolute; made 0700 where it is missing
 	Origin    string           // the kernel's own: its blobs lie in Dir itself
@@ -145,7 +145,7 @@ func (s *Store) renewed(old *os.Root, err error) bool {
 	return true
 }
 
-// Close ends the store; blobs stay where they are. Readers and writers that are open go on, and must be closed.
+// Close ends the store; blobs stay. Open readers and writers continue to work, and must be closed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Store) unreserve(files int, bytes int64) {
 	s.used.Bytes -= bytes
 }
 
-// learn adds a file to the usage, or updates its size. The lock is held.
+// learn adds a file to the usage, or updates its size. The lock is taken.
 func (s *Store) learn(path string, size int64, at time.Time) {
 	old, known := s.entries[path]
 	if !known {
@@ -199,7 +199,7 @@ func (s *Store) learn(path string, size int64, at time.Time) {
 	s.entries[path] = old
 }
 
-// forget removes a file from the usage. The lock is held.
+// forget removes a file from the usage. The lock is taken.
 func (s *Store) forget(path string) {
 	if e, known := s.entries[path]; known {
 		s.used.Files--

@@ -45,7 +45,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 			return c, err
 		},
 		backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(0)) // patient ends it
-	err = d.settle(err)
+	err = d.release(err)
 	switch {
 	case err == nil:
 		d.login.rest = nil
@@ -152,11 +152,12 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	if errors.Is(err, errNextKey) {
 		return nil, err
 	}
-	return c, d.settle(err)
+	return c, d.release(err)
 }
 
-// settle releases the daemon that we have started, if any, or ends it if err says that it is of no use.
-func (d *dialer) settle(err error) error {
+// release releases the daemon that we have started, if any, or ends it if err says that it is
+// useless.
+func (d *dialer) release(err error) error {
 	daemon := d.started
 	d.started = nil
 	switch {

@@ -82,7 +82,7 @@ func Answered(err error) *fault.Fault {
 // AsAnswered marks a fault of a kernel in this process as answered.
 func AsAnswered(f *fault.Fault) *fault.Fault { return f.Wrap(errAnswered) }
 
-// answerOf decodes the error m. Data of another form than MESSAGE 4.2.6 is shown as it is.
+// answerOf decodes the error m. Data of another form than MESSAGE 4.2.6 is shown unchanged.
 func answerOf(m *schema.Message) *fault.Fault {
 	f, err := schema.DecodeErrorData(m.Data)
 	if err != nil || f.Message == "" {

@@ -47,7 +47,7 @@ func (c *Client) receiveAll() {
 		}
 		switch m.Kind {
 		case schema.KindReply, schema.KindError:
-			c.settle(m)
+			c.resolve(m)
 		case schema.KindEvent:
 			if m.Type == schema.SyscallProgressed {
 				c.progressed(m)
@@ -88,10 +88,10 @@ func lost(err error) error {
 	return fault.DaemonHungUp.New("%s: %v", hungUp, err).Wrap(err)
 }
 
-// settle passes m to the call that it answers. If m does not say which, the kernel could not read the id: it is the
+// resolve passes m to the call that it answers. If m does not say which, the kernel could not read the id: it is the
 // oldest one, since answers come in the order of their requests (PROTOCOL 2). The answer to a cancelled call is
 // dropped.
-func (c *Client) settle(m schema.Message) {
+func (c *Client) resolve(m schema.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, k := range c.pending {

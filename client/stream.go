@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Tally counts what a stream brought.
+// Tally counts the frames of a stream.
 type Tally struct {
 	Answers int // replies and errors
 	Errors  int // errors among them
@@ -74,8 +74,8 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally
 	return d.tally, closeErr
 }
 
-// pump is the way of a stream's input to the kernel. It changes nothing, and counts as it goes how many answers the
-// kernel owes at least, so that a lost one is noticed.
+// pump sends a stream's input to the kernel. It changes nothing, and counts how many answers the
+// kernel must send at least, so that a lost one is noticed.
 type pump struct {
 	conn *unixsock.Conn
 	in   io.Reader
@@ -141,7 +141,7 @@ func answered(line []byte) bool {
 		!bytes.Contains(line, []byte("event")) && !bytes.Contains(line, []byte(`\u`))
 }
 
-// drain is the way of the kernel's frames to a stream's output.
+// drain copies the kernel's frames to a stream's output.
 type drain struct {
 	conn *unixsock.Conn
 	out  *bufio.Writer

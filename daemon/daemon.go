@@ -18,6 +18,7 @@ import (
 	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/cluster"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/fetch"
@@ -75,6 +76,7 @@ type Daemon struct {
 	promptware *promptware
 	policies   *policy.Loader
 	undoer     atomic.Pointer[undo.Runner]
+	cluster    *cluster.Node    // nil: the kernel is in none
 	notifier   *notify.Notifier // nil: no command is run for questions
 	reloads    chan struct{}    // the policy must be read again
 	idle       *unixsock.Idle
@@ -159,6 +161,9 @@ func (d *Daemon) boot(ctx context.Context) error {
 	forms := policy.Forms{URL: fetch.Normal, Names: state.Names{Space: s.Space, Adopted: s.Processes.Processes()}}
 	d.policies = policy.NewLoader(d.config.File, policy.NewGuard(forms, s.Processes.Processes(), s.Self.Registry()), d.log)
 	s.Self.SeePolicy(d.policies.Shown)
+	if err := d.joinCluster(key); err != nil {
+		return err
+	}
 	s.Web.Judge = d.policies.Redirected
 	d.replace(s.Domains)
 	left := s.Processes.Hosted() // before the kernel owns the state
@@ -232,6 +237,7 @@ func (d *Daemon) warnings() (all []string) {
 	if n, last := d.state.Approvals.Advisory(time.Now().UnixMilli()); n > 0 {
 		all = append(all, fmt.Sprintf("approvals are advisory: %d, the last of them %s, of pid %d, which is not confined by this kernel and could have answered as its operator", n, last.ID, last.PID))
 	}
+	all = append(all, d.cluster.Warnings()...)
 	if warning := keyed.Trouble(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)
 	}
@@ -307,6 +313,7 @@ func (d *Daemon) end() error {
 	if err := d.kernel.SaveSnapshots(); err != nil {
 		d.log.Warn("the next start replays more of the journal", "error", err)
 	}
+	d.cluster.Drain(d.patience)
 	return nil
 }
 
@@ -381,7 +388,7 @@ func (d *Daemon) Close() error {
 				err = errors.Join(err, d.kernel.Close())
 			}
 		}
-		err = errors.Join(err, d.promptware.close(), d.state.Close())
+		err = errors.Join(err, d.cluster.Close(), d.promptware.close(), d.state.Close())
 	}
 	if d.blobs != nil {
 		err = errors.Join(err, d.blobs.Close())

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Conn is the kernel's end of a program's channel. Read returns io.EOF when the program, and every process that it
-// passed its output to, has closed it. Write returns an error that wraps syscall.EPIPE when nobody can read any more;
-// it raises no signal.
+// Conn is the kernel's end of a program's channel. Read returns io.EOF when the program, and every
+// process that it passed its output to, has closed it. Write returns an error that wraps
+// syscall.EPIPE when the channel has no reader any more; it raises no signal.
 type Conn interface {
 	io.ReadWriteCloser
 	// CloseWrite ends the program's input: it reads the end of the file and may still write.

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Channel says which descriptors a program uses to speak with the kernel.
+// Channel says which descriptors a program uses to communicate with the kernel.
 type Channel string
 
 // The channels.
@@ -215,7 +215,7 @@ func (c Command) wrong() string {
 	return c.Limits.wrong()
 }
 
-// wrong says which limit is out of range, "" if none is.
+// wrong says which limit is out of range, or "".
 func (l Limits) wrong() string {
 	for _, v := range []struct {
 		name        string

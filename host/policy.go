@@ -101,7 +101,7 @@ type Record struct {
 // Decision is what happens to an agent.
 type Decision struct {
 	Fault Fault
-	// Restart says whether the program is restarted, after both pauses.
+	// Restart reports whether the program is restarted, after both pauses.
 	Restart bool
 	// Delay is the pause on the clock.
 	Delay time.Duration

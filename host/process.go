@@ -41,7 +41,7 @@ type Process struct {
 	reaped bool        // the group's number may be reused
 	reason Reason      // why the host ends it
 	until  time.Time   // when its other processes are killed after the first has ended
-	late   *time.Timer // of EndAt; nil: none
+	late   *time.Timer // for EndAt, or nil
 
 	suspension suspension
 
@@ -245,7 +245,7 @@ const (
 
 // suspension is the state of those.
 type suspension struct {
-	mu    sync.Mutex // also held while its signals are sent: no STOP follows the CONT that ends it
+	mu    sync.Mutex // also locked while its signals are sent: no STOP follows the CONT that ends it
 	on    bool
 	halt  atomic.Bool // all processes should be stopped; see Want
 	last  time.Duration

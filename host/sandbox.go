@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Place is a file or directory that stands in a program's file tree whatever is hidden around it.
+// Place is a file or directory that is in a program's file tree, whatever is hidden around it.
 type Place = confine.Place
 
 // Means are what a machine has to confine programs with.

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// The hidden first arguments with which a program that hosts is started by itself.
+// The hidden first arguments with which a hosting program starts itself.
 const (
 	shimArg  = "pwos-host-shim"
 	guardArg = "pwos-host-guard"
@@ -33,8 +33,8 @@ const (
 // errNoShim says what to do about it.
 var errNoShim = fmt.Errorf("%w: this program does not call host.Shim first", ErrUnsupported)
 
-// shimmed says that this process has called Shim. One that has not would, started by itself, do everything again, and so on
-// without end.
+// shimmed says that this process has called Shim. Without that call, a program that starts itself
+// would do so again without end.
 var shimmed atomic.Bool
 
 // Shim has to be the first call of main in every program that hosts, and of TestMain in every test that does. Started
@@ -64,8 +64,9 @@ func Shim() {
 	}
 }
 
-// order is what the shim is told. It travels as words: there is nothing to decode wrongly. So does the environment. What an
-// agent says there (LD_PRELOAD, GODEBUG) must not be obeyed by the shim, which is not confined yet.
+// order is the instruction to the shim. It travels as words, so that no decoder is needed. So does
+// the environment: what an agent sets there (LD_PRELOAD, GODEBUG) must not affect the shim, which
+// is not confined yet.
 type order struct {
 	parent  int   // the daemon; a shim whose parent is another has lost it
 	mark    mark  // 0: none, where the system has no marks
@@ -189,8 +190,9 @@ func (o order) carry(status *os.File) (string, error) {
 	if _, err := status.WriteString(ready); err != nil {
 		return "fork", err
 	}
-	// The limits come last: they hold for what is left of this process too. That of memory is the very last. This process
-	// may be above it already, and Go ends it where it cannot have a thread or a page more.
+	// The limits come last, since they apply to the rest of this process too, and that of memory is
+	// the very last. This process may exceed it already, and Go ends it if it cannot get a thread
+	// or a page more.
 	if err := o.limit(); err != nil {
 		return "limits", err
 	}
@@ -200,7 +202,8 @@ func (o order) carry(status *os.File) (string, error) {
 	return "exec", syscall.Exec(o.program, o.argv, o.env)
 }
 
-// readStatus turns what the shim wrote into an error. That it was ready, and no more, means that the program runs.
+// readStatus turns what the shim wrote into an error. If it wrote only that it was ready, the
+// program runs.
 func readStatus(text []byte) (stage string, err error) {
 	rest, wasReady := strings.CutPrefix(string(text), ready)
 	switch {

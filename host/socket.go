@@ -30,7 +30,8 @@ func socketPair() (Conn, *os.File, error) {
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	// Ours alone is non-blocking: the two ends are two descriptions, and the program expects its own to block.
+	// Only our end is non-blocking: the two ends are two descriptions, and the program expects its
+	// own to block.
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fds[0]), unix.Close(fds[1]))
 	}

@@ -53,8 +53,8 @@ func kill(pid int, wants func(mark) bool, awaited func(pid int) bool) bool {
 		if awaited(pid) {
 			return false // its end is for whoever waits to read
 		}
-		// An orphan is ours to bury where the daemon is process 1, and a child made with CLONE_PARENT anywhere. Where
-		// it is not our child this fails, as it should.
+		// We reap an orphan if the daemon is process 1, and a child made with CLONE_PARENT
+		// anywhere. If it is not our child this fails, as it should.
 		_ = unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WNOHANG|unix.WALL, nil)
 		return false
 	}

@@ -14,7 +14,8 @@ const (
 	lastPTS  = 143
 )
 
-// openTerminal opens the program's end of a pseudo-terminal, and nothing else that may lie at the path.
+// openTerminal opens the program's end of a pseudo-terminal, and refuses any other file at the
+// path.
 func openTerminal(path string) (*os.File, error) {
 	tty, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY|unix.O_NOFOLLOW, 0)
 	if err != nil {

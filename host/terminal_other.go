@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// openTerminal refuses: agents have terminals on Linux alone.
+// openTerminal refuses: agents can have terminals on Linux only.
 func openTerminal(path string) (*os.File, error) {
 	return nil, fmt.Errorf("%w: a terminal for an agent", ErrUnsupported)
 }

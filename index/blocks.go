@@ -74,6 +74,12 @@ type row struct {
 	terms            []byte       // those of its entries, 4 bytes each, ascending
 }
 
+// blocksVersion is of what blocksTables does not say: what the blobs hold.
+const blocksVersion = 5
+
+const blocksTables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +
+	`latest INTEGER NOT NULL, terms BLOB NOT NULL, sum INTEGER NOT NULL)`
+
 const columns = "block, hash, earliest, latest, terms, sum"
 
 // sum finds an altered row.
@@ -110,7 +116,7 @@ func last(block int64) uint64 { return uint64(block) * BlockEntries }
 
 // Watermark returns the last entry that is indexed, the zero Head where none is.
 func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
-	err = x.use(func(db *sql.DB) error {
+	err = x.use(&x.blocks, func(db *sql.DB) error {
 		return scan(ctx, db, func(r *row) bool {
 			mark = journal.Head{Seq: last(r.block), Hash: r.hash}
 			return true
@@ -161,7 +167,7 @@ func (x *Index) Add(ctx context.Context, tags []Tags) error {
 	for _, t := range slices.Compact(terms) {
 		r.terms = binary.BigEndian.AppendUint32(r.terms, t)
 	}
-	err := x.use(func(db *sql.DB) error {
+	err := x.use(&x.blocks, func(db *sql.DB) error {
 		// The condition and the row are one statement, so that a Drop cannot come between.
 		done, err := db.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?, ?, ?, ?, ? WHERE ?1 = (SELECT ifnull(max(block), 0) + 1 FROM blocks)",
 			r.block, r.hash[:], r.earliest, r.latest, r.terms, r.sum())
@@ -273,7 +279,7 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 	block := int64((from - 1) / BlockEntries) // the last that was read
 	full, missing := false, false
 	entries, messages := f.terms()
-	err = x.use(func(db *sql.DB) error {
+	err = x.use(&x.blocks, func(db *sql.DB) error {
 		return scan(ctx, db, func(r *row) bool {
 			missing = r.block != block+1
 			first, n := last(block)+1, len(found)
@@ -313,7 +319,7 @@ func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (fo
 	block := int64((seq + BlockEntries - 1) / BlockEntries) // the one that has seq
 	entries, messages := f.terms()
 	below, missing := int64(0), false // the block that was read last
-	err = x.use(func(db *sql.DB) error {
+	err = x.use(&x.blocks, func(db *sql.DB) error {
 		return scan(ctx, db, func(r *row) bool {
 			if below == 0 && r.block < block {
 				found = append(found, Range{First: last(r.block) + 1, Last: seq})

@@ -4,7 +4,7 @@ import "context"
 
 // Exec runs a statement beside what the package does.
 func (x *Index) Exec(statement string, args ...any) error {
-	_, err := x.db.ExecContext(context.Background(), statement, args...)
+	_, err := x.blocks.db.ExecContext(context.Background(), statement, args...)
 	return err
 }
 

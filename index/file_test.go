@@ -17,6 +17,11 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
+// databases are the files of an open index.
+func databases() []string {
+	return []string{"index.db", "index.db-shm", "index.db-wal", "search.db", "search.db-shm", "search.db-wal"}
+}
+
 // Only the files of the package comment are there, nobody else may read them, and Close leaves no log.
 func TestFiles(t *testing.T) {
 	t.Parallel()
@@ -27,7 +32,7 @@ func TestFiles(t *testing.T) {
 			return err
 		}
 		names := files(t, path)
-		if len(names) != 4 || !strings.HasSuffix(names[0], ".tmp") || !slices.Equal(names[1:], []string{"index.db", "index.db-shm", "index.db-wal"}) {
+		if len(names) != 7 || !strings.HasSuffix(names[0], ".tmp") || !slices.Equal(names[1:], databases()) {
 			return fmt.Errorf("files %v", names)
 		}
 		return nil
@@ -41,7 +46,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	testkit.Must(t, s.Close())
-	if names := files(t, path); !slices.Equal(names, []string{"index.db", "memory.snapshot"}) {
+	if names := files(t, path); !slices.Equal(names, []string{"index.db", "memory.snapshot", "search.db"}) {
 		t.Fatalf("Close leaves %v", names)
 	}
 	wantError(t, s.Drop(), index.ErrClosed)
@@ -210,7 +215,7 @@ func TestNoRoom(t *testing.T) {
 	if !equal(got, state("small", 3, 5)) {
 		t.Fatalf("%d chunks are left", len(got))
 	}
-	if names := files(t, path); !slices.Equal(names, []string{"index.db", "index.db-shm", "index.db-wal", "memory.snapshot"}) {
+	if names := files(t, path); !slices.Equal(names, slices.Insert(databases(), 3, "memory.snapshot")) {
 		t.Fatalf("files %v", names)
 	}
 }

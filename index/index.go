@@ -6,7 +6,11 @@
 //     SHA-256. A start loads it and replays only what came after.
 //   - index.db: for each block of 256 entries a row that says which processes, types, ids, correlations, causes, keys
 //     of the memory, refusals and times are in it; the end of an effect counts as the call that it ends. A question to the audit log reads the blocks that can
-//     hold what it asks for. Beside it are SQLite's logs, index.db-wal and index.db-shm, until Close.
+//     hold what it asks for.
+//   - search.db: for each call a document of its words, for a search: the call, its process, origin and correlation, an
+//     error's text, and the beginning of what the journal keeps of its data.
+//
+// Beside the two are SQLite's logs, such as index.db-wal and index.db-shm, until Close.
 //
 // # What it promises
 //
@@ -14,6 +18,8 @@
 //     calls restore only once the checksum of the whole file fits, and the journal has the entry.
 //   - Ranges never leaves out an entry that fits the filter: what is not indexed is always part of the answer. Each
 //     row has a checksum; where one does not fit, the answer is ErrDamaged, never a shorter one.
+//   - Search leaves out no call either, but where its file was altered so that SQLite does not notice. It has no more than
+//     the journal, and nothing of an entry that was rewritten since, once Forget was called for it.
 //   - An index that is no database, is damaged, of another format or of another journal is thrown away and made anew.
 //   - Memory does not grow with what is stored: it is a few times the longest chunk of a snapshot, and some hundred
 //     KiB.
@@ -32,15 +38,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
-
-	"modernc.org/sqlite"
-	codes "modernc.org/sqlite/lib"
 
 	"github.com/promptware-os/pwos/journal"
 )
@@ -82,6 +83,9 @@ type Options struct {
 
 	// Poll is how often Follow looks for more entries where it has to; 0 means every second.
 	Poll time.Duration
+
+	// Name is the name of a process, "" where it has none. It may be called at any time. nil means that no names are known.
+	Name func(pid int64) string
 
 	// Now and Sleep are the clock; nil means the real one. Sleep returns early when ctx is done.
 	Now   func() time.Time
@@ -128,7 +132,8 @@ type Index struct {
 	// mu is locked for reading by every call, for writing while the database is closed or made anew.
 	mu     sync.RWMutex
 	closed bool
-	db     *sql.DB // nil where the last attempt to make it anew failed
+	blocks database
+	words  database
 }
 
 // Open opens the index in dir, which it makes where it is missing; the directory above must exist. An index that cannot be
@@ -140,6 +145,8 @@ func Open(dir string, o Options) (*Index, error) {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
 	x := &Index{dir: dir, opt: o.withDefaults()}
+	x.blocks = database{path: filepath.Join(dir, "index.db"), version: blocksVersion, tables: blocksTables}
+	x.words = database{path: filepath.Join(dir, "search.db"), version: wordsVersion, tables: wordsTables}
 	if err := x.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open index: %w", err), x.Close())
 	}
@@ -153,22 +160,30 @@ func (x *Index) open() error {
 	if err := x.removeTemporary(); err != nil {
 		return err
 	}
-	err := x.connect()
-	if err == nil {
-		err = x.checkJournal()
-	}
-	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) || errors.Is(err, ErrForeign) {
-		cause := err
-		if err = x.Drop(); err == nil {
-			x.opt.Trouble(fmt.Errorf("index is made anew: %w", cause))
+	for _, one := range []struct {
+		db   *database
+		mark func(context.Context) (journal.Head, error)
+	}{{&x.blocks, x.Watermark}, {&x.words, x.Searchable}} {
+		err := one.db.connect()
+		if err == nil {
+			err = x.checkJournal(one.mark)
+		}
+		if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) || errors.Is(err, ErrForeign) {
+			cause := err
+			if err = x.drop(one.db); err == nil {
+				x.opt.Trouble(fmt.Errorf("index is made anew: %w", cause))
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
-// checkJournal compares the end of the index with the journal.
-func (x *Index) checkJournal() error {
-	mark, err := x.Watermark(context.Background())
+// checkJournal compares the end of what is indexed with the journal.
+func (x *Index) checkJournal(watermark func(context.Context) (journal.Head, error)) error {
+	mark, err := watermark(context.Background())
 	if err != nil {
 		return err
 	}
@@ -193,125 +208,34 @@ func (x *Index) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
-	return x.disconnect()
+	return errors.Join(x.blocks.disconnect(), x.words.disconnect())
 }
 
-func (x *Index) disconnect() error {
-	if x.db == nil {
-		return nil
-	}
-	err := x.db.Close()
-	x.db = nil
-	return err
-}
+// Drop throws the index of blocks away, also where it is damaged, and makes an empty one. Follow begins again with the
+// first entry.
+func (x *Index) Drop() error { return x.drop(&x.blocks) }
 
-// Drop throws the index away, also where it is damaged, and makes an empty one. Follow begins again with the first entry.
-func (x *Index) Drop() error {
+func (x *Index) drop(db *database) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
 		return ErrClosed
 	}
-	_ = x.disconnect() // what is thrown away need not be written
-	err := os.Truncate(x.path(), 0)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = x.connect()
-	}
-	if err != nil {
+	if err := db.remake(); err != nil {
 		return fmt.Errorf("drop index: %w", err)
 	}
 	return nil
 }
 
-func (x *Index) path() string { return filepath.Join(x.dir, "index.db") }
-
-// version is of what tables does not say: what the blobs hold.
-const version = 5
-
-// tables is the schema of the database, as SQLite keeps their text. Another text, or version, is another format.
-const tables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +
-	`latest INTEGER NOT NULL, terms BLOB NOT NULL, sum INTEGER NOT NULL)`
-
-// connect opens the database and makes its tables where it is empty.
-func (x *Index) connect() error {
-	file, err := os.OpenFile(x.path(), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	info, err := file.Stat()
-	if err == nil {
-		err = file.Chmod(0o600) // SQLite gives its logs the same mode
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if info.Size() == 0 { // whatever log is there belongs to a file that was dropped
-		for _, log := range []string{"-wal", "-shm"} {
-			if err := os.Remove(x.path() + log); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-	}
-	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: x.path()}).EscapedPath() + "?" + url.Values{
-		"mode": {"rw"}, "_busy_timeout": {"5000"}, "_journal_mode": {"WAL"},
-		"_pragma": {"synchronous(NORMAL)", "cache_size(-1024)", "journal_size_limit(1048576)", "temp_store(MEMORY)", "trusted_schema(0)"},
-	}.Encode())
-	if err != nil {
-		return err
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(4)
-	if err := prepare(db); err != nil {
-		return errors.Join(classify(err), db.Close())
-	}
-	x.db = db
-	return nil
-}
-
-// prepare makes the tables in an empty database, and checks them in any other.
-func prepare(db *sql.DB) error {
-	var found string
-	var as int
-	if err := db.QueryRow("SELECT user_version, (SELECT ifnull(group_concat(sql, ';'), '') FROM sqlite_schema) FROM pragma_user_version").
-		Scan(&as, &found); err != nil {
-		return err
-	}
-	if as == 0 && found == "" {
-		_, err := db.Exec(fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; %s; COMMIT", version, tables))
-		return err
-	}
-	if as != version || found != tables {
-		return fmt.Errorf("%w: version %d", ErrFormat, as)
-	}
-	return nil
-}
-
-// use calls do with the database.
-func (x *Index) use(do func(*sql.DB) error) error {
+// use calls do with a database.
+func (x *Index) use(db *database, do func(*sql.DB) error) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	switch {
 	case x.closed:
 		return ErrClosed
-	case x.db == nil:
+	case db.db == nil:
 		return fmt.Errorf("%w: the index could not be made anew", ErrDamaged)
 	}
-	return classify(do(x.db))
-}
-
-// classify makes ErrDamaged recognisable among SQLite's errors.
-func classify(err error) error {
-	e, ok := errors.AsType[*sqlite.Error](err)
-	if !ok {
-		return err
-	}
-	switch e.Code() & 0xff {
-	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_FORMAT:
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	// A file that is shorter than its header says is met as a read that comes up short.
-	if e.Code() == codes.SQLITE_IOERR_SHORT_READ {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return err
+	return classify(do(db.db))
 }

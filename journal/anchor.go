@@ -118,7 +118,8 @@ func anchorDamage(dir, name string, err error) *DamageError {
 	return &DamageError{File: filepath.Join(dir, name), Reason: err.Error(), Remedy: remedyAnchor}
 }
 
-func (a *Anchor) stateName() string { return fmt.Sprintf("%0*d%s", segmentDigits, a.Seq, stateSuffix) }
+// StateName is the name of the state's file, beside the anchor.
+func (a *Anchor) StateName() string { return fmt.Sprintf("%0*d%s", segmentDigits, a.Seq, stateSuffix) }
 
 // LoadState calls restore with the chunks of the state, in the order in which they were written, each with the name of the
 // part that it belongs to. They are valid until restore returns. It checks the whole file first.
@@ -126,7 +127,7 @@ func (a *Anchor) LoadState(ctx context.Context, fsys FS, dir string, restore fun
 	if fsys == nil {
 		fsys = OSFS{}
 	}
-	f, err := fsys.Open(filepath.Join(dir, a.stateName()))
+	f, err := fsys.Open(filepath.Join(dir, a.StateName()))
 	if err != nil {
 		return fmt.Errorf("read state of the anchor: %w", err)
 	}
@@ -160,7 +161,7 @@ func stateFault(dir string, a *Anchor, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return anchorDamage(dir, a.stateName(), err)
+	return anchorDamage(dir, a.StateName(), err)
 }
 
 // checkState compares the file with what the anchor says of it.
@@ -211,7 +212,7 @@ func readText(in *bufio.Reader) ([]byte, error) {
 // writeState writes the state's file, durably, and notes in a what it is. write is called once with a function that takes the
 // next chunk of a part.
 func (a *Anchor) writeState(fsys FS, dir string, write func(put func(part string, chunk []byte) error) error) error {
-	return replace(fsys, dir, a.stateName(), func(f File) error {
+	return replace(fsys, dir, a.StateName(), func(f File) error {
 		sum, at := sha256.New(), int64(0)
 		out := bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(f, 0), sum), readSize)
 		err := write(func(part string, chunk []byte) error {
@@ -252,7 +253,7 @@ func WriteAnchor(fsys FS, dir string, a *Anchor, signer Signer, write func(put f
 		return err
 	}
 	if before != nil && before.Seq != a.Seq {
-		return removeIfThere(fsys, filepath.Join(dir, before.stateName()))
+		return removeIfThere(fsys, filepath.Join(dir, before.StateName()))
 	}
 	return nil
 }

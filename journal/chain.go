@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // unfinished is what is wrong with a segment that ends in the middle of a line and is not the last.
@@ -15,9 +16,9 @@ const unfinished = "the segment does not end with a line end, but another follow
 func chainFault(h Head, r *Record) string {
 	switch {
 	case r.Seq <= h.Seq:
-		return fmt.Sprintf("entry %d stands where entry %d should: it was repeated or moved", r.Seq, h.Seq+1)
+		return fmt.Sprintf("entry %d is where entry %d should be: it was repeated or moved", r.Seq, h.Seq+1)
 	case r.Seq > h.Seq+1:
-		return fmt.Sprintf("entry %d stands where entry %d should: entries were removed or moved", r.Seq, h.Seq+1)
+		return fmt.Sprintf("entry %d is where entry %d should be: entries were removed or moved", r.Seq, h.Seq+1)
 	case r.Prev == h.Hash:
 		return ""
 	case h.Seq == 0:
@@ -30,27 +31,29 @@ func chainFault(h Head, r *Record) string {
 // isFault tells errors about what a line says from errors of reading it.
 func isFault(err error) bool { return errors.Is(err, errLayout) || errors.Is(err, errLongLine) }
 
-// tornWrite says whether a line that is no entry is a write that a power cut left unfinished: the file got its length,
-// but blocks in it never got their data and read as NULs, which JSON never contains. Nothing from such a line on can
-// have been synced.
+// tornWrite reports whether a line that is not an entry was left by a write that a power cut
+// interrupted: the file got its length, but blocks in it never got their data and read as NULs,
+// which JSON never contains. No byte from such a line on can have been synced.
 func tornWrite(line []byte) bool { return bytes.IndexByte(line, 0) >= 0 }
 
-// beginsEntry says whether the bytes after the last line end are the beginning of the entry that follows h: a line that
-// was torn, and not a hole or what somebody else wrote there.
+// beginsEntry reports whether the bytes after the last line end are the beginning of the entry that
+// follows h: a torn line, not a hole or foreign data.
 func beginsEntry(rest []byte, h Head) bool {
 	want := fmt.Appendf(nil, `{"seq":%d,"prev":"%x"`, h.Seq+1, h.Hash[:])
 	n := min(len(rest), len(want))
 	return n > 0 && bytes.Equal(rest[:n], want[:n]) && !tornWrite(rest)
 }
 
-// A Hash is the SHA-256 of an entry's line, its '\n' not counted. The zero Hash stands before the first entry.
+// A Hash is the SHA-256 of an entry's line, without its '\n'. The zero Hash precedes the first
+// entry.
 type Hash [sha256.Size]byte
 
 const hexHashLen = 2 * sha256.Size
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// A Head is a place in the chain: an entry and the hash of its line. The zero Head stands before the first entry.
+// A Head is a place in the chain: an entry and the hash of its line. The zero Head precedes the
+// first entry.
 type Head struct {
 	Seq  uint64
 	Hash Hash
@@ -105,3 +108,32 @@ var hexValue = func() (t [256]byte) {
 	}
 	return t
 }()
+
+// A Chain checks lines of a journal that come from elsewhere than its files, one after the other.
+type Chain struct {
+	Head Head // of the last line; zero before the first
+	rec  Record
+}
+
+// Add takes the next line in, without its '\n', and returns its entry, valid until the next. It returns what is wrong with the
+// line, as a Finding of Verify says it, "" where that is nothing; the chain stays as it was then.
+func (c *Chain) Add(line []byte) (*Record, string) {
+	if err := ParseLine(line, &c.rec); err != nil {
+		return nil, err.Error()
+	}
+	if reason := chainFault(c.Head, &c.rec); reason != "" {
+		return nil, reason
+	}
+	c.rec.Hash = hashLine(line)
+	c.Head = Head{Seq: c.rec.Seq, Hash: c.rec.Hash}
+	return &c.rec, ""
+}
+
+// SignHead makes the checkpoint of an entry that is durable.
+func SignHead(s Signer, h Head, at time.Time) (Checkpoint, error) {
+	_, key, err := parseKey(s.Public())
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return signCheckpoint(s, key, h, at.UnixMilli())
+}

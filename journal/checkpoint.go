@@ -21,7 +21,7 @@ type Signer interface {
 	// Public is the key's authorized-key line, which must begin with ssh-ed25519.
 	Public() string
 
-	// Sign returns the 64 bytes of an Ed25519 signature over data as it is.
+	// Sign returns the 64 bytes of an Ed25519 signature over data.
 	Sign(data []byte) ([]byte, error)
 }
 
@@ -42,8 +42,8 @@ func (c *Checkpoint) text() []byte {
 	return fmt.Appendf(nil, "pwos-checkpoint@v1\n%d\n%s\n%d\n", c.Seq, c.Hash, c.Time)
 }
 
-// Verify checks the signature against the key that the checkpoint names; whether that key is to be trusted is another
-// question.
+// Verify checks the signature against the key that the checkpoint names. It does not decide whether
+// that key is trusted.
 func (c *Checkpoint) Verify() error {
 	if err := c.verify(c.text()); err != nil {
 		return fmt.Errorf("verify checkpoint: %w", err)
@@ -89,15 +89,16 @@ func signCheckpoint(s Signer, key string, h Head, ms int64) (c Checkpoint, err e
 	return c, nil
 }
 
-// CheckpointDue says whether Options.CheckpointEvery entries were synced since the last checkpoint, or since the last try, or
-// whether Rotate ended a segment. It is false while a checkpoint is being written: whoever wrote one asks again.
+// CheckpointDue reports whether Options.CheckpointEvery entries were synced since the last
+// checkpoint or attempt, or Rotate has ended a segment. It is false while a checkpoint is being
+// written; ask again after that.
 func (l *Log) CheckpointDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.opt.Signer != nil && l.dead == nil && !l.signing && (l.ended.Seq > 0 || l.synced.Seq >= l.checkDue)
 }
 
-// CheckpointWaits says whether a sync would make a checkpoint due that is not due yet: for the owner, who may have no other
+// CheckpointWaits reports whether a sync would make a checkpoint due. The owner may have no other
 // reason to sync.
 func (l *Log) CheckpointWaits() bool {
 	l.mu.Lock()
@@ -109,12 +110,13 @@ func (l *Log) CheckpointWaits() bool {
 // the owner, before anything is appended.
 func (l *Log) Unsign() { l.opt.Signer = nil }
 
-// Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and writes that down, durably, where
-// it is due. An error other than ErrStopped leaves the journal as good as it was: the next try is due after as many entries
-// again.
+// Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and
+// writes the checkpoints that are due, durably. After an error other than ErrStopped the journal is
+// as good as before: the next attempt is due after as many entries again.
 func (l *Log) Checkpoint() error { return l.checkpoint(uint64(l.opt.CheckpointEvery)) }
 
-// checkpoint writes that of a segment's end, and one of what is synced if at least after entries were since the last.
+// checkpoint writes that of a segment's end, and that of the synced entries if there are at least
+// after of them since the last.
 func (l *Log) checkpoint(after uint64) error {
 	if l.opt.Signer == nil {
 		return nil
@@ -136,8 +138,8 @@ func (l *Log) checkpoint(after uint64) error {
 	return nil
 }
 
-// nextCheckpoint is the head of which a checkpoint is to be written, with checkMu held; the zero Head where none is due.
-// With more it is a segment's end, and another may be due.
+// nextCheckpoint is the head of the next checkpoint to write, or the zero Head. With more, it is a
+// segment's end, and another may be due. checkMu is locked.
 func (l *Log) nextCheckpoint(after uint64) (h Head, more bool, dead error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,8 +165,8 @@ func (l *Log) signed() {
 	l.mu.Unlock()
 }
 
-// writeCheckpoint appends the checkpoint of h, with checkMu held. h is durable already, so no power cut can leave a
-// checkpoint that speaks of a lost entry.
+// writeCheckpoint appends the checkpoint of h. h is durable already, so no power cut can leave a
+// checkpoint of a lost entry. checkMu is locked.
 func (l *Log) writeCheckpoint(h Head) error {
 	if err := l.cutCheckpoint(); err != nil {
 		return err
@@ -174,7 +176,7 @@ func (l *Log) writeCheckpoint(h Head) error {
 		return err
 	}
 	l.checkBuf = append(c.AppendLine(l.checkBuf[:0]), '\n')
-	// Where there is no room to keep, the write finds out.
+	// If no room can be reserved, the write itself fails.
 	_ = l.keep(&l.checkRoom, l.checks, l.checkSize, int64(len(l.checkBuf)), checkpointRoom)
 	n, err := l.checks.WriteAt(l.checkBuf, l.checkSize)
 	if err == nil && n < len(l.checkBuf) {
@@ -192,8 +194,8 @@ func (l *Log) writeCheckpoint(h Head) error {
 	return nil
 }
 
-// cutCheckpoint removes what a failed write left of a checkpoint, with checkMu held. As in cutBack, that is durable before
-// the next one is written.
+// cutCheckpoint removes what a failed write left of a checkpoint, durably before the next one is
+// written, as cutBack does. checkMu is locked.
 func (l *Log) cutCheckpoint() error {
 	if !l.checkCut {
 		return nil
@@ -233,8 +235,8 @@ func openCheckpoints(fsys FS, dir string) (*checkpointReader, error) {
 	return &checkpointReader{path: path, lines: newLineReader(f, 0), close: f.Close}, nil
 }
 
-// next returns the next checkpoint, its signature not checked, or io.EOF. A *DamageError stands for one line; reading may
-// go on after it.
+// next returns the next checkpoint without checking its signature, or io.EOF. A *DamageError is
+// about one line; reading may continue after it.
 func (r *checkpointReader) next() (Checkpoint, error) {
 	if r.over {
 		return Checkpoint{}, io.EOF
@@ -268,7 +270,7 @@ func (r *checkpointReader) next() (Checkpoint, error) {
 	return cp, nil
 }
 
-// atEnd says whether the line just read was the last thing in the file.
+// atEnd reports whether the line just read was the last thing in the file.
 func (r *checkpointReader) atEnd() bool {
 	if r.lines.rest() > 0 {
 		return false

@@ -34,7 +34,7 @@ func grow13(t *testing.T, l *journal.Log) {
 
 const lastSegment = 9 // first entry of the last segment of ends
 
-// start opens a journal that was tampered with and says whether it stated a loss or refused. It fails the test where what
+// start opens a journal that was tampered with and reports whether it stated a loss or refused. It fails the test where what
 // it found is no prefix of good.
 func start(t *testing.T, m, good image) (stated bool) {
 	t.Helper()

@@ -1,12 +1,15 @@
-// Package journal keeps the append-only, hash-chained log that every other file of pwos can be made anew from.
+// Package journal keeps the append-only, hash-chained log from which every other file of pwos can
+// be rebuilt.
 //
-// It is PROTOCOL 7 on disk: segments of NDJSON, one entry a line, each line naming the SHA-256 of the line before it. A
-// Log has one owner, who appends and writes; Sync makes durable what was written by then, many entries to one fsync, on whatever goroutine.
-// Verify checks a journal without a kernel; a Reader walks it, also while it grows.
+// It is PROTOCOL 7 on disk: segments of NDJSON, one entry a line, each line with the SHA-256 of the
+// line before it. A Log has one owner, which appends and writes. Sync makes durable what was
+// written before it, many entries with one fsync, on any goroutine. Verify checks a journal without
+// a kernel; a Reader walks it, also while it grows.
 //
 // # How an owner writes
 //
-// Many entries share one write and one fsync, and nothing but Sync, Rotate and Checkpoint waits for the disk. In this order:
+// Many entries share one write and one fsync, and only Sync, Rotate and Checkpoint wait for the
+// disk. In this order:
 //
 //	Append        each entry
 //	RotateDue     if so: Rotate, while nothing but Append is called; no Sync may be running, or Rotate waits for it

@@ -9,10 +9,10 @@ import (
 // MaxLine is the longest line of a journal in bytes, '\n' not counted.
 const MaxLine = 16 << 20
 
-// lineOverhead is more than all that a line holds beside its four texts.
+// lineOverhead exceeds the size of a line without its four texts.
 const lineOverhead = 512
 
-// An Entry is one syscall that got past decoding, with what came of it (PROTOCOL 7).
+// An Entry is one decoded syscall with its outcome (PROTOCOL 7).
 type Entry struct {
 	Time      int64  // Unix milliseconds
 	Tick      int64  // the kernel's tick
@@ -20,7 +20,7 @@ type Entry struct {
 	Origin    string // who the message said it came from
 	Conn      string // the connection that it came in on
 	Request   []byte // the message, one JSON value on one line, secrets redacted; nil is written as null
-	Outcome   []byte // what came of it, in the same form
+	Outcome   []byte // in the same form
 	LatencyUS int64  // microseconds
 }
 
@@ -30,8 +30,9 @@ var (
 	errTooLong = errors.New("entry is longer than a line may be")
 )
 
-// Check says whether Append would take e: Request and Outcome must each be one strict JSON value (RFC 8259, nested at
-// most 129 deep, without a line feed and without white space around it), and all of it must fit MaxLine.
+// Check reports whether Append would accept e: Request and Outcome must each be one strict JSON
+// value (RFC 8259, nested at most 129 deep, without a line feed and without white space around it),
+// and the entry must fit MaxLine.
 func (e *Entry) Check() error {
 	if e.Request != nil && valueEnd(e.Request, 0) != len(e.Request) {
 		return errRequest
@@ -71,7 +72,8 @@ func appendLine(dst []byte, seq uint64, prev *Hash, e *Entry) []byte {
 	return append(dst, '}')
 }
 
-// plainByte marks the bytes that stand for themselves in a JSON string: ASCII but controls, the quote, the backslash.
+// plainByte marks the plain bytes of a JSON string: ASCII without controls, the quote and the
+// backslash.
 var plainByte = func() (t [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -86,8 +88,8 @@ func appendRaw(dst, raw []byte) []byte {
 	return append(dst, raw...)
 }
 
-// appendString appends s as a JSON string in its one canonical form: \" and \\, \u00xx for control characters, U+FFFD
-// for bytes that are not UTF-8, everything else as it is.
+// appendString appends s as a JSON string in its one canonical form: \" and \\, \u00xx for control
+// characters, U+FFFD for bytes that are not UTF-8, everything else unchanged.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0

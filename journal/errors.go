@@ -9,12 +9,13 @@ import (
 )
 
 var (
-	// ErrStopped says that the log can no longer be written: an fsync failed. What Sync had covered before stays covered;
-	// only a new Open goes on. It wraps the cause.
+	// ErrStopped means that the log can no longer be written, because an fsync failed. What Sync
+	// covered before stays covered; only a new Open can continue. It wraps the cause.
 	ErrStopped = errors.New("journal stopped")
 
-	// ErrUncertain says that a write failed, and so did removing what it left in the file. The next Flush tries that again
-	// before it writes; a crash before then may bring the entries of the failed write back.
+	// ErrUncertain means that a write failed, and removing its remains failed too. The next Flush
+	// removes them before it writes; a crash before then may bring the entries of the failed write
+	// back.
 	ErrUncertain = errors.New("what the failed write left could not be removed yet")
 
 	// ErrClosed says that Close was called.
@@ -30,7 +31,7 @@ type DamageError struct {
 	File   string // path of the file
 	Line   int64  // line in File, from 1; 0 where it was not counted
 	Offset int64  // bytes from the start of File
-	Seq    uint64 // the entry that stands or should stand there; 0 where unknown
+	Seq    uint64 // the entry that is or should be there; 0 if unknown
 	Reason string // what contradicts what
 	Remedy string // what a human can do about it; empty in a Report
 }
@@ -59,7 +60,7 @@ func (*DamageError) Unwrap() error { return fault.StateDamaged }
 const (
 	remedySegment = `restore the file from a copy, or look at the whole extent with "pwos audit verify" first: ` +
 		`what follows this place cannot be trusted without the copy`
-	remedyLost = `restore the segment from a copy; to go on without the lost entries, move "head" and "checkpoints" ` +
+	remedyLost = `restore the segment from a copy; to continue without the lost entries, move "head" and "checkpoints" ` +
 		`out of the journal directory: they are the proof of the loss, keep them`
 	remedyAnchor = `restore both files of the anchor from a copy; where the archived segments are at hand, move them back and the ` +
 		`anchor out of the journal directory`

@@ -34,7 +34,7 @@ type examiner struct {
 // examine applies the rule of the package comment ("Open accepts no damage in silence").
 func examine(fsys FS, dir string) (*examiner, error) {
 	x := &examiner{fsys: fsys, dir: dir}
-	// What vouches is read first: the segments are held against it line by line, in one pass.
+	// The proofs are read first, so that one pass over the segments checks each line against them.
 	if err := x.readMark(); err != nil {
 		return nil, err
 	}
@@ -55,9 +55,10 @@ func examine(fsys FS, dir string) (*examiner, error) {
 	if err := x.readSegments(); err != nil {
 		return nil, err
 	}
-	// A torn write was never synced, and a proof is of nothing else. So whatever the reason for which the chain ends here, a
-	// proof beyond it says that something was lost that had been promised. A last line that is torn, and nothing else, is
-	// cut all the same (PROTOCOL 7), and its loss is told; what a signature vouches for is given up by nobody but a human.
+	// A torn write was never synced, and proofs exist only for synced entries. So a proof beyond
+	// the end of the chain means that promised entries were lost, whatever ended the chain. A torn
+	// last line alone is still cut (PROTOCOL 7) and reported, but what a signature vouches for is
+	// only given up by a person.
 	if p := x.proofs.beyond(x.head.Seq); p != nil {
 		if !x.tornLine || p.source != fromMark || p.Seq != x.head.Seq+1 {
 			return nil, x.missing(p)
@@ -114,8 +115,8 @@ func (x *examiner) readMark() error {
 	return nil
 }
 
-// readCheckpoints verifies the last signature only: it is the one that stands for all before it. A checkpoint that is
-// damaged stops the start, unlike a head mark: nothing that happens to a machine by itself does that to a synced line.
+// readCheckpoints verifies the last signature only, since it covers all earlier entries. Unlike a
+// damaged head mark, a damaged checkpoint stops the start: no crash damages a synced line.
 func (x *examiner) readCheckpoints() (err error) {
 	r, err := openCheckpoints(x.fsys, x.dir)
 	if r == nil {
@@ -208,7 +209,8 @@ func (x *examiner) withSegment(first uint64, read func(f File, path string) erro
 	return errors.Join(read(f, path), f.Close())
 }
 
-// hasEntry says whether a segment begins with a whole entry. Where it does not, the chain's end lies in the one before.
+// hasEntry reports whether a segment begins with a whole entry. If not, the chain ends in the
+// previous segment.
 func (x *examiner) hasEntry(first uint64) (ok bool, err error) {
 	err = x.withSegment(first, func(f File, _ string) error {
 		line, err := newLineReader(f, 0).next()
@@ -262,7 +264,7 @@ func (x *examiner) readWhole(first uint64, last bool) error {
 				return x.fault(path, lines.line, x.proofs.againstReason(p))
 			}
 			x.head, x.size = next, lines.off
-			// The line was found good and is the last that a proof was about so far.
+			// The line is good, and the last one so far that a proof is about.
 			if rec.Seq == x.proofs.good {
 				x.vouched = x.size
 			}
@@ -286,8 +288,9 @@ func (x *examiner) cut(path string, size int64) error {
 	return nil
 }
 
-// readEdges checks the first and the last line of an older segment, from x.head on, and takes the last for the end of the
-// chain. What lies between was synced before the next segment was made, so no crash has touched it.
+// readEdges checks the first and the last line of an older segment, from x.head on, and makes the
+// last one the end of the chain. The lines between were synced before the next segment was made, so
+// no crash has damaged them.
 func (x *examiner) readEdges(first uint64, _ bool) error {
 	return x.withSegment(first, func(f File, path string) error {
 		var rec Record

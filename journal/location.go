@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Location is where a journal lies, as far as a copy of it lies elsewhere. What is "" cannot be told here.
+// Location identifies the place of a journal, so that a copy of it is recognised elsewhere. "" is
+// unknown.
 type Location struct {
 	Machine   string // digest of the machine's number, which is not for everybody
 	Directory string // inode of the journal's directory, and after an @ when it was made, where the file system knows
@@ -20,8 +21,8 @@ func Locate(dir string) (Location, error) {
 	return Location{machineID(), directory}, err
 }
 
-// machineID reads the number that the system was given when it was installed. In a container without one there is
-// none: its name or its address would be another one after each start.
+// machineID reads the id that the system was given when it was installed, or "" in a container
+// without one, whose name and address change with each start.
 func machineID() string {
 	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		text, err := os.ReadFile(path)
@@ -33,7 +34,8 @@ func machineID() string {
 	return ""
 }
 
-// Differs says in what l is another place than the one of a start, "" where it is the same as far as both are known.
+// Differs names the part of l that differs from the location at a start, or "" if all known parts
+// are equal.
 func (l Location) Differs(machine, directory string) string {
 	if l.Machine != "" && machine != "" && l.Machine != machine {
 		return "on another machine"

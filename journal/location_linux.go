@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File systems that may number a file anew each time they are mounted.
+// File systems that may renumber files each time they are mounted.
 const (
 	magicFUSE = 0x65735546
 	magic9P   = 0x01021997

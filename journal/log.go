@@ -7,51 +7,53 @@ import (
 	"sync"
 )
 
-// keepBuffer is how much of the write buffer outlives a flush, in bytes: a burst does not stay in memory for good.
+// keepBuffer is how many bytes of the write buffer are kept after a flush, so that a burst does not
+// occupy memory forever.
 const keepBuffer = 4 << 20
 
 // A Log is a journal open for writing.
 //
-// Append, Flush, RotateDue and Close belong to one owner, a goroutine or an actor, and are not locked against each other. Sync,
-// Checkpoint, CheckpointDue, CheckpointWaits, Written and Synced may run beside them, and beside each other, on any goroutine.
-// Rotate may run on any goroutine too; until it returns the owner calls Append and Head, and nothing else of its own.
+// Append, Flush, RotateDue and Close belong to one owner, a goroutine or an actor, and must not run
+// concurrently. Sync, Checkpoint, CheckpointDue, CheckpointWaits, Written and Synced may run
+// concurrently with them, and with each other. So may Rotate; until it returns the owner calls only
+// Append and Head.
 type Log struct {
 	opt Options
 	key string // canonical line of the signer's key
 	dir Dir    // locked; open for the life of the log, so that a rotation needs no descriptor to sync it
 
-	// The owner's alone.
+	// Used only by the owner.
 	buf     []byte // lines appended and not yet written, each with its '\n'
 	head    Head   // of the last line appended
 	written Head   // of the last line written
 	size    int64  // of the segment, up to and including that line
 	seg     File
 	room    extent // of the segment
-	full    bool   // the segment is to be written no more
+	full    bool   // the segment takes no further entries
 	uncut   bool   // the segment may hold more than size, of a write that failed
 	overdue bool   // the segment is longer than it should be: the next one could not be made
 	closed  bool
 
-	rotateAt int64 // the size from which on the next segment is to be begun
-	rotated  bool  // in vain, since the last Flush
+	rotateAt int64 // the size at which the next segment begins
+	rotated  bool  // attempted without success since the last Flush
 
-	// syncMu is held for as long as an fsync of a segment runs, and while segments change: whoever holds it knows that all
-	// older segments are durable. It is taken before mu, and never with checkMu held.
+	// syncMu is locked during an fsync of a segment, and while segments change. While it is locked,
+	// all older segments are durable. It is locked before mu, and never while checkMu is.
 	syncMu  ioLock
 	mark    File
 	markBuf []byte
 
-	mu      sync.Mutex // held for a few assignments, never for I/O
+	mu      sync.Mutex // locked for a few assignments, never for I/O
 	target  File       // the segment, for Sync
 	flushed Head       // written, for Sync
 	synced  Head
 	ended   Head          // of the last complete segment, where no checkpoint of it was tried
 	dead    error         // why the log stopped
-	awaited uint64        // the first entry that AwaitSynced waits for; 0: none
+	awaited uint64        // the first entry that AwaitSynced waits for, or 0
 	reached chan struct{} // closed when that is durable, or the log has stopped
 
 	checkMu   ioLock
-	checks    File // nil where there is no signer
+	checks    File // nil without a signer
 	checkRoom extent
 	checkSize int64
 	checkBuf  []byte
@@ -61,8 +63,8 @@ type Log struct {
 	signing   bool   // one is being written; under mu
 }
 
-// An ioLock is a mutex that is held for as long as a disk or a signer takes. Unlike a sync.Mutex it lets the time of
-// testing/synctest go on while somebody waits for it.
+// An ioLock is a mutex that may be locked during I/O. Unlike a sync.Mutex, waiting for it lets the
+// clock of testing/synctest advance.
 type ioLock chan struct{}
 
 func newIOLock() ioLock { return make(ioLock, 1) }
@@ -71,11 +73,11 @@ func (l ioLock) Lock() { l <- struct{}{} }
 
 func (l ioLock) Unlock() { <-l }
 
-// Append takes an entry into the chain and the write buffer and returns its seq. It does no I/O and, the buffer once
-// grown, allocates nothing. The seq is void if the Flush that follows fails.
+// Append adds an entry to the chain and the write buffer and returns its seq. It does no I/O and,
+// once the buffer has grown, allocates nothing. The seq is void if the following Flush fails.
 //
-// It panics where e.Check fails: such a line could not be read back, and whoever made it has a fault that no journal
-// should carry on with.
+// It panics if e.Check fails: such a line could not be read back, so the caller has a bug that must
+// not reach a journal.
 func (l *Log) Append(e *Entry) (seq uint64) {
 	if err := e.Check(); err != nil {
 		panic(fmt.Errorf("append entry: %w", err))
@@ -88,12 +90,13 @@ func (l *Log) Append(e *Entry) (seq uint64) {
 	return seq
 }
 
-// Flush writes all that was appended with one write. Where it fails, none of it is in the journal: the entries are
-// dropped, the next Append gets the seq of the first of them, and a later Flush may succeed, unless the error is
-// ErrStopped. With ErrUncertain they are dropped too, but a crash before the next successful Flush may bring them back.
+// Flush writes all appended entries with one write. If it fails, none of them is in the journal:
+// they are dropped, the next Append reuses the seq of the first, and a later Flush may succeed
+// unless the error is ErrStopped. With ErrUncertain they are dropped too, but a crash before the
+// next successful Flush may bring them back.
 //
-// It waits for an fsync only to take a failed write back, and where what was appended does not fit the segment, because the
-// owner did not call Rotate in time: then it begins the next one itself.
+// It waits for an fsync only to undo a failed write, or to begin the next segment if the owner did
+// not call Rotate in time.
 func (l *Log) Flush() error { return l.flush(false) }
 
 // FlushFromReserve is Flush for what has to get through on a full disk too: it may use up what Options.ReserveBytes keeps.
@@ -162,8 +165,8 @@ func (l *Log) takeBack(cause error) error {
 	return fmt.Errorf("%w; %w: %w", cause, ErrUncertain, err)
 }
 
-// cutBack removes what a failed write left behind, and makes that durable before anything is written in its place: blocks
-// of the failed write and of the next could else be mixed by a power cut.
+// cutBack removes what a failed write left, durably before anything is written in its place:
+// otherwise a power cut could mix blocks of both writes.
 func (l *Log) cutBack() error {
 	if !l.uncut {
 		return nil
@@ -181,8 +184,8 @@ func (l *Log) cutBack() error {
 	return nil
 }
 
-// Close writes and syncs what was appended, signs a checkpoint of it and lets the files go. It may be called again and
-// does nothing then. No Sync, Rotate or Checkpoint may be running.
+// Close writes and syncs the appended entries, signs a checkpoint and closes the files. Calling it
+// again does nothing. No Sync, Rotate or Checkpoint may be running.
 func (l *Log) Close() error {
 	if l.closed {
 		return nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"strconv"
 )
 
@@ -49,7 +51,23 @@ func parseMark(b []byte) (Head, bool) {
 	return h, string(appendMark(nil, h)) == string(b)
 }
 
-// readMark returns the zero Head where there is no mark, or none to be believed; note says which.
+// ReadMark returns the head mark of the journal in dir, the zero Head where there is none to be believed. A nil fsys means OSFS.
+func ReadMark(fsys FS, dir string) (h Head, err error) {
+	if fsys == nil {
+		fsys = OSFS{}
+	}
+	f, err := fsys.Open(filepath.Join(dir, markName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Head{}, nil
+	}
+	if err != nil {
+		return Head{}, fmt.Errorf("read head mark: %w", err)
+	}
+	h, _, err = readMark(f)
+	return h, errors.Join(err, f.Close())
+}
+
+// readMark returns the zero Head if there is no valid mark; note says why.
 func readMark(f File) (h Head, note string, err error) {
 	b := make([]byte, markLen+1) // one more, so that a file that is too long does not pass
 	n, err := f.ReadAt(b, 0)

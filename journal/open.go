@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 )
 
-// Open recovers the journal in o.Dir and opens it for writing. It returns a *DamageError where the files contradict each
-// other, ErrLocked where somebody else writes there.
+// Open recovers the journal in o.Dir and opens it for writing. It returns a *DamageError if the
+// files contradict each other, and ErrLocked if another process writes there.
 //
-// It makes all that it found durable before it returns: an entry that the process before wrote and never synced is an
-// entry like any other from here on. A crash at any point of it leaves a journal that opens with the same entries.
+// Before it returns, everything that it found is durable: an entry that the previous process wrote
+// and never synced is then like any other. A crash at any point of it leaves a journal that opens
+// with the same entries.
 func Open(o Options) (*Log, *Recovery, error) {
 	o, key, err := o.withDefaults()
 	if err != nil {
@@ -25,7 +26,7 @@ func Open(o Options) (*Log, *Recovery, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
 	}
-	// From here on nobody else changes the files, so what is examined is what is repaired.
+	// The lock is taken, so the files that are examined are the files that are repaired.
 	l := &Log{opt: o, key: key, dir: locked, syncMu: newIOLock(), checkMu: newIOLock(), rotateAt: rotateAt(o)}
 	rec, err := l.restore()
 	if err != nil {
@@ -162,8 +163,8 @@ func (l *Log) moveMarkBack(x *examiner) error {
 	return nil
 }
 
-// openChecks opens the checkpoints where there is a key to sign with, and makes the file before there is an entry: that it
-// is missing tells Verify something.
+// openChecks opens the checkpoints if there is a key to sign with, and makes the file before the
+// first entry, so that Verify can tell when it is missing.
 func (l *Log) openChecks(x *examiner) (err error) {
 	l.checked, l.checkSize = x.lastCheck.Seq, x.checkpointed
 	l.checkDue = l.checked + uint64(l.opt.CheckpointEvery)
@@ -181,7 +182,8 @@ func (l *Log) openChecks(x *examiner) (err error) {
 			return fmt.Errorf("cut torn checkpoint: %w", err)
 		}
 	}
-	// As with the segment: what is there is built upon only once it is surely on disk, and only the last line may not be.
+	// As with the segment, make it durable before building on it; only the last line may not be
+	// durable yet.
 	if err := rewrite(l.checks, x.lastCheckAt, l.checkSize); err != nil {
 		return fmt.Errorf("write last checkpoint again: %w", err)
 	}
@@ -205,14 +207,16 @@ type Recovery struct {
 	Notes         []string // other things that an operator should read
 }
 
-// A Cut is the end of a write that never finished: nobody was told that it was durable, unless it is Answered.
+// A Cut is the end of an unfinished write: no client was told that it was durable, unless it is
+// Answered.
 type Cut struct {
 	File   string // path of the segment
 	Offset int64  // its length now, in bytes
 	Bytes  int64  // what was cut
-	After  uint64 // the last entry before the cut; 0 where none is left
+	After  uint64 // the last entry before the cut, or 0
 
-	// Answered says that the head mark knew the torn line whole and on disk: the entry after After is lost, and somebody
-	// may have been told that it was done. No crash leaves that where fsync tells the truth.
+	// Answered means that the head mark vouches for the torn line: the entry after After is lost,
+	// and a client may have been told that it was done. No crash causes that if fsync tells the
+	// truth.
 	Answered bool
 }

@@ -10,12 +10,12 @@ import (
 const (
 	DefaultSegmentBytes    = 64 << 20
 	DefaultCheckpointEvery = 1024
-	DefaultReserveBytes    = 1 << 20 // for whoever wants a reserve
+	DefaultReserveBytes    = 1 << 20 // for owners that want a reserve
 )
 
 // Options say where a journal is and how it is kept.
 type Options struct {
-	// Dir is the journal's directory. Open makes it where it is missing; its parent must exist.
+	// Dir is the journal's directory. Open makes it if it is missing; its parent must exist.
 	Dir string
 
 	// FS is the file system; nil means OSFS.
@@ -39,8 +39,9 @@ type Options struct {
 	// Now is the clock of checkpoints; nil means time.Now.
 	Now func() time.Time
 
-	// Trouble is told of what went wrong without harm to the entries: a checkpoint or head mark that was not written. It
-	// is called on the goroutine that met the trouble and must not call the Log. nil means that nobody is told.
+	// Trouble reports a failure that does no harm to the entries: a checkpoint or head mark that
+	// was not written. It is called on the goroutine where that happened and must not call the Log.
+	// It may be nil.
 	Trouble func(error)
 }
 

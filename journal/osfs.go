@@ -92,8 +92,9 @@ func (f osFile) Size() (int64, error) {
 	return st.Size(), nil
 }
 
-// FS is all that a journal asks of a file system. Files are read and written at offsets only, so that no hidden position
-// survives a failed write. Errors wrap those of io/fs (ErrNotExist, ErrExist) and the system's (ENOSPC, EIO).
+// FS is the part of a file system that a journal needs. Files are read and written at offsets only,
+// so that no hidden position survives a failed write. Errors wrap those of io/fs (ErrNotExist,
+// ErrExist) and the system's (ENOSPC, EIO).
 type FS interface {
 	// Mkdir makes one directory, mode 0700; its parent must be there.
 	Mkdir(name string) error
@@ -104,7 +105,8 @@ type FS interface {
 	// Open opens a file that exists, for reading.
 	Open(name string) (File, error)
 
-	// Create opens a file for reading and writing, mode 0600, and makes it, empty, where it is not there.
+	// Create opens a file for reading and writing, and makes it, empty and with mode 0600, if it
+	// does not exist.
 	Create(name string) (File, error)
 
 	// Rename gives a file another name in the same directory, and takes that from whatever had it.
@@ -128,7 +130,8 @@ type Dir interface {
 	Sync() error
 }
 
-// File is an open file of an FS. Sync may run beside WriteAt and Allocate; it covers what was written before it began.
+// File is an open file of an FS. Sync may run concurrently with WriteAt and Allocate; it covers
+// what was written before it began.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -138,8 +141,9 @@ type File interface {
 	// Truncate sets the size; what Allocate had kept beyond it is given back.
 	Truncate(size int64) error
 
-	// Allocate has the disk keep room for length bytes from off on, so that to write them cannot fail for want of it. Size
-	// stays as it is. The error wraps errors.ErrUnsupported where the file system has no such thing.
+	// Allocate reserves disk blocks for length bytes from off on, so that writing them cannot fail
+	// for lack of room. Size does not change. The error wraps errors.ErrUnsupported if the file
+	// system cannot do this.
 	Allocate(off, length int64) error
 
 	Sync() error

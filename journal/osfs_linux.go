@@ -9,7 +9,7 @@ import (
 // keepSize is FALLOC_FL_KEEP_SIZE of fallocate(2).
 const keepSize = 1
 
-// Allocate implements File. The blocks stay the file's when it is closed, and nobody reads what is in them.
+// Allocate implements File. The blocks stay with the file when it is closed, and cannot be read.
 func (f osFile) Allocate(off, length int64) error {
 	for {
 		err := syscall.Fallocate(int(f.Fd()), keepSize, off, length)

@@ -19,10 +19,10 @@ import (
 //	go build -tags pwos_slowdisk -o pwosd ./cmd/pwosd && PWOS_SLOWDISK=10ms ./pwosd ...
 const slowDiskVariable = "PWOS_SLOWDISK"
 
-// Sync is that of a slow disk.
+// Sync takes as long as on a slow disk.
 func (f osFile) Sync() error { return errors.Join(f.File.Sync(), slowDown()) }
 
-// Sync is that of a slow disk.
+// Sync takes as long as on a slow disk.
 func (l lockedDir) Sync() error { return errors.Join(l.File.Sync(), slowDown()) }
 
 // slowDown waits in the operating system, as fsync does: the runtime of Go takes its time to see that a thread is blocked there.

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// A Record is an entry as it stands in the journal.
+// A Record is an entry as it is in the journal.
 type Record struct {
 	Entry
 
@@ -25,9 +25,10 @@ type Record struct {
 // errLayout is one value for all faults of a line, so that a reader of good lines pays nothing for it.
 var errLayout = errors.New("line is not a journal entry")
 
-// ParseLine reads a line as Append writes it, without its '\n': these members, in this order, without spaces, numbers and
-// strings in canonical form, so that one entry has one line. Request, Outcome and Line alias the line. Origin and Conn
-// keep the strings that r held before where they are the same. Hash and the place are left alone.
+// ParseLine parses a line as Append writes it, without its '\n': these members, in this order,
+// without spaces, numbers and strings in canonical form, so that an entry has exactly one line.
+// Request, Outcome and Line alias the line. Origin and Conn reuse the strings of r if they are
+// equal. Hash and the place are not changed.
 func ParseLine(line []byte, r *Record) error {
 	if len(line) > MaxLine {
 		return errLayout
@@ -114,7 +115,7 @@ func (c *cursor) hash(h *Hash) {
 	c.i += hexHashLen
 }
 
-// raw reads a value of any kind and keeps it as it is written.
+// raw reads a value of any kind, unchanged.
 func (c *cursor) raw() []byte {
 	if c.bad {
 		return nil
@@ -150,7 +151,7 @@ func (c *cursor) text(old string) string {
 	return c.unescape(start)
 }
 
-// unescape reads the string that begins at start, of which some byte does not stand for itself.
+// unescape decodes the string that begins at start and has an escape or a byte beyond ASCII.
 func (c *cursor) unescape(start int) string {
 	end := valueEnd(c.b, start-1) // valid JSON from here on, so a backslash is followed by all that belongs to it
 	if end < 0 {
@@ -182,8 +183,9 @@ func (c *cursor) unescape(start int) string {
 // maxDepth bounds how deep values may nest. A frame nests 64 deep at most (PROTOCOL 2), an outcome wraps its data.
 const maxDepth = 129
 
-// valueEnd returns the index after the JSON value that begins at b[i], or -1 where there is none, or where it has a line feed in
-// it: a value never ends a line early. The message was decoded strictly before it got here, so names are not compared.
+// valueEnd returns the index after the JSON value that begins at b[i], or -1 if there is none, or
+// it contains a line feed: a value never ends a line early. Names were checked when the message was
+// decoded, and are not compared again.
 func valueEnd(b []byte, i int) int {
 	end := jsontype.Skip(b, i, maxDepth)
 	if end > i && bytes.IndexByte(b[i:end], '\n') >= 0 {

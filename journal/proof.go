@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A proof is what something beside the segments says of the chain: this entry was on disk, with this hash.
+// A proof is a statement from outside the segments: this entry was on disk, with this hash.
 type proof struct {
 	Head
 
@@ -41,7 +41,7 @@ type proofs struct {
 	list   []proof
 	next   int
 	good   uint64 // the last entry that a proof was found right about
-	signed uint64 // likewise, a proof with a signature
+	signed uint64 // the same, for proofs with a signature
 	checks int    // proofs of the checkpoints file that were found right
 }
 
@@ -51,8 +51,8 @@ func (ps *proofs) sort() {
 	slices.SortStableFunc(ps.list, func(a, b proof) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
-// check compares h with every proof about its entry, and passes over those of earlier entries. It returns the first that
-// speaks against h.
+// check compares h with every proof about its entry, and skips proofs of earlier entries. It
+// returns the first contradiction.
 func (ps *proofs) check(h Head) *proof {
 	var against *proof
 	for ; ps.next < len(ps.list) && ps.list[ps.next].Seq <= h.Seq; ps.next++ {

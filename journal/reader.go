@@ -24,12 +24,12 @@ type ReaderOptions struct {
 	// Notify, where not nil, wakes a waiting Next; a capacity of one and a sender that does not block are enough.
 	Notify <-chan struct{}
 
-	// Poll is how often a waiting Next looks by itself; 0 means every 100 ms.
+	// Poll is how often a waiting Next looks for new entries; 0 means every 100 ms.
 	Poll time.Duration
 
-	// Limit, where not nil, is asked for the last entry that may be returned: (*Log).Synced keeps a reader from entries
-	// that a crash could still undo, (*Log).Written from those of a write that fails half way. Without it a reader shows
-	// whatever line is whole.
+	// Limit, if not nil, returns the last entry that may be returned: (*Log).Synced hides entries
+	// that a crash could still undo, (*Log).Written those of a write that may yet fail. Without it
+	// a reader returns every whole line.
 	Limit func() uint64
 }
 
@@ -87,7 +87,7 @@ func (r *Reader) Next(ctx context.Context) (*Record, error) {
 	}
 }
 
-// Close lets the open segment go.
+// Close closes the open segment.
 func (r *Reader) Close() error {
 	if r.f == nil {
 		return nil
@@ -276,8 +276,8 @@ func (r *Reader) advance() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open segment: %w", err)
 	}
-	// The old segment was complete before the next was made, but perhaps not yet when it was last read: what looked like
-	// half a line then may be none now.
+	// The old segment was complete before the next was made, but maybe not when it was last read:
+	// half a line then may be a whole one now.
 	line, err := r.lines.next()
 	if errors.Is(err, io.EOF) && r.lines.rest() > 0 {
 		err = r.damage(r.lines.off, unfinished)
@@ -363,7 +363,7 @@ func (lr *lineReader) next() ([]byte, error) {
 	}
 }
 
-// fill reads once, at least one byte, after what is there.
+// fill reads once, at least one byte, behind the buffered ones.
 func (lr *lineReader) fill() error {
 	if lr.r > 0 {
 		lr.w = copy(lr.buf, lr.buf[lr.r:lr.w])
@@ -390,11 +390,12 @@ func (lr *lineReader) rest() int64 { return int64(lr.w - lr.r) }
 // peek is what rest counts; it is valid until the next call of next.
 func (lr *lineReader) peek() []byte { return lr.buf[lr.r:lr.w] }
 
-// discard forgets what was read ahead: the next line is read from the file anew.
+// discard drops the buffered bytes: the next line is read from the file again.
 func (lr *lineReader) discard() { lr.w = lr.r }
 
-// lastLineStart finds where the last line of buf begins; ok tells whether it is known from buf alone. whole says that buf
-// is the file from its beginning. Where buf does not end with a line end, the last line is empty.
+// lastLineStart finds where the last line of buf begins; ok is false if that is not in buf. whole
+// says that buf begins at the start of the file. If buf does not end with a line end, the last line
+// is empty.
 func lastLineStart(buf []byte, whole bool) (start int, ok bool) {
 	n := len(buf)
 	if n == 0 || buf[n-1] != '\n' {

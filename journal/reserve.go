@@ -6,9 +6,10 @@ import (
 	"syscall"
 )
 
-// The reserve is room beyond the end of the last segment that the disk keeps for this journal, whoever else fills it. Flush
-// leaves it alone: where what it writes and the whole reserve do not fit, it fails as on a full disk, before it writes.
-// FlushFromReserve may use it up. Nothing of it can be read: it lies beyond the file's size, so no start looks at it.
+// The reserve is allocated room beyond the end of the last segment, which no other file can take.
+// Flush does not use it: if its data and the whole reserve do not fit, it fails as on a full disk,
+// before it writes. FlushFromReserve may use it. It lies beyond the file's size, so it is never
+// read, and no start examines it.
 
 // checkpointRoom is what is kept for checkpoints, in bytes: some forty of them.
 const checkpointRoom = 16 << 10
@@ -19,9 +20,9 @@ type extent struct {
 	cannot bool  // nothing can be kept for this file
 }
 
-// keep has the disk keep room for need bytes beyond size, and step more where it has to be asked and has it, so that it rarely
-// is. It fails where there is no room for need, and only there: on a file system that keeps none, a write finds out as it always
-// did.
+// keep allocates room for need bytes beyond size, or for step more if that is available, so that it
+// rarely has to. It fails only if there is no room for need. On a file system that cannot allocate,
+// the write itself fails instead.
 func (l *Log) keep(e *extent, f File, size, need, step int64) error {
 	if l.opt.ReserveBytes == 0 || e.cannot || size+need <= e.end {
 		return nil

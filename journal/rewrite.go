@@ -169,7 +169,7 @@ func (l *Log) finish(x *examiner) error {
 				err = l.finishRewrite(x, first)
 			}
 		case strings.HasSuffix(name, temporary), x.anchor != nil && segment && first <= x.anchor.Seq,
-			strings.HasSuffix(name, stateSuffix) && (x.anchor == nil || name != x.anchor.stateName()):
+			strings.HasSuffix(name, stateSuffix) && (x.anchor == nil || name != x.anchor.StateName()):
 			err = removeIfThere(l.opt.FS, filepath.Join(l.opt.Dir, name))
 		}
 		if err != nil {

@@ -8,25 +8,26 @@ import (
 	"path/filepath"
 )
 
-// nextName is that of a segment which has no room or no name yet. Nothing in it is an entry.
+// nextName is the name of a segment that has no room or no final name yet. It holds no entries.
 const nextName = "next"
 
-// rotateAt is the size in bytes from which on a segment is to be ended. What is left up to SegmentBytes is for an owner that
-// has a Sync to wait for first.
+// rotateAt is the size in bytes at which a segment ends. The rest up to SegmentBytes is for an
+// owner that must wait for a Sync first.
 func rotateAt(o Options) int64 { return o.SegmentBytes - o.SegmentBytes/4 }
 
-// RotateDue says whether the segment is full, or would be with what was appended. An owner that asks before each Flush, and has
-// Rotate called where it is so, never waits in Flush for a segment to be begun. After a Rotate that failed it is false until
-// the next Flush.
+// RotateDue reports whether the segment is full, or would be with the appended entries. An owner
+// that asks before each Flush, and then calls Rotate, never waits in Flush for a new segment. After
+// a failed Rotate it is false until the next Flush.
 func (l *Log) RotateDue() bool {
 	return !l.rotated && (l.full || l.size > 0 && l.size+int64(len(l.buf)) > l.rotateAt)
 }
 
-// Rotate is Sync, and begins the next segment: what was flushed is durable when it returns, and the next Flush writes there.
-// It fails with ErrStopped only. Where no segment can be begun, Options.Trouble is told once, unless the disk is full, and the
-// next Flush goes on in the old one, as long as that may become.
+// Rotate does what Sync does, and begins the next segment: flushed entries are durable when it
+// returns, and the next Flush writes to the new segment. It fails with ErrStopped only. If no
+// segment can be begun, Options.Trouble is called once, unless the disk is full, and the next Flush
+// continues in the old one, however long that becomes.
 //
-// A checkpoint of the segment that was ended is due then, and not written here.
+// The checkpoint of the ended segment is due then, but is not written here.
 func (l *Log) Rotate() (through uint64, err error) {
 	if l.size == 0 && !l.full || l.stopCause() != nil {
 		return l.Sync()
@@ -65,9 +66,9 @@ func (l *Log) late(err error) {
 	}
 }
 
-// rotate begins the next segment. That one gets room for need bytes, and step more, before anything else happens: where
-// there is none, the old one stays what it was. The old one is durable before the new one has its name, and the name before
-// Sync can cover an entry in it.
+// rotate begins the next segment. It first allocates room for need bytes, and step more; without
+// room the old segment stays in use. The old segment is durable before the new one gets its name,
+// and the name is durable before Sync can cover an entry in it.
 func (l *Log) rotate(need, step int64) error {
 	f, room, err := l.prepare(need, step)
 	if err != nil {
@@ -79,7 +80,7 @@ func (l *Log) rotate(need, step int64) error {
 		return fmt.Errorf("%w (close: %v)", err, f.Close())
 	}
 	old := l.seg
-	if l.room.end > l.size { // which nobody needs any more
+	if l.room.end > l.size { // it is not needed any more
 		if err := old.Truncate(l.size); err != nil {
 			l.opt.Trouble(fmt.Errorf("give back room of full segment: %w", err))
 		}
@@ -95,9 +96,10 @@ func (l *Log) rotate(need, step int64) error {
 	return nil
 }
 
-// prepare makes the file of the next segment and keeps room for it. The name comes later: a reader that finds it goes on
-// there, and never looks again at the old segment, which is still written where there is no room. Once a name could not be
-// given, nobody knows which the file has, and it is made with it.
+// prepare makes the file of the next segment and allocates its room. Its final name comes later: a
+// reader that sees that name leaves the old segment for good, although the old one stays in use if
+// there is no room. If an attempt to name it failed, its name is unknown, and the file is made with
+// the final name.
 func (l *Log) prepare(need, step int64) (f File, room extent, err error) {
 	if l.full {
 		f, err = createSegment(l.opt, l.written.Seq+1)
@@ -113,7 +115,7 @@ func (l *Log) prepare(need, step int64) (f File, room extent, err error) {
 	return f, room, nil
 }
 
-// begin ends the old segment and gives the new one its name, with syncMu held.
+// begin ends the old segment and gives the new one its name. syncMu is locked.
 func (l *Log) begin() error {
 	if _, err := l.syncFlushed(); err != nil {
 		return err
@@ -151,7 +153,7 @@ func createNext(o Options) (File, error) {
 	return f, nil
 }
 
-// checkFree returns an error where somebody else has begun the segment of the entry first.
+// checkFree returns an error if another process has begun the segment of the entry first.
 func checkFree(o Options, first uint64) error {
 	path := segmentPath(o.Dir, first)
 	f, err := o.FS.Open(path)
@@ -177,7 +179,7 @@ func createSegment(o Options, first uint64) (File, error) {
 	return f, nil
 }
 
-// notEmpty returns an error for a segment with anything in it: somebody else is writing this journal.
+// notEmpty returns an error if a segment has data: another process is writing this journal.
 func notEmpty(f File, path string, first uint64) error {
 	size, err := f.Size()
 	if err == nil && size > 0 {

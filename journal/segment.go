@@ -22,7 +22,7 @@ func segmentPath(dir string, first uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%0*d%s", segmentDigits, first, segmentSuffix))
 }
 
-// segmentFirst reads a segment's first seq from its name. Names of any other form belong to somebody else.
+// segmentFirst parses a segment's first seq from its name. Names of any other form are ignored.
 func segmentFirst(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, segmentSuffix)
 	if !ok || len(digits) != segmentDigits || strings.Trim(digits, "0123456789") != "" {
@@ -78,8 +78,8 @@ func seekEntry(f File, seq uint64) (int64, error) {
 	return lo, nil
 }
 
-// firstEntry finds the first line that begins in b and returns where, and its seq; 0 where there is none. Only the beginning
-// of the line need be in b: whether the rest is good is found out when it is read.
+// firstEntry finds the first line that begins in b and returns its index and seq; the seq is 0 if
+// there is none. Only the beginning of the line must be in b; the rest is checked when it is read.
 func firstEntry(b []byte) (start int, seq uint64) {
 	start = bytes.IndexByte(b, '\n') + 1
 	if start == 0 {

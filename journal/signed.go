@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
@@ -65,6 +66,24 @@ func (c *cursor) seal(s *seal) {
 	var err error
 	s.Sig, err = base64.StdEncoding.DecodeString(sig)
 	c.bad = c.bad || err != nil || c.i != len(c.b)
+}
+
+// SignText signs a text that is kept beside a journal, such as a backup's manifest. Its first line says what it is.
+func SignText(s Signer, text []byte) (signature []byte, err error) {
+	made, err := sealed(s, "", text)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%q", base64.StdEncoding.EncodeToString(made.Sig)), nil
+}
+
+// VerifyText checks what SignText returned under an authorized-key line.
+func VerifyText(key string, text, signature []byte) error {
+	sig, err := base64.StdEncoding.Strict().DecodeString(string(bytes.Trim(signature, `"`)))
+	if err != nil {
+		return errSignature
+	}
+	return (&seal{Key: key, Sig: sig}).verify(text)
 }
 
 // readSmall reads a file of a few lines, nil where there is none.

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Sync makes durable what was flushed before it began, and returns the seq of the last entry that is durable now, also
-// with an error. Where there is nothing new it costs a lock. It fails with ErrStopped only.
+// Sync makes durable what was flushed before it began, and returns the seq of the last durable
+// entry, also with an error. With nothing to sync it costs one lock. It fails with ErrStopped only.
 func (l *Log) Sync() (through uint64, err error) {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
 	return l.syncFlushed()
 }
 
-// syncFlushed fsyncs the segment where there is something new in it, with syncMu held.
+// syncFlushed fsyncs the segment if it has unsynced entries. syncMu is locked.
 func (l *Log) syncFlushed() (through uint64, err error) {
 	l.mu.Lock()
 	nothing, through, dead := l.flushed == l.synced, l.synced.Seq, l.dead
@@ -24,8 +24,8 @@ func (l *Log) syncFlushed() (through uint64, err error) {
 	return l.syncSegment()
 }
 
-// syncSegment fsyncs the segment, with syncMu held. The file and what it will cover are taken together, before the
-// fsync: a Flush beside it is not covered, and a segment cannot be changed under it.
+// syncSegment fsyncs the segment. File and covered head are read together before the fsync: a
+// concurrent Flush is not covered, and the segment cannot change meanwhile. syncMu is locked.
 func (l *Log) syncSegment() (through uint64, err error) {
 	l.mu.Lock()
 	f, covers, before, dead := l.target, l.flushed, l.synced, l.dead
@@ -72,7 +72,7 @@ func (l *Log) AwaitSynced(ctx context.Context, seq uint64) {
 	}
 }
 
-// tellReached has all that wait in AwaitSynced look again, with mu held.
+// tellReached wakes all callers of AwaitSynced. mu is locked.
 func (l *Log) tellReached() {
 	if l.reached != nil {
 		close(l.reached)

@@ -49,30 +49,30 @@ func TestTampering(t *testing.T) {
 				m.splice(path, i, 2, m.line(13), m.line(12))
 			}),
 			[]string{
-				"10:3 13 entry 13 stands where entry 12 should: entries were removed or moved",
-				"10:4 12 entry 12 stands where entry 14 should: it was repeated or moved",
-				"10:5 14 entry 14 stands where entry 13 should: entries were removed or moved",
+				"10:3 13 entry 13 is where entry 12 should be: entries were removed or moved",
+				"10:4 12 entry 12 is where entry 14 should be: it was repeated or moved",
+				"10:5 14 entry 14 is where entry 13 should be: entries were removed or moved",
 			},
 		},
 		"remove": {
 			tamper(func(m image) { m.replace(12) }),
-			[]string{"10:3 13 entry 13 stands where entry 12 should: entries were removed"},
+			[]string{"10:3 13 entry 13 is where entry 12 should be: entries were removed"},
 		},
 		"remove first": {
 			tamper(func(m image) { m.replace(1) }),
-			[]string{"1:1 2 entry 2 stands where entry 1 should"},
+			[]string{"1:1 2 entry 2 is where entry 1 should be"},
 		},
 		"remove last of a segment": {
 			tamper(func(m image) { m.replace(18) }),
-			[]string{"19:0 19 the segment is named after entry 19 where entry 18 follows", "19:1 19 entry 19 stands"},
+			[]string{"19:0 19 the segment is named after entry 19 where entry 18 follows", "19:1 19 entry 19 is where"},
 		},
 		"repeat": {
 			tamper(func(m image) { m.replace(12, m.line(12), m.line(12)) }),
-			[]string{"10:4 12 entry 12 stands where entry 13 should: it was repeated"},
+			[]string{"10:4 12 entry 12 is where entry 13 should be: it was repeated"},
 		},
 		"remove a segment": {
 			tamper(func(m image) { delete(m, segmentPath(10)) }),
-			[]string{"19:0 19 the segment is named after entry 19 where entry 10 follows", "19:1 19 entry 19 stands"},
+			[]string{"19:0 19 the segment is named after entry 19 where entry 10 follows", "19:1 19 entry 19 is where"},
 		},
 		"rename a segment": {
 			tamper(func(m image) {

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// takes says whether a value may stand in an entry.
+// takes reports whether a value may stand in an entry.
 func takes(value string) bool {
 	e := journal.Entry{Request: []byte(value)}
 	return e.Check() == nil

@@ -13,8 +13,8 @@ import (
 
 // VerifyOptions say what Verify may take as known.
 type VerifyOptions struct {
-	// Keys are the authorized-key lines that checkpoints may be signed with. Where there are none, any key will do, and
-	// the Report says so.
+	// Keys are the authorized-key lines that checkpoints may be signed with. If there are none, any
+	// key is accepted, and the Report says so.
 	Keys []string
 
 	// Names, where not nil, returns the host key that an entry names as the one of what follows, "" for an entry that names
@@ -22,7 +22,8 @@ type VerifyOptions struct {
 	// checkpoint of one that is, names its key as the host key at its entry.
 	Names func(*Record) string
 
-	// Known are checkpoints that were kept where nobody could change them together with the journal.
+	// Known are checkpoints that were kept where they could not be changed together with the
+	// journal.
 	Known []Checkpoint
 
 	// Archives are directories with segments of the same journal that were archived.
@@ -31,12 +32,12 @@ type VerifyOptions struct {
 
 var errUntrusted = errors.New("the checkpoint is signed with a key that is not trusted")
 
-// Verify reads a whole journal with its checkpoints, and changes nothing. It finds entries that were edited, reordered,
-// removed, repeated or brought in from elsewhere, and journals that were cut below a checkpoint, cut and continued, or
-// rebuilt without the key. It may run beside a kernel that writes, a nil fsys means OSFS, and it takes memory for the
-// longest line and a few dozen bytes a checkpoint.
+// Verify reads a whole journal with its checkpoints, and changes nothing. It finds entries that
+// were edited, reordered, removed, repeated or inserted, and journals that were cut below a
+// checkpoint, cut and continued, or rebuilt without the key. It may run while a kernel writes, a
+// nil fsys means OSFS, and it needs memory for the longest line and a few dozen bytes a checkpoint.
 //
-// The error is for what kept it from reading, ctx included; what it read and did not like is in the Report.
+// The error says what kept it from reading, ctx included; faults of the journal are in the Report.
 func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report, error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -62,12 +63,12 @@ func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report,
 			return nil, fmt.Errorf("verify journal: %w", err)
 		}
 	}
-	v.settle()
+	v.finish()
 	return &v.report, nil
 }
 
-// A verifier goes on after a fault: it takes the line at fault for what it says, so that one change gives one finding or
-// two, and the next is found as well.
+// A verifier continues after a fault and accepts the faulty line as it is, so that one change gives
+// one or two findings, and the next change is found too.
 type verifier struct {
 	ctx     context.Context
 	fsys    FS
@@ -163,8 +164,8 @@ func (v *verifier) readCheckpoints(dir string) (err error) {
 			v.checks = append(v.checks, r.damage(off, cp.Seq, err.Error()))
 			continue
 		}
-		// A good signature of somebody else proves nothing, so it takes no part in what follows. The record may yet say that
-		// the key was the kernel's.
+		// A valid signature by an unknown key proves nothing, so it is set aside. The journal
+		// itself may still show that the key was the kernel's.
 		if v.report.KeysTrusted && !v.trusted[cp.Key] {
 			v.others[cp.Seq] = append(v.others[cp.Seq], &otherCheck{Checkpoint: cp, place: r.damage(off, cp.Seq, errUntrusted.Error())})
 			continue
@@ -173,8 +174,8 @@ func (v *verifier) readCheckpoints(dir string) (err error) {
 	}
 }
 
-// settle holds the end of the chain against what vouches for later entries.
-func (v *verifier) settle() {
+// finish checks the end of the chain against proofs of later entries.
+func (v *verifier) finish() {
 	v.judgeOthers()
 	v.judgeEdits()
 	v.report.Head = v.head
@@ -243,8 +244,8 @@ func (v *verifier) readSegment(dir string, first uint64, last bool) (err error) 
 	}
 }
 
-// judge takes a line into the chain, with what is wrong with it. Its hash is taken over whatever it says, and its seq where
-// it has one, so that the next line is judged against what stands there and not against what should.
+// judge adds a line to the chain, with its faults. Its hash is computed over the line as it is, and
+// its seq is used if it has one, so that the next line is judged against what is there.
 func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 	next := Head{Seq: v.head.Seq + 1, Hash: hashLine(line)}
 	var reason string
@@ -269,8 +270,8 @@ func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 	v.head = next
 }
 
-// tail judges the bytes after the last whole line of a segment. In the last one they are a write that never finished, or
-// one that is under way: reported, and no fault.
+// tail judges the bytes after the last whole line of a segment. In the last segment they belong to
+// an unfinished or running write: reported, but not a fault.
 func (v *verifier) tail(torn, number int64, last bool) {
 	switch {
 	case torn == 0:
@@ -292,7 +293,7 @@ type namedKey struct {
 	key string // canonical
 }
 
-// otherCheck is a checkpoint of a key that the caller does not trust by itself.
+// otherCheck is a checkpoint by a key that is not in the caller's list.
 type otherCheck struct {
 	Checkpoint
 
@@ -318,8 +319,8 @@ func (v *verifier) note(rec *Record, h Head) {
 	}
 }
 
-// judgeOthers accepts the checkpoints whose key the record names as the host key of that time, as far as a trusted key
-// vouches for the record, and reports all others.
+// judgeOthers accepts checkpoints whose key the journal names as the host key of that time, if a
+// trusted key vouches for that entry, and reports all others.
 func (v *verifier) judgeOthers() {
 	for _, at := range v.others {
 		for _, o := range at {

@@ -94,9 +94,9 @@ func (v *verifier) segmentsOf(dir string) (firsts []uint64, anchor *Anchor, err 
 
 // checkState reports an anchor whose state is not what it names.
 func (v *verifier) checkState(dir string, a *Anchor) error {
-	f, err := v.fsys.Open(filepath.Join(dir, a.stateName()))
+	f, err := v.fsys.Open(filepath.Join(dir, a.StateName()))
 	if errors.Is(err, fs.ErrNotExist) {
-		v.report.find(anchorDamage(dir, a.stateName(), errors.New("the state of the anchor is missing")))
+		v.report.find(anchorDamage(dir, a.StateName(), errors.New("the state of the anchor is missing")))
 		return nil
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func (v *verifier) checkState(dir string, a *Anchor) error {
 	}
 	err = a.checkState(v.ctx, f)
 	if errors.Is(err, errState) {
-		v.report.find(anchorDamage(dir, a.stateName(), err))
+		v.report.find(anchorDamage(dir, a.StateName(), err))
 		err = nil
 	}
 	return errors.Join(err, f.Close())

@@ -9,14 +9,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Authorize returns nil if pid, holding token (nil: none), may call the syscall of row at tick, else the fault that
-// the call gets: existence, expiry and permission of CAP 2. It is not asked about the kernel's own steps, which no
-// process may call. Quotas are checked by the resource domain, which knows what is in use. processes serve the
-// error's advice only: without them (nil) pid counts as one that can be granted to.
+// Authorize returns nil if pid, holding token (nil if it has none), may call the syscall of row at
+// tick, else the fault that the call gets: existence, expiry and permission of CAP 2. It must not
+// be called for the kernel's own steps, which no process may call. Quotas are checked by the
+// resource domain, which knows what is in use. processes only serve the error's advice: without
+// them pid counts as one that can get a grant.
 func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fault {
 	switch {
 	case processes != nil && pid != Operator && ended(processes.Process(pid)):
-		return Gone(pid)
+		return Ended(pid)
 	case row.Internal:
 		return refused(fault.CapabilityDenied, pid, row.Type, "it is the kernel's own")
 	case pid == Operator, row.Grant == schema.Everyone:
@@ -31,8 +32,8 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 	return nil
 }
 
-// Callable lists what pid, holding token (nil: none), may call at tick: syscalls of the kernel and those registered
-// in its origin.
+// Callable lists what pid, holding token (nil if it has none), may call at tick: syscalls of the
+// kernel and those registered in its origin.
 func Callable(registered []string, pid int64, token *Token, tick int64) (out schema.ListOutput) {
 	for _, row := range schema.Syscalls() {
 		asks := row
@@ -83,7 +84,7 @@ func authorizeProvider(processes Processes, pid int64, name string) *fault.Fault
 	}
 	p := processes.Process(pid)
 	if ended(p) {
-		return Gone(pid)
+		return Ended(pid)
 	}
 	if entry, ok := schema.MCPEntry(name); ok && entry == name && p != nil && p.ParentPID == Operator && p.AgentID == schema.MCPAgent(entry) {
 		return nil
@@ -96,7 +97,7 @@ func authorizeProvider(processes Processes, pid int64, name string) *fault.Fault
 func AuthorizeRegistered(processes Processes, pid int64, token *Token, name string, tick int64) *fault.Fault {
 	switch {
 	case processes != nil && pid != Operator && ended(processes.Process(pid)):
-		return Gone(pid)
+		return Ended(pid)
 	case schema.UserSpace(name):
 		return AuthorizeCall(pid, token, "os:///"+name, tick)
 	case pid == Operator, token != nil && token.AllowsNamed(name, tick):
@@ -125,7 +126,7 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 func AuthorizeTool(pid int64, token *Token, host, tool string, tick int64) *fault.Fault {
 	name := host + "/" + tool
 	if why := meaninglessName(name); why != "" || strings.Contains(name, everything) || strings.Contains(host, "/") {
-		return Invalid("tool", "is no name: that of a host has no slash, that of a tool single ones between its parts, and neither has a *")
+		return Invalid("tool", "is not a valid name: a host's has no slash, a tool's has single slashes between its parts, and neither has a *")
 	}
 	pattern := toolWord + ":" + name
 	if pid == Operator || token != nil && token.AllowsNamed(pattern, tick) {
@@ -167,14 +168,14 @@ func refused(id fault.ID, pid int64, what, why string) *fault.Fault {
 // ended reports whether a process has ended; one that never was has not.
 func ended(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
 
-// Gone is the fault of a call whose process has ended (PROTOCOL 6). It is not a denial.
-func Gone(pid int64) *fault.Fault {
-	return fault.ProcessEnded.New("pid %d has ended, and calls nothing any more", pid).WithFix(`"pwos ps" shows who is there`).With("pid", numbered(pid))
+// Ended is the fault of a call whose process has ended (PROTOCOL 6). It is not a denial.
+func Ended(pid int64) *fault.Fault {
+	return fault.ProcessEnded.New("pid %d has ended, and calls nothing any more", pid).WithFix(`"pwos ps" lists the processes`).With("pid", numbered(pid))
 }
 
 // NoProcess is the fault of a call about a process that never existed, or that its caller may not see.
 func NoProcess(pid int64) *fault.Fault {
-	return fault.ProcessNotFound.New("no process has pid %d", pid).WithFix("Process.List shows who is there").With("pid", numbered(pid))
+	return fault.ProcessNotFound.New("no process has pid %d", pid).WithFix("Process.List lists the processes").With("pid", numbered(pid))
 }
 
 // living reports whether pid can be granted something.
@@ -190,17 +191,18 @@ const terminated = "TERMINATED"
 func BeyondGrant(processes Processes, pid int64) string {
 	switch p := processes.Process(pid); {
 	case p == nil:
-		return `there never was such a process: "pwos ps" shows who is there`
+		return `no process ever had this pid: "pwos ps" lists the processes`
 	case p.State == terminated:
-		return `it has ended, and nothing can be granted to it: "pwos ps" shows who is there`
+		return `it has ended, and nothing can be granted to it: "pwos ps" lists the processes`
 	}
 	return ""
 }
 
-// Visible returns the descriptor of pid if the call may see that process, else nil: the operator sees all, an agent
-// those of its origin (ABI 6.4). A process that is not visible must be answered exactly as one that never existed.
+// Visible returns the descriptor of pid if the call may see that process, else nil: the operator
+// sees all, an agent those of its origin (ABI 6.4). A process that is not visible must be answered
+// exactly as one that never existed.
 //
-// A forgotten process is visible to the operator only: its origin is forgotten too.
+// A forgotten process is visible to the operator only, since its origin is forgotten too.
 func Visible(processes Processes, call *Call, pid int64) *schema.Descriptor {
 	p := processes.Process(pid)
 	if p == nil || call.PID == Operator || p.Origin == call.Origin {

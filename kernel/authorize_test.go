@@ -38,7 +38,7 @@ func TestAuthorize(t *testing.T) {
 			"expired comes before not allowed", 7, until5, "Memory.Get", 8,
 			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: allow it again with "pwos cap grant 7 --add Memory.Get"`,
 		},
-		{"never was", 9, nil, "Ipc.Receive", 0, `pid 9 may not call Ipc.Receive: there never was such a process: "pwos ps" shows who is there`},
+		{"never was", 9, nil, "Ipc.Receive", 0, `pid 9 may not call Ipc.Receive: no process ever had this pid: "pwos ps" lists the processes`},
 		{"never was, everyone's", 9, nil, "Syscall.Ping", 0, ""},
 		{"the operator's own", 7, all, "Syscall.Shutdown", 0, "pid 7 may not call Syscall.Shutdown: only the operator may"},
 		{"the kernel's own", 7, all, "Capability.Strip", 0, "pid 7 may not call Capability.Strip: it is the kernel's own"},
@@ -73,7 +73,7 @@ func TestAuthorizeEnded(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{"Ipc.Receive", "Syscall.Ping", "Syscall.Shutdown"} {
 		err := kernel.Authorize(everybody{}, 8, token(8, nil, nil, "*"), lookup(t, typ), 0)
-		if err == nil || err.Code() != 410 || err.EventCode() != "CONFLICT" || err.Text() != `pid 8 has ended, and calls nothing any more: "pwos ps" shows who is there` {
+		if err == nil || err.Code() != 410 || err.EventCode() != "CONFLICT" || err.Text() != `pid 8 has ended, and calls nothing any more: "pwos ps" lists the processes` {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}

@@ -18,7 +18,7 @@ type Caller struct {
 	PID    int64
 	Conn   string // the connection's name in logs and journal, such as c-5
 	Origin string // of the stored things that the operator sees; empty: the configuration's
-	Key    string // fingerprint of the key that it logged in with; empty: none
+	Key    string // fingerprint of the key that it logged in with, or empty
 	Role   string // of the operator's key, see inRole; empty: unlimited
 	Via    string // the door it came by, context.via in rules; empty: a socket
 	Kernel bool   // the kernel itself, which makes a call of its own for PID
@@ -33,29 +33,29 @@ type Call struct {
 	Input   any             // the data, decoded as Syscall.Input says
 
 	// Filled in by the gate, and kept by the journal.
-	PID       int64        // the process that the call acts as: the caller, or the one that the operator names
-	Token     *Token       // of PID, nil if it has none; the operator acting as itself needs none
-	Origin    string       // of the stored things that the call sees
-	Tick      int64        // the kernel's tick
-	Time      int64        // Unix epoch, milliseconds
-	Urgent    bool         // it may use the journal's reserve: an urgent call of the operator's, or one that such a call caused
-	Final     bool         // the call has waited as long as it may: it must get an outcome now
-	Parked    bool         // the call has waited: the bounds of its caller were checked before
-	Lapsed    bool         // the question that the call waited for was not answered in time
-	Gone      bool         // its connection has ended: it must not wait
-	Begun     bool         // a step of it was sent, and may have taken effect
-	Exhausted string       // the kind of budget that the call exceeds, as rules see it; "": none
-	Inquiry   *Inquiry     // the question that the policy asks about it; nil: none
-	Approval  *Approval    // that lets it through although a rule asks; nil: none so far
-	Asks      *Call        // of a Capability.Check with data: the call that it asks about
-	Probe     *Probe       // it is only asked about: no stage has an effect; nil: it is made
-	Refused   *fault.Fault // why its connection refuses it, which its handler answers; nil: it does not
-	Throttled bool         // it was refused before any other check, because its agent is over a bound: it has no entry
+	PID          int64        // the process that the call acts as: the caller, or the one that the operator names
+	Token        *Token       // of PID, nil if it has none; the operator acting as itself needs none
+	Origin       string       // of the stored things that the call sees
+	Tick         int64        // the kernel's tick
+	Time         int64        // Unix epoch, milliseconds
+	Urgent       bool         // it may use the journal's reserve: an urgent call of the operator, or one caused by such a call
+	Final        bool         // the call has waited as long as it may: it must get an outcome now
+	Parked       bool         // the call has waited: the bounds of its caller were checked before
+	Lapsed       bool         // the question that the call waited for was not answered in time
+	Disconnected bool         // its connection has closed, so it must not wait
+	Begun        bool         // a step of it was sent, and may have taken effect
+	Exhausted    string       // the kind of budget that the call exceeds, as rules see it, or ""
+	Inquiry      *Inquiry     // the policy's question about it, or nil
+	Approval     *Approval    // lets it through although a rule asks, or nil
+	Asks         *Call        // of a Capability.Check with data: the call that it asks about
+	Probe        *Probe       // it is only asked about: no stage has an effect; nil: it is made
+	Refused      *fault.Fault // why its connection refuses it, which its handler answers; nil: it does not
+	Throttled    bool         // it was refused before any other check, because its agent exceeds a bound: it has no entry
 
 	// The outcome: one of Data and Err.
 	Data []byte
 	Err  *fault.Fault
-	Refs []byte // the references in Data, for the reply's metadata; nil: none
+	Refs []byte // the references in Data, for the reply's metadata, or nil
 
 	Effect  *Work    // to be done outside the kernel before it is answered; nil: nothing
 	Lasting *Lasting // that continues after the answer; nil: nothing
@@ -63,7 +63,7 @@ type Call struct {
 	Claimed  bool   // the call is the first with its idempotency key: its outcome is the key's
 	Repeated bool   // the outcome is that of an earlier call with the same idempotency key; nothing ran
 	First    uint64 // seq of that call's entry, if it was known when this one was decided
-	Holds    any    // what the budget stage reserves for it until it has an entry, or Paid; nil: nothing so far
+	Holds    any    // what the budget stage reserves for it until it has an entry, or Paid; or nil
 	Cause    uint64 // of a question of a subscription: seq of the subscription's entry
 	Proof    schema.Proof
 
@@ -99,16 +99,16 @@ func (c *Call) LogValue() slog.Value {
 // Result is what Decide computes.
 type Result struct {
 	Data []byte // the reply's data, one JSON value; other calls may share it, so it must not be changed
-	Refs []byte // the references in it, for the reply's metadata; nil: none
+	Refs []byte // the references in it, for the reply's metadata, or nil
 
 	// Steps are commands that must take effect, in this order, before the call itself is applied. They are the
 	// kernel's own: they are journaled with the call as their cause, need no token, and must not fail.
 	Steps []schema.Request
 
-	// Read computes the outcome on a goroutine instead, because it takes long; other calls of the domain run
-	// meanwhile. It may use the call, and views that are safe for concurrent use, and ends soon after ctx does. It is
-	// for queries that run alone, and for questions of subscriptions. If the state changes while it runs, a call that
-	// waits is asked again.
+	// Read computes the outcome on a goroutine instead, because it takes long; other calls of the
+	// domain run meanwhile. It may use the call, and views that are safe for concurrent use, and
+	// must end soon after ctx does. It is for queries that run alone, and for questions of
+	// subscriptions. If the state changes while it runs, a waiting call is asked again.
 	Read func(ctx context.Context) (Result, error)
 
 	// More continues the decision in the next turn instead, because it takes long. The domain decides no other call

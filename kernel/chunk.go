@@ -24,7 +24,7 @@ func (w *ChunkWriter) Cut() bool {
 	return len(w.Chunk) < size && w.Err == nil || w.Flush() == nil
 }
 
-// Flush writes the chunk, for good: the writer may keep it.
+// Flush passes the chunk on to the writer, which may keep it.
 func (w *ChunkWriter) Flush() error {
 	if len(w.Chunk) > 0 && w.Err == nil {
 		if err := w.Write(w.Chunk); err != nil {

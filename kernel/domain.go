@@ -12,9 +12,10 @@ type Domain interface {
 	// no *fault.Fault the caller gets an internal error without its text. A call that waits is decided again.
 	Decide(call *Call) (Result, error)
 
-	// Apply changes the state by a successfully decided command: a pure function of the state and of what the journal
-	// keeps of the call (Input, PID, Origin, Tick, Time, Data, the message's metadata, the connection's name) and of
-	// what Prepare makes of that. It cannot fail and reads nothing else: no token, no view.
+	// Apply changes the state by a successfully decided command. It is a pure function of the
+	// state, of what the journal keeps of the call (Input, PID, Origin, Tick, Time, Data, the
+	// message's metadata, the connection's name), and of what Prepare derives from that. It cannot
+	// fail and reads nothing else: no token, no view.
 	Apply(call *Call)
 
 	// Snapshot returns a function that writes the present state as chunks of bytes. The function may be called later,
@@ -55,8 +56,8 @@ type Publisher interface {
 
 // Tokens is a view of the capability registry. It is safe for concurrent use and never blocks.
 type Tokens interface {
-	// Token returns the token of pid, nil if it has none, with those of its granters as they were at the same moment.
-	// Tokens are immutable.
+	// Token returns the token of pid, linked to those of its granters as they were at the same
+	// moment, or nil. Tokens are immutable.
 	Token(pid int64) *Token
 }
 
@@ -68,7 +69,7 @@ type Processes interface {
 
 // Identities is a view of the identities that processes have adopted. It is safe for concurrent use and never blocks.
 type Identities interface {
-	// Adopted returns the identity of pid, nil if it has none: the base of its relative names (PROTOCOL 5). The
+	// Adopted returns the identity of pid, the base of its relative names (PROTOCOL 5), or nil. The
 	// operator has one in each origin; a process's origin is known. Identities are immutable.
 	Adopted(pid int64, origin string) *schema.Identity
 }
@@ -108,7 +109,7 @@ type Work struct {
 	Stop  []int64  // processes whose programs must have ended
 	Halt  []int64  // processes whose programs are paused or continued
 	On    bool     // they are paused; else continued
-	Await int64    // a process whose program may be starting: wait until that succeeded or failed; 0: none
+	Await int64    // a process whose program may be starting: wait until that has succeeded or failed; or 0
 
 	// Run is the input of the syscall's runner; nil: it has none. The call's entry is then the intent only. The
 	// outcome is the input of the syscall's Outcome row, whose answer answers the call.

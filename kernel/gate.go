@@ -9,9 +9,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Gate decides whether a call may proceed. Every call passes it except the kernel's own steps, and so does every
-// question of a subscription: whatever refuses, asks or delays is one of its stages. They are asked in this order,
-// and the first that does not allow decides. A nil stage allows.
+// Gate decides whether a call may proceed. Every call passes it except the kernel's own steps, and
+// so does every question of a subscription: anything that refuses, asks or delays is one of its
+// stages. Stages run in this order, and the first that does not allow the call decides. A nil stage
+// allows.
 type Gate struct {
 	Bounds   Stage // the caller is not over a bound; first, since a call over a bound leaves no entry
 	Identity Stage // the process, origin and tick of the call
@@ -43,12 +44,12 @@ type Pending struct {
 // Inquiry is a question to people about a call.
 type Inquiry struct {
 	Rule   string        // the rule that asks
-	Fix    string        // the rule's advice; "": none
+	Fix    string        // the rule's advice, or ""
 	Policy string        // digest of the files of the policy
-	Stands time.Duration // how long it can be answered
+	Stands time.Duration // how long the question stays open
 	Data   []byte        // of the call, normalized as the handler uses it, in the form of RFC 8785
 
-	Exhausted string // the kind of budget that the call exceeds, which the rule asks about; "": none
+	Exhausted string // the kind of budget that the call exceeds, which the rule asks about, or ""
 }
 
 // Approval lets a call through although a rule asks about it.
@@ -90,7 +91,7 @@ func (g *Gate) Admit(call *Call) Verdict {
 		if v := g.ask(i, stage, call); !v.Allows() {
 			switch q := v.Pending; {
 			case q == nil:
-			case q.Why != nil && call.Gone: // nobody waits for the end of the pause
+			case q.Why != nil && call.Disconnected: // it has no receiver for its answer
 				return Deny(q.Why)
 			case q.Why == nil && (call.Final || call.Lapsed):
 				return Deny(call.Asked(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Called(), q.ID).
@@ -117,7 +118,7 @@ func (g *Gate) ask(i int, stage Stage, call *Call) Verdict {
 	}
 	call.Exhausted = v.Fault.Detail("kind")
 	if asks := g.Policy(call); asks.Allows() && call.Inquiry != nil && call.Inquiry.Exhausted != "" {
-		call.Probe.Why(v.Fault.Message + ", which a rule has somebody asked about")
+		call.Probe.Why(v.Fault.Message + ", which needs an approval")
 		return Verdict{}
 	}
 	call.Exhausted, call.Inquiry = "", nil
@@ -135,9 +136,9 @@ func (c *Call) Asked(f *fault.Fault) *fault.Fault {
 	return f.With("rule", c.Inquiry.Rule).With("policy", c.Inquiry.Policy)
 }
 
-// CannotAsk is the fault of a call with an Inquiry when nobody can be asked.
+// CannotAsk is the fault of a call with an Inquiry where no question can be asked.
 func (c *Call) CannotAsk() *fault.Fault {
-	return c.Asked(fault.PolicyAsks.New("the rule %q has somebody asked before %s, and here nobody can be", c.Inquiry.Rule, c.Message.Called()).
+	return c.Asked(fault.PolicyAsks.New("the rule %q requires an approval before %s, which cannot be asked for here", c.Inquiry.Rule, c.Message.Called()).
 		WithFix("have the operator make the call, or change the rule"))
 }
 
@@ -250,14 +251,15 @@ func (a *Authority) authorize(call *Call) Verdict {
 func NoFutureTick(call *Call) Verdict {
 	if in, ok := call.Input.(schema.Targeted); ok {
 		if on := in.On(); on.Tick != nil && *on.Tick > call.Tick {
-			return Deny(fault.ClockAhead.New("Invalid input: tick must not lie ahead of the kernel's, which is %d", call.Tick).At("tick"))
+			return Deny(fault.ClockAhead.New("Invalid input: tick must not be later than the kernel's, which is %d", call.Tick).At("tick"))
 		}
 	}
 	return Verdict{}
 }
 
-// Probe marks a call that is only asked about, with Capability.Check. The stages of the gate judge it as if it were
-// made, without any effect: nothing is counted, nobody is asked, the clock does not move.
+// Probe marks a call that is only asked about, with Capability.Check. The stages of the gate judge
+// it like a real call, without any effect: nothing is counted, no question is raised, the clock
+// does not move.
 type Probe struct {
 	Operator bool // the operator asks: the answer says where rules are defined
 	why      string
@@ -265,15 +267,15 @@ type Probe struct {
 	at, exception string // of a rule that asks about the call
 }
 
-// Rule records where a rule that asks about the call is defined, and which exception would let the call through. Only
-// the operator is told.
+// Rule records where a rule that asks about the call is defined, and which exception would let the
+// call through. Operator only.
 func (p *Probe) Rule(at, exception string) {
 	if p != nil && p.Operator {
 		p.at, p.exception = at, exception
 	}
 }
 
-// Why records why a stage allows the call. A nil Probe is that of a call that is made.
+// Why records why a stage allows the call. A real call has a nil Probe.
 func (p *Probe) Why(why string) {
 	if p != nil {
 		p.why = why

@@ -115,7 +115,7 @@ func Pools(pools []string) string {
 	const most = 20 // enough to find a misspelling, and still readable
 	switch {
 	case len(pools) == 0:
-		return "the configuration has no resource pools, which stand in its table [resources]"
+		return "the configuration has no resource pools; they belong in its table [resources]"
 	case len(pools) > most:
 		return fmt.Sprintf("there are %s and %d more", strings.Join(pools[:most], ", "), len(pools)-most)
 	}
@@ -200,7 +200,7 @@ func checkBudget(b *schema.BudgetGrant) *fault.Fault {
 		return nil
 	}
 	if millionths := *b.USD * 1e6; math.Abs(millionths-math.Round(millionths)) > millionths*1e-15 { // not a whole number of millionths, beyond the rounding of a float64
-		return Invalid("budget.usd", "must have no more than six decimals")
+		return Invalid("budget.usd", "must have at most six decimals")
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func TestNewGrantRefuses(t *testing.T) {
 		},
 
 		{resource: "gpux", pools: []string{"cpu", "gpu"}, field: "resource_quotas.gpux", message: "names no resource: there are cpu, gpu"},
-		{resource: "gpu", field: "resource_quotas.gpu", message: "names no resource: the configuration has no resource pools, which stand in its table [resources]"},
+		{resource: "gpu", field: "resource_quotas.gpu", message: "names no resource: the configuration has no resource pools; they belong in its table [resources]"},
 		{
 			resource: "gpu", pools: many, field: "resource_quotas.gpu",
 			message: "names no resource: there are p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19 and 5 more",

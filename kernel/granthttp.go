@@ -34,8 +34,8 @@ func hostPattern(pattern string) bool {
 	})
 }
 
-// Fetch returns what the holder may fetch at tick: whatever one of its grants allows. A grant of an ancestor is cut
-// down to what that ancestor may fetch.
+// Fetch returns what the holder may fetch at tick: whatever one of its grants allows. A grant from
+// an ancestor is reduced to what that ancestor may fetch.
 func (t *Token) Fetch(tick int64) []schema.HTTPGrant {
 	if t == nil {
 		return nil
@@ -58,8 +58,8 @@ func (t *Token) Fetch(tick int64) []schema.HTTPGrant {
 	return list
 }
 
-// HostLacking returns the PID of the first token, from that of pid upwards, whose grants do not cover the host: the
-// one to add to.
+// HostLacking returns the PID of the first token, from that of pid upwards, whose grants do not
+// cover the host, and need it added.
 func (t *Token) HostLacking(pid, tick int64, fits func(*schema.HTTPGrant) bool) int64 {
 	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return g.HTTP != nil && fits(g.HTTP) })
 }
@@ -202,9 +202,9 @@ func isAddress(name string) bool {
 	return name != everything && (strings.HasPrefix(name, "[") || !strings.ContainsFunc(name, func(r rune) bool { return r >= 'a' && r <= 'z' }))
 }
 
-// meetPorts calls yield with the ports that a pattern has in common with a list. No port means that of the scheme:
-// 443, and in the network of an agent also 80. What it has in common with 443 is 443, unless plain http is allowed,
-// which gives nothing.
+// meetPorts calls yield with the ports that a pattern has in common with a list. No port means the
+// scheme's: 443, and in an agent's network also 80. In common with 443 it has 443, unless plain
+// http is allowed, which adds nothing.
 func meetPorts(port string, list map[string]bool, plain bool, yield func(port string)) {
 	const any, tls = ":*", ":443"
 	if list[port] || list[any] {

@@ -18,7 +18,8 @@ type Handler struct {
 	apply  func(*Entry, any) // nil: nothing changes
 }
 
-// Entry is a command as the journal has it: all that a state may be made of. It is the same in a replay.
+// Entry is a command as it is in the journal: all that a state may depend on. It is the same in a
+// replay.
 type Entry struct {
 	PID    int64
 	Origin string
@@ -51,9 +52,9 @@ type Job struct {
 	Type   string // the syscall
 	PID    int64  // the process that the call acts as
 	Origin string // of the stored things that it sees
-	Token  *Token // of PID, as it was when the call was decided; nil: none, or the operator
+	Token  *Token // of PID, when the call was decided; nil for the operator, or without one
 	Tick   int64  // of the intent
-	Time   int64  // likewise, milliseconds
+	Time   int64  // the same, in milliseconds
 	ID     string // of the message
 	Cause  string // what the message names as its causation; empty: nothing
 	Conn   string // the connection
@@ -165,9 +166,9 @@ func applying[In any](apply func(*Entry, *In)) func(*Entry, any) {
 	return func(e *Entry, in any) { apply(e, in.(*In)) }
 }
 
-// encoder returns a function that encodes replies of a type: a raw value as it is, one that appends itself in that
-// way, and the constant one from one array that must not be changed. It is for one goroutine: replies pass through
-// one variable to avoid an allocation.
+// encoder returns a function that encodes replies of a type: a raw value unchanged, one with
+// AppendJSON by that, and a constant one from one array that must not be changed. It is for one
+// goroutine: replies pass through one variable to avoid an allocation.
 func encoder[Out any]() func(Out) ([]byte, error) {
 	if raw, ok := any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error)); ok {
 		return raw
@@ -281,8 +282,8 @@ func Compute[Out any](call *Call, compute func(context.Context) (Out, error)) {
 	})
 }
 
-// InSlices decides in slices what takes long: slice is called once in each turn until it is done, and then returns
-// the reply. The state does not change meanwhile.
+// InSlices decides in slices what takes long: slice is called once in each turn until it is done,
+// and then returns the reply. The state does not change in between.
 func InSlices[Out any](call *Call, slice func() (out Out, done bool)) Out {
 	out, done := slice()
 	if !done {

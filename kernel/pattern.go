@@ -92,8 +92,8 @@ func (p *patterns) cover(other string) bool {
 	return anyCovers(p.odd, other)
 }
 
-// covering returns the patterns that cover one, except odd ones: itself, the paths above it, and those of the syscall
-// that it names.
+// covering returns the patterns that cover one, except odd ones: itself, the paths above it, and
+// those of the syscall that it names.
 func covering(other string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(other) {
@@ -158,7 +158,8 @@ const (
 	upstreamWord = "Upstream"
 )
 
-// behind is the syscall that uses what a word names, and that includes all of it; "" if there is none.
+// behind is the syscall that a word's subject uses, so that a grant of the syscall includes it, or
+// "".
 func behind(word string) string {
 	switch word {
 	case callWord:
@@ -175,7 +176,8 @@ func named(pattern string) (word, rest string, ok bool) {
 	return word, rest, ok && (word == callWord || word == toolWord || word == upstreamWord)
 }
 
-// Named finds a syscall by its type or its code. It does not find the kernel's own commands, which nobody can call.
+// Named finds a syscall by its type or its code, except the kernel's own commands, which clients
+// cannot call.
 func Named(pattern string) (*schema.Syscall, bool) {
 	if row, ok := schema.Lookup(pattern); ok {
 		return row, !row.Internal
@@ -191,5 +193,5 @@ func Named(pattern string) (*schema.Syscall, bool) {
 // everything is the pattern of all syscalls except the operator's own and those that are granted by name.
 const everything = "*"
 
-// wild reports whether the pattern stands for a whole domain, such as Memory.*
+// wild reports whether the pattern covers a whole domain, such as Memory.*
 func wild(pattern string) bool { return strings.HasSuffix(pattern, ".*") }

@@ -11,7 +11,7 @@ import (
 // Records is the snapshot codec of a state that is a list of records: each chunk is a JSON array of some of them.
 type Records[T any] struct{ list *schema.Type }
 
-// RecordsOf returns the codec of T, a data type as those of a syscall.
+// RecordsOf returns the codec of T, a data type like those of syscalls.
 func RecordsOf[T any]() Records[T] { return Records[T]{schema.TypeOf[[]T]()} }
 
 // recordsSize is the number of bytes from which on a chunk takes no further record.
@@ -81,5 +81,5 @@ func (Stateless) Snapshot() func(write func(chunk []byte) error) error {
 // Reset has nothing to forget.
 func (Stateless) Reset() {}
 
-// Restore refuses every chunk: none was written.
+// Restore refuses every chunk, since Snapshot writes none.
 func (Stateless) Restore([]byte) error { return errors.New("read snapshot: the domain has no state") }

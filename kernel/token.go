@@ -9,15 +9,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Token is what a process may do (CAP 2): its grants, cut down to what the granter may do at the same moment. It is
-// immutable: a grant replaces it, and the tokens that depend on it.
+// Token is what a process may do (CAP 2): its grants, reduced to what the granter may do at the
+// same moment. It is immutable: a grant replaces it, and the tokens that depend on it.
 //
-// A token has one grant, or two if both the operator and an ancestor have granted. The operator's counts by itself,
-// an ancestor's as far as the ancestor's own token does. So a check walks up the granters, and ends at the first
-// grant of the operator that allows the call.
+// A token has one grant, or two if both the operator and an ancestor have granted. The operator's
+// counts in full, an ancestor's as far as the ancestor's own token allows. So a check walks up the
+// granters, and ends at the first grant of the operator that allows the call.
 type Token struct {
 	Granted schema.Token
-	Granter *Token // of the ancestor that granted; nil: none did, or it has no token any more
+	Granter *Token // of the ancestor that granted, or nil if none did or it has lost its token
 }
 
 // PID is the process that holds the token.
@@ -187,8 +187,8 @@ func (t *Token) Last() *int64 {
 // holdMore is the advice about a grant that exceeds the granter's own.
 const holdMore = "grant less, or have the operator grant it"
 
-// Covers returns an error that names the first thing in a grant that t does not allow at tick: nobody grants more
-// than they may do themselves (PROTOCOL 5).
+// Covers returns an error that names the first thing in a grant that t does not allow at tick: a
+// granter grants at most what it may do itself (PROTOCOL 5).
 func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
 	held := make(map[*schema.TokenGrant]*patterns) // of the granters
 	for _, pattern := range g.AllowedSyscalls {
@@ -262,8 +262,8 @@ func (t *Token) AllowsUpstream(name string, tick int64) bool {
 	return t.AllowsNamed(upstreamWord+":"+name, tick)
 }
 
-// UpstreamLacking returns the PID of the first token, from that of pid upwards, that does not name the upstream: the
-// one to add to.
+// UpstreamLacking returns the PID of the first token, from that of pid upwards, that does not name
+// the upstream, and needs it added.
 func (t *Token) UpstreamLacking(pid, tick int64, name string) int64 {
 	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, upstreamWord+":"+name) })
 }

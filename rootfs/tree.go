@@ -34,7 +34,8 @@ type Tree struct {
 	roots map[string]*os.Root
 }
 
-// Open opens the directories of a space. They are held until Close: one that is renamed or replaced stays what it was.
+// Open opens the directories of a space and keeps them open until Close: one that is renamed or
+// replaced later stays the same.
 func Open(space *uri.Space) (*Tree, error) {
 	t := &Tree{roots: make(map[string]*os.Root)}
 	for _, dir := range space.Dirs() {
@@ -50,7 +51,7 @@ func Open(space *uri.Space) (*Tree, error) {
 	return t, nil
 }
 
-// Close closes the directories. Reads that are under way end as they would have.
+// Close closes the directories. Reads in flight end normally.
 func (t *Tree) Close() error {
 	var err error
 	for _, root := range t.roots {
@@ -125,7 +126,8 @@ func open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 
 func notRegular() *fault.Fault { return fault.FileNotRegular.New("it is no regular file") }
 
-// refusal is what an error of the system becomes. Its text goes no further: it may show where root lies, or where a link leads.
+// refusal translates an error of the system. Its text is dropped: it may show where root is, or
+// where a link leads.
 func refusal(err error) *fault.Fault {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):

@@ -48,8 +48,8 @@ func refuse(name string, why error) *fault.Fault {
 	return fault.NameInvalid.New("%q cannot be resolved: %v", quoted(name, why), why).With("uri", quoted(name, why))
 }
 
-// quoted clips a name, since an answer has to fit a line. Of an address without a valid host it keeps the scheme alone, since a
-// password may stand where a host should.
+// quoted clips a name, since an answer must fit a line. Of an address without a valid host it keeps
+// only the scheme, since a password may be in the place of the host.
 func quoted(name string, why error) string {
 	const most = 128                                          // bytes
 	if why == errScheme || why == errHost || why == errUser { //nolint:errorlint // constants, never wrapped

@@ -100,8 +100,9 @@ func (s *Space) Dirs() []string {
 	return dirs
 }
 
-// Resolve returns what name means beside base; base is itself a name, "" where there is none. What a name is, and what
-// is refused, is said at the top of the package. The error is NameInvalid, at the member uri or base, or NameNotFound.
+// Resolve returns what name means relative to base, which is itself a name, or "". The package
+// comment says which names are valid. The error is NameInvalid, at the member uri or base, or
+// NameNotFound.
 func (s *Space) Resolve(name, base string) (Place, error) { return s.ResolveMember("uri", name, base) }
 
 // ResolveMember is Resolve of a name that is another member of the request's data.
@@ -128,7 +129,7 @@ func (s *Space) ResolveMember(member, name, base string) (Place, error) {
 	return p, nil
 }
 
-// place finds the mount that t lies in, and reports whether there is one.
+// place finds the mount that contains t, and reports whether there is one.
 func (s *Space) place(t target) (Place, bool) {
 	if t.web != nil {
 		return Place{URI: t.web.uri(), Folder: t.web.path.dir}, true
@@ -160,7 +161,7 @@ type target struct {
 	path path
 }
 
-// parse reads a name that stands alone.
+// parse parses a name without a base.
 func parse(name string) (target, error) {
 	t, err := read(name, nil)
 	if err != nil {
@@ -169,7 +170,7 @@ func parse(name string) (target, error) {
 	return t, nil
 }
 
-// read reads a name that stands beside another one, or alone.
+// read parses a name that may be relative to another.
 func read(name string, beside *target) (target, error) {
 	switch {
 	case name == "":
@@ -218,7 +219,7 @@ func down(from []string, text string) (target, error) {
 	return target{path: p}, err
 }
 
-// splitScheme returns the scheme in lower case, and what stands behind its colon.
+// splitScheme returns the scheme in lower case, and the text after its colon.
 func splitScheme(name string) (scheme, rest string) {
 	i := strings.IndexAny(name, ":/?#")
 	if i <= 0 || name[i] != ':' {

@@ -14,7 +14,7 @@ type web struct {
 	query string // with its question mark
 }
 
-// parseWeb reads what stands behind https: .
+// parseWeb parses the text after https: .
 func parseWeb(text string) (web, error) {
 	rest, ok := strings.CutPrefix(text, "//")
 	if !ok {

@@ -46,6 +46,23 @@ func (e *Entry) Line(names Names, style Paint) string {
 	return line
 }
 
+// Parts are what a line says, for a front end that shows the verdict by other means: what the call was about, and what
+// came of it.
+func (e *Entry) Parts(names Names) (about, came string) {
+	about = e.asked(names)
+	if e.Success || e.Error == "" {
+		return about, e.outcome(names, Plain)
+	}
+	came = Escaped(string(e.Error))
+	if advice := e.Advice(); advice != "" {
+		came += "; " + advice
+	}
+	return about, came
+}
+
+// Plain is a Paint that leaves text as it is.
+func Plain(_ Look, text string) string { return text }
+
 // outcome says what came of the call; "" if there is nothing to say of a success.
 func (e *Entry) outcome(names Names, style Paint) string {
 	switch {

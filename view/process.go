@@ -194,8 +194,8 @@ func CommandText(command []string) string {
 // NotStarted is the reason of an end without a beginning (schema.Exit).
 const NotStarted = "not started"
 
-// Gone reports whether a process has ended and nothing of its program is left.
-func Gone(d *schema.Descriptor) bool {
+// Ended reports whether a process has ended and nothing of its program is left.
+func Ended(d *schema.Descriptor) bool {
 	return d.State == Terminated && d.OSPID == nil && (d.Exit != nil || d.Command == nil)
 }
 

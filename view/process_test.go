@@ -77,7 +77,7 @@ func TestQuoted(t *testing.T) {
 }
 
 // An agent is gone when its process has ended and nothing of its program is left, in whatever order that becomes known.
-func TestGone(t *testing.T) {
+func TestEnded(t *testing.T) {
 	t.Parallel()
 	command, exit, os := []string{"x"}, &schema.Exit{Reason: "exited"}, ptr(int64(7))
 	for _, tt := range []struct {
@@ -92,7 +92,7 @@ func TestGone(t *testing.T) {
 		{"gone", schema.Descriptor{State: "TERMINATED", Hosted: schema.Hosted{Command: command, Exit: exit}}, true},
 		{"without a program", schema.Descriptor{State: "TERMINATED"}, true},
 	} {
-		if got := view.Gone(&tt.d); got != tt.want {
+		if got := view.Ended(&tt.d); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}

@@ -26,7 +26,7 @@ type agents struct {
 	processes kernel.Processes
 	tokens    kernel.Tokens
 	pools     []string // there are
-	origin    string   // of whom no line gives another
+	origin    string   // of keys whose line gives no other
 
 	mu    sync.Mutex
 	known map[string]keyAgent // by fingerprint
@@ -38,7 +38,8 @@ type keyAgent struct {
 	grant *access.AgentGrant
 }
 
-// newAgents finds the processes of keys that the state has. Nobody may call the domains yet.
+// newAgents finds the processes of keys in the state. It must run before the first call to a
+// domain.
 func newAgents(o *Options) *agents {
 	a := &agents{
 		kernel: o.Kernel, processes: o.Processes, tokens: o.Tokens, pools: o.Pools, origin: o.Origin,
@@ -52,7 +53,7 @@ func newAgents(o *Options) *agents {
 	return a
 }
 
-// noGrant says that a key's line grants what nobody can be granted. It is shown to the key's holder.
+// noGrant says that a key's line grants what cannot be granted. It is shown to the key's holder.
 func noGrant(fingerprint string, why *fault.Fault) *fault.Fault {
 	return fault.AuthGrant.New("the line of the key %s in authorized_keys is no grant: %s", fingerprint, why.Text()).With("key", fingerprint)
 }
@@ -110,13 +111,14 @@ func agentID(key *access.AuthorizedKey) string {
 	if key.Agent.Name != "" {
 		return key.Agent.Name
 	}
-	return strings.ReplaceAll(oldAgentID(key), "/", "_") // a slash stands between an agent's name and its child's
+	return strings.ReplaceAll(oldAgentID(key), "/", "_") // a slash separates an agent's name from its child's
 }
 
 // oldAgentID is the name that older kernels gave the agent of a key whose line has none.
 func oldAgentID(key *access.AuthorizedKey) string { return process.KeyIntent + key.Key.Fingerprint() }
 
-// originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the kernel. check has looked at it.
+// originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the
+// kernel. check has validated it.
 func (a *agents) originOf(key *access.AuthorizedKey) string {
 	if origin, err := uri.Origin(key.Agent.Origin, a.origin); err == nil {
 		return origin
@@ -159,9 +161,9 @@ func allowed(key *access.AuthorizedKey) []string {
 	return append([]string{}, key.Agent.Allow...)
 }
 
-// renew grants the process of a key what its line says, where the line says something else than at the login before. A
-// grant or a revocation of the operator's stays until then. Whether a line changed while no daemon ran is told by the
-// token; one that was taken away is not given back on that ground.
+// renew grants the process of a key what its line says, if the line has changed since the previous
+// login. Until then a grant or a revocation by the operator stays. Whether a line changed while no
+// daemon ran shows in the token; a token that was revoked is not restored for that reason.
 func (a *agents) renew(agent keyAgent, key *access.AuthorizedKey) error {
 	grant := &schema.GrantInput{PID: agent.pid, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}
 	if agent.grant != nil {

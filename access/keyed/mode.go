@@ -1,4 +1,4 @@
-// Package keyed is signature mode (PROTOCOL 4): it lets in who holds a key of authorized_keys.
+// Package keyed is signature mode (PROTOCOL 4): it admits holders of keys in authorized_keys.
 package keyed
 
 import (
@@ -25,14 +25,15 @@ type Options struct {
 	} // makes calls of the operator's
 	Processes kernel.Processes
 	Tokens    kernel.Tokens
-	Living    func(func(*schema.Descriptor)) // visits the processes that are alive; called by New alone
+	Living    func(func(*schema.Descriptor)) // visits the living processes; called by New only
 	Pools     []string                       // there are
 	Origin    string                         // of agents of keys whose line gives none
 	Note      func(schema.Request)           // journals a step
 	Log       *slog.Logger
 }
 
-// Mode lets in who holds a key of authorized_keys, whatever becomes of that file while the daemon runs.
+// Mode admits holders of keys in authorized_keys, following changes of that file while the daemon
+// runs.
 type Mode struct {
 	log      *slog.Logger
 	source   *access.Source
@@ -46,8 +47,8 @@ type Mode struct {
 
 var _ access.Authenticator = (*Mode)(nil)
 
-// New finds the agents of keys, before anybody calls the kernel, and reads the authorized keys for the first time: a daemon that could let
-// nobody in says so at its start.
+// New finds the agents of keys, before the first call to the kernel, and reads the authorized keys
+// for the first time: a daemon that could admit no client says so at its start.
 func New(o Options) (*Mode, error) {
 	k := &Mode{log: o.Log, source: access.NewSource(o.Keys, time.Now), agents: newAgents(&o), refusals: refusals{log: o.Log, note: o.Note}}
 	k.verifier = access.Verifier{Host: o.Host, Keys: k.keys, Now: time.Now}
@@ -57,7 +58,7 @@ func New(o Options) (*Mode, error) {
 	}
 	o.Log.Info("signature mode", "authorized_keys", o.Keys, "keys", len(keys.Keys()), "host_key", o.Host.Key().Fingerprint())
 	if len(keys.Keys()) == 0 {
-		o.Log.Warn("nobody can log in: no line of the authorized keys lets anybody in", "authorized_keys", o.Keys)
+		o.Log.Warn("nobody can log in: no line of the authorized keys admits a key", "authorized_keys", o.Keys)
 	}
 	return k, nil
 }
@@ -85,7 +86,7 @@ func (k *Mode) keys() (*access.AuthorizedKeys, error) {
 	return keys, nil
 }
 
-// Trouble says what the operator has to see to in a file of keys, "" where there is nothing.
+// Trouble says which problem with a key file needs the operator, or "".
 func Trouble(source *access.Source) string {
 	err := source.Trouble()
 	if err == nil {
@@ -94,7 +95,7 @@ func Trouble(source *access.Source) string {
 	return "the keys of an earlier reading still count, since the file says the same: " + err.Error()
 }
 
-// Trouble says what the operator has to see to in authorized_keys, "" where there is nothing.
+// Trouble says which problem with authorized_keys needs the operator, or "".
 func (k *Mode) Trouble() string { return Trouble(k.source) }
 
 // End records the logins that were refused and only counted until now. Nothing is counted after it.
@@ -141,7 +142,7 @@ func (k *Mode) judge(challenge *access.Challenge, answer []byte) (access.Identit
 	return identity, nil
 }
 
-// failed records a login that was refused: in the journal what anybody may know, in the log what lies behind it too.
+// failed records a refused login: in the journal what anyone may know, in the log also the cause.
 func (k *Mode) failed(peer access.Peer, err error) {
 	record := &schema.LoginFailedInput{Reason: "internal error", UID: int64(peer.UID), OSPID: int64(peer.PID)}
 	attrs := []any{"error", err}

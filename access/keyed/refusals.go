@@ -17,9 +17,10 @@ const (
 	refusalsTold = 10
 )
 
-// refusals records logins that were refused, in the journal and in the log. Anybody who reaches the socket can make
-// them, as many as he likes, and must not fill the disk with that: the first of each window are recorded one by one, the
-// rest at the window's end with one record a reason, which says how many there were. The reasons are few and fixed.
+// refusals records refused logins, in the journal and in the log. Any client that reaches the
+// socket can cause them, in any number, and must not fill the disk with them: the first of each
+// window are recorded one by one, the rest at the window's end with one record for each reason,
+// with their number. The reasons are few and fixed.
 type refusals struct {
 	log  *slog.Logger
 	note func(schema.Request)
@@ -28,11 +29,11 @@ type refusals struct {
 	since  time.Time // the window's begin; zero before the first
 	told   int
 	rest   map[string]*schema.LoginFailedInput // by reason: the latest, with the count of them
-	timer  *time.Timer                         // ends the window; nil where there is no rest
+	timer  *time.Timer                         // ends the window; nil if there is no rest
 	closed bool
 }
 
-// refused records one login. cause is what lies behind it, for the log alone.
+// refused records one login. cause is for the log only.
 func (r *refusals) refused(one *schema.LoginFailedInput, cause ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +83,7 @@ func (r *refusals) record(one *schema.LoginFailedInput, cause ...any) {
 	r.log.Warn("login refused", append(attrs, cause...)...)
 }
 
-// close records what was counted so far. Nothing is counted after it.
+// close records what was counted so far, and stops the recording.
 func (r *refusals) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,10 +21,11 @@ func newAudit(a *app) *cobra.Command {
 ones too, each chained to the one before by its hash.`,
 		`  pwos audit log --last 20
   pwos audit log --pid 7
+  pwos audit show 34
   pwos audit tail
   pwos audit verify
   pwos audit metrics`,
-		newAuditLog(a), newAuditTail(a), newAuditVerify(a), newAuditMetrics(a))
+		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditMirror(a), newAuditMetrics(a))
 }
 
 func newAuditMetrics(a *app) *cobra.Command {

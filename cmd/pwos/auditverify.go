@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/journal"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
@@ -105,7 +104,7 @@ func reportObject(dir string, r *journal.Report) []byte {
 }
 
 // verifyFlags are the flags of `pwos audit verify`.
-type verifyFlags struct{ keys, checkpoints string }
+type verifyFlags struct{ keys, checkpoints, kernel string }
 
 func newAuditVerify(a *app) *cobra.Command {
 	var f verifyFlags
@@ -121,13 +120,23 @@ more: they name files that were kept where nobody could change them with the jou
 a copy of the file "checkpoints", and the kernel's public keys. The key of the last epoch
 is enough: the record says which keys the epochs before had.
 
+--kernel NAME checks the copy of another kernel's journal, on the bus of the cluster, without
+that kernel: the chain, and its signatures by the key that the members file has.
+
 Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 something does
 (the report names each place).`,
 		Example: `  pwos audit verify
   pwos audit verify /backup/journal --checkpoints /safe/checkpoints --keys /safe/host_key.pub
+  pwos audit verify --kernel beta
   pwos audit verify --json | jq .findings`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.kernel != "" {
+				if len(args) > 0 || f.keys != "" || f.checkpoints != "" {
+					return usage(cmd, errors.New("--kernel goes with no directory, and with no other flag"))
+				}
+				return a.verifyKernel(cmd.Context(), f.kernel)
+			}
 			var dir string
 			var err error
 			if len(args) == 1 {
@@ -142,6 +151,7 @@ Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 somethi
 			return a.auditVerify(cmd.Context(), dir, options)
 		},
 	}
+	cmd.Flags().StringVar(&f.kernel, "kernel", "", "check the journal that the bus has of this kernel")
 	cmd.Flags().StringVar(&f.checkpoints, "checkpoints", "", "file of checkpoints that were kept elsewhere")
 	cmd.Flags().StringVar(&f.keys, "keys", "", "file of public keys, a line each, that checkpoints may be signed with")
 	return cmd
@@ -176,20 +186,10 @@ func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
 
 // bootedKey returns the host key that a start's entry names, "" for other entries.
 func bootedKey(record *journal.Record) string {
-	booted := schema.KernelBooted.Type
-	if !bytes.Contains(record.Request, []byte(`"type":"`+booted+`"`)) {
-		return ""
+	if booted := journal.Booted(record); booted != nil {
+		return booted.HostKey
 	}
-	msg, failure := schema.Decode(record.Request, schema.OsMessage)
-	outcome, refused := schema.DecodeOutcome(record.Outcome)
-	if failure != nil || refused != nil || msg.Type != booted || outcome.Err != nil || record.PID != 0 {
-		return ""
-	}
-	in, failure := schema.KernelBooted.Input().Decode(msg.Data)
-	if failure != nil {
-		return ""
-	}
-	return in.(*schema.BootedInput).HostKey
+	return ""
 }
 
 // eachLine calls do with the lines of a file, without empty ones; without a file it does nothing. It refuses an empty

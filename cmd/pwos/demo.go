@@ -192,7 +192,7 @@ func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (e
 		for _, then := range life.restarts() {
 			d.remark(fmt.Sprintf("the kernel starts %s again: it %s", then.AgentID, view.EndText(then.Exit)))
 		}
-		if view.Gone(&first.now) {
+		if view.Ended(&first.now) {
 			if view.Deref(first.now.Exit.Code) != 0 {
 				return fmt.Errorf("play demo: %s %s", first.name, view.EndText(first.now.Exit))
 			}

@@ -72,7 +72,7 @@ func (a *app) report(err error, interrupted bool) int {
 
 // exits are the exit statuses of faults of the client. All others have that of their kind.
 var exits = map[fault.ID]int{
-	fault.StateDamaged: exitIntegrity, fault.SealBroken: exitIntegrity,
+	fault.StateDamaged: exitIntegrity, fault.BackupBroken: exitIntegrity, fault.SealBroken: exitIntegrity,
 	fault.SealSilent:        exitTimeout,
 	fault.DaemonNotRunning:  exitUnreachable,
 	fault.DaemonUnreachable: exitUnreachable,

@@ -367,7 +367,7 @@ func (a *app) tailLog(ctx context.Context, c *client.Client, log *agentLog, pid 
 		if err != nil {
 			return err
 		}
-		if err := log.copy(); err != nil || view.Gone(&d) {
+		if err := log.copy(); err != nil || view.Ended(&d) {
 			return err
 		}
 	}

@@ -1,42 +1,60 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/journal/backup"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
 func newRestore(a *app) *cobra.Command {
 	var here, agents bool
 	cmd := &cobra.Command{
-		Use:   "restore --here",
-		Short: "make a kernel of its own of a copied state directory",
-		Long: `restore is for a state directory that is a copy: of another machine, from a backup, or
-moved to another file system. A kernel does not start on one, since it could run the
-agents of the first one a second time. restore --here begins another epoch of the
-record, with a host key of its own, which the record's next entry names. It needs the
-directory for itself: no kernel may run on it.
+		Use:   "restore FILE | --here",
+		Short: "make a kernel of its own of a backup, or of a copied state directory",
+		Long: `restore FILE makes the state directory of this environment out of a backup ("-" is stdin).
+There must be none yet, or an empty one. All of the backup is verified before anything takes
+the directory's place: one that is cut short or altered leaves nothing behind.
 
-The programs of the agents stay where they are, and are not started until you say so:
-with --agents now, or by "pwos restore --here --agents" later. The processes can be
-looked at and ended meanwhile.
+restore --here is for a state directory that is a copy already: of another machine, or moved
+to another file system. A kernel does not start on one, since it could run the agents of the
+first one a second time.
+
+Either way another epoch of the record begins, with a host key of its own, which the record's
+next entry names. The programs of the agents stay where they are, and are not started until
+you say so: with --agents now, or by "pwos restore --here --agents" later. The processes can
+be looked at and ended meanwhile.
 
 Clients sign nothing for a host key that they do not know: confirm the new one with
-"pwos auth trust FINGERPRINT".`,
-		Example: `  pwos restore --here
+"pwos auth trust FINGERPRINT".
+
+Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
+		Example: `  PWOS_STATE_DIR=~/restored pwos restore /backup/pwos-2026-11-24
+  pwos restore --here
   pwos restore --here --agents`,
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !here {
-				return usage(cmd, errors.New("say which directory: --here is the state directory of this environment"))
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if here == (len(args) == 1) {
+				return usage(cmd, errors.New("say what to restore: a FILE that \"pwos backup\" wrote, or --here for the state directory of this environment"))
 			}
-			made, err := daemon.Restore(cmd.Context(), nil, os.Getenv, a.stderr, agents)
+			made, err := daemon.Restored{}, error(nil)
+			if here {
+				made, err = daemon.Restore(cmd.Context(), nil, os.Getenv, a.stderr, agents)
+			} else {
+				made, err = a.restore(cmd.Context(), args[0], agents)
+			}
 			if err != nil {
 				return err
 			}
@@ -46,6 +64,79 @@ Clients sign nothing for a host key that they do not know: confirm the new one w
 	cmd.Flags().BoolVar(&here, "here", false, "restore the state directory of this environment")
 	cmd.Flags().BoolVar(&agents, "agents", false, "let the programs of agents be started at the next start")
 	return cmd
+}
+
+// restore makes the state directory of a backup: beside its place first, which it takes as a whole.
+func (a *app) restore(ctx context.Context, path string, agents bool) (made daemon.Restored, err error) {
+	ctx, cancel := a.bound(ctx, 0)
+	defer cancel()
+	in := io.Reader(a.stdin)
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return made, err
+		}
+		defer f.Close() // read only
+		in = f
+	}
+	dir, err := journalDir()
+	if err != nil {
+		return made, err
+	}
+	dir = filepath.Dir(dir)
+	if err := vacant(dir); err != nil {
+		return made, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return made, err
+	}
+	beside, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".restore-")
+	if err != nil {
+		return made, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(beside))
+		}
+	}()
+	if _, err := backup.Read(ctx, in, beside, func() (int64, error) { return roomIn(beside) }); err != nil {
+		return made, err
+	}
+	getenv := func(name string) string {
+		if name == "PWOS_STATE_DIR" {
+			return beside
+		}
+		return os.Getenv(name)
+	}
+	if made, err = daemon.Restore(ctx, nil, getenv, a.stderr, agents); err != nil {
+		return made, err
+	}
+	if err := os.Rename(beside, dir); err != nil { // over an empty directory, or none
+		return made, fmt.Errorf("put the restored state in its place: %w", err)
+	}
+	made.StateDir = dir
+	return made, syncDir(filepath.Dir(dir))
+}
+
+// vacant refuses a directory that has something in it.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil && len(entries) > 0 {
+		err = fault.FileExists.New("%s is not empty, and a restored record takes no other's place: set PWOS_STATE_DIR to a new directory", dir)
+	}
+	return err
+}
+
+// roomIn is how many bytes can be written in a directory.
+func roomIn(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("find room for the backup: %w", err)
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // their types are the platform's
 }
 
 func (a *app) printRestored(made daemon.Restored) error {

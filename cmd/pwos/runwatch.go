@@ -328,7 +328,7 @@ func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 		switch {
 		case ctx.Err() != nil:
 			return d, context.Cause(ctx)
-		case err != nil || view.Gone(&d):
+		case err != nil || view.Ended(&d):
 			return d, err
 		}
 		if err := w.log.wait(ctx, pause, w.life.news); err != nil {
@@ -349,7 +349,7 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 	for _, then := range w.life.restarts() {
 		w.restarted(&then)
 	}
-	if w.life.refused.Load() || view.Gone(&d) { // an event may be late or missing
+	if w.life.refused.Load() || view.Ended(&d) { // an event may be late or missing
 		w.restarted(&d)
 	}
 	return d, nil
@@ -376,7 +376,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 	for over := false; err == nil && !over; {
 		var d schema.Descriptor
 		if d, err = describe(ctx, w.client, w.pid); err == nil {
-			over = view.Gone(&d)
+			over = view.Ended(&d)
 		}
 		if w.log == nil {
 			continue

@@ -46,6 +46,8 @@ type Config struct {
 	Net      Net                 `toml:"net"`
 	Upstream map[string]Upstream `toml:"upstream"` // by name
 
+	Cluster Cluster `toml:"cluster"`
+
 	Prices map[string][]float64 `toml:"prices"` // of models, in US dollars a million tokens; see priceFaults
 }
 
@@ -130,6 +132,16 @@ type Deny struct {
 	ReceiverPID *int64  `toml:"receiver_pid"`
 }
 
+// Cluster says which other kernels there are (PROTOCOL 13).
+type Cluster struct {
+	Name        string `toml:"name"`        // of this kernel; "": it is in no cluster
+	Bus         string `toml:"bus"`         // addresses of NATS, with commas between
+	Authority   string `toml:"authority"`   // PEM: authorities of a bus with TLS; "": the system's
+	Members     string `toml:"members"`     // file of the kernels; "": members beside this configuration
+	Acknowledge string `toml:"acknowledge"` // when a command is answered
+	Replicas    int    `toml:"replicas"`    // nodes of the bus that keep the copy of the journal
+}
+
 // Approval configures how people are asked about calls, if a rule of the policy asks.
 type Approval struct {
 	Wait   Duration `toml:"wait"`   // how long a call waits for the answer before it is refused as pending
@@ -212,6 +224,7 @@ func (c *Config) faults() (all []*Error) {
 	c.placeFaults(refuse)
 	c.upstreamFaults(refuse)
 	c.priceFaults(refuse)
+	c.clusterFaults(refuse)
 	for name, capacity := range c.Resources {
 		if name == "" || !(capacity >= 0) || math.IsInf(capacity, 0) {
 			refuse("resources."+name, "%v must be a finite number of at least 0, under a name", capacity)

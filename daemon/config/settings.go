@@ -141,6 +141,12 @@ func (c *Config) settings() []setting {
 		within("ipc.deny.intent", unstable.String),
 		within("ipc.deny.sender_pid", unstable.Integer),
 		within("ipc.deny.receiver_pid", unstable.Integer),
+		of("cluster.name", &c.Cluster.Name, ""),
+		of("cluster.bus", &c.Cluster.Bus, ""),
+		of("cluster.authority", &c.Cluster.Authority, "", optional),
+		of("cluster.members", &c.Cluster.Members, "", optional),
+		of("cluster.acknowledge", &c.Cluster.Acknowledge, Disk, must(in(Disk), "%q must be disk: this version copies the journal behind the answers only")),
+		of("cluster.replicas", &c.Cluster.Replicas, 1, between(1, 5)),
 		of("crypto.identity", &c.Crypto.Identity, "", optional),
 		of("approval.wait", &c.Approval.Wait, 50*second, must(func(d Duration) bool { return d <= 3600*second }, "%v must be at most 1h0m0s")), // longer than any client waits
 		of("approval.notify", &c.Approval.Notify, nil, must(func(n []string) bool { return len(n) == 0 || n[0] != "" }, "must be a program and its arguments")),

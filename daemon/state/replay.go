@@ -164,19 +164,37 @@ func (s *State) openProjections(cfg *config.Config) {
 	}
 	x, err := index.Open(dir, index.Options{
 		Dir: s.Dir, Synced: s.Journal.Synced, Await: s.Journal.AwaitSynced, Form: snapshotForm(cfg), Trouble: trouble,
+		Name: s.nameOf,
 	})
 	if err != nil {
 		s.log.Warn("no projections: starts and questions to the audit log read the whole journal", "error", err)
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.projections = &projections{index: x, cancel: cancel}
-	s.Snapshots = &actors.Snapshots{Store: x, Log: s.log}
-	s.projections.follow.Go(func() {
-		if err := x.Follow(ctx); err != nil {
-			trouble(err)
+	s.projections = &projections{index: x, cancel: func() {}}
+	s.Snapshots = &actors.Snapshots{Store: x, Words: x, Log: s.log}
+}
+
+// followJournal has the index follow the journal, once names of processes are known.
+func (s *State) followJournal() {
+	p := s.projections
+	if p == nil {
+		return
+	}
+	var ctx context.Context
+	ctx, p.cancel = context.WithCancel(context.Background())
+	p.follow.Go(func() {
+		if err := p.index.Follow(ctx); err != nil {
+			s.log.Warn("projections of the journal", "error", err)
 		}
 	})
+}
+
+// nameOf is the name of a process, "" where there is none.
+func (s *State) nameOf(pid int64) string {
+	if p := s.Processes.Processes().Process(pid); p != nil {
+		return p.AgentID
+	}
+	return ""
 }
 
 // snapshotForm names what a snapshot depends on beside the journal: its format, and the pools that are configured.

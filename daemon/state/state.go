@@ -107,7 +107,11 @@ func Open(ctx context.Context, cfg *config.Config, version string, key *access.H
 	if err := s.make(s); err != nil {
 		return nil, err
 	}
-	return s, s.replay(ctx)
+	if err := s.replay(ctx); err != nil {
+		return nil, err
+	}
+	s.followJournal()
+	return s, nil
 }
 
 func (s *State) openJournal(key *access.HostKey) (*journal.Log, error) {

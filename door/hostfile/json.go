@@ -96,8 +96,8 @@ func RemoveMember(text []byte, path ...string) ([]byte, error) {
 	return root.Pack(), nil
 }
 
-// Elements returns the elements of a JSON array as they are written, without the comments between them; nil if value
-// is nil.
+// Elements returns the elements of a JSON array unchanged, without the commas between them; nil if
+// value is nil.
 func Elements(value []byte) ([][]byte, error) {
 	if value == nil {
 		return nil, nil

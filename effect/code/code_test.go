@@ -182,7 +182,7 @@ func TestHostileHandler(t *testing.T) {
 		`return process.env`:                                                                {fault.ProviderFailed, "ReferenceError"},
 		`return fetch("http://127.0.0.1/")`:                                                 {fault.ProviderFailed, "ReferenceError"},
 		`return std.open("/etc/passwd", "r")`:                                               {fault.ProviderFailed, "ReferenceError"},
-		`return new Promise(() => {})`:                                                      {fault.ProviderBadAnswer, "never settled"},
+		`return new Promise(() => {})`:                                                      {fault.ProviderBadAnswer, "never resolves"},
 		`return undefined`:                                                                  {fault.ProviderBadAnswer, "undefined"},
 		`return () => 1`:                                                                    {fault.ProviderBadAnswer, "function"},
 		`const o = {}; o.o = o; return o`:                                                   {fault.ProviderBadAnswer, "circular"},

@@ -135,10 +135,11 @@ func (r *run) do(e *engine, request *frame) (byte, string) {
 	case !time.Now().Before(r.until):
 		return overTime, ""
 	}
-	return unusable, "a promise that is never settled"
+	return unusable, "a promise that never resolves"
 }
 
-// timed runs script until its time is over, not a moment before: what is interrupted is told by the clock from what fails.
+// timed runs script until its time limit, not a moment less: the clock distinguishes an interrupt
+// from a failure.
 func (r *run) timed(script func() error) error {
 	if err := r.vm.SetEvalTimeout(max(time.Until(r.until), 0) + 2*time.Millisecond); err != nil { // it counts whole milliseconds
 		return err
@@ -158,8 +159,8 @@ func (r *run) failed(err error) (byte, string) {
 	}
 }
 
-// end notes the outcome that the handler has: status and text. The first counts, and none once the time is over: a promise may take the
-// interrupt for an exception of the script's.
+// end records the handler's outcome: status and text. Only the first counts, and none after the
+// time limit: a promise may take the interrupt for an exception of the script.
 func (r *run) end(args []any) (any, error) {
 	status, _ := args[0].(int)
 	text, _ := args[1].(string)

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Check returns what is wrong with code that is to be registered: a fault of its own, with line and column where they are known, or why
-// nobody can tell.
+// Check returns what is wrong with code that is to be registered: a fault with line and column if
+// they are known, or why it could not be checked.
 func (w *Workers) Check(ctx context.Context, source string) error {
 	answer, err := w.do(ctx, &frame{check, [2][]byte{[]byte(source)}}, checkTime)
 	switch said := string(answer.text[0]); {
@@ -55,7 +55,7 @@ func (w *Workers) Invoke(ctx context.Context, job *kernel.Job, do *kernel.Invoca
 		return answer.text[0], nil
 	case threw:
 		return nil, fault.ProviderFailed.New("the handler of %s threw: %s", do.Name, said)
-	case badCode: // what was registered can be loaded, as long as esbuild and QuickJS stay as they are
+	case badCode: // registered code loads, as long as esbuild and QuickJS do not change
 		return nil, fault.ProviderFailed.New("the code of %s cannot be loaded: %s", do.Name, said)
 	case unusable:
 		return nil, unusableAnswer(do.Name, said)

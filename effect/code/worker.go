@@ -21,12 +21,12 @@ func Shim() {
 	}
 }
 
-// work answers requests until there are no more.
+// work answers requests until the input ends.
 func work(word string) int {
 	os.Clearenv()
 	limits, err := readLimits(word)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "this is a part of pwos that it starts by itself")
+		fmt.Fprintln(os.Stderr, "this part of pwos is only started by pwos")
 		return 2
 	}
 	e, err := newEngine(limits)
@@ -38,7 +38,7 @@ func work(word string) int {
 	for {
 		request, err := readFrame(in, math.MaxInt32, math.MaxInt32)
 		if err != nil {
-			return 0 // the kernel wants no more, or has ended
+			return 0 // the kernel needs it no more, or has ended
 		}
 		answer, free, err := e.do(&request)
 		if err == nil {
@@ -54,7 +54,7 @@ func work(word string) int {
 	}
 }
 
-// frame is a request to a worker, or its answer: what is asked for or came of it, and two texts.
+// frame is a request to a worker, or its answer: a kind or status, and two texts.
 //
 //	request: check or call; the code; the input
 //	answer:  a status; the output, or the text of an error; what was written to the console
@@ -69,10 +69,10 @@ const (
 	call              // to call its handler
 )
 
-// What came of it.
+// Statuses of an answer.
 const (
 	done       byte = iota // the text is the output
-	badCode                // the code cannot be registered: the text begins with line and column, where they are known
+	badCode                // the code cannot be registered: the text begins with line and column, if they are known
 	threw                  // the handler threw
 	unusable               // the handler returned what is no JSON value
 	overMemory             // memory, or the call stack

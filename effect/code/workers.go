@@ -14,14 +14,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// nobody is the PID of workers: no process has it, so that a worker that reached a socket of the kernel could call nothing.
+// nobody is the PID of workers: no process has it, so that a worker that reached a socket of the
+// kernel could not call anything.
 const nobody = -1
 
 // Workers are processes that do calls, one at a time each. They are started when they are needed and kept. It may be used by many
 // goroutines; how many calls there are at once, and so how many workers, is bounded by the caller.
 type Workers struct {
 	Host    func() (*host.Host, error)
-	Scratch string   // a directory of ours, absolute, made where it is not there; each worker has one of its own below it
+	Scratch string   // a directory of ours, absolute, made if it does not exist; each worker gets one below it
 	Private []string // the kernel's own, hidden
 	Limits  Limits
 	Log     *slog.Logger
@@ -32,7 +33,8 @@ type Workers struct {
 	all    sync.WaitGroup // of what waits for the end of a worker
 }
 
-// Close ends the workers, and returns when nothing of them is left. No call may be under way.
+// Close ends the workers, and returns when all their processes have ended. No call may be in
+// flight.
 func (w *Workers) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -89,7 +91,7 @@ func (w *Workers) ask(ctx context.Context, one *host.Process, request *frame, li
 	return answer, fault.ProviderDied.New("the process that ran the handler ended before it answered")
 }
 
-// take returns an idle worker, nil where there is none.
+// take returns an idle worker, or nil.
 func (w *Workers) take() *host.Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,10 +189,11 @@ const (
 	maxSaid   = 1 << 10 // bytes of the text of an error
 	// checkTime is what a registration may take: bundling, and loading the code once.
 	checkTime = 5 * time.Second
-	// late is how long a worker may stay silent beyond a limit before it is killed. It ends a call by itself, but in a few long
-	// operations of the engine.
+	// late is how long a worker may exceed a limit in silence before it is killed. It ends a call
+	// itself, except in a few long operations of the engine.
 	late = time.Second
-	// aside is the memory of a worker beside that of a handler, in bytes: the program itself, and what goes in and out.
+	// aside is the memory of a worker in addition to that of a handler, in bytes: the program
+	// itself, and its input and output.
 	aside = 512 << 20
 )
 

@@ -36,8 +36,8 @@ type leaf struct {
 	until time.Time
 }
 
-// OpenAuthority returns the authority whose key is kept in a file, which is made where it is not there. A file that others may
-// read is refused.
+// OpenAuthority returns the authority whose key is in a file, which is made if it does not exist. A
+// file that other users may read is refused.
 func OpenAuthority(file string, hosts []string, now func() time.Time) (*Authority, error) {
 	key, err := readKey(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +72,7 @@ func readKey(file string) (*ecdsa.PrivateKey, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s is no file of this user's alone: remove it, and a new key is made", file)
+		return nil, fmt.Errorf("%s may be used by other users: remove it, and a new key is made", file)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *Authority) config(host string) *tls.Config {
 	}
 }
 
-// leafTime is how long a certificate for a host holds. It is made anew after half of that.
+// leafTime is how long a certificate for a host is valid. It is renewed after half of that.
 const leafTime = 48 * time.Hour
 
 func (a *Authority) leaf(host string) (*tls.Certificate, error) {

@@ -70,7 +70,7 @@ func (a *agent) serveDNSConn(c *agentConn) {
 	}
 }
 
-// answer returns the answer to a query, nil where there is none to give. Nothing is asked of anybody else: an allowed name has
+// answer returns the answer to a query, or nil. It needs no other name server: an allowed name has
 // an address of this network, whether it exists or not.
 func (a *agent) answer(query []byte) []byte {
 	var p dnsmessage.Parser
@@ -130,7 +130,7 @@ func build(h dnsmessage.Header, q *dnsmessage.Question, r *dnsmessage.AResource)
 	return out
 }
 
-// resolve returns the address that stands for a name, where the agent may connect to it.
+// resolve returns the address that represents a name, if the agent may connect to it.
 func (a *agent) resolve(name string) (addr [4]byte, ok bool) {
 	e, err := fetch.ParseEndpoint(strings.TrimSuffix(name, "."), 443)
 	if err != nil || e.IsAddr() {
@@ -193,10 +193,12 @@ func (a *agent) missed(e fetch.Endpoint) {
 	}()
 }
 
-// inside is where the addresses of names lie: the network of benchmarks, which is not used on the internet (RFC 2544).
+// inside is the network of the addresses of names: that of benchmarks, which is not used on the
+// internet (RFC 2544).
 var inside = netip.MustParsePrefix("198.18.0.0/15")
 
-// names are the addresses that stand for hosts in an agent's network. Of many the oldest is forgotten.
+// names are the addresses that represent hosts in an agent's network. If there are too many, the
+// oldest is forgotten.
 type names struct {
 	most int
 
@@ -211,7 +213,7 @@ func newNames(most int) *names {
 	return &names{most: most, next: 1, byName: map[string]netip.Addr{}, byAddr: map[netip.Addr]string{}}
 }
 
-// addr returns the address of a name, a new one where it has none.
+// addr returns the address of a name, assigning a new one if it has none.
 func (n *names) addr(name string) netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -230,8 +232,8 @@ func (n *names) addr(name string) netip.Addr {
 	return a
 }
 
-// fresh returns the next address that stands for nothing. Those at the ends of the network are left out, and the first one, which
-// is the agent's own.
+// fresh returns the next unassigned address. Those at the ends of the network are left out, and the
+// first one, which is the agent's own.
 func (n *names) fresh() netip.Addr {
 	const size = 1 << 17
 	first := inside.Addr().As4()
@@ -246,7 +248,7 @@ func (n *names) fresh() netip.Addr {
 	}
 }
 
-// name returns what an address stands for, "" where that is nothing.
+// name returns what an address represents, or "".
 func (n *names) name(a netip.Addr) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -30,24 +30,25 @@ type Sockets struct {
 	Upstreams map[string]net.Listener // by name
 }
 
-// Config is what a Server is made of.
+// Config has the settings of a Server.
 type Config struct {
 	Tokens kernel.Tokens
 	Tick   func() int64
 	// Dial connects to a host that was allowed, by the address rules of Http.Fetch.
 	Dial func(context.Context, fetch.Endpoint) (net.Conn, error)
-	// Journal makes a call of the kernel's own in the name of pid: it has it decided, has run do the effect once the intent is
-	// on disk, and returns after the end of run is on disk. An error is a *fault.Fault.
+	// Journal makes a call of the kernel's own in the name of pid: it is decided, run performs the
+	// effect once the intent is on disk, and Journal returns after the end of run is on disk. An
+	// error is a *fault.Fault.
 	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
 	Prices    Prices                                 // of models
-	Metered   func(pid int64) (tokens, dollars bool) // whether these are bounded for a process; nil: for none
-	Authority *Authority                             // signs for upstreams that are intercepted; nil: none is
+	Metered   func(pid int64) (tokens, dollars bool) // whether these are bounded for a process; nil if for none
+	Authority *Authority                             // signs for intercepted upstreams; nil if none is
 	Limits    Limits
 	Log       *slog.Logger
 }
 
-// Limits bound what agents can make a Server hold; 0 stands for the default.
+// Limits bound what agents can make a Server hold; 0 means the default.
 type Limits struct {
 	Each  int           // connections of one agent: 128
 	All   int           // connections of all agents: 1,024
@@ -90,8 +91,9 @@ func New(c Config) *Server {
 // errEnded is why connections of an agent end with it.
 var errEnded = fault.CallCancelled.New("the agent has ended")
 
-// Serve serves the sockets of process pid, and owns them, until stop is called. own are upstreams of that process alone. stop closes
-// every connection and returns when their ends are journaled and every goroutine has ended; it may be called again.
+// Serve serves the sockets of process pid, and owns them, until stop is called. own are upstreams
+// of that process only. stop closes every connection and returns when their ends are journaled and
+// every goroutine has ended; it may be called again.
 func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func()) {
 	a := &agent{Server: s, pid: pid, own: own, sockets: sockets, names: newNames(s.Limits.Names), asking: make(chan struct{}, maxAsking), open: map[*guarded]struct{}{}}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())

@@ -60,7 +60,7 @@ func Admits(patterns []string, host string, port int64) bool {
 	return any && g.admitsName(e) || !any && g.admits(e)
 }
 
-// bracketed is a host as it stands before a port.
+// bracketed is a host in the form that may precede a port.
 func bracketed(host string) string {
 	for _, c := range host {
 		if c == ':' {
@@ -116,9 +116,9 @@ func (g *guarded) check() bool {
 	return false
 }
 
-// sweepEvery is how often open connections are compared with the grant. Tokens change by grants, by the grants of their
-// grantors, by time, and with the end of processes: polling is simpler than notification. What is transferred meanwhile is checked
-// by itself.
+// sweepEvery is how often open connections are compared with the grant. Tokens change by grants, by
+// the grants of their granters, by time, and with the end of processes: polling is simpler than
+// notification. Data that is transferred in between is checked on its own.
 const sweepEvery = 200 * time.Millisecond
 
 func (s *Server) sweep() {

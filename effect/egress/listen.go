@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/effect/fetch"
 )
 
-// limitListener closes connections beyond what an agent, or all of them, may have.
+// limitListener closes connections beyond what an agent, or all agents, may have.
 type limitListener struct {
 	net.Listener
 	agent *agent
@@ -132,7 +132,7 @@ func (h *connQueue) Close() error {
 // Addr implements net.Listener.
 func (h *connQueue) Addr() net.Addr { return &net.TCPAddr{} }
 
-// replay is a reader of what was read already and of what comes after it.
+// replay is a reader of what was read already and of what follows it.
 func replay(read []byte, r *bufio.Reader) *bufio.Reader {
 	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(read), r), 4<<10)
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// forward makes one exchange of plain HTTP with a host, on a connection of its own: parsed and written anew, so that the host
-// cannot read it as anything else, and no later request is taken for this one's.
+// forward makes one exchange of plain HTTP with a host, on its own connection: parsed and written
+// again, so that the host cannot read it as anything else, and no later request is taken for this
+// one's.
 func (a *agent) forward(w http.ResponseWriter, r *http.Request, to fetch.Endpoint) {
 	answered, complete := false, true
 	err := a.reach(r.Context(), to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
@@ -41,7 +42,7 @@ func (a *agent) forward(w http.ResponseWriter, r *http.Request, to fetch.Endpoin
 	conclude(w, err, answered, complete)
 }
 
-// conclude ends an answer: with an error where there was none yet, broken off where it is not complete.
+// conclude ends an answer: with an error if none was sent yet, broken off if it is not complete.
 func conclude(w http.ResponseWriter, err error, answered, complete bool) {
 	switch {
 	case err != nil && !answered:
@@ -56,8 +57,8 @@ func within(r *http.Request, ctx context.Context) *http.Request {
 	return r.WithContext(context.WithValue(ctx, http.ServerContextKey, r.Context().Value(http.ServerContextKey)))
 }
 
-// exchange passes a request on over conn, and its answer back. It reports whether all of an answer was passed, and why there
-// was none of the host's.
+// exchange passes a request on over conn, and its answer back. It reports whether a whole answer
+// was passed, and if not, why.
 func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.Endpoint) (complete bool, failed error) {
 	dialled := false
 	transport := &http.Transport{
@@ -79,7 +80,7 @@ func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.En
 			onlyWebsocket(p.Out)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			failed = fault.HTTPUpstream.New("%s did not answer as HTTP has it: try again later", to)
+			failed = fault.HTTPUpstream.New("%s sent an invalid HTTP answer: try again later", to)
 			fail(w, failed)
 		},
 	})

@@ -16,10 +16,11 @@ import (
 // Price is what a model's tokens cost, in US dollars a million.
 type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
 
-// Prices are those of models by name, or by the beginning of their names with a * behind.
+// Prices are those of models by name, or by a prefix of their names followed by *.
 type Prices map[string]Price
 
-// of is the price of a model: by its name, else by the longest beginning of it. Where none is found, it is the dearest of each.
+// of is the price of a model: by its name, else by the longest matching prefix, else the highest of
+// each kind.
 func (p Prices) of(model string) (price Price, found bool) {
 	if price, found = p[model]; found {
 		return price, true
@@ -63,8 +64,9 @@ type asks struct {
 	most  int64 // tokens of the answers; 0: it does not say
 }
 
-// asked reads what a request asks a model for, whatever it says of its form: servers may not look at that. Its body is read as far as that
-// takes, and is there again afterwards. done is to be called once the request has ended.
+// asked reads what a request asks a model for, whatever content type it names, since servers may
+// ignore that. It reads as much of the body as it needs, and puts it back. Call done once the
+// request has ended.
 func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return asks, func() {}

@@ -114,7 +114,8 @@ func fail(w http.ResponseWriter, err error) {
 	say(w, code, shown.Text())
 }
 
-// ErrorHeader is the header that names the error where an answer is the kernel's own. No upstream's answer has it.
+// ErrorHeader is the header that names the error in an answer of the kernel's own. It is removed
+// from answers of upstreams.
 const ErrorHeader = "Pwos-Error"
 
 // say answers with a text, and ends the connection.

@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/effect/fetch"
 )
 
-// serveRelay serves a connection to an address that stands for a name.
+// serveRelay serves a connection to an address that represents a name.
 func (a *agent) serveRelay(c *agentConn) {
 	to, ok := a.destination(c.LocalAddr())
 	if !ok {
@@ -38,7 +38,7 @@ func (a *agent) serveRelay(c *agentConn) {
 	}
 }
 
-// destination is the host that a local address stands for.
+// destination is the host that a local address represents.
 func (a *agent) destination(local net.Addr) (fetch.Endpoint, bool) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *agent) serveWeb(to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	a.plainIn.push(&bound{Conn: &begun{c, r}, to: to})
 }
 
-// intercepted returns the upstream whose host to is, where that is to be answered here for this agent.
+// intercepted returns the upstream whose host to is, if the kernel answers for it for this agent.
 func (a *agent) intercepted(to fetch.Endpoint) *Upstream {
 	for _, u := range a.Config.Upstreams {
 		if a.taken[u.Name] != nil && u.endpoint == to.String() && a.current().admitsUpstream(u.Name) {
@@ -120,8 +120,8 @@ const recordHandshake = 0x16
 // errNoHello says that what came is no TLS, or too much of it.
 var errNoHello = errors.New("does not begin with a TLS ClientHello")
 
-// peekHello reads a ClientHello from r. It returns the name that it asks for, in lower case, "" where it asks for none, and all
-// that was read, which the host is to be sent.
+// peekHello reads a ClientHello from r. It returns the name that it asks for, in lower case, or "",
+// and all that was read, which must be sent to the host.
 func peekHello(r io.Reader) (name string, read []byte, err error) {
 	var buf bytes.Buffer
 	found := false

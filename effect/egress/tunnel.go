@@ -132,8 +132,8 @@ func (t *tunnel) first() error {
 	return nil
 }
 
-// begins returns the first byte that the client says. On port 443 the client speaks first, and soon; elsewhere the host may
-// have much to say before.
+// begins returns the client's first byte. On port 443 the client speaks first, and soon; elsewhere
+// the host may have much to send before.
 func (t *tunnel) begins(must bool) (byte, error) {
 	wait := t.agent.Limits.Idle
 	if must {
@@ -151,7 +151,7 @@ func (t *tunnel) begins(must bool) (byte, error) {
 	}
 }
 
-// asks says why TLS that asks for name is refused at e, "" where it is not. An address is asked for by no name.
+// asks says why TLS that asks for name is refused at e, or "". For an address no name is requested.
 func (a *agent) asks(e fetch.Endpoint, name string) string {
 	switch {
 	case e.IsAddr() && name == "":

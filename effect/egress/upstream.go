@@ -26,14 +26,14 @@ import (
 type UpstreamConfig struct {
 	Name string
 	URL  *url.URL // https, or http on loopback; its path begins that of every request
-	// Header is the name of the header that holds the credential, and what stands before that in its value: "x-api-key", or
-	// "Authorization: Bearer".
+	// Header is the header that holds the credential, and the part of its value before it:
+	// "x-api-key", or "Authorization: Bearer".
 	Header string
-	Secret func(context.Context) (string, error) // the credential, "" for none; the error is a *fault.Fault
+	Secret func(context.Context) (string, error) // the credential, or ""; the error is a *fault.Fault
 	// Answered looks at the head of an answer to a request that bore the credential. An error, which is a *fault.Fault, is what the agent
 	// is answered instead. nil: every answer is passed on.
 	Answered func(secret string, status int, header http.Header) error
-	Close    func() // what is to be closed with the upstream; nil: nothing
+	Close    func() // closes what the upstream uses, or nil
 	// Dial connects to the host of URL, by the address rules of Http.Fetch; nil: its address is not judged.
 	Dial      func(context.Context, fetch.Endpoint) (net.Conn, error)
 	Rules     []schema.NetRule
@@ -90,7 +90,7 @@ func credentialHeaders() []string {
 	return []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie", "Proxy-Authorization"}
 }
 
-// refused says why a request is refused, "" where it is not.
+// refused says why a request is refused, or "".
 func (u *Upstream) refused(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	if problem := schema.PathFault(path); problem != "" {
@@ -101,7 +101,7 @@ func (u *Upstream) refused(r *http.Request) string {
 	case len(path) > maxPath:
 		return "its path is too long"
 	case path != base && !strings.HasPrefix(path, base+"/"):
-		return "its path does not lie below " + base + "/"
+		return "its path is not below " + base + "/"
 	case !slices.ContainsFunc(u.Rules, func(rule schema.NetRule) bool { return rule.Allows(r.Method, path) }):
 		return "upstream." + u.Name + ".allow in the kernel's configuration does not list it"
 	}
@@ -147,7 +147,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 	conclude(w, err, answered, complete)
 }
 
-// unmetered says why a request is refused whose use could not be told, "" where it is not.
+// unmetered says why a request is refused whose usage could not be measured, or "".
 func (a *agent) unmetered(r *http.Request, asks *asks, priced bool) string {
 	const what = "it has a budget of tokens or dollars, and "
 	switch encoding := strings.Join(r.Header.Values("Content-Encoding"), ","); {
@@ -252,7 +252,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 	return complete, failed
 }
 
-// passed is a body on its way. Nothing of it passes once the grant has ended.
+// passed is a body in transit. It stops once the grant has ended.
 type passed struct {
 	io.ReadCloser
 	use   *use
@@ -290,7 +290,8 @@ func (p *passed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// scrubbing is a writer of answers that removes every header which repeats the credential, those of 1xx answers too.
+// scrubbing is a writer of answers that removes every header that repeats the credential, also from
+// 1xx answers.
 type scrubbing struct {
 	http.ResponseWriter
 	secret string
@@ -317,7 +318,7 @@ func scrub(header http.Header, secret string) {
 	}
 }
 
-// repeats reports whether a text holds the secret, as it is or as it would stand in an address.
+// repeats reports whether a text holds the secret, literally or escaped as in an address.
 func repeats(text, secret string) bool {
 	lower := strings.ToLower(text)
 	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {

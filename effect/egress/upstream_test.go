@@ -414,7 +414,7 @@ func TestAuthority(t *testing.T) {
 		}
 	}
 	testkit.Must(t, os.Chmod(file, 0o640))
-	if _, err := egress.OpenAuthority(file, nil, time.Now); err == nil || !strings.Contains(err.Error(), "no file of this user's alone") {
+	if _, err := egress.OpenAuthority(file, nil, time.Now); err == nil || !strings.Contains(err.Error(), "may be used by other users") {
 		t.Errorf("a key that others may read: %v", err)
 	}
 	testkit.Must(t, os.Chmod(file, 0o600))

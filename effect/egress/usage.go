@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// meter reads on the way what the answer of a model reports of its use: a JSON object, or a stream of events that each have
-// one. It holds no more of the answer than the member that it is in.
+// meter reads in transit what the answer of a model reports of its usage: a JSON object, or a
+// stream of events that each have one. It buffers no more of the answer than the current member.
 type meter struct {
 	events bool
 	line   []byte // the beginning of a line of the stream, until it is known to be data
@@ -21,11 +21,12 @@ type meter struct {
 	json   scanner
 	found  schema.NetUsage
 	some   bool
-	within bool  // tokens that came from a cache are among those of the prompt: OpenAI's
+	within bool  // tokens from a cache are counted among those of the prompt, as by OpenAI
 	came   int64 // events with data, or bytes of a JSON object
 }
 
-// mostTokens is what an answer can report: no sum of such numbers overflows, however many requests are under way.
+// mostTokens bounds what an answer can report: no sum of such numbers overflows, however many
+// requests are in flight.
 const mostTokens = 1 << 40
 
 // bytesPerToken is how many bytes of a JSON object a token is, more or less.
@@ -103,7 +104,8 @@ func (m *meter) part(p []byte) {
 	}
 }
 
-// see takes a scalar of the answer. The names are those of Anthropic and of both of OpenAI's interfaces; the later report counts.
+// see handles a scalar of the answer. The names are those of Anthropic and of both of OpenAI's
+// interfaces; the latest report counts.
 func (m *meter) see(path, value string) {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "message."), "response.")
 	if path == "model" {
@@ -128,14 +130,14 @@ func (m *meter) see(path, value string) {
 	}
 }
 
-// scanner finds the scalars of a JSON object by their path, as it comes: names joined by dots. What lies in an array, or too
-// deep, is passed over. It does not judge whether what comes is valid JSON.
+// scanner finds the scalars of a streamed JSON object by their path: names joined by dots. Arrays
+// and deeper levels are skipped. It does not validate the JSON.
 type scanner struct {
 	see func(path, value string)
 
-	path    []string // names that lead to where it is
+	path    []string // names that lead to the current position
 	depth   int      // objects and arrays that are open
-	hidden  int      // those of them that are passed over
+	hidden  int      // how many of them are skipped
 	name    string   // of the member whose value comes
 	valued  bool     // a value comes, not a name
 	text    bool     // in a string
@@ -178,7 +180,7 @@ func (s *scanner) inText(c byte) {
 	}
 }
 
-// pass follows what is passed over to its end.
+// pass follows a skipped value to its end.
 func (s *scanner) pass(c byte) {
 	switch c {
 	case '"':

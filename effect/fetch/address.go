@@ -5,7 +5,7 @@ import "net/netip"
 // kind says what is special about an address; "" is a public one.
 type kind string
 
-// The kinds that Options.AllowHosts opens: what a network of one's own is made of.
+// The kinds that Options.AllowHosts opens: the addresses of private networks.
 const (
 	loopback kind = "a loopback address"
 	private  kind = "a private address"

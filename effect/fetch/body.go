@@ -15,7 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// unpack returns the body of an answer, bounded as it is sent and as it unpacks. packed says that a packing was undone.
+// unpack returns the body of an answer, bounded both as sent and as unpacked. packed says that it
+// was compressed.
 func (c *call) unpack(resp *http.Response, host string) (body io.Reader, packed bool, err error) {
 	if resp.ContentLength > c.limits.WireBytes {
 		return nil, false, tooLarge(host, "a body", c.limits.WireBytes)
@@ -28,12 +29,12 @@ func (c *call) unpack(resp *http.Response, host string) (body io.Reader, packed 
 		body, err = gzip.NewReader(body)
 		switch {
 		case errors.Is(err, io.EOF):
-			return http.NoBody, true, nil // nothing at all, which some servers call packed
+			return http.NoBody, true, nil // no body at all, which some servers call packed
 		case err != nil:
 			return nil, true, err
 		}
 	default:
-		return nil, false, upstream("%s packed its answer in a way that nobody asked for", host)
+		return nil, false, upstream("%s compressed its answer in a way that was not requested", host)
 	}
 	return bounded(body, c.limits.BodyBytes), packed, nil
 }
@@ -59,7 +60,8 @@ func (p *patient) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// collect reads the body to its end: into the response where it is short text, else to where the request says.
+// collect reads the body to its end: into the response if it is short text, else to where the
+// request says.
 func (c *call) collect(body io.Reader, host string, resp *Response) error {
 	most := c.limits.InlineBytes
 	head, err := io.ReadAll(io.LimitReader(body, int64(most)+1))
@@ -85,7 +87,7 @@ func (c *call) collect(body io.Reader, host string, resp *Response) error {
 	return nil
 }
 
-// fitsLine reports whether a body can stand in a line of JSON as a string of at most so many bytes.
+// fitsLine reports whether a body, as a JSON string, has at most so many bytes.
 func fitsLine(b []byte, most int) bool {
 	return len(b) <= most && utf8.Valid(b) && len(schema.AppendString(nil, string(b)))-len(`""`) <= most
 }

@@ -159,8 +159,8 @@ const dialTime = 15 * time.Second
 // Endpoint is the far end of a connection: a host and a port in the one form in which they are judged and dialled.
 type Endpoint struct{ target *target }
 
-// ParseEndpoint reads an authority as a CONNECT request has it, host:port. Where the port is missing it is port; 0 makes it
-// necessary. The error is NetInvalid.
+// ParseEndpoint parses the authority of a CONNECT request, host:port. A missing port is port; with
+// 0 it is required. The error is NetInvalid.
 func ParseEndpoint(authority string, port uint16) (Endpoint, error) {
 	host := authority
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
@@ -203,7 +203,7 @@ func (e Endpoint) String() string {
 	return net.JoinHostPort(e.target.name, strconv.Itoa(int(e.target.port)))
 }
 
-// Admits reports whether the pattern allows a connection to e. Without a port it stands for 80 and 443.
+// Admits reports whether the pattern allows a connection to e. Without a port it means 80 and 443.
 func (h Host) Admits(e Endpoint) bool {
 	switch {
 	case h.any:

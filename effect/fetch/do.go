@@ -229,7 +229,8 @@ func (c *call) receive(resp *http.Response, t *target) (*Response, string, error
 	return out, "", nil
 }
 
-// transport is made for one exchange: no connection is shared between callers, and each is judged anew.
+// transport is made for one exchange: no connection is shared between callers, and each is judged
+// again.
 func (c *call) transport(d *destination) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

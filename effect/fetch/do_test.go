@@ -115,13 +115,13 @@ func TestFailures(t *testing.T) {
 	})
 	for path, says := range map[string]string{
 		"/nothing":  "hung up",
-		"/garbage":  "does not speak HTTP",
+		"/garbage":  "does not use HTTP",
 		"/short":    "hung up before its answer was complete",
 		"/switch":   "status 101",
 		"/status":   "status 999",
 		"/nogzip":   "does not unpack",
-		"/brotli":   "nobody asked for",
-		"/twice":    "nobody asked for",
+		"/brotli":   "was not requested",
+		"/twice":    "was not requested",
 		"/header":   "a header that is too long",
 		"/location": "redirected to a URL that must not hold a user",
 	} {
@@ -137,7 +137,7 @@ func TestFailures(t *testing.T) {
 		})
 	}
 	_, err := do(t, plain.options(t), get(t, plain.at("/")))
-	want(t, err, fault.Upstream, "does not speak TLS")
+	want(t, err, fault.Upstream, "does not use TLS")
 	_, err = do(t, plain.options(t), get(t, "https://none.test/"))
 	want(t, err, fault.Upstream, "none.test is not the name of any host")
 }

@@ -35,8 +35,9 @@ func tooLarge(host, what string, limit int64) *fault.Fault {
 // errTotal is the cause of a call's context whose time is up.
 var errTotal = errors.New("time is up")
 
-// explain turns what went wrong in an exchange with host into the error that Do returns. What ended the call from within is the
-// cause of its context: no bytes in time, or a failure of the caller's own functions, whatever the transport makes of it.
+// explain turns a failure of an exchange with host into the error that Do returns. If the call was
+// ended from within, by a timeout or by a failure of the caller's own functions, that is the cause
+// of its context, whatever the transport reports.
 func (c *call) explain(host string, err error) error {
 	if c.parent.Err() != nil {
 		return c.canceled()
@@ -83,7 +84,7 @@ func reason(err error) string {
 		return "has no valid certificate: check the name, or have its authority trusted on this machine"
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return "does not speak TLS at that port: check the port"
+		return "does not use TLS on that port: check the port"
 	}
 	if _, ok := errors.AsType[tls.AlertError](err); ok {
 		return "refused the TLS handshake"
@@ -101,7 +102,7 @@ func reason(err error) string {
 	case strings.Contains(text, "response headers exceeded"), strings.Contains(text, "header list larger"):
 		return "answered with a header that is too long"
 	case strings.Contains(text, "malformed HTTP"):
-		return "does not speak HTTP at that port: check the port"
+		return "does not use HTTP on that port: check the port"
 	}
-	return "failed to answer as HTTP has it: try again later"
+	return "sent an invalid HTTP answer: try again later"
 }

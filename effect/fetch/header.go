@@ -13,7 +13,7 @@ import (
 // sealedPrefix begins a sealed value (PROTOCOL 5).
 const sealedPrefix = "pwenc:v1:"
 
-// headers are those of a request, checked, their values still sealed.
+// headers are those of a request, validated, their values still sealed.
 type headers struct {
 	plain  http.Header
 	sealed map[string]string // by canonical name
@@ -29,7 +29,7 @@ func parseHeaders(fields map[string]string, limit int64) (*headers, *fault.Fault
 		size += int64(len(name) + len(value) + len(": \r\n"))
 		switch {
 		case name == "" || len(name) > 256 || strings.ContainsFunc(name, noToken):
-			return nil, invalid("headers", "has a name that is no header's: letters, digits and hyphens alone")
+			return nil, invalid("headers", "has an invalid name: use letters, digits and hyphens only")
 		case ours(canonical):
 			return nil, invalid("headers", "must not have %s: the kernel sets it", canonical)
 		case h.plain[canonical] != nil || h.sealed[canonical] != "":
@@ -74,7 +74,7 @@ func (h *headers) permit(t *target, p *Policy) *fault.Fault {
 			return denied("the caller may not send a sealed value in %s: %s", name,
 				p.advice("--http-open --host "+t.url.Host, func(one *Policy) bool { return one.Open != nil && one.allows(t) }))
 		case t.url.Scheme != "https":
-			return denied("the sealed value in %s is sent over https alone", name)
+			return denied("the sealed value in %s is sent over https only", name)
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func (h *headers) open(ctx context.Context, t *target, p *Policy) (http.Header, 
 			return nil, fmt.Errorf("open the sealed value in %s: %w", name, err)
 		}
 		if int64(len(value)) > h.limit || strings.ContainsFunc(value, noValue) {
-			return nil, invalid("headers", "has a sealed value in %s that is no header's: a control character, or too long", name)
+			return nil, invalid("headers", "has a sealed value in %s that is not valid: a control character, or too long", name)
 		}
 		out[name] = []string{value}
 	}

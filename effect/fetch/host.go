@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// Host is a pattern of a host allow-list: a name (api.example.com), everything below a name (*.example.com, at any depth,
-// the name itself not included), an IP address ([2001:db8::1], 192.0.2.1), or * for any name. A port may follow
-// (example.com:8443, *.example.com:*); without one the port is that of the scheme.
+// Host is a pattern of a host allow-list: a name (api.example.com), everything below a name
+// (*.example.com, at any depth, not the name itself), an IP address ([2001:db8::1], 192.0.2.1), or
+// * for any name. A port may follow (example.com:8443, *.example.com:*); without one it is the port
+// of the scheme.
 type Host struct {
-	name string // in lower case; ".example.com" for what lies below it, "" for any name
+	name string // in lower case; ".example.com" for the names below it, "" for any name
 	any  bool   // of ports
-	port uint16 // 0: that of the scheme
+	port uint16 // 0 is the port of the scheme
 }
 
 // ParseHost reads a pattern.
@@ -101,9 +102,9 @@ func allowed(hosts []Host, t *target) bool {
 	return false
 }
 
-// parseName reads a host as it stands in a URL: an IPv6 address in brackets, an IPv4 address in four decimal parts, or an
-// ASCII name. What some resolvers take for an address beside that (hexadecimal, octal, fewer parts) is refused, for the reason
-// why.
+// parseName parses a host of a URL: an IPv6 address in brackets, an IPv4 address in four decimal
+// parts, or an ASCII name. Other forms that some resolvers accept as an address (hexadecimal,
+// octal, fewer parts) are refused with the returned reason.
 func parseName(s string) (name string, addr netip.Addr, why string) {
 	if inner, ok := strings.CutPrefix(s, "["); ok {
 		inner, closed := strings.CutSuffix(inner, "]")
@@ -154,7 +155,7 @@ func numeric(label string) bool {
 	return label != "" && strings.Trim(label, digits) == ""
 }
 
-// parsePort reads a port as a URL has it: digits alone.
+// parsePort parses a port of a URL: digits only.
 func parsePort(s string) (uint16, bool) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return uint16(n), err == nil && n > 0 && s[0] != '+'

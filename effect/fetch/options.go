@@ -34,18 +34,18 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Limits bound one call; 0 stands for the default.
+// Limits bound one call; 0 means the default.
 type Limits struct {
-	Timeout    time.Duration // in all, where the request says nothing: 5 s (MESSAGE appendix D)
-	MaxTimeout time.Duration // in all, the most that a request may ask for: 30 s (MESSAGE appendix D)
-	Header     time.Duration // from the start of a request to the end of the answer's header, for each redirect anew: 10 s
+	Timeout    time.Duration // in total, if the request sets none: 5 s (MESSAGE appendix D)
+	MaxTimeout time.Duration // in total, the most that a request may set: 30 s (MESSAGE appendix D)
+	Header     time.Duration // from the start of a request to the end of the answer's header, again for each redirect: 10 s
 	Idle       time.Duration // between two pieces of the body: 10 s
 
 	RequestBytes int64 // of a request's body: 16 MiB
-	WireBytes    int64 // of an answer's body as it is sent: 32 MiB
+	WireBytes    int64 // of an answer's body as sent: 32 MiB
 	BodyBytes    int64 // of an answer's body unpacked: 32 MiB
 	HeaderBytes  int64 // of a header, each way: 32 KiB
-	InlineBytes  int   // of a body that Response.Body holds, as it would stand in a line of JSON: 8 KiB
+	InlineBytes  int   // of a body that Response.Body holds, as a JSON string: 8 KiB
 
 	Redirects  int // followed: 5
 	Concurrent int // calls at a time; more wait, which is part of their time: 64

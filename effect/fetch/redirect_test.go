@@ -210,9 +210,9 @@ func TestSealed(t *testing.T) {
 		"opened":  {open: func(context.Context, string) (string, error) { return secret, nil }},
 		"nobody":  {says: "may not send a sealed value in Authorization"},
 		"broken":  {open: func(context.Context, string) (string, error) { return "", broken }, says: "open the sealed value in Authorization", is: broken},
-		"newline": {open: func(context.Context, string) (string, error) { return secret + "\r\nX: y", nil }, says: "no header's"},
-		"long":    {open: func(context.Context, string) (string, error) { return strings.Repeat(secret, 20_000), nil }, says: "no header's"},
-		"plain":   {open: func(context.Context, string) (string, error) { return secret, nil }, url: "http://example.com/", says: "https alone"},
+		"newline": {open: func(context.Context, string) (string, error) { return secret + "\r\nX: y", nil }, says: "that is not valid"},
+		"long":    {open: func(context.Context, string) (string, error) { return strings.Repeat(secret, 20_000), nil }, says: "that is not valid"},
+		"plain":   {open: func(context.Context, string) (string, error) { return secret, nil }, url: "http://example.com/", says: "https only"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

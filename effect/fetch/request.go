@@ -15,12 +15,13 @@ type Request struct {
 	URL     string
 	Headers map[string]string // a value that begins with pwenc:v1: is opened by the policy just before it is sent
 	Body    *Body             // POST and PUT need one; GET leaves it out
-	Timeout time.Duration     // in all; 0: Limits.Timeout
+	Timeout time.Duration     // in total; 0 is Limits.Timeout
 	Policy  Policy
 
-	// Spill is asked, once, for where to put a body that Response.Body does not hold. What it returns is written to from
-	// its first byte on; whether it is kept is for the caller, who learns from Do's error that it is not whole. Without it
-	// such a body is an error. An error of it or of its Write is returned wrapped.
+	// Spill is called once for a body that Response.Body does not hold, and returns where to write
+	// it. Whether the data is kept is up to the caller, who learns from Do's error that it is not
+	// whole. Without Spill such a body is an error. An error of it or of its Write is returned
+	// wrapped.
 	Spill func() (io.Writer, error)
 }
 
@@ -28,18 +29,18 @@ type Request struct {
 type Policy struct {
 	Hosts     []Host // whom it may talk to, on each redirect too
 	AnyHost   bool   // whomever it asks for, on any port
-	PlainHTTP bool   // http: as well as https:
-	// Open opens a sealed value; nil: the caller may not use any. Its result is sent over https: alone and stands in no
-	// error. Its error is returned wrapped.
+	PlainHTTP bool   // http: in addition to https:
+	// Open opens a sealed value; if nil, the caller may not use any. Its result is sent over https:
+	// only and appears in no error. Its error is returned wrapped.
 	Open func(ctx context.Context, sealed string) (string, error)
 
-	// Redirected says what is to be said against a URL that a redirect leads to; nil: nothing.
+	// Redirected returns the objection to a URL that a redirect leads to, or nil.
 	Redirected func(url string) *fault.Fault
 
 	// Else is asked about a destination that this policy does not allow; nil: nothing is.
 	Else *Policy
-	// Advise says how to have what was refused allowed: flags are those of `pwos cap grant` that name it, and enough tells
-	// whether a policy would do. Nil: the caller knows.
+	// Advise says how to get a refused request allowed: flags are those of `pwos cap grant` that
+	// name it, and enough tells whether a policy would do. If nil, the caller knows.
 	Advise func(flags string, enough func(*Policy) bool) string
 }
 

@@ -21,12 +21,13 @@ type Runner struct {
 	Blobs *blob.Store                                              // of long bodies; Check needs none
 	Open  func(ctx context.Context, sealed string) (string, error) // opens a sealed header value
 	Log   *slog.Logger
-	// Judge says what is to be said against a fetch of a job, by the rules of the policy: of where a redirect leads; nil: nothing.
+	// Judge returns the policy's objection to a fetch of a job, for the target of a redirect, or
+	// nil.
 	Judge func(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fault
 }
 
-// Check refuses a call before it is begun, as Fetch would, as far as that needs no network. It follows from its arguments and
-// the configuration alone.
+// Check refuses a call before it begins, as Fetch would, as far as that needs no network. The
+// result depends on its arguments and the configuration only.
 func (r *Runner) Check(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
 	policy, denied := r.policy(call.PID, call.Token, call.Tick)
 	if denied != nil {
@@ -157,7 +158,8 @@ func request(in *schema.HTTPFetchInput, policy Policy) Request {
 	return req
 }
 
-// body gives the request its body. One that comes by reference is read as it is sent, and its digest noted.
+// body sets the request's body. One that is given by reference is read as it is sent, and its
+// digest recorded.
 func (r *Runner) body(job *kernel.Job, in *schema.HTTPFetchInput, req *Request, out *schema.HTTPFetchOutput) error {
 	switch {
 	case in.Body != nil:

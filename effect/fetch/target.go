@@ -22,7 +22,7 @@ type target struct {
 	port uint16
 }
 
-// parseTarget reads a URL, relative to base where there is one. What is wrong is in words that follow "url".
+// parseTarget parses a URL, relative to base if it is not nil. An error is worded to follow "url".
 func parseTarget(raw string, base *url.URL) (t *target, why string) {
 	if len(raw) > maxURL {
 		return nil, "must not be longer than 8192 bytes"
@@ -60,8 +60,8 @@ func parseTarget(raw string, base *url.URL) (t *target, why string) {
 	return t, ""
 }
 
-// escape writes what has no place in a URL as the escape that everybody takes it for. Left to the library such a character
-// makes it write the whole path anew, and an escaped slash becomes a slash.
+// escape writes a character that is not allowed in a URL as its common escape. Otherwise the
+// library would write the whole path again, and an escaped slash would become a slash.
 func escape(raw string) string {
 	const hex = "0123456789ABCDEF"
 	var out []byte
@@ -148,7 +148,8 @@ func (p *Policy) advice(flags string, enough func(*Policy) bool) string {
 	return p.Advise(flags, enough)
 }
 
-// Normal returns a URL in the form in which it is fetched, with its host; ok is false where it is none that is.
+// Normal returns a URL in the form in which it is fetched, with its host; ok is false if it is not
+// a valid one.
 func Normal(raw string) (normal, host string, ok bool) {
 	t, why := parseTarget(raw, nil)
 	if why != "" {

@@ -18,11 +18,11 @@ type Fetched struct {
 	Remote    bool
 	Data      []byte
 	Digest    string // see rootfs.Digest
-	Signature []byte // what lies beside it; nil where nothing does
+	Signature []byte // the signature next to it, or nil
 }
 
-// Fetch retrieves the resource that name means beside base, and its signature. The error is a fault of uri or
-// rootfs, IngestNoWeb, or what the web source returned.
+// Fetch retrieves the resource that name means relative to base, and its signature. The error is a
+// fault of uri or rootfs, IngestNoWeb, or what the web source returned.
 func (p *Pipeline) Fetch(ctx context.Context, name, base string) (*Fetched, error) {
 	return p.fetch(ctx, name, base, cmp.Or(p.MaxBytes, DefaultMaxBytes))
 }
@@ -38,7 +38,7 @@ func (p *Pipeline) fetch(ctx context.Context, name, base string, most int64) (*F
 	}
 	f.Digest = rootfs.Digest(f.Data)
 	if at.Folder || strings.Contains(at.URI, "?") {
-		return f, nil // there is no name beside it
+		return f, nil // it has no sibling names
 	}
 	beside, err := p.Space.Resolve(at.URI+".sig", "")
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Pipeline) fetch(ctx context.Context, name, base string, most int64) (*F
 	return f, nil
 }
 
-// read returns what lies at a place.
+// read returns the content of a place.
 func (p *Pipeline) read(ctx context.Context, at uri.Place, most int64) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)

@@ -21,9 +21,10 @@ import (
 // MaxFrontMatter bounds front matter in bytes.
 const MaxFrontMatter = 64 << 10
 
-// SplitFrontMatter cuts a text into its front matter and what follows. Front matter is there if the first line is --- (YAML) or
-// +++ (TOML) and nothing else; it ends at the next such line, or at one of ... where it is YAML. White space at the end of
-// these lines does not count. fence is 0, '-' or '+'. The error is IngestInvalid: it does not end, or is too long.
+// SplitFrontMatter splits a text into its front matter and the rest. Front matter begins if the
+// first line is exactly --- (YAML) or +++ (TOML); it ends at the next such line, for YAML also at
+// one of ... . White space at the end of these lines is ignored. fence is 0, '-' or '+'. The error
+// is IngestInvalid: it does not end, or is too long.
 func SplitFrontMatter(text []byte) (front, content []byte, fence byte, err error) {
 	first, rest := line(text)
 	switch string(first) {
@@ -42,7 +43,7 @@ func SplitFrontMatter(text []byte) (front, content []byte, fence byte, err error
 		}
 		at = len(rest) - len(after)
 	}
-	return nil, nil, 0, invalid("a line of %s alone has to end it within %d bytes", first, MaxFrontMatter)
+	return nil, nil, 0, invalid("a line with only %s must end it within %d bytes", first, MaxFrontMatter)
 }
 
 // line returns the first line of text, without white space at its end, and what follows it.
@@ -116,7 +117,7 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 	return nil, invalid("a value of type %T is not taken", v)
 }
 
-// maxNesting bounds how deep front matter nests: in a reply it lies below others.
+// maxNesting bounds how deep front matter nests: a reply nests it further.
 const maxNesting = 32
 
 // YAML turns front matter in YAML into one JSON object, members in their order, numbers as they were written. It takes what

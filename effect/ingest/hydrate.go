@@ -11,9 +11,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Hydrate returns what the front matter of a resource lists, skills first, each in its order. Name and description are those of
-// the list, else of the resource's own front matter, or for a tool of the manifest beside it (<tool>.json); without either
-// the last segment of its path is its name. One that is missing, or that the policy does not take, is the error of all.
+// Hydrate returns what the front matter of a resource lists, skills first, each in its order. Name
+// and description come from the list, else from the resource's own front matter, or for a tool from
+// the manifest next to it (<tool>.json); the last default of the name is the last segment of its
+// path. If one is missing, or refused by the policy, Hydrate fails.
 func (p *Pipeline) Hydrate(ctx context.Context, l *Loaded, now time.Time) (*schema.HydrateOutput, error) {
 	out := &schema.HydrateOutput{URI: l.URI, Skills: []schema.HydratedItem{}, Tools: []schema.HydratedItem{}}
 	for _, list := range []struct {

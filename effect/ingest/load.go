@@ -21,21 +21,22 @@ type Loaded struct {
 	schema.Identity
 	FrontMatter []byte // one JSON object on one line
 	Content     string // what follows the front matter
-	Description string // of the front matter, "" where it has none
+	Description string // of the front matter, or ""
 	Skills      []Reference
 	Tools       []Reference
 }
 
 // Reference is a resource that front matter lists.
 type Reference struct {
-	URI         string // resolved beside the resource that lists it
-	Name        string // as listed, "" where it is left to the resource itself
+	URI         string // resolved relative to the resource that lists it
+	Name        string // as listed, or "" to use the resource's own
 	Description string
 }
 
-// Load reads a resource: its front matter, and what that says. Of the members name and description have to be strings, skills
-// and tools lists; each item is the name of a resource, or an object of uri, and perhaps name and description. Other
-// members are the author's. The error is IngestInvalid, or IngestNotText.
+// Load reads a resource: its front matter, and what that lists. Of the members name and description
+// must be strings, skills and tools lists; each item is the name of a resource, or an object of
+// uri, and optionally name and description. Other members are ignored. The error is IngestInvalid,
+// or IngestNotText.
 func (p *Pipeline) Load(v *Valid) (*Loaded, error) {
 	l, err := p.load(v)
 	if err != nil {
@@ -70,8 +71,8 @@ func (p *Pipeline) load(v *Valid) (*Loaded, error) {
 	return l, p.members(l)
 }
 
-// contextID names a content by what it is and where it is from, so that a replay, and a second ingest of the same, give the
-// same. Where it is from counts, since relative names in it do.
+// contextID names a content by its bytes and its source, so that a replay, and a second ingest of
+// the same, give the same id. The source counts, since relative names in it depend on it.
 func contextID(uri, digest string) string {
 	sum := sha256.Sum256([]byte(uri + "\n" + digest))
 	return "ctx-" + hex.EncodeToString(sum[:16])
@@ -152,7 +153,7 @@ func (p *Pipeline) reference(item schema.Value, at, base string) (Reference, err
 	return r, nil
 }
 
-// text returns a member that has to be a string where it is there.
+// text returns an optional member that must be a string.
 func text(top map[string]schema.Value, member string) (string, error) {
 	raw, ok := top[member]
 	if !ok || string(raw) == "null" {

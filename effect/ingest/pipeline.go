@@ -33,16 +33,16 @@ type Pipeline struct {
 	MaxBytes, MaxToolBytes int64
 }
 
-// The default bounds, in bytes. A tool may be a module of a language that brings its runtime along.
+// The default bounds, in bytes. A tool may be a module that includes the runtime of its language.
 const (
 	DefaultMaxBytes     = 1 << 20
 	DefaultMaxToolBytes = 16 << 20
 )
 
-// Request is what is to be ingested.
+// Request says what to ingest.
 type Request struct {
 	URI       string
-	Base      string // "" where there is none: the identity that the caller has adopted
+	Base      string // the caller's adopted identity, or ""
 	Integrity string // "" where the caller gives none
 	Now       time.Time
 }

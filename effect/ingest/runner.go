@@ -18,7 +18,7 @@ type Runner struct {
 	Fetcher  *fetch.Runner
 }
 
-// pipeline is that of one job: whom it may talk to is its token's matter.
+// pipeline is that of one job: the job's token decides which hosts it may reach.
 func (r *Runner) pipeline(job *kernel.Job) *Pipeline {
 	own := r.Pipeline
 	own.Web = r.web(job)
@@ -44,7 +44,7 @@ func (r *Runner) Hydrate(ctx context.Context, job *kernel.Job, do *process.Hydra
 	return pipeline.Hydrate(ctx, loaded, now)
 }
 
-// reload is the resource that is to be hydrated: as it was adopted, or as it is.
+// reload is the resource to hydrate: as it was adopted, or as it is now.
 func (p *Pipeline) reload(ctx context.Context, do *process.Hydrate, now time.Time) (*Loaded, error) {
 	if do.FrontMatter != "" {
 		return p.Recall(do.URI, []byte(do.FrontMatter))
@@ -52,15 +52,15 @@ func (p *Pipeline) reload(ctx context.Context, do *process.Hydrate, now time.Tim
 	return p.Run(ctx, Request{URI: do.URI, Base: do.Base, Now: now})
 }
 
-// What servers say that resources are told apart by.
+// The headers by which servers identify versions of a resource.
 const (
 	statusOK       = 200
 	statusNotFound = 404
 	statusGone     = 410
 )
 
-// web returns where the resources of one job come from: the hosts that its process may fetch from, by https: alone, and nothing
-// sealed is opened for it.
+// web returns the source for resources of one job: the hosts that its process may fetch from, over
+// https: only, without sealed values.
 func (r *Runner) web(job *kernel.Job) Web {
 	return func(ctx context.Context, address string, most int64) ([]byte, error) {
 		policy, denied := r.Fetcher.Policy(job)
@@ -74,7 +74,7 @@ func (r *Runner) web(job *kernel.Job) Web {
 		case err != nil:
 			return nil, err
 		case resp.Status == statusNotFound || resp.Status == statusGone:
-			return nil, fault.FileNotFound.New("there is nothing of that name: the server says %d", resp.Status)
+			return nil, fault.FileNotFound.New("no such resource: the server answered %d", resp.Status)
 		case resp.Status != statusOK:
 			return nil, fault.HTTPUpstream.New("the server says %d", resp.Status)
 		case resp.Spilled:

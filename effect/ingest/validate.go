@@ -18,8 +18,8 @@ import (
 // Namespace is what signatures of resources are made under.
 const Namespace = "pwos-promptware@v1"
 
-// The proofs: what answers for a resource, the strongest where there are several. Local is that it lies below root, None
-// that the policy takes it all the same.
+// The proofs: what vouches for a resource, the strongest if there are several. Local means that it
+// is below root, None that the policy accepts it without proof.
 const (
 	ByIntegrity = "integrity"
 	BySignature = "signature"
@@ -35,9 +35,9 @@ type Valid struct {
 	signer  string
 }
 
-// Validate checks the bits against the integrity that the caller gave, "" for none, and the signature beside them, and
-// whether that is enough for the policy. now is for keys that expire. The error is IngestIntegrity, IngestSignature or
-// IngestUnproven.
+// Validate checks the bits against the integrity that the caller gave, or "", and against the
+// signature next to them, and whether that satisfies the policy. now is for keys that expire. The
+// error is IngestIntegrity, IngestSignature or IngestUnproven.
 func (p *Pipeline) Validate(f *Fetched, integrity string, now time.Time) (*Valid, error) {
 	v := &Valid{fetched: *f}
 	err := p.validate(v, integrity, now)
@@ -77,15 +77,16 @@ func (p *Pipeline) validate(v *Valid, integrity string, now time.Time) error {
 	return nil
 }
 
-// signed looks at the signature beside the resource. One by a key that is not trusted proves nothing and harms nothing: it is
-// said in stranger, for the message. One that is malformed, or a trusted key's but not of these bits, is an error.
+// signed checks the signature next to the resource. One by an untrusted key proves nothing and does
+// no harm: its key is returned in stranger, for the message. A malformed one, or a trusted key's
+// that does not match these bits, is an error.
 func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) {
 	if v.fetched.Signature == nil {
 		return "", nil
 	}
 	sig, err := access.ParseArmored(string(v.fetched.Signature))
 	if err != nil {
-		return "", fault.IngestSignature.New("the signature beside the resource does not hold: make it with \"ssh-keygen -Y sign -n %s\"", Namespace)
+		return "", fault.IngestSignature.New("the signature next to the resource is not valid: make it with \"ssh-keygen -Y sign -n %s\"", Namespace)
 	}
 	if p.Policy.Trusted == nil {
 		return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
@@ -98,13 +99,14 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 		return "; it is signed by " + sig.Key.Fingerprint() + ", and the kernel cannot read which keys it trusts: its log says why", nil
 	}
 	if err := sig.Verify(Namespace, v.fetched.Data, false); err != nil {
-		return "", fault.IngestSignature.New("the signature beside the resource does not hold: the key %s has not signed these bits for %s", sig.Key.Fingerprint(), Namespace)
+		return "", fault.IngestSignature.New("the signature next to the resource is not valid: the key %s has not signed these bits for %s", sig.Key.Fingerprint(), Namespace)
 	}
 	v.signer = sig.Key.Fingerprint()
 	return "", nil
 }
 
-// pin finds a version tag with three numbers, alone or behind a name and an @, or a commit, as one segment of a path.
+// pin finds a version tag with three numbers, alone or after a name and an @, or a commit, as one
+// segment of a path.
 var pin = regexp.MustCompile(`^https://[^/]+/([^?]*[/@])?(v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?|[0-9a-f]{40}|[0-9a-f]{64})/`)
 
 // Pinned reports whether the path of an address has a version tag or a commit above its last segment. A tag can be moved by

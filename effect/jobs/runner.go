@@ -1,6 +1,7 @@
-// Package jobs makes the calls of jobs when they are due (PROTOCOL 11, Jobs). What a job is, and what came of it, is the state's of
-// kernel/job; a job that runs at the end of a kernel is gone on with by the next one, under the same idempotency key: what was done is not
-// done again, and the outcome of an effect that was cut off is unknown.
+// Package jobs makes the calls of jobs when they are due (PROTOCOL 11, Jobs). The state of a job,
+// and its outcome, belong to kernel/job. The next kernel continues a job that runs when this one
+// ends, under the same idempotency key: what was done is not done again, and the outcome of an
+// interrupted effect is unknown.
 package jobs
 
 import (
@@ -25,14 +26,16 @@ const (
 	MaxAll  = 64
 )
 
-// pause is how long what the kernel refuses, as on a full disk, is left alone.
+// pause is the delay before a call is retried that the kernel refused, for example because of a
+// full disk.
 const pause = time.Second
 
 // Kernel is who makes the calls.
 type Kernel interface {
 	// DoOwn makes a command of the kernel's own, with the message that is its cause, and returns once it is on disk.
 	DoOwn(request schema.Request, cause, correlation string) ([]byte, error)
-	// Call makes a call in the name of caller, as one of its connections does. When ctx ends, the caller hangs up.
+	// Call makes a call in the name of caller, as one of its connections does. The end of ctx is a
+	// disconnect of the caller.
 	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
 }
 
@@ -66,8 +69,8 @@ func (r *Runner) Start() {
 	r.alive.Go(r.watch)
 }
 
-// Close ends the calls that are under way, and returns when none is. Their jobs go on with the next kernel. One that was not started, or
-// is nil, has nothing to end.
+// Close ends the calls in flight, and returns when none is left. Their jobs continue with the next
+// kernel. A Runner that was not started, or is nil, has nothing to end.
 func (r *Runner) Close() {
 	if r == nil || r.end == nil {
 		return
@@ -159,8 +162,8 @@ func (r *Runner) begin(j *job.Job) {
 	})
 }
 
-// run makes one run: its beginning, its call and its end, each of which is on disk before the next. It returns an error where the job
-// is to be looked at again.
+// run makes one run: its beginning, its call and its end, each of which is on disk before the next.
+// It returns an error if the job must be examined again.
 func (r *Runner) run(ctx context.Context, j job.Job) error {
 	if !r.lives(j.PID) {
 		return r.over(ctx, &j, nil, fault.JobNoProcess.New("pid %d, which started %s, has ended", j.PID, j.Label()))

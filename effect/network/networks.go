@@ -35,8 +35,8 @@ type Options struct {
 	RootCAs   *x509.CertPool
 	Dialer    oauth.Dialer // for those who renew tokens
 
-	AuthorityKey string // file of the key of the authority for intercepted upstreams; made where there is one and it is missing
-	Bundle       string // file to write that this authority stands in, with those of the system
+	AuthorityKey string // file of the authority's key for intercepted upstreams; made if it is needed and missing
+	Bundle       string // file to write with this authority's certificate and those of the system
 	SeenBundle   string // where an agent sees that
 	Log          *slog.Logger
 }
@@ -45,9 +45,9 @@ type Options struct {
 type Upstream struct {
 	Name   string
 	URL    *url.URL
-	Header string // with what stands before the credential, as "Authorization: Bearer"
+	Header string // including what precedes the credential, as "Authorization: Bearer"
 	From   string // key of the credential
-	Env    string // variable that holds its address inside, beside PWOS_UPSTREAM_NAME; "": none
+	Env    string // variable that holds its address inside, in addition to PWOS_UPSTREAM_NAME, or ""
 	Rules  []schema.NetRule
 
 	Intercept bool // connections of agents to the host itself are taken over
@@ -61,8 +61,8 @@ type Networks struct {
 	Options
 	server    *egress.Server
 	upstreams map[string]*Upstream
-	bundle    string   // SeenBundle, or "": none is intercepted
-	turns     sync.Map // *sync.Mutex by the key of a login: held while that is renewed
+	bundle    string   // SeenBundle, or "" if no upstream is intercepted
+	turns     sync.Map // *sync.Mutex by the key of a login: locked while that is renewed
 }
 
 // New needs a kernel that can be called soon.
@@ -109,8 +109,8 @@ func affordable(wanted int) int {
 	return int(min(uint64(wanted), max(1, uint64(limit.Cur)/4)))
 }
 
-// secret opens the credential of an upstream, which lies in the memory of the kernel's own origin. What the agent is told names
-// no more than the upstream.
+// secret opens the credential of an upstream, which is in the memory of the kernel's own origin.
+// The agent learns no more than the upstream's name.
 func (n *Networks) secret(ctx context.Context, upstream, key string) (string, error) {
 	secret, err := n.Vault.Open(ctx, strings.TrimPrefix(key, "/"))
 	if err != nil {
@@ -121,7 +121,7 @@ func (n *Networks) secret(ctx context.Context, upstream, key string) (string, er
 	return secret, nil
 }
 
-// Own returns the upstream that a program alone has. It bears the name of the program's agent.
+// Own returns the upstream that only one program has. It has the name of the program's agent.
 func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream, error) {
 	target, err := p.Target()
 	if err != nil {
@@ -160,16 +160,18 @@ func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 	})
 }
 
-// Needs are what an agent's network needs before it is made, and how its programs find what it has beside the proxy.
+// Needs are what an agent's network requires before it is made, and how its programs find what it
+// has besides the proxy.
 type Needs struct {
 	Ports     []uint16 // that hosts are reached on
 	Upstreams []string // by name; each has a listener
 	Env       map[string]string
-	Bundle    string // file that the agent has to see; "": none
+	Bundle    string // file that the agent must see, or ""
 }
 
-// Needs returns what the network of pid needs, where the upstream with an index has the given address inside. Ports that are
-// granted later are served by the proxy alone, upstreams from the next start on.
+// Needs returns what the network of pid requires, if the upstream with an index has the given
+// address inside. Ports that are granted later are served by the proxy only, upstreams from the
+// next start on.
 func (n *Networks) Needs(pid int64, upstream func(index int) string) Needs {
 	token, tick := n.Egress.Tokens.Token(pid), n.Egress.Tick()
 	p := Needs{Ports: []uint16{80, 443}, Env: map[string]string{}}

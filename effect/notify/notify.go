@@ -16,11 +16,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Bounds of the command that tells somebody of questions.
+// Bounds of the command that reports questions.
 const (
 	mostTime   = 10 * time.Second // of one run
 	atOnce     = 4
-	mostQueued = 256 // questions that wait for a run; of those beyond nobody is told
+	mostQueued = 256 // questions that wait for a run; further ones are not reported
 	mostOutput = 1 << 10
 )
 
@@ -35,7 +35,8 @@ type Notifier struct {
 	runs    sync.WaitGroup
 }
 
-// New starts what runs the command, which finds the kernel by PWOS_RUNTIME_DIR; nil where there is none.
+// New starts the goroutine that runs the command, which finds the kernel by PWOS_RUNTIME_DIR. It
+// returns nil without a command.
 func New(command []string, runtimeDir string, log *slog.Logger) *Notifier {
 	if len(command) == 0 {
 		return nil
@@ -62,7 +63,7 @@ func (n *Notifier) Raised(a *approval.Approval) {
 			err = errors.New("too many questions wait for it")
 		}
 	}
-	n.log.Error("nobody is told of a question: the command of approval.notify was not run", "approval", a.ID, "error", err)
+	n.log.Error("a question was not reported: the command of approval.notify was not run", "approval", a.ID, "error", err)
 }
 
 func (n *Notifier) serve() {
@@ -102,7 +103,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the runs. Of questions that wait nobody is told.
+// Close ends the runs. Waiting questions are not reported.
 func (n *Notifier) Close() {
 	if n != nil {
 		n.end()

@@ -27,7 +27,8 @@ type Dialer interface {
 	RootCAs() *x509.CertPool
 }
 
-// Client speaks with an MCP server and with the authorization server that it names. Close ends its connections.
+// Client communicates with an MCP server and with the authorization server that it names. Close
+// ends its connections.
 type Client struct {
 	server string
 	web    *http.Client
@@ -59,7 +60,7 @@ func (c *Client) Close() { c.guard.next.CloseIdleConnections() }
 type guard struct {
 	loopback    bool // the MCP server's host is
 	next        *http.Transport
-	undescribed bool // there is a login under way, and the authorization server's metadata was not read yet
+	undescribed bool // a login is in progress, and the authorization server's metadata was not read yet
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -15,7 +15,8 @@ import (
 
 // Options say how to log in.
 type Options struct {
-	// ClientID and ClientSecret are those of a client that is registered already. Without them one is registered (RFC 7591).
+	// ClientID and ClientSecret are those of an already registered client. Without them one is
+	// registered (RFC 7591).
 	ClientID, ClientSecret string
 	Scopes                 []string // to ask for; nil: those that the server names
 	// Show has the person at the terminal open an address in a browser.

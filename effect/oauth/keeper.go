@@ -15,7 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Keeper has the credential of one server ready for each request: a login, which it renews, or a bearer token as it is stored.
+// Keeper has the credential of one server ready for each request: a login, which it renews, or a
+// stored bearer token.
 type Keeper struct {
 	Client *Client
 	Name   string // of the server, for errors
@@ -26,7 +27,7 @@ type Keeper struct {
 	Load func(context.Context) (string, error)
 	// Store replaces what Load has returned with the next login, unless something else is stored by now.
 	Store func(ctx context.Context, loaded, next string) error
-	// Turn is held while the login is renewed: the same for all who use what is stored.
+	// Turn is locked while the login is renewed, and shared by all that use the stored value.
 	Turn *sync.Mutex
 	Now  func() time.Time
 	Note func(text string, err error) // of what goes wrong, for the log
@@ -34,13 +35,13 @@ type Keeper struct {
 	mu      sync.Mutex
 	tries   int      // renewals that have come to an end
 	failed  error    // of the last one; nil: it has not
-	refused string   // access token that the server has refused: it is to be renewed
+	refused string   // access token that the server has refused, to be renewed
 	last    string   // credential that nothing comes after: a bearer token, or a token that was renewed, until the server takes it
-	over    string   // access token of the login that is over
+	over    string   // access token of the login that has ended
 	scopes  []string // of the login that was used last
 }
 
-// Secret returns the credential for a request, "" where there is none. Its error is a *fault.Fault.
+// Secret returns the credential for a request, or "". Its error is a *fault.Fault.
 func (k *Keeper) Secret(ctx context.Context) (string, error) {
 	stored, err := k.Load(ctx)
 	if err != nil || stored == "" {
@@ -92,9 +93,10 @@ func (k *Keeper) tried() (int, error) {
 	return k.tries, k.failed
 }
 
-// renewed renews the login, unless another request has by now. Turn is held.
+// renewed renews the login, unless another request has done so. Turn is locked.
 func (k *Keeper) renewed(ctx context.Context) (string, error) {
-	// The caller may hang up, and others wait: a token that came by then, and was not stored, would be lost, and the old one good no more.
+	// The caller may disconnect while others wait: a token that was received but not stored would
+	// be lost, and the old one is no longer valid.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*exchangeTime)
 	defer cancel()
 	stored, err := k.Load(ctx)
@@ -114,7 +116,7 @@ func (k *Keeper) renewed(ctx context.Context) (string, error) {
 	over := login.Access == k.over
 	k.mu.Unlock()
 	if over {
-		return "", k.needed("its login is over")
+		return "", k.needed("its login has ended")
 	}
 	next, err := k.Client.Renew(ctx, login)
 	if errors.Is(err, ErrOver) {
@@ -122,7 +124,7 @@ func (k *Keeper) renewed(ctx context.Context) (string, error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.over = login.Access
-		return "", k.needed("its login is over")
+		return "", k.needed("its login has ended")
 	}
 	if err != nil {
 		k.Note("the login was not renewed", err)
@@ -204,5 +206,5 @@ func (k *Keeper) lacking(header http.Header) error {
 	return fault.UpstreamLogin.New("%s asks for more than its login was made for", k.Name).WithFix("%s", k.fix(more))
 }
 
-// scopeLetters are those that a shell takes as they are.
+// scopeLetters are the characters that need no quoting in a shell.
 const scopeLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/"

@@ -40,7 +40,7 @@ func Parse(secret string) (l *Login, ok bool) {
 	return in.(*Login), true
 }
 
-// String is the login as it is sealed.
+// String is the login in the form that is sealed.
 func (l *Login) String() (string, error) {
 	text, err := schema.Marshal(l)
 	return string(text), err
@@ -49,13 +49,14 @@ func (l *Login) String() (string, error) {
 // early is how long before its expiry a token counts as expired, so that it holds on its way.
 const early = 30 * time.Second
 
-// Expired reports whether the access token is over.
+// Expired reports whether the access token has expired.
 func (l *Login) Expired(now time.Time) bool {
 	return l.Expires != 0 && now.Add(early).Unix() >= l.Expires
 }
 
-// ErrOver is why a login cannot be renewed: the authorization server refuses it, or gave nothing to renew it with.
-var ErrOver = errors.New("the login is over")
+// ErrOver is why a login cannot be renewed: the authorization server refuses it, or issued no
+// refresh token.
+var ErrOver = errors.New("the login has ended")
 
 // Renew makes the next login of one whose access token is no longer good. The error is ErrOver where only another LogIn helps.
 func (c *Client) Renew(ctx context.Context, l *Login) (*Login, error) {

@@ -17,11 +17,11 @@ type redirect struct {
 	done    chan struct{}
 
 	mu     sync.Mutex
-	state  string // of the login that is waited for; "": none is
+	state  string // of the login in progress, or ""
 	answer chan answered
 }
 
-// answered is what a browser has brought.
+// answered is what a browser has delivered.
 type answered struct {
 	auth.AuthorizationResult
 	refused error

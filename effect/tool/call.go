@@ -55,7 +55,7 @@ type Caller struct {
 // Request is one call.
 type Request struct {
 	Path  string // such as os/tools/sum or ./sum
-	Base  string // "" where there is none: the identity that the caller has adopted
+	Base  string // the caller's adopted identity, or ""
 	Input []byte // one JSON value
 	// PID and AgentID are whom a program runs as.
 	PID     int64
@@ -71,7 +71,7 @@ const (
 	Program Kind = "program"
 )
 
-// Result is a tool that was found, and what came of it.
+// Result is a tool that was found, and its outcome.
 type Result struct {
 	URI      string
 	Digest   string // of the tool, see rootfs.Digest: it goes to the journal with the call
@@ -90,8 +90,8 @@ type tool struct {
 	bits   []byte
 }
 
-// Call runs the tool that a path means and returns what it answered. Where the tool was found the result names it, also where
-// there is an error: a fault of uri, of rootfs or of a tool, or the cause of ctx.
+// Call runs the tool that a path means and returns its answer. If the tool was found, the result
+// names it even with an error: a fault of uri, of rootfs or of a tool, or the cause of ctx.
 func (c *Caller) Call(ctx context.Context, r Request) (*Result, error) {
 	if !schema.Valid(r.Input) {
 		return nil, fault.ToolInvalid.New("call %q: the input is not one JSON value", r.Path)
@@ -105,8 +105,8 @@ func (c *Caller) Call(ctx context.Context, r Request) (*Result, error) {
 	return result, err
 }
 
-// Describe returns what a tool says of itself, as Call does; Input of the request is not looked at. A manifest beside it that is
-// not valid is an error, and the tool is then not asked.
+// Describe returns a tool's description, found as by Call; Input of the request is ignored. An
+// invalid manifest next to it is an error, and the tool is then not run.
 func (c *Caller) Describe(ctx context.Context, r Request) (*Result, error) {
 	t, err := c.find(r.Path, r.Base)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Caller) Describe(ctx context.Context, r Request) (*Result, error) {
 
 func (t *tool) result() *Result { return &Result{URI: t.uri, Digest: t.digest, Kind: t.kind} }
 
-// manifest reads the file beside a tool.
+// manifest reads the file next to a tool.
 func (c *Caller) manifest(t *tool) ([]byte, error) {
 	at, err := c.Space.Resolve(t.uri+".json", "")
 	if err != nil {
@@ -263,7 +263,7 @@ func failed(format string, args ...any) *fault.Fault {
 }
 
 func overdue(limit time.Duration) *fault.Fault {
-	return fault.ToolTimeout.New("the time is over: %s", limit)
+	return fault.ToolTimeout.New("the time limit has passed: %s", limit)
 }
 
 func tooLong(limit int64) *fault.Fault {

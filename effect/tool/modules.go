@@ -20,8 +20,8 @@ import (
 
 const page = 64 << 10
 
-// features are those of WebAssembly that modules may use: version 2.0 without reference types, since a table that can grow is
-// memory that no limit of the engine bounds.
+// features are those of WebAssembly that modules may use: version 2.0 without reference types,
+// since no limit of the engine bounds the memory of a table that can grow.
 const features = api.CoreFeaturesV2 &^ api.CoreFeatureReferenceTypes
 
 // Modules runs WebAssembly modules. It may be used by many goroutines.
@@ -46,7 +46,7 @@ func NewModules(memoryBytes int64, cached int) (*Modules, error) {
 	return m, nil
 }
 
-// Close frees the engine. No call may be under way.
+// Close frees the engine. No call may be in flight.
 func (m *Modules) Close() error { return m.runtime.Close(context.Background()) }
 
 // run runs a module's _start. Whatever it does, it ends soon after ctx or the job's time.
@@ -99,7 +99,7 @@ func (m *Modules) compile(ctx context.Context, j job) (compiled wazero.CompiledM
 	if err != nil {
 		return nil, nil, err
 	}
-	timed, cancel := context.WithTimeoutCause(ctx, j.limits.CompileTime, fault.ToolTimeout.New("the time is over: %s to compile it", j.limits.CompileTime))
+	timed, cancel := context.WithTimeoutCause(ctx, j.limits.CompileTime, fault.ToolTimeout.New("the time limit has passed: %s to compile it", j.limits.CompileTime))
 	defer cancel()
 	compiled, err = m.translate(timed, bits)
 	if timed.Err() != nil {
@@ -123,9 +123,9 @@ func (m *Modules) compile(ctx context.Context, j job) (compiled wazero.CompiledM
 	return compiled, release, nil
 }
 
-// translate compiles the bits of a module. They are anybody's: one that makes the compiler panic is not valid, and no reason
-// for the kernel to end. A single worker, since others would take the processors from the kernel, and panic where nothing
-// recovers.
+// translate compiles the bits of a module. They are untrusted: one that makes the compiler panic is
+// invalid, and must not end the kernel. It uses a single worker, since others would take processors
+// from the kernel, and would panic where nothing recovers.
 func (m *Modules) translate(ctx context.Context, bits []byte) (compiled wazero.CompiledModule, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -20,19 +20,19 @@ import (
 // Programs runs executable files.
 type Programs struct {
 	Host    *host.Host
-	Scratch string // a directory of ours, absolute; each call has one of its own below it
+	Scratch string // a directory of ours, absolute; each call gets one below it
 	Sandbox host.Mode
 	Net     host.Net // "" means none
 	Private []string // the kernel's own, hidden
 }
 
-// Bounds of a program beside those of Limits.
+// Bounds of a program in addition to Limits.
 const (
 	openFiles = 64
 	processes = 16
 )
 
-// run runs a program. When it returns, nothing of the program is left.
+// run runs a program. When it returns, all processes of the program have ended.
 func (p *Programs) run(ctx context.Context, j job) (out output, err error) {
 	dir, err := os.MkdirTemp(p.Scratch, "call-")
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *Programs) start(ctx context.Context, c host.Command) (*host.Process, er
 	}
 }
 
-// startError says why a program did not start, without saying where its copy lay.
+// startError says why a program did not start, without revealing the path of its copy.
 func startError(err error) error {
 	for _, class := range []error{host.ErrNotExecutable, host.ErrInterpreter, host.ErrTooLong, host.ErrSandbox, host.ErrResources, host.ErrClosed} {
 		if errors.Is(err, class) {
@@ -93,18 +93,19 @@ func startError(err error) error {
 	return fault.ToolCannotStart.New("the program cannot be started")
 }
 
-// converse gives a program its input and takes its output. It returns when nothing of the program is left.
+// converse gives a program its input and reads its output. It returns when all processes of the
+// program have ended.
 func converse(ctx context.Context, p *host.Process, j job) ([]byte, error) {
 	defer context.AfterFunc(ctx, p.Kill)()
 	conn := p.Conn()
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		_, _ = conn.Write(j.input) // who does not read its input may answer without
+		_, _ = conn.Write(j.input) // a program may answer without reading its input
 		_ = conn.CloseWrite()
 	})
 	out := &bounded{limit: j.limits.OutputBytes, full: p.Kill}
 	_, readErr := io.Copy(out, conn)
-	exit, _ := p.Wait(context.WithoutCancel(ctx)) // it ends: by itself, or because ctx does
+	exit, _ := p.Wait(context.WithoutCancel(ctx)) // it ends on its own, or because ctx does
 	closeErr := conn.Close()
 	writer.Wait()
 	switch {
@@ -121,8 +122,8 @@ func converse(ctx context.Context, p *host.Process, j job) ([]byte, error) {
 	return out.data, nil
 }
 
-// said returns the end of what a program wrote to its standard error. A program that is not confined could have put something
-// else there, so that nothing but a file of ours is read, and no more than there can be.
+// said returns the end of a program's standard error. An unconfined program could have replaced the
+// file, so only a regular file of ours is read, up to its largest possible size.
 func said(log string) string {
 	var t tail
 	for _, name := range []string{log + ".1", log} {
@@ -138,8 +139,8 @@ func said(log string) string {
 	return string(t.data)
 }
 
-// RemoveAll removes a directory with all that is in it, also where a program has closed directories to its own user. Nothing of
-// the program may run any more, so that nothing changes meanwhile.
+// RemoveAll removes a directory tree, even if a program has removed its own permissions from
+// directories. No process of the program may be left, so that nothing changes meanwhile.
 func RemoveAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil

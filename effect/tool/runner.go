@@ -28,10 +28,11 @@ func NewRunner(caller Caller, atOnce int, programs func() (*Programs, error), lo
 	return &Runner{caller: caller, programs: programs, log: log, slots: slots}
 }
 
-// Close frees the engine of modules. No call may be under way.
+// Close frees the engine of modules. No call may be in flight.
 func (r *Runner) Close() error { return r.caller.Modules.Close() }
 
-// Call runs a tool that the caller's token names, or has it described. It records which one it was, also where it failed.
+// Call runs or describes a tool that the caller's token names. It records which one it was, even if
+// it failed.
 func (r *Runner) Call(ctx context.Context, job *kernel.Job, do *process.Tool) (*schema.ToolCall, error) {
 	select {
 	case r.slots <- struct{}{}:
@@ -74,7 +75,8 @@ func (r *Runner) Call(ctx context.Context, job *kernel.Job, do *process.Tool) (*
 	return &schema.ToolCall{URI: result.URI, Digest: result.Digest, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)}, nil
 }
 
-// Invoke runs the tool that provides a registered syscall: who may call that may have it run.
+// Invoke runs the tool that provides a registered syscall, for any caller that may call the
+// syscall.
 func (r *Runner) Invoke(ctx context.Context, job *kernel.Job, do *kernel.Invocation) (schema.Value, error) {
 	own := *job
 	own.Token = &kernel.Token{Granted: schema.Token{PID: job.PID, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{schema.CallType}}}}

@@ -50,7 +50,7 @@ func (s *shape) section(id byte) {
 	switch id {
 	case 1: // types
 		s.vector(func() { s.want(0x60); s.vector(s.valueType); s.vector(s.valueType) })
-	case 2: // imports, of functions alone: there is nothing else to be had
+	case 2: // imports, which can only be functions
 		s.vector(func() { s.bytes(); s.bytes(); s.want(0); s.number() })
 	case 3: // functions
 		s.vector(func() { s.number() })
@@ -83,7 +83,7 @@ func (s *shape) valueType() {
 	}
 }
 
-// limits reads a least size, and a most one where there is one.
+// limits reads a minimum size, and a maximum if there is one.
 func (s *shape) limits() (least uint64) {
 	flags := s.byte()
 	least = s.number()

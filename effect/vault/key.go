@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// enrolTime bounds making the sealing key ready: an agent that lists its keys and signs a few times, with somebody who
-	// touches a key or confirms.
+	// enrolTime bounds the preparation of the sealing key: an agent that lists its keys and signs a
+	// few times, with a person who touches a key or confirms.
 	enrolTime = time.Minute
-	// enrolAgain is how long a failure is told before the next call has it tried again. So the calls that have waited see how
-	// their own try ended, and callers do not hammer the agent.
+	// enrolAgain is how long a failure is repeated before the next call causes another attempt. So
+	// waiting calls see how their own attempt ended, and callers do not flood the agent.
 	enrolAgain = time.Second
 )
 
-// Key makes the kernel's sealing key ready from the daemon's SSH key. That may take as long as a person takes to touch
-// a key, so it is done in a goroutine of its own, one at a time, and never on the way of a call. What it makes is kept until
-// the daemon ends.
+// Key prepares the kernel's sealing key from the daemon's SSH key. That may take as long as a
+// person needs to touch a key, so it is done in its own goroutine, one at a time, and never in the
+// path of a call. The result is kept until the daemon ends.
 type Key struct {
 	from       access.Identities
 	configured bool // crypto.identity names the key
@@ -35,12 +35,12 @@ type Key struct {
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	ready   func() // tells the calls that wait for it; nil: nobody calls yet
+	ready   func() // notifies the calls that wait for it; nil before the first call
 	held    *access.Held
 	err     error // of the last try
 	ended   time.Time
 	running bool
-	over    chan struct{} // closed when the try that runs is over
+	over    chan struct{} // closed when the current attempt has ended
 }
 
 // NewKey makes ready the SSH key of a file, "" where the configuration names none, or one of the agent at a socket. It begins at once where the configuration names a key, so that a fault shows at the start. A key of an agent that

@@ -72,7 +72,8 @@ func (p *Plan) landlock() error {
 		return fmt.Errorf("create ruleset: %w", errno)
 	}
 	defer closeFD(int(fd))
-	// Whoever writes above the working directory can have put a link in its place since it was judged.
+	// A process that may write above the working directory can have replaced it by a link since the
+	// check.
 	inDir := set.Handled_access_fs
 	if p.ReadOnly {
 		inDir = p.reading()

@@ -33,7 +33,7 @@ const (
 
 // Means are what a machine offers to confine programs.
 type Means struct {
-	ABI     int  // level of Landlock; 0: none
+	ABI     int  // level of Landlock, or 0
 	Filter  bool // seccomp
 	Mounts  bool // mount namespaces with tmpfs and read-only trees
 	Overlay bool // overlay file systems, to hide files by name

@@ -54,7 +54,7 @@ type layer struct {
 	path   string
 	source string // of a place
 	write  bool   // of a place
-	// optional says that the place is left out if it cannot be mounted: nobody asked for it.
+	// optional says that the place is left out if it cannot be mounted, since it was not requested.
 	optional bool
 	content  string   // of a file
 	names    []string // that a veil hides
@@ -189,7 +189,7 @@ func order(layers []layer) {
 	})
 }
 
-// canonical follows the symbolic links in a path, as far as it exists.
+// canonical resolves the symbolic links in the existing part of a path.
 func canonical(path string) string {
 	path = filepath.Clean(path)
 	if real, err := filepath.EvalSymlinks(path); err == nil || filepath.Dir(path) == path {

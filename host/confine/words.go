@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// errWords says that words are not those of a plan.
+// errWords says that words do not encode a plan.
 var errWords = errors.New("the words are no plan")
 
 // Words encodes the plan for the process that carries it out, in a form that needs no parser.

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Channel is a program's connection to the kernel. A program that has ended its output may go on to read: it is gone only
-// when it has ended.
+// Channel is a program's connection to the kernel. A program that has closed its output may
+// continue to read: the connection ends only with the program.
 type Channel struct {
 	*unixsock.Link
 	gone    <-chan struct{}
@@ -57,7 +57,8 @@ func (c *Channel) Open(p poll.Poller, ready func(poll.Event)) error {
 	return nil
 }
 
-// Write implements the kernel's Link. Once the program has ended, nobody waits for room: somebody else may hold its end.
+// Write implements the kernel's Link. Once the program has ended, it does not wait for room:
+// another process may keep the program's end open.
 func (c *Channel) Write(p []byte) (int, error) {
 	n, err := c.Link.Write(p)
 	n, err = unheard(p, n, err)

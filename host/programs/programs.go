@@ -73,12 +73,13 @@ func (p *Programs) Close() {
 	p.watched.Wait()
 }
 
-// Identify finds out who is at the other end of a connection: a process of a hosted program, or of anything that it
-// started, is that agent, and who cannot be told is nobody (PROTOCOL 4). So is the agent of another kernel: to be the
-// operator here would free it of all that binds it there.
+// Identify finds out who is at the other end of a connection: a process of a hosted program, or of
+// anything that it started, is that agent, and an unidentified one is refused (PROTOCOL 4). So is
+// the agent of another kernel: as the operator here it would escape its restrictions there.
 func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
 	peer, err := unixsock.PeerOf(conn)
-	// Programs that run as another user are let in as what they are, and nobody else of that user.
+	// Programs that run as another user are admitted as what they are; other processes of that user
+	// are not.
 	foreign := errors.Is(err, fault.AuthPeer) && p.User != nil && peer.UID == p.User.UID
 	if err != nil && !foreign {
 		return peer, err
@@ -187,8 +188,9 @@ func lookUp(name string) (*host.User, error) {
 	return found, nil
 }
 
-// GiveHome changes the owner of the files that this process's user has made in a home to the programs' user, where they have one. A file with a second
-// hard link keeps its owner: the other name may be in somebody else's directory.
+// GiveHome gives the files that this process's user has made in a home to the programs' user, if
+// there is one. A file with a second hard link keeps its owner: the other name may be in another
+// user's directory.
 func (p *Programs) GiveHome(dir string) (err error) {
 	u := p.User
 	if u == nil {
@@ -217,7 +219,8 @@ func (p *Programs) GiveHome(dir string) (err error) {
 	})
 }
 
-// Give makes directories that the kernel has made for a program the programs' user's own, where they have one.
+// Give gives directories that the kernel has made for a program to the programs' user, if there is
+// one.
 func (p *Programs) Give(places []host.Place) error {
 	if p.User == nil {
 		return nil

@@ -14,9 +14,9 @@ const sector = 512
 type Outcome uint8
 
 const (
-	// LoseAll loses all of it.
+	// LoseAll loses all unsynced data.
 	LoseAll Outcome = iota
-	// KeepAll loses none: a process was killed, not the machine.
+	// KeepAll loses nothing: a process was killed, not the machine.
 	KeepAll
 	// Prefix keeps, of each file, the first so many changes, the last of them up to any byte.
 	Prefix
@@ -27,8 +27,8 @@ const (
 	Outcomes = 4 // how many there are
 )
 
-// Crash returns the disk that is found after the power was cut now. The disk itself goes on as if nothing had happened.
-// What was allocated and not written is taken by others meanwhile. Of a rename that was not synced either half may be lost,
+// Crash returns the disk as found after a power cut now. The disk itself continues unchanged.
+// Allocated but unwritten blocks go to other files. Either half of an unsynced rename may be lost,
 // which is more than real disks do.
 func (d *Disk) Crash(r *rand.Rand, how Outcome) *Disk {
 	d.mu.Lock()

@@ -187,7 +187,7 @@ func (d *Disk) Kept() (bytes int64) {
 	return bytes
 }
 
-// take has n keep the bytes up to end, and returns how far it got. It is called with mu held.
+// take reserves bytes up to end for n, and returns the end that it reached. mu is locked.
 func (d *Disk) take(n *inode, end int64) int64 {
 	more := end - n.kept
 	if d.full {
@@ -251,7 +251,8 @@ func (l lockedDir) Close() error {
 	return nil
 }
 
-// Kill ends the running process: its locks are gone, what it wrote is still there, and no more durable than before.
+// Kill ends the running process: its locks are released, and its unsynced writes remain, still not
+// durable.
 func (d *Disk) Kill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,7 +270,7 @@ func (d *Disk) Image() map[string][]byte {
 	return m
 }
 
-// FromImage returns a disk that holds these files, all of them durable.
+// FromImage returns a disk with these files, all durable.
 func FromImage(files map[string][]byte) *Disk {
 	d := NewDisk()
 	for path, data := range files {

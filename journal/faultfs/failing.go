@@ -98,7 +98,7 @@ func (f *Failing) Create(name string) (journal.File, error) {
 	return f.wrap(file, err)
 }
 
-// Rename implements journal.FS. Where it is to fail Short, it fails after the file was renamed.
+// Rename implements journal.FS. With Short it fails after the file was renamed.
 func (f *Failing) Rename(from, to string) error {
 	failed := f.fail("rename")
 	if failed && !f.fault.Short {

@@ -19,7 +19,7 @@ type inode struct {
 	kept int64 // bytes from the start that the disk keeps for it: what it holds, and what was allocated
 }
 
-// newInode is that of a file that holds data, all of it durable.
+// newInode is a file with the given data, all durable.
 func newInode(data []byte) *inode {
 	return &inode{data: slices.Clone(data), disk: slices.Clone(data), kept: int64(len(data))}
 }
@@ -72,7 +72,7 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt writes as much as the disk has room for.
+// WriteAt writes as much as fits the disk.
 func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 	if err := f.begin(Write); err != nil {
 		return 0, err
@@ -101,7 +101,7 @@ func (f *file) Truncate(size int64) error {
 	return nil
 }
 
-// Allocate keeps all of it or nothing.
+// Allocate allocates everything or nothing.
 func (f *file) Allocate(off, length int64) error {
 	if err := f.begin(Allocate); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (f *file) change(c change) {
 	f.n.log = append(f.n.log, c)
 }
 
-// Sync covers what was written before it was called: not what the hook writes, which runs while it is under way.
+// Sync covers what was written before the call, but not what its hook writes.
 func (f *file) Sync() error {
 	f.d.mu.Lock()
 	covers := len(f.n.log)
@@ -148,8 +148,8 @@ func (f *file) Sync() error {
 	return nil
 }
 
-// LoseUnsynced does to the file what Linux does when an fsync fails: what was written stays readable, but is held to be
-// clean, so that no later Sync writes it out. Lengths are not data and are kept.
+// LoseUnsynced does what Linux does after a failed fsync: written data stays readable but counts as
+// clean, so no later Sync writes it out. Lengths are metadata and are kept.
 func (f *file) LoseUnsynced() {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()

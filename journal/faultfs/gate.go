@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// A Gate is a Disk's Hook that holds syncs between their begin, which says what they cover, and their completion, until a test lets
-// them go on: all of them, or each on its own in any order. A scheduler with a seed draws from Held and calls Complete.
+// A Gate is a Disk's Hook that blocks syncs between their begin, which fixes what they cover, and
+// their completion, until a test releases them: all of them, or each on its own in any order. A
+// seeded scheduler draws from Held and calls Complete.
 type Gate struct {
-	// Holds says which operations are held; nil means every Sync and SyncDir.
+	// Holds says which operations are blocked; nil means every Sync and SyncDir.
 	Holds func(Op) bool
 
 	mu    sync.Mutex
@@ -23,7 +24,7 @@ type heldSync struct {
 	done chan struct{}
 }
 
-// Hook waits at the gate, where op is to be held.
+// Hook waits at the gate if op is to be blocked.
 func (g *Gate) Hook(op Op) {
 	if op.Kind != Sync && op.Kind != SyncDir || g.Holds != nil && !g.Holds(op) {
 		return
@@ -40,7 +41,7 @@ func (g *Gate) arrive(op Op) chan struct{} {
 	if g.open {
 		return nil
 	}
-	// Made here, so that it belongs to the bubble of testing/synctest in which somebody waits.
+	// Made here, so that it belongs to the testing/synctest bubble of the waiting goroutine.
 	done := make(chan struct{})
 	g.held = append(g.held, heldSync{op, done})
 	return done
@@ -53,7 +54,7 @@ func (g *Gate) Begun() int {
 	return g.begun
 }
 
-// Held are the syncs that wait, in the order in which they came.
+// Held are the blocked syncs, in order of arrival.
 func (g *Gate) Held() []Op {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,8 +65,8 @@ func (g *Gate) Held() []Op {
 	return ops
 }
 
-// Complete lets the sync go on that is number i of Held. It panics where there is none: nothing waits for one to come, so a test
-// under testing/synctest calls synctest.Wait first.
+// Complete releases sync number i of Held. It panics if there is none: it does not wait for one, so
+// a test under testing/synctest calls synctest.Wait first.
 func (g *Gate) Complete(i int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,7 +77,7 @@ func (g *Gate) Complete(i int) {
 	g.held = slices.Delete(g.held, i, i+1)
 }
 
-// Open lets every sync go on, from now on.
+// Open releases every sync, from now on.
 func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

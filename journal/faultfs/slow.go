@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Slow is a Disk's Hook that makes each Sync and SyncDir take some time, by the clock of testing/synctest in a bubble of it. What
-// is written meanwhile is not covered.
+// Slow is a Disk's Hook that makes each Sync and SyncDir take some time, by the clock of
+// testing/synctest in a bubble. Data written during a sync is not covered by it.
 type Slow struct {
 	// Each is what every sync takes. Stall is what one in Every takes instead, drawn by chance; no Every means none.
 	Each, Stall time.Duration

@@ -22,7 +22,7 @@ import (
 const (
 	MaxEach = 1_000  // open questions of an agent
 	MaxAll  = 4_096  // open questions of all agents
-	maxKept = 5_000  // questions in all, including those of processes that have ended
+	maxKept = 5_000  // questions of all processes, including ended ones
 	MaxData = 10_000 // bytes of a call's data that can be asked about: they fit an answer
 )
 
@@ -87,13 +87,13 @@ type Domain struct {
 	kernel.Handlers
 	processes kernel.Processes
 
-	all     *btree.Map[int64, *Approval]  // by number
-	digests *btree.Map[string, *Approval] // the last one of each subject
-	last    int64                         // number of the last question
-	changes int64                         // number of the last change
-	raised  []*Approval                   // since the last Publish
-	settled []*Approval                   // answered since the last Publish
-	again   bool                          // the state was rebuilt
+	all      *btree.Map[int64, *Approval]  // by number
+	digests  *btree.Map[string, *Approval] // the last one of each subject
+	last     int64                         // number of the last question
+	changes  int64                         // number of the last change
+	raised   []*Approval                   // since the last Publish
+	answered []*Approval                   // answered since the last Publish
+	again    bool                          // the state was rebuilt
 
 	shell atomic.Pointer[Shell]
 
@@ -137,12 +137,12 @@ func (d *Domain) Serve(s Shell) { d.shell.Store(&s) }
 // Reset forgets all questions.
 func (d *Domain) Reset() {
 	d.all, d.digests, d.last, d.changes = new(btree.Map[int64, *Approval]), new(btree.Map[string, *Approval]), 0, 0
-	d.raised, d.settled, d.again = nil, nil, true
+	d.raised, d.answered, d.again = nil, nil, true
 }
 
 // Publish implements kernel.Publisher. It wakes the calls whose question was answered or lost.
 func (d *Domain) Publish() {
-	if !d.again && d.raised == nil && d.settled == nil {
+	if !d.again && d.raised == nil && d.answered == nil {
 		return
 	}
 	d.mu.Lock()
@@ -171,11 +171,11 @@ func (d *Domain) Publish() {
 	}
 	d.mu.Unlock()
 	raised := d.raised
-	for _, a := range d.settled {
+	for _, a := range d.answered {
 		answered = append(answered, a.ID)
 	}
 	again := d.again
-	d.raised, d.settled, d.again = nil, nil, false
+	d.raised, d.answered, d.again = nil, nil, false
 	shell := d.shell.Load()
 	if shell == nil {
 		return
@@ -190,8 +190,8 @@ func (d *Domain) Publish() {
 	}
 }
 
-// Advisory counts the approvals at a time that do not prove a person's decision, and returns the last of them; nil:
-// none.
+// Advisory counts the approvals at a time that do not prove a person's decision, and returns the
+// last of them, or nil.
 func (d *Domain) Advisory(now int64) (n int, last *Approval) {
 	d.mu.Lock()
 	all := d.view.all
@@ -256,7 +256,7 @@ func (d *Domain) decide(call *kernel.Call, in *schema.ApprovalDecideInput) (out 
 	case !ok:
 		return out, fault.ApprovalUnknown.New("there is no question %s, or it is forgotten: Approval.List names those that there are", fault.Clip(in.ID))
 	case in.ForSeconds != nil && in.Decision != schema.Approve:
-		return out, kernel.Invalid("for_seconds", "goes with approve: a refusal stands until the question expires")
+		return out, kernel.Invalid("for_seconds", "is only for approve: a refusal is valid until the question expires")
 	case a.State == schema.ApprovalWaiting && !a.over(call.Time) && d.over(a, call.Time):
 		return out, fault.ApprovalOver.New("pid %d has ended, and with it %s", a.PID, a.ID)
 	case d.state(a, call.Time) == schema.ApprovalExpired:
@@ -283,8 +283,8 @@ func (d *Domain) decide(call *kernel.Call, in *schema.ApprovalDecideInput) (out 
 // clock formats a time for people.
 func clock(at int64) string { return time.UnixMilli(at).UTC().Format("15:04:05 UTC") }
 
-// confined reports whether a process cannot be its own operator: its program, or that of the ancestor for which it
-// was spawned, is confined by the kernel, which recognises it at every door.
+// confined reports whether a process cannot act as its own operator: the kernel confines its
+// program, or that of the ancestor for which it was spawned, and recognises it at every door.
 func (d *Domain) confined(pid int64) bool {
 	for pid != kernel.Operator {
 		p := d.processes.Process(pid)
@@ -311,7 +311,7 @@ func (d *Domain) applyDecide(e *kernel.Entry, _ *schema.ApprovalDecideInput) {
 	d.changes++
 	a.Changed = d.changes
 	d.put(&a)
-	d.settled = append(d.settled, &a)
+	d.answered = append(d.answered, &a)
 }
 
 // use answers Approval.Use.
@@ -327,6 +327,6 @@ func (d *Domain) applyUse(_ *kernel.Entry, in *schema.ApprovalUseInput) {
 		a := *old
 		a.State = schema.ApprovalUsed
 		d.put(&a)
-		d.settled = append(d.settled, &a) // other calls that wait for it need a question of their own
+		d.answered = append(d.answered, &a) // other calls that wait for it need their own question
 	}
 }

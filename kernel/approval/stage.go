@@ -50,7 +50,7 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 	a, ok := d.view.digests.Get(about)
 	if !ok || a.over(call.Time) {
 		if a = d.asked[about]; a == nil && call.Probe != nil {
-			call.Probe.Why("a rule has somebody asked before it, who has not been asked yet")
+			call.Probe.Why("a rule requires an approval, which was not asked for yet")
 			return kernel.Pend("", 0)
 		}
 		if a == nil {
@@ -92,7 +92,7 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 			WithFix("make it in parts, or have the operator make it")
 	}
 	each, all := 0, len(d.asked)
-	kept := all // including those of processes that have ended
+	kept := all // including those of ended processes
 	for _, a := range d.asked {
 		if a.PID == call.PID {
 			each++
@@ -111,10 +111,10 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 	})
 	switch {
 	case each >= MaxEach:
-		return nil, fault.ApprovalTooMany.New("%d questions about calls of pid %d stand open, and there may be no more", each, call.PID).
+		return nil, fault.ApprovalTooMany.New("%d questions about calls of pid %d are open, which is the limit", each, call.PID).
 			WithFix("wait until some are answered or expire")
 	case all >= MaxAll || kept >= maxKept:
-		return nil, fault.ApprovalTooMany.New("%d questions stand open, and there may be no more", all).
+		return nil, fault.ApprovalTooMany.New("%d questions are open, which is the limit", all).
 			WithFix("wait until some are answered or expire")
 	}
 	a := &Approval{Number: d.issued + 1}
@@ -126,7 +126,7 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 	}
 	a.State, a.Asked, a.Expires = schema.ApprovalWaiting, call.Time, call.Time+call.Inquiry.Stands.Milliseconds()
 	if !shell.Ask(call, schema.ApprovalRequested.With(&a.ApprovalRequestedInput)) {
-		return nil, fault.JournalUnavailable.New("the journal cannot be written: nobody is asked, and nothing was done; try again once its disk has room")
+		return nil, fault.JournalUnavailable.New("the journal cannot be written, so no question was raised and nothing was done; try again once its disk has room")
 	}
 	d.issued = a.Number
 	d.asked[a.subject()] = a

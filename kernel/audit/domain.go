@@ -19,6 +19,13 @@ type Journal interface {
 	Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error)
 	// Log returns a page of the entries of the processes that reach allows, in the form that the caller may see.
 	Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
+	// Show returns one call whole, of a process that reach allows, in the form that the caller may see.
+	Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowInput, reach func(pid int64) bool) (*schema.AuditShowOutput, error)
+	// Each calls do with the rows that an Audit.Log of in would return, as far as the journal has them, until it
+	// returns false.
+	Each(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool, do func(*schema.AuditEntry) bool) error
+	// Search finds calls that have all phrases, of the given processes, ascending; nil: of all.
+	Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error)
 	// Verify checks the journal.
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
 	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
@@ -46,10 +53,13 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 	d := &Domain{journal: journal, processes: processes}
 	d.Handlers = kernel.Bind(schema.Audit,
 		kernel.Query(schema.AuditLog, d.log),
+		kernel.Query(schema.AuditShow, d.show),
 		kernel.Query(schema.AuditMetrics, d.metrics),
 		kernel.Query(schema.AuditVerify, d.verify),
 		kernel.Command(schema.AuditSubscribe, d.subscribe, nil),
 		kernel.Question(schema.AuditWatch, d.watch),
+		kernel.Query(schema.EventSearch, d.search),
+		kernel.Query(schema.EventGraph, d.graph),
 		kernel.Step(schema.AuditRedacted, redacted, nil),
 	)
 	return d
@@ -75,6 +85,16 @@ func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.Au
 	}
 	read(call, func(ctx context.Context) (*schema.AuditLogOutput, error) {
 		return d.journal.Log(ctx, call, in, d.reach(call.PID, in.PID))
+	})
+	return out, nil
+}
+
+func (d *Domain) show(call *kernel.Call, in *schema.AuditShowInput) (out schema.AuditShowOutput, err error) {
+	if (in.Seq == nil) == (in.Key == nil) {
+		return out, kernel.Invalid("seq", "or key is required, and not both")
+	}
+	read(call, func(ctx context.Context) (*schema.AuditShowOutput, error) {
+		return d.journal.Show(ctx, call, in, d.reach(call.PID, nil))
 	})
 	return out, nil
 }

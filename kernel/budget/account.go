@@ -63,11 +63,11 @@ type account struct {
 	Parent   int64 // the parent account; 0: the operator's, which is unlimited
 	Limited  [kinds]bool
 	Given    amounts
-	Asked    amounts // what it should have in all; Given is more if more was in use
+	Asked    amounts // what it should have in total; Given is more if more was in use
 	Spent    amounts
 	Reserved amounts // by requests in flight
 	Below    amounts // given to living children
-	Deadline int64   // milliseconds; 0: none of its own
+	Deadline int64   // milliseconds; 0 if it has none itself
 	Ended    bool    // its process has ended: what is still spent is the parent's
 }
 

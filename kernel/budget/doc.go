@@ -1,3 +1,3 @@
-// Package budget keeps the budgets of agents (PROTOCOL 10, Budgets): one ledger for all of them, a fold over the
+// Package budget keeps the budgets of agents (PROTOCOL 10, Budgets) in one ledger, a fold over the
 // whole journal.
 package budget

@@ -21,7 +21,7 @@ type Ledger struct {
 	kept  books             // the books at the last Keep
 	fresh bool              // books have changed since
 	timed bool              // wall_seconds were granted since
-	holds map[int64]amounts // by account: of calls without an entry so far
+	holds map[int64]amounts // by account, for calls that have no entry yet
 }
 
 // books are the fold over the journal's entries.
@@ -34,7 +34,7 @@ type books struct {
 // request is what a request to a model reserves until it is answered.
 type request struct {
 	Seq    uint64
-	Payers amounts // accounts, by kind; 0: none
+	Payers amounts // accounts, by kind; 0 for no account
 	Held   amounts
 }
 
@@ -58,8 +58,8 @@ func (l *Ledger) Reset() {
 	l.inUse.Store(false)
 }
 
-// Keep marks what was recorded so far as written: Lose returns to it. It reports whether a deadline has changed
-// since.
+// Keep marks everything recorded so far as written, for Lose to return to. It reports whether a
+// deadline has changed since the last Keep.
 func (l *Ledger) Keep() (timed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +134,7 @@ func (l *Ledger) Record(call *kernel.Call) {
 	}
 }
 
-// Forget releases what was held for a call that gets no entry.
+// Forget releases the reservation of a call that gets no entry.
 func (l *Ledger) Forget(call *kernel.Call) {
 	if call.Holds == nil {
 		return
@@ -144,7 +144,7 @@ func (l *Ledger) Forget(call *kernel.Call) {
 	l.release(call, false)
 }
 
-// Same implements kernel.Budgets. It ignores the deadline, which comes closer by itself.
+// Same implements kernel.Budgets. It ignores the deadline, which passes with time anyway.
 func (l *Ledger) Same(pid int64, budget *schema.BudgetGrant) bool {
 	given, limited := limits(budget)
 	l.mu.Lock()
@@ -166,8 +166,8 @@ func (l *Ledger) change(pid int64, change func(*account)) {
 	}
 }
 
-// payer is the account that a process draws on: its own, or that of its nearest ancestor that has some of the kind;
-// nil: none.
+// payer is the account that a process draws on, or nil: its own, or that of its nearest ancestor
+// that has some of the kind.
 func (l *Ledger) payer(pid int64, k kind) *account {
 	for pid != kernel.Operator {
 		a, ok := l.books.accounts.Get(pid)
@@ -195,7 +195,8 @@ func (l *Ledger) open(in *schema.EndowInput, now int64) {
 	l.give(in.PID, in.Budget, now)
 }
 
-// give sets the budget of a process in all, including what it has used already. A smaller budget leaves nothing.
+// give sets the total budget of a process, including what it has spent. A smaller budget than that
+// leaves zero.
 func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 	a, ok := l.books.accounts.Get(pid)
 	if !ok || budget == nil || a.Ended {

@@ -18,8 +18,8 @@ const (
 // errChunk says that a chunk is not what Snapshot wrote.
 var errChunk = errors.New("restore ledger: a chunk cannot be read")
 
-// Snapshot returns a function that writes the ledger as it is now: accounts by ascending PID, requests by entry, then the PIDs of
-// the ended, each entry as numbers with its kind before them.
+// Snapshot returns a function that writes the ledger as it is now: accounts by ascending PID,
+// requests by entry, then the PIDs of the ended, each entry as numbers with its kind before them.
 func (l *Ledger) Snapshot() func(write func(chunk []byte) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func appendAll(b []byte, numbers ...int64) []byte {
 	return b
 }
 
-// flags are the kinds of which an account has any, a bit each, and behind them whether its process is gone.
+// flags has a bit for each kind that an account has, followed by one for an ended process.
 func (a *account) flags() (f int64) {
 	for k, limited := range a.Limited {
 		if limited {

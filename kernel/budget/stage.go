@@ -11,10 +11,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// held is what the gate holds for a call until its entry is recorded.
+// held is what the gate reserves for a call until its entry is recorded.
 type held []part
 
-// part is what is held of one account.
+// part is what is reserved in one account.
 type part struct {
 	pid   int64
 	kind  kind
@@ -80,7 +80,8 @@ func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 
 var nothing cost
 
-// gift is what a grant takes from the accounts that its process draws on, besides what is held for the call itself.
+// gift is what a grant takes from the accounts that its process draws on, in addition to the
+// reservation of the call itself.
 func (l *Ledger) gift(call *kernel.Call, in *schema.GrantInput, own held) (kept held, f *fault.Fault) {
 	a, ok := l.books.accounts.Get(in.PID)
 	if !ok {
@@ -146,7 +147,7 @@ func (l *Ledger) hold(p part, times int64) {
 	}
 }
 
-// release releases what is held for a call; for a child only, if that has its account now.
+// release releases the reservation of a call; for a child only if it has its account now.
 func (l *Ledger) release(call *kernel.Call, child bool) {
 	kept, ok := call.Holds.(*held)
 	if !ok {
@@ -179,7 +180,7 @@ func (l *Ledger) late(call *kernel.Call) *fault.Fault {
 	if end == 0 || call.Time < end {
 		return nil
 	}
-	return fault.BudgetExhausted.New("pid %d may make no more calls: its wall_seconds are over", call.PID).
+	return fault.BudgetExhausted.New("pid %d may make no further calls: its wall_seconds have passed", call.PID).
 		WithFix("start it again with more of them").With("kind", "wall_seconds").With("pid", strconv.FormatInt(call.PID, 10))
 }
 
@@ -193,7 +194,7 @@ func (l *Ledger) Deadline(pid int64) (end time.Time) {
 	return end
 }
 
-// deadline is that of a process and its ancestors, 0 if there is none.
+// deadline is the earliest of a process and its ancestors, or 0.
 func (l *Ledger) deadline(pid int64) (end int64) {
 	for pid != kernel.Operator {
 		a, ok := l.books.accounts.Get(pid)

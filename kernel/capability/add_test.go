@@ -43,7 +43,7 @@ func TestAdd(t *testing.T) {
 		},
 		{
 			"expires before it is made", `"allowed_syscalls":["Memory.Get"]`, `"allowed_syscalls":["Memory.Set"],"expires_at_tick":5`, 6,
-			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get","Memory.Set"],"resource_quotas":{},"expires_at_tick":5,"warning":"nothing of this grant is effective: it has expired already"}`,
+			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get","Memory.Set"],"resource_quotas":{},"expires_at_tick":5,"warning":"no part of this grant is effective: it has expired already"}`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestGrantWarns(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()
 	must(t, r, caller{tick: 3}, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get"],"expires_at_tick":2}`,
-		`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":2,"warning":"nothing of this grant is effective: it has expired already"}`)
+		`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":2,"warning":"no part of this grant is effective: it has expired already"}`)
 	if r.Publish(); r.Token(2) == nil || r.Token(2).Granted.GrantedBy != 0 {
 		t.Error("a grant with a warning was not applied")
 	}

@@ -43,13 +43,14 @@ func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (schema.Grant
 		made.Granter = r.linked(r.tokens, by)
 	}
 	if why := made.Ineffective(call.Tick); why != "" {
-		out.Warning = fmt.Sprintf("nothing of this grant is effective: %s", why)
+		out.Warning = fmt.Sprintf("no part of this grant is effective: %s", why)
 	}
 	return out, nil
 }
 
-// added returns the token of a process with a grant more. It joins that of the same granter, or stands beside it: what the
-// operator and what an agent granted are kept apart, as only the latter is cut down to what that agent may do.
+// added returns the token of a process with one grant more. It is merged with that of the same
+// granter. What the operator and what an agent granted are kept apart, since only the latter is
+// reduced to what that agent may do.
 func (r *Registry) added(pid int64, grant *schema.TokenGrant, tick int64) (schema.Token, *fault.Fault) {
 	alone := schema.Token{PID: pid, TokenGrant: *grant}
 	held := r.linked(r.tokens, pid)
@@ -114,9 +115,10 @@ func (r *Registry) living(call *kernel.Call, pid int64) *fault.Fault {
 	return nil
 }
 
-// authority returns an error where an agent reaches beyond its own descendants. A grant can replace what was there, so who
-// could grant to anybody could take rights away from anybody, its own parent included; over its descendants an agent has
-// that power already, since it may end them.
+// authority returns an error if an agent reaches beyond its own descendants. A grant can replace an
+// earlier one, so an agent that could grant to any process could take rights away from any,
+// including its parent. Over its descendants an agent has that power already, since it may end
+// them.
 func (r *Registry) authority(call *kernel.Call, verb string, pid int64) *fault.Fault {
 	if call.PID == kernel.Operator || kernel.Descends(r.processes, pid, call.PID) {
 		return nil

@@ -111,11 +111,11 @@ func TestGrantRefuses(t *testing.T) {
 		},
 		{
 			"never was", operator, "Capability.Grant", `{"pid":6,"allowed_syscalls":[]}`, fault.NotFound,
-			"no process has pid 6: Process.List shows who is there",
+			"no process has pid 6: Process.List lists the processes",
 		},
 		{
 			"never was, default", operator, "Capability.GrantDefault", `{"pid":6}`, fault.NotFound,
-			"no process has pid 6: Process.List shows who is there",
+			"no process has pid 6: Process.List lists the processes",
 		},
 		{
 			"has ended", operator, "Capability.Grant", `{"pid":5,"allowed_syscalls":[]}`, fault.Conflict,

@@ -92,7 +92,7 @@ func (m *machine) grantDefault(r *rapid.T) {
 	m.judge(r, from, schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: d.AllowedSyscalls, ResourceQuotas: d.ResourceQuotas}}, err)
 }
 
-// judge says whether a grant had to succeed or to fail, and takes it over.
+// judge reports whether a grant had to succeed or to fail, and takes it over.
 func (m *machine) judge(r *rapid.T, from caller, want schema.Token, err error) {
 	lives := m.procs[want.PID].State != "TERMINATED"
 	may := from.pid == kernel.Operator || below(m.procs, want.PID, from.pid)

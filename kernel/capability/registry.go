@@ -53,11 +53,11 @@ func New(pools []string, processes kernel.Processes) *Registry {
 	return r
 }
 
-// See sets the view of registered syscalls. Without it none of them can be granted.
+// See sets the view of registered syscalls. Without it no registered syscall can be granted.
 func (r *Registry) See(registry kernel.Registry) { r.registry = registry }
 
-// Holders returns the PIDs that have a token, ascending, so that recovery can remove those of processes that do not
-// exist.
+// Holders returns the PIDs that have a token, ascending, so that recovery can remove those of
+// processes that do not exist.
 func (r *Registry) Holders() []int64 { return r.tokens.Keys() }
 
 // granted stores the token of a reply: what a default grant contains depends on the configuration of its time.

@@ -68,7 +68,7 @@ func TestRevokeRefuses(t *testing.T) {
 		class   fault.Kind
 		message string
 	}{
-		{"never was", operator, 6, fault.NotFound, "no process has pid 6: Process.List shows who is there"},
+		{"never was", operator, 6, fault.NotFound, "no process has pid 6: Process.List lists the processes"},
 		{"its own", agent(1, "*"), 1, fault.Forbidden, "pid 1 may not revoke the token of pid 1: it is none of its descendants; the operator may"},
 		{"its parent's", agent(2, "*"), 1, fault.Forbidden, "pid 2 may not revoke the token of pid 1: it is none of its descendants; the operator may"},
 		{"a stranger's", agent(1, "*"), 4, fault.Forbidden, "pid 1 may not revoke the token of pid 4: it is none of its descendants; the operator may"},

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// held is the registry's record of a token. It is immutable except for a cache: the token linked to that of its
-// granter, valid until the granter's token changes.
+// held is the registry's record of a token. It is immutable except for a cache: the token linked to
+// that of its granter, valid until the granter's token changes.
 type held struct {
 	token  *kernel.Token // not linked
 	linked atomic.Pointer[kernel.Token]
@@ -32,8 +32,8 @@ type view struct {
 // Token implements kernel.Tokens: the token of pid as last published.
 func (r *Registry) Token(pid int64) *kernel.Token { return r.linked(r.view.shown.Load(), pid) }
 
-// linked returns the token of pid linked to those of its granters, nil if it has none. It allocates only if one of
-// them has changed since the last call.
+// linked returns the token of pid linked to those of its granters, or nil. It allocates only if one
+// of them has changed since the last call.
 func (r *Registry) linked(all *tokens, pid int64) *kernel.Token {
 	h, ok := all.Get(pid)
 	if !ok {
@@ -56,7 +56,8 @@ func (r *Registry) linked(all *tokens, pid int64) *kernel.Token {
 	return t
 }
 
-// byParent stands for the granter of a token from before granters were recorded: the parent that spawned the process.
+// byParent marks a token from before granters were recorded: its granter is the parent that spawned
+// the process.
 const byParent = -1
 
 // granter returns the agent among those that granted a token, the operator if there is none.

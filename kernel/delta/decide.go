@@ -48,7 +48,8 @@ func (d *Domain) Prepare(call *kernel.Call) {
 	}
 }
 
-// shallow reports whether changes fit an answer, where they are one level deeper than in the request.
+// shallow reports whether changes fit an answer, in which they are nested one level deeper than in
+// the request.
 func shallow(changes map[string]schema.Value) bool {
 	const above = len(`{{{{`) // {"data":{"memory":{"state":{
 	for _, value := range changes {
@@ -114,7 +115,7 @@ func (d *Domain) state(call *kernel.Call, in *schema.GetStateInput) (out schema.
 	case target == kernel.Operator:
 		return out, kernel.Invalid("target_pid", "is missing: the operator has no state of its own: name a process, or act as one with pid")
 	case call.PID != kernel.Operator && call.PID != target:
-		return out, fault.CapabilityNotYours.New("pid %d may read its own state only, not that of pid %d: leave out target_pid, or ask the operator", call.PID, target).
+		return out, fault.CapabilityNotYours.New("pid %d may only read its own state, not that of pid %d: leave out target_pid, or ask the operator", call.PID, target).
 			With("pid", strconv.FormatInt(target, 10))
 	}
 	p := d.processes.Process(target)

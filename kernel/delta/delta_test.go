@@ -127,8 +127,8 @@ func TestErrors(t *testing.T) {
 		{9, "Syscall.GetState", `{}`, fault.NotFound, nobody},
 		{0, "Syscall.GetState", `{"target_pid":9}`, fault.NotFound, nobody},
 		{0, "Syscall.GetState", `{}`, fault.InvalidInput, noTarget},
-		{1, "Syscall.GetState", `{"target_pid":2}`, fault.Forbidden, "pid 1 may read its own state only, not that of pid 2: leave out target_pid, or ask the operator"},
-		{1, "Syscall.GetState", `{"target_pid":9}`, fault.Forbidden, "pid 1 may read its own state only, not that of pid 9: leave out target_pid, or ask the operator"},
+		{1, "Syscall.GetState", `{"target_pid":2}`, fault.Forbidden, "pid 1 may only read its own state, not that of pid 2: leave out target_pid, or ask the operator"},
+		{1, "Syscall.GetState", `{"target_pid":9}`, fault.Forbidden, "pid 1 may only read its own state, not that of pid 9: leave out target_pid, or ask the operator"},
 		{
 			3, "Syscall.CommitDelta", `{"resource_changes":{"wood":1,"gold":1e308}}`, fault.InvalidInput,
 			"Invalid input: resource_changes.gold must leave a finite sum: it is 1e+308 already, and 1e+308 more is too much",

@@ -11,12 +11,13 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Domain is the memory of all agents. A memory belongs to an agent id in an origin: processes with the same agent id
-// and origin share it, and it outlives them.
+// Domain is the memory of all agents. A memory belongs to an agent id in an origin: processes with
+// the same agent id and origin share it, and it outlives them.
 //
-// The state is the ledgers and the number of checkpoints. Folds of the ledgers are cached beside them, neither
-// compared nor stored, so that an answer about the present costs the same however long the ledger is. Amounts, which
-// Decide checks, are summed as deltas arrive; the rest is folded on a goroutine when it is asked for.
+// The state is the ledgers and the number of checkpoints. Folds of the ledgers are cached, neither
+// compared nor stored, so that an answer about the present costs the same for any length of the
+// ledger. Amounts, which Decide checks, are summed as deltas arrive; the rest is folded on a
+// goroutine when it is requested.
 type Domain struct {
 	kernel.Handlers
 	ledgers     *btree.Map[string, ledger] // by address
@@ -126,7 +127,8 @@ func address(origin, agent string) string {
 	return string(kernel.AppendText(nil, origin)) + agent
 }
 
-// ledger is the memory of one agent. It is a value: a change returns another one, and a copy stays as it is.
+// ledger is the memory of one agent. It is a value: a change returns a new one, and copies do not
+// change.
 type ledger struct {
 	last int64   // number of the last delta ever committed, dropped or not
 	log  []delta // in force, in the order of their commits, ticks ascending

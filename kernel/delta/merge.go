@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// object is a JSON object. It is immutable: a merge makes another one, which shares the unchanged members. So old
-// states cost little memory beside the present one. nil is the empty object.
+// object is a JSON object. It is immutable: a merge makes a new one that shares the unchanged
+// members, so old states need little additional memory. nil is the empty object.
 type object = btree.Map[string, node]
 
 // node is a JSON value: an object, or the text of another value as it was written.

@@ -11,10 +11,10 @@ import (
 // past caches the fold of one memory's log. Folding takes as long as the log is, so the goroutine that computes an
 // answer does it; the domain only reports drops. It is no part of the state: it can always be computed again.
 type past struct {
-	turn    chan struct{} // a lock, held while an answer folds
+	turn    chan struct{} // a lock, for the time of a fold
 	history history[fold]
 
-	mu    sync.Mutex // held for a few assignments
+	mu    sync.Mutex // locked for a few assignments
 	drops int64      // number of drops so far
 	left  int        // least number of the folded deltas that are still in force
 }
@@ -29,14 +29,14 @@ func (p *past) cut(n int) {
 	p.left = min(p.left, n)
 }
 
-// dropped is the number of drops so far.
+// dropped is the number of drops.
 func (p *past) dropped() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.drops
 }
 
-// begin reads the drops so far, and reports whether there were none since drops.
+// begin reads the number of drops, and reports whether it is still drops.
 func (p *past) begin(drops int64) (left int, current bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -68,7 +68,8 @@ func (d *Domain) Restore(chunk []byte) error {
 	return nil
 }
 
-// restoreLedger begins a memory, which must lie behind all there are: a delta belongs to the last one.
+// restoreLedger begins a memory, which must come after all earlier ones: a delta belongs to the
+// latest.
 func (d *Domain) restoreLedger(r *reader) {
 	at := r.Text()
 	last := r.positive()

@@ -37,8 +37,8 @@ func (j *Journal) Replay(t TB, d kernel.Domain) {
 	}
 }
 
-// Check compares a state with that of a replay in an empty domain, and with that of its own snapshot in another one.
-// It overwrites each chunk after it was read.
+// Check compares a state with its replay in an empty domain, and with the restore of its snapshot
+// in another. It overwrites each chunk after it was read.
 func (j *Journal) Check(t TB, live, replayed, restored kernel.Domain) {
 	t.Helper()
 	want := Snapshot(t, live)

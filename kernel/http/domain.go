@@ -30,7 +30,8 @@ func New(check Check) *Domain {
 	return d
 }
 
-// fetch refuses what can be refused without network: such a call is one entry, and nothing is begun.
+// fetch refuses what can be refused without the network: such a call is one entry, and no request
+// is begun.
 func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (*schema.HTTPFetchInput, error) {
 	if refused := d.check(call, in); refused != nil {
 		return nil, refused

@@ -88,8 +88,8 @@ func (k *Keys) Reopen(first *kernel.Call, in *schema.EffectEnd) {
 	k.conclude(callerKey{first.PID, first.Message.Meta.IdempotencyKey}, Outcome{Err: Unknown(first.Message.Type)}, uint64(in.Intent))
 }
 
-// Presume gives the key of an intent of the kernel's last life its outcome before that is journaled, so that a repeat
-// meanwhile gets the same.
+// Presume records the outcome for the key of an intent from the kernel's previous run before that
+// outcome is journaled, so that a repeat gets the same.
 func (k *Keys) Presume(i *Intent) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -130,5 +130,5 @@ func (k *Keys) sorted() []Intent {
 
 // Unknown is the outcome of an effect whose end is not in the journal.
 func Unknown(typ string) *fault.Fault {
-	return fault.KernelInterrupted.New("outcome unknown: the kernel stopped while %s was under way: it may or may not have happened; look, and use a new idempotency key to have it done again", typ)
+	return fault.KernelInterrupted.New("outcome unknown: the kernel stopped while %s was in flight: it may or may not have happened; check, and use a new idempotency key to repeat it", typ)
 }

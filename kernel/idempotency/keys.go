@@ -65,11 +65,12 @@ func New() *Keys {
 // SetRoom bounds the bytes that the keys of an agent may use. Call it before any key is claimed.
 func (k *Keys) SetRoom(bytes int) { k.most = bytes }
 
-// Claim returns the first outcome of the call's key if the key was used before; otherwise it claims the key for this
-// call. Another body under the same key is a conflict. A command of which a whole member is withheld from the record
-// has no key: after a restart the journal could not tell its body from another nor repeat its answer. It runs each
-// time. If only a part of a member is withheld, such as a header, calls that differ in nothing else are the same. If
-// there is no room for another key, none is claimed.
+// Claim returns the first outcome of the call's key if the key was used before; otherwise it claims
+// the key for this call. Another body under the same key is a conflict. A command with a member
+// that is withheld entirely from the record has no key, since after a restart the journal could
+// neither compare its body nor repeat its answer; it runs each time. If only a part of a member is
+// withheld, such as a header, calls that differ in nothing else are the same. If there is no room
+// for another key, none is claimed.
 func (k *Keys) Claim(call *kernel.Call) (first *Outcome, err *fault.Fault) {
 	return k.claimed(call, k.room)
 }
@@ -119,10 +120,10 @@ func (k *Keys) Repeats(call *kernel.Call) bool {
 	return old != nil && old.done && old.body == body
 }
 
-// Settle records the outcome of a call that claimed its key. Internal errors and refusals are no outcome: the command
-// may be tried again. Nor is a failure whose body the journal does not keep: after a restart it could not be compared
-// with another call's. An intent has no outcome yet.
-func (k *Keys) Settle(call *kernel.Call) {
+// Record records the outcome of a call that claimed its key. Internal errors and refusals are not
+// outcomes: the command may be tried again. Nor is a failure whose body the journal does not keep,
+// since after a restart it could not be compared with another call's. An intent has no outcome yet.
+func (k *Keys) Record(call *kernel.Call) {
 	if !call.Claimed || call.Err == nil && call.Effect != nil && call.Effect.Run != nil {
 		return
 	}
@@ -188,7 +189,7 @@ func (k *Keys) Recall(call *kernel.Call) {
 	}
 	if _, err := k.claimed(call, roomy); err == nil {
 		call.Data = bytes.Clone(call.Data) // the call's memory is the connection's, which reuses it
-		k.Settle(call)
+		k.Record(call)
 		k.Number(call, call.Proof.Seq)
 	}
 }
@@ -266,7 +267,7 @@ func bodyOf(call *kernel.Call, data []byte) [sha256.Size]byte {
 const (
 	maxKey       = 256       // bytes of one key
 	agentKeys    = 32 << 20  // bytes that the keys of an agent use, with their outcomes
-	operatorKeys = 256 << 20 // likewise of the operator
+	operatorKeys = 256 << 20 // the same for the operator
 	keyCost      = 250       // bytes that a key uses besides its text and its outcome
 )
 
@@ -278,7 +279,7 @@ func errLongKey(length int) *fault.Fault {
 // errManyKeys refuses a key of a process whose keys use too much.
 func errManyKeys(pid int64) *fault.Fault {
 	return fault.IdempotencyTooMany.New(
-		"pid %d has used so many idempotency keys in 24 hours that no more of them can be kept: leave out metadata.idempotencyKey where a repetition does no harm", pid)
+		"pid %d has used as many idempotency keys in 24 hours as can be kept: leave out metadata.idempotencyKey where a repetition does no harm", pid)
 }
 
 // room returns why another key cannot be kept, nil if it can.

@@ -23,9 +23,10 @@ type keyRecord struct {
 	keyed
 }
 
-// SnapshotThrough returns a function that writes the keys whose entry is not after through: a chunk each, the one that was used
-// first before the others. It takes no longer for many keys: the function copies them, a few at a time. What becomes of keys until
-// then changes none that it writes, but that those of a day ago may be left out, which the next start would forget.
+// SnapshotThrough returns a function that writes the keys whose entry is not after through, a chunk
+// each, in the order of first use. Many keys do not make it slower: the function copies a few at a
+// time. Later changes of keys do not change what it writes, except that keys older than a day may
+// be missing, which the next start would forget anyway.
 func (k *Keys) SnapshotThrough(through uint64) func(write func(chunk []byte) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,7 +59,7 @@ func (k *Keys) SnapshotThrough(through uint64) func(write func(chunk []byte) err
 	}
 }
 
-// copied returns those of the used keys that have an outcome not after through.
+// copied returns those of the used keys whose outcome is not after through.
 func (k *Keys) copied(used []used, through uint64) (list []keyRecord) {
 	for part := range slices.Chunk(used, copiedKeys) {
 		k.mu.Lock()
@@ -72,7 +73,7 @@ func (k *Keys) copied(used []used, through uint64) (list []keyRecord) {
 	return list
 }
 
-// Snapshot is that of all keys, for a kernel that has ended.
+// Snapshot covers all keys, for a kernel that has ended.
 func (k *Keys) Snapshot() func(write func(chunk []byte) error) error {
 	return k.SnapshotThrough(^uint64(0))
 }
@@ -110,12 +111,12 @@ func (k *Keys) Restore(chunk []byte) error {
 	return nil
 }
 
-// intentChunk begins the chunk of an intent. That of a key begins with a PID, which is even in the form in which it is
-// written.
+// intentChunk begins the chunk of an intent. The chunk of a key begins with a PID, which is written
+// as an even number.
 const intentChunk = 1
 
-// openChunks writes the intents without an outcome, a chunk each, in their order, with what is known of their keys. k is
-// locked. It is called where the journal has no entry that k does not know of.
+// openChunks writes the intents without an outcome, a chunk each, in order, with what is known of
+// their keys. k is locked, and knows all entries of the journal.
 func (k *Keys) openChunks() (chunks [][]byte) {
 	for _, i := range k.sorted() {
 		chunk := binary.AppendUvarint([]byte{intentChunk}, i.Seq)

@@ -69,7 +69,7 @@ func (d *Domain) sendAll(call *kernel.Call, in *schema.SendMsgInput) (schema.Sen
 	return schema.SendMsgOutput{}, fault.IpcNoMailbox.New("there is no mailbox but the sender's").WithFix("spawn a process with Syscall.Spawn first")
 }
 
-// broadcast answers Ipc.Broadcast. It succeeds even if nobody gets the message.
+// broadcast answers Ipc.Broadcast. It succeeds even if no process gets the message.
 func (d *Domain) broadcast(call *kernel.Call, in *schema.BroadcastInput) (schema.BroadcastOutput, error) {
 	if err := sendable(in.Payload, in.Intent); err != nil {
 		return schema.BroadcastOutput{}, err

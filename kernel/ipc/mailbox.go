@@ -15,7 +15,7 @@ type mailbox struct {
 	mortal bool // a message may expire; if false, none needs to be checked
 
 	flight     []flown // delivered and not acknowledged, in the order of delivery
-	subscriber string  // the connection that messages are pushed to; empty: none
+	subscriber string  // the connection that messages are pushed to, or ""
 }
 
 // full reports whether there is no room for one more message at tick: expired messages take none (PROTOCOL 6),

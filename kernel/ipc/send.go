@@ -36,7 +36,7 @@ func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (schema.SendMs
 	to := in.ReceiverPID
 	box, ok := d.get(to)
 	if !ok || !d.reaches(call, to) {
-		return schema.SendMsgOutput{}, fault.IpcNoMailbox.New("pid %d has no mailbox: it has ended, or never was; Process.List shows who is there", to).
+		return schema.SendMsgOutput{}, fault.IpcNoMailbox.New("pid %d has no mailbox: it has ended, or never existed; Process.List lists the processes", to).
 			With("pid", strconv.FormatInt(to, 10))
 	}
 	if past(in.ExpiresAtTick, call.Tick) {
@@ -96,8 +96,8 @@ func (d *Domain) applySend(e *kernel.Entry, in *schema.SendMsgInput) {
 	d.deliver(e.Tick, m, []int64{in.ReceiverPID})
 }
 
-// deliver puts m, which all of them share, into the mailboxes of the receivers, after dropping expired messages
-// there.
+// deliver puts m, which they all share, into the mailboxes of the receivers, after dropping expired
+// messages there.
 func (d *Domain) deliver(tick int64, m *message, receivers []int64) {
 	for _, pid := range receivers {
 		if box, ok := d.get(pid); ok {

@@ -24,7 +24,7 @@ type letter struct {
 	schema.MailMessage
 	Text   string  `json:"text"`            // the payload, exactly as it was sent
 	Origin string  `json:"origin,omitzero"` // of the sender, in the operator's mailbox
-	Conn   *string `json:"conn,omitzero"`   // of a message in flight: who is to acknowledge it
+	Conn   *string `json:"conn,omitzero"`   // of a message in flight: the connection that acknowledges it
 }
 
 var records = kernel.RecordsOf[record]()

@@ -12,9 +12,9 @@ import (
 // mailbox, besides its socket buffer.
 const maxDelivery = 32
 
-// subscribe answers Ipc.Subscribe. A mailbox has one subscriber: each of two would miss messages without noticing. A
-// second one is refused rather than replacing the first, or whoever may act as an agent could cut it off unseen.
-// Processes that share messages use Ipc.Receive.
+// subscribe answers Ipc.Subscribe. A mailbox has one subscriber, since each of two would miss
+// messages without noticing. A second one is refused rather than replacing the first, or another
+// client of the same agent could cut it off unseen. Processes that share messages use Ipc.Receive.
 func (d *Domain) subscribe(call *kernel.Call, in *schema.MailSubscribeInput) (schema.MailSubscribeOutput, error) {
 	box, err := d.box(call)
 	switch {
@@ -81,7 +81,7 @@ func (d *Domain) applyDeliver(e *kernel.Entry, in *schema.MailDeliverInput) {
 	d.taken(e, nil, d.count(e, in.Max), in.Ack)
 }
 
-// giveBack answers Ipc.Return. It never fails: the mailbox may be gone.
+// giveBack answers Ipc.Return. It never fails: the mailbox may have been removed.
 func giveBack(call *kernel.Call, in *schema.MailReturnInput) (schema.SuccessOutput, error) {
 	call.Wake(in.PIDs...)
 	return done(call, in)

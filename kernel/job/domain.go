@@ -128,14 +128,14 @@ func (d *Domain) start(call *kernel.Call, in *schema.JobStartInput) (out schema.
 	}
 	most := most(call.PID)
 	if c := d.counts[call.PID]; c != nil && c.active >= most {
-		return out, fault.JobTooMany.New("%d jobs of pid %d are to be run, and there may be no more", most, call.PID).
+		return out, fault.JobTooMany.New("%d jobs of pid %d are pending, which is the limit", most, call.PID).
 			WithFix("wait until some have ended, or cancel some: Job.List")
 	}
 	return schema.JobStartOutput{JobID: nameOf(d.last + 1), Status: schema.JobPending}, nil
 }
 
-// callable refuses a call that no job can make, as far as that is known now. Whether the caller may make it is
-// checked at each run.
+// callable refuses a call that no job can make, as far as that is known now. Whether the caller may
+// make it is checked at each run.
 func (d *Domain) callable(call *kernel.Call, in *schema.JobStartInput) *fault.Fault {
 	switch row, ok := schema.Lookup(in.Name); {
 	case len(in.Payload) > MaxPayload:
@@ -272,7 +272,7 @@ func (d *Domain) applyCancel(e *kernel.Entry, in *schema.JobInput) {
 	}
 }
 
-// begin answers Job.Begin. The job may have been cancelled meanwhile, and its process may have ended.
+// begin answers Job.Begin. The job may have been cancelled since, and its process may have ended.
 func (d *Domain) begin(call *kernel.Call, in *schema.JobBeginInput) (out schema.SuccessOutput, _ error) {
 	j, ok := d.labelled(in.JobID)
 	if !ok || j.Status != schema.JobPending || j.Next > call.Time {

@@ -11,8 +11,8 @@ import (
 // defaultLimit is the number of keys on a page of Memory.List unless the caller asks for another.
 const defaultLimit = 100
 
-// list returns a page of keys. A cursor is the last key of the page before: it reveals nothing new, and stays valid
-// whatever is stored meanwhile.
+// list returns a page of keys. A cursor is the last key of the previous page: it reveals nothing
+// new, and stays valid whatever is stored later.
 func (d *Domain) list(call *kernel.Call, in *schema.MemoryListInput) (schema.MemoryListOutput, error) {
 	p := &page{limit: defaultLimit, size: len(`{"keys":[]}`)}
 	if in.Limit != nil {
@@ -63,7 +63,7 @@ type page struct {
 // add takes the next key in ascending order, and reports whether it wants another.
 func (p *page) add(key string) bool {
 	if !strings.HasPrefix(key, p.prefix) {
-		return key < p.prefix // keys with the prefix are adjacent: no more follow
+		return key < p.prefix // keys with the prefix are adjacent: no further ones follow
 	}
 	if key <= p.after {
 		return true

@@ -8,9 +8,10 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// A snapshot is a row of chunks, each of which can be read without the others: key and value of every entry, in ascending order.
-// Before the first entry of a chunk and of an origin stand an empty key and the origin. A text is its length, an unsigned
-// varint, followed by its bytes. The same state gives the same bytes.
+// A snapshot is a series of chunks, each readable without the others: key and value of every entry,
+// in ascending order. An empty key and the origin precede the first entry of a chunk and of an
+// origin. A text is its length, an unsigned varint, followed by its bytes. The same state gives the
+// same bytes.
 
 // ErrSnapshot is returned by Restore for a chunk that no Snapshot wrote.
 var ErrSnapshot = errors.New("malformed snapshot of memory")

@@ -20,8 +20,8 @@ type Metrics struct {
 	taken uint64        // number of snapshots taken
 }
 
-// MaxNames bounds the registered syscalls that are counted by name, in all and for each origin. Calls of others count
-// as Syscall.Invoke.
+// MaxNames bounds the registered syscalls that are counted by name, in total and for each origin.
+// Calls of others count as Syscall.Invoke.
 const MaxNames = 1000
 
 // counts are the counters of each syscall, nil if it has none.

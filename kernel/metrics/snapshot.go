@@ -13,7 +13,7 @@ import (
 // errChunk says that a chunk is not what Snapshot wrote.
 var errChunk = errors.New("chunk of metrics cannot be read")
 
-// Kinds of chunks: of the calls of everybody, and of those of an origin's processes.
+// Kinds of chunks: for all calls, and for those of an origin's processes.
 const (
 	chunkOfAll    = 0
 	chunkOfOrigin = 1
@@ -33,8 +33,9 @@ const writtenCounts = 32
 // errOtherSnapshot says that another snapshot was taken before this one was written.
 var errOtherSnapshot = errors.New("snapshot metrics: another was taken since")
 
-// Snapshot returns a function that writes a chunk for each syscall, in all and of each origin. It takes no longer for many of them: counts that
-// change before they are written are copied first. Only the last one taken can be written.
+// Snapshot returns a function that writes a chunk for each syscall, in total and of each origin.
+// Many of them do not make it slower: counts that change before they are written are copied first.
+// Only the latest snapshot can be written.
 func (m *Metrics) Snapshot() func(write func(chunk []byte) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,7 +30,7 @@ func (d *Domain) able(pid int64) error {
 	case pid == kernel.Operator || d.table.alive(pid):
 		return nil
 	case d.table.Process(pid) != nil:
-		return kernel.Gone(pid)
+		return kernel.Ended(pid)
 	}
 	return fault.ProcessNeverWas.New("pid %d never was a process: nothing was done", pid).With("pid", strconv.FormatInt(pid, 10))
 }
@@ -77,7 +77,7 @@ func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (schema.Value, 
 	}
 	if !d.contexts.room(d.originOf(end.PID, call.Origin), a.in) {
 		return nil, fault.IngestNoRoom.New(
-			"the context store has no room: what the processes of one origin have adopted may have %d bytes in all", MaxContexts).
+			"the context store has no room: all that the processes of one origin have adopted may have %d bytes", MaxContexts).
 			WithFix("end some, or have them adopt less")
 	}
 	return a.reply, nil
@@ -91,7 +91,7 @@ func adoption(end *schema.EffectEnd) (*schema.Adoption, error) {
 	}
 	in, err := schema.TypeOf[schema.Adoption]().Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("read what an ingest brings: %w", err)
+		return nil, fmt.Errorf("read the outcome of an ingest: %w", err)
 	}
 	return in.(*schema.Adoption), nil
 }

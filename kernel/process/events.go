@@ -8,9 +8,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Recent is how many events are kept for followers. Nothing else is kept for a follower that reads slowly; one that
-// falls behind is told so. It must be less than Remembered, so that the ancestors of a process are known as long as
-// an event names it.
+// Recent is how many events are kept for subscribers. A subscriber that falls further behind is
+// told that it has missed some. It must be less than Remembered, so that the ancestors of a process
+// are known as long as an event names it.
 const Recent = 4096
 
 // maxEvents is how many events are pushed at once.

@@ -94,7 +94,7 @@ func (d *Domain) attach(call *kernel.Call, in *schema.AttachInput) (out schema.A
 	return schema.AttachOutput{PID: p.PID, AgentID: p.AgentID}, d.sameGrant(call, p, in.Capabilities)
 }
 
-// taken refuses to attach to a process that belongs to somebody else.
+// taken refuses to attach to a process that belongs to another caller.
 func taken(p *schema.Descriptor, why string) *fault.Fault {
 	return fault.ProcessTaken.New("pid %d has this name already, and %s", p.PID, why).With("pid", strconv.FormatInt(p.PID, 10))
 }

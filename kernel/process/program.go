@@ -76,7 +76,7 @@ func (d *Domain) hosted(p *schema.Descriptor) *Hosted {
 	return nil
 }
 
-// stop is the work of ending processes: those of their programs that may run must end.
+// stop is the job that ends processes: those of their programs that may run must end.
 func (d *Domain) stop(pids []int64) *kernel.Work {
 	return stopping(d.withPrograms(pids))
 }
@@ -89,7 +89,7 @@ func stopping(programs []int64) *kernel.Work {
 	return &kernel.Work{Stop: programs}
 }
 
-// withPrograms are those of pids that may have a program.
+// withPrograms returns those of pids that may have a program.
 func (d *Domain) withPrograms(pids []int64) (list []int64) {
 	for _, pid := range pids {
 		if p, ok := d.table.processes.Get(pid); ok && p.Command != nil {

@@ -36,7 +36,8 @@ type keptContext struct {
 
 // Snapshot implements kernel.Domain. The same state always gives the same bytes.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
-	// The lists of ended processes grow at their end and are cut at their beginning: a copy of one stays as it is.
+	// The lists of ended processes grow at their end and are cut at their beginning, so a copied
+	// slice does not change.
 	head := record{Next: d.table.next, Ended: maps.Clone(d.table.ended), Prepared: d.prepared, Events: d.events.count}
 	processes, programs, kept := d.table.processes.Copy(), d.table.programs.Copy(), d.contexts.kept.Copy()
 	if operator := *d.contexts.operator; len(operator) > 0 {
@@ -77,7 +78,7 @@ func (d *Domain) Restore(chunk []byte) error {
 		d.contexts.restore(r)
 		if p := r.Process; p != nil {
 			if p.PID < 1 || p.PID >= d.table.next {
-				return fmt.Errorf("pid %d lies outside of 1 to %d", p.PID, d.table.next-1)
+				return fmt.Errorf("pid %d is not within 1 to %d", p.PID, d.table.next-1)
 			}
 			d.table.put(p)
 		}

@@ -49,8 +49,8 @@ func (d *Domain) prepare(call *kernel.Call, child int64, asked *schema.SpawnCapa
 	return nil
 }
 
-// grant is what a child may do: what its parent asks for, if the parent has all of that, else the default grant, as
-// far as the parent has it (PROTOCOL 5).
+// grant is what a child may do: what its parent asks for, if the parent has all of it, else the
+// default grant, as far as the parent has it (PROTOCOL 5).
 func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapability) (*schema.GrantInput, *fault.Fault) {
 	operator := call.PID == kernel.Operator
 	if !operator && call.Token == nil {
@@ -118,7 +118,7 @@ const maxName = 1024
 // checkAgentID refuses an invalid agent id.
 func checkAgentID(field, name string) *fault.Fault {
 	if strings.Contains(name, "/") {
-		return kernel.Invalid(field, "must not contain a slash: it stands between an agent's name and its child's")
+		return kernel.Invalid(field, "must not contain a slash: it separates an agent's name from its child's")
 	}
 	return kernel.CheckName(field, name)
 }

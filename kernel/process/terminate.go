@@ -10,9 +10,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or be granted
-// anything, during the clean-up; after a crash Orphans does the rest of it, and processes that have not ended yet
-// stay alive.
+// terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or
+// be granted anything, during the clean-up. After a crash Orphans completes the clean-up, and
+// processes that have not ended yet stay alive.
 func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema.TerminateOutput, error) {
 	out := schema.TerminateOutput{TargetPID: in.TargetPID}
 	target := kernel.Visible(d.table, call, in.TargetPID)
@@ -97,8 +97,8 @@ func (d *Domain) exit(call *kernel.Call, in *schema.ProcessExitInput) (schema.Su
 	return done(call, in)
 }
 
-// applyExit ends processes. No child outlives its parent: living descendants end too, which only happens if a program
-// ends by itself.
+// applyExit ends processes. No child outlives its parent: living descendants end too, which only
+// happens when a program ends on its own.
 func (d *Domain) applyExit(e *kernel.Entry, in *schema.ProcessExitInput) {
 	for _, root := range in.PIDs {
 		for _, pid := range d.table.subtree(root) {

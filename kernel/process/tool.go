@@ -40,10 +40,10 @@ type Tool struct {
 	Path, Base string
 	Input      []byte // one JSON value
 	AgentID    string // of the agent that a program runs as
-	Describe   bool   // the tool describes itself, or is described by the file beside it
+	Describe   bool   // the tool describes itself, or the file next to it does
 }
 
-// tool begins a Syscall.Call of a path; short names are sent as the messages that they stand for.
+// tool begins a Syscall.Call of a path; short names are sent as the messages that they mean.
 func (d *Domain) tool(call *kernel.Call, in *schema.CallInput) (*Tool, error) {
 	if err := d.able(call.PID); err != nil {
 		return nil, err
@@ -63,12 +63,12 @@ func called(_ *kernel.Call, end *schema.EffectEnd) (schema.Value, error) {
 	}
 	in, err := schema.TypeOf[schema.ToolCall]().Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("read what came of a tool: %w", err)
+		return nil, fmt.Errorf("read the outcome of a tool: %w", err)
 	}
 	outcome, err := schema.DecodeOutcome(in.(*schema.ToolCall).Outcome)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read what came of a tool: %w", err)
+		return nil, fmt.Errorf("read the outcome of a tool: %w", err)
 	case outcome.Err != nil:
 		return nil, outcome.Err
 	}

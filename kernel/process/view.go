@@ -75,7 +75,8 @@ func (v *Processes) publishAll(t *table) {
 	v.table, v.touched = t, nil
 }
 
-// publishTouched shows new descriptors first, and then their number: nobody finds a gap.
+// publishTouched publishes new descriptors first, and then their number, so that readers find no
+// gap.
 func (v *Processes) publishTouched() {
 	t, now := v.table, v.shown.Load()
 	list, emptied := now.list, false

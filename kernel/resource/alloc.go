@@ -33,10 +33,10 @@ func (l *Ledger) applyAlloc(e *kernel.Entry, in *schema.AllocInput) {
 	l.book(e.PID, in.ResourceID, charge{against, exact(in.Amount)})
 }
 
-// alloc returns what pid, holding token, would have of a resource with amount more, and the granters whose quota that
-// counts against, or the allocation's error: no such pool 404, beyond the quota of one of them 429, beyond the
-// capacity 507. The operator acting as itself has no quota. An amount of 0 is allowed whenever a larger one could be:
-// it shows what is held.
+// alloc returns what pid, holding token, would have of a resource with amount more, and the
+// granters whose quota that counts against. It fails with 404 for an unknown pool, 429 beyond the
+// quota of one of them, 507 beyond the capacity. The operator acting as itself has no quota. An
+// amount of 0 is allowed whenever a larger one could be, and shows what is held.
 func (l *Ledger) alloc(pid int64, token *kernel.Token, tick int64, resource string, amount *big.Rat) (*big.Rat, []int64, error) {
 	capacity, ok := l.capacity[resource]
 	if !ok {
@@ -51,7 +51,7 @@ func (l *Ledger) alloc(pid int64, token *kernel.Token, tick int64, resource stri
 	}
 	total := orZero(l.total[resource])
 	if plus(total, amount).Cmp(capacity) > 0 {
-		return nil, nil, fault.ResourceExhausted.New("pool %s is exhausted: %s of its %s are held, %s are available and %s were asked for: ask for less, or again once others have released",
+		return nil, nil, fault.ResourceExhausted.New("pool %s is exhausted: %s of its %s are held, %s are free and %s were requested: request less, or try again once others have released some",
 			resource, text(total), text(capacity), text(available(capacity, total)), text(amount)).With("resource", resource)
 	}
 	return plus(l.sum(pid, resource), amount), against, nil
@@ -108,15 +108,15 @@ func (l *Ledger) applyRelease(e *kernel.Entry, in *schema.AllocInput) {
 	l.giveBack(e.PID, in.ResourceID, exact(in.Amount))
 }
 
-// release returns the error of releasing amount: no such pool 404, more than is held 409. Holdings of a pool that is
-// no longer configured can still be released.
+// release fails with 404 for an unknown pool, 409 if amount is more than is held. Holdings of a
+// pool that is no longer configured can still be released.
 func (l *Ledger) release(pid int64, resource string, amount *big.Rat) error {
 	charges, holds := l.heldBy(pid)[resource]
 	if _, pool := l.capacity[resource]; !pool && !holds {
 		return l.unknown(resource)
 	}
 	if held := sumOf(charges); amount.Cmp(held) > 0 {
-		return fault.ResourceNotHeld.New("pid %d holds %s of %s and cannot release %s: release no more than it holds",
+		return fault.ResourceNotHeld.New("pid %d holds %s of %s and cannot release %s: release at most what it holds",
 			pid, text(held), resource, text(amount)).With("resource", resource)
 	}
 	return nil

@@ -58,11 +58,11 @@ func TestAllocRefuses(t *testing.T) {
 		},
 		{
 			"beyond the capacity", 3, "gpu", "2.5", fault.Insufficient,
-			"pool gpu is exhausted: 6 of its 8 are held, 2 are available and 2.5 were asked for: ask for less, or again once others have released",
+			"pool gpu is exhausted: 6 of its 8 are held, 2 are free and 2.5 were requested: request less, or try again once others have released some",
 		},
 		{
 			"operator beyond the capacity", 0, "gpu", "1e20", fault.Insufficient,
-			"pool gpu is exhausted: 6 of its 8 are held, 2 are available and 100000000000000000000 were asked for: ask for less, or again once others have released",
+			"pool gpu is exhausted: 6 of its 8 are held, 2 are free and 100000000000000000000 were requested: request less, or try again once others have released some",
 		},
 	}
 	for _, tt := range tests {
@@ -101,9 +101,9 @@ func TestReleaseRefuses(t *testing.T) {
 	b := newBench(t)
 	b.alloc(1, "gpu", "1.5")
 	b.refused(1, "Syscall.Release", `{"resource_id":"gpu","amount":2}`, fault.Conflict,
-		"pid 1 holds 1.5 of gpu and cannot release 2: release no more than it holds")
+		"pid 1 holds 1.5 of gpu and cannot release 2: release at most what it holds")
 	b.refused(2, "Syscall.Release", `{"resource_id":"gpu","amount":0.1}`, fault.Conflict,
-		"pid 2 holds 0 of gpu and cannot release 0.1: release no more than it holds")
+		"pid 2 holds 0 of gpu and cannot release 0.1: release at most what it holds")
 	b.refused(1, "Syscall.Release", `{"resource_id":"gpux","amount":0}`, fault.NotFound, `no resource is named "gpux": there are cpu, gpu`)
 }
 
@@ -122,7 +122,7 @@ func TestLessThanIsHeld(t *testing.T) {
 	b.ledger = newLedger(t, map[string]float64{"gpu": 5}, b.tokens)
 	testkit.Must(t, b.ledger.Restore(state))
 	b.refused(2, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, fault.Insufficient,
-		"pool gpu is exhausted: 6 of its 5 are held, 0 are available and 1 were asked for: ask for less, or again once others have released")
+		"pool gpu is exhausted: 6 of its 5 are held, 0 are free and 1 were requested: request less, or try again once others have released some")
 	b.must(2, "Syscall.Query", `{"resource_id":"gpu"}`, `{"available":0,"capacity":5,"utilization":1}`)
 	b.refused(2, "Syscall.Alloc", `{"resource_id":"cpu","amount":0}`, fault.NotFound, `no resource is named "cpu": there are gpu`)
 	b.must(2, "Syscall.Release", `{"resource_id":"cpu","amount":1}`, `{"resource_id":"cpu","amount":1}`)

@@ -8,10 +8,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Amounts are kept as the decimals that people write, in exact arithmetic, and never changed in place. A JSON number
-// stands for the shortest decimal that gives its float64: 0.1 is a tenth, so ten of them fit a quota of 1, and ten
-// releases leave nothing. Sums of floats would give neither, and a fixed number of digits would refuse numbers that
-// the contract allows. The sum does not depend on the order of the bookings.
+// Amounts are decimals in exact arithmetic, and never changed in place. A JSON number means the
+// shortest decimal that gives its float64: 0.1 is a tenth, so ten of them fit a quota of 1, and ten
+// releases leave 0. Sums of floats would give neither, and a fixed number of digits would refuse
+// numbers that the contract allows. The sum does not depend on the order of bookings.
 
 // exact returns the amount that a number of the wire or the configuration means. It must be finite.
 func exact(units float64) *big.Rat {

@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 		{`{"pid":1,"syscall":"SYS_SPAWN"}`, allowed},
 		{`{"pid":9,"syscall":"Syscall.Ping"}`, allowed},
 		{`{"pid":1,"syscall":"Syscall.Shutdown"}`, no("pid 1 may not call Syscall.Shutdown: only the operator may")},
-		{`{"pid":9,"syscall":"Memory.Set"}`, no(`pid 9 may not call Memory.Set: there never was such a process: \"pwos ps\" shows who is there`)},
+		{`{"pid":9,"syscall":"Memory.Set"}`, no(`pid 9 may not call Memory.Set: no process ever had this pid: \"pwos ps\" lists the processes`)},
 		{`{"pid":4,"syscall":"SYS_ALLOC"}`, no(`pid 4 may not call Syscall.Alloc: allow it too with \"pwos cap grant 4 --add Syscall.Alloc\"`)},
 		{
 			`{"pid":3,"syscall":"Memory.Set"}`,
@@ -68,13 +68,13 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			`{"pid":2,"syscall":"Syscall.Alloc","resource_id":"gpu","amount":6}`,
-			no("pool gpu is exhausted: 3 of its 8 are held, 5 are available and 6 were asked for: ask for less, or again once others have released"),
+			no("pool gpu is exhausted: 3 of its 8 are held, 5 are free and 6 were requested: request less, or try again once others have released some"),
 		},
 		{`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpux"}`, no(`no resource is named \"gpux\": there are cpu, gpu`)},
 		{`{"pid":1,"syscall":"Syscall.Release","resource_id":"gpu","amount":3}`, allowed},
 		{
 			`{"pid":1,"syscall":"SYS_RELEASE","resource_id":"gpu","amount":4}`,
-			no("pid 1 holds 3 of gpu and cannot release 4: release no more than it holds"),
+			no("pid 1 holds 3 of gpu and cannot release 4: release at most what it holds"),
 		},
 		{`{"pid":1,"syscall":"Syscall.Query","resource_id":"gpu"}`, allowed},
 		{`{"pid":1,"syscall":"SYS_QUERY","resource_id":"gpux"}`, no(`no resource is named \"gpux\": there are cpu, gpu`)},

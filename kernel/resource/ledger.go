@@ -15,11 +15,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Ledger is the domain of the resource pools. Its state is what each process holds, and whose quotas that counts
-// against; the capacity comes from the configuration, the quota of a process from its token. An allocation keeps the
-// holder and each granter above it within its quota and the pool within its capacity, exactly. It counts against
-// those quotas until it is released, whatever is granted meanwhile. If a later grant or configuration allows less
-// than is held, nothing is taken away, and nothing more is given until enough is released.
+// Ledger is the domain of the resource pools. Its state is what each process holds, and whose
+// quotas that counts against; the capacity comes from the configuration, the quota of a process
+// from its token. An allocation keeps the holder and each granter above it within its quota and the
+// pool within its capacity, exactly. It counts against those quotas until it is released, whatever
+// is granted later. If a later grant or configuration allows less than is held, nothing is taken
+// away, and no more can be reserved until enough is released.
 type Ledger struct {
 	kernel.Handlers
 	pools     []string // ascending

@@ -22,7 +22,7 @@ func (l *Ledger) query(_ *kernel.Call, in *schema.ResourceQueryInput) (schema.Re
 	}, nil
 }
 
-// available is what nobody holds: nothing if the configuration has less than is held.
+// available is the free part of the pool: 0 if the configuration has less than is held.
 func available(capacity, total *big.Rat) *big.Rat {
 	if total.Cmp(capacity) >= 0 {
 		return new(big.Rat)
@@ -30,7 +30,7 @@ func available(capacity, total *big.Rat) *big.Rat {
 	return new(big.Rat).Sub(capacity, total)
 }
 
-// utilization is the share that is held, 0 to 1. Of an empty pool it is 0.
+// utilization is the share that is held, 0 to 1. For an empty pool it is 0.
 func utilization(capacity, total *big.Rat) float64 {
 	switch {
 	case total.Sign() == 0:
@@ -42,7 +42,7 @@ func utilization(capacity, total *big.Rat) float64 {
 	return share
 }
 
-// get returns the token, and what is held of each quota.
+// get returns the token, and how much of each quota is held.
 func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (out schema.CapabilityGetOutput, err error) {
 	pid := call.PID
 	if in.PID != nil {
@@ -65,7 +65,7 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (out sche
 	return schema.CapabilityGetOutput{Token: token.Granted, Effective: token.Effective(call.Tick), Held: held, HeldBelow: l.heldBelow(pid)}, nil
 }
 
-// heldBelow is what counts against the quotas of pid and is held by others, nil if nothing.
+// heldBelow is what other processes hold that counts against the quotas of pid, or nil.
 func (l *Ledger) heldBelow(pid int64) (held map[string]schema.Decimal) {
 	for resource, used := range l.used[pid] {
 		below := new(big.Rat).Sub(used, l.sum(pid, resource))
@@ -91,7 +91,7 @@ func (l *Ledger) withoutToken(pid int64) error {
 	return fault.CapabilityNotFound.New("pid %d has no token: %s", pid, why).With("pid", strconv.FormatInt(pid, 10))
 }
 
-// check says whether the call would pass capability and quota now. It runs the call's own checks, so that the reason
+// check reports whether the call would pass capability and quota now. It runs the call's own checks, so that the reason
 // is word for word the call's.
 func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOutput, error) {
 	pid := in.Of(call.PID)

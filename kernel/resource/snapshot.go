@@ -22,7 +22,8 @@ type Holding struct {
 
 var records = kernel.RecordsOf[Holding]()
 
-// Holders returns the PIDs that hold anything, ascending: recovery takes away what belongs to nobody alive.
+// Holders returns the PIDs that hold anything, ascending, so that recovery can release what ended
+// processes held.
 func (l *Ledger) Holders() []int64 { return l.held.Keys() }
 
 // Holdings returns what pid holds, by ascending resource.

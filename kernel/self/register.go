@@ -51,11 +51,11 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 	} else if schema.UserSpace(r.Name) && call.PID != kernel.Operator {
 		return out, fault.SyscallNotFound.New("%s is not registered: the operator registers it before pid %d can provide it", r.Name, call.PID)
 	} else if len(d.registry.origins[call.Origin]) >= MaxRegistered {
-		return out, fault.SyscallTooMany.New("%d syscalls are registered in this origin, and there may be no more", MaxRegistered).
-			WithFix("unregister what nobody calls any more")
+		return out, fault.SyscallTooMany.New("%d syscalls are registered in this origin, which is the limit", MaxRegistered).
+			WithFix("unregister what is not used any more")
 	} else if d.registry.code(call.Origin)+len(text(r.Code)) > maxCode {
 		return out, fault.SyscallTooMany.New("the code that is registered in this origin may have %d bytes", maxCode).
-			WithFix("unregister what nobody calls any more, or register a path")
+			WithFix("unregister what is not used any more, or register a path")
 	}
 	if len(d.registry.since(call.PID, call.Time)) >= maxEachMinute {
 		return out, fault.SyscallTooOften.New("pid %d has registered %d times in the last minute, and may not more often", call.PID, maxEachMinute).
@@ -78,7 +78,7 @@ func registration(in *schema.RegisterInput) (*schema.Registration, *fault.Fault)
 	case !path && schema.NearestType(in.Name) != "":
 		return nil, kernel.Invalid("name", "is too much like %s", schema.NearestType(in.Name))
 	case (in.Kind == nil) == (in.Type == nil):
-		return nil, kernel.Invalid("kind", "is required, command or query; type stands for it, and one of the two is given")
+		return nil, kernel.Invalid("kind", "is required, command or query; type is accepted in its place, but not both")
 	case given(in.Provider)+given(in.Path)+given(in.Code) != 1:
 		return nil, kernel.Invalid("provider", "code or path is required, and one of the three is given")
 	}
@@ -108,7 +108,7 @@ func registration(in *schema.RegisterInput) (*schema.Registration, *fault.Fault)
 	}, nil
 }
 
-// either returns the one of two members that is given, nil if none is. It must be a JSON Schema.
+// either returns the one of two members that is given, or nil. It must be a JSON Schema.
 func either(name string, one, other schema.Value) (schema.Value, *fault.Fault) {
 	switch {
 	case one != nil && other != nil:

@@ -29,7 +29,7 @@ func (r *registry) code(origin string) (n int) {
 	return n
 }
 
-// changed returns a registry in which a name of an origin has another registration; nil: none.
+// changed returns a registry with another registration, or none, for a name of an origin.
 func (r *registry) changed(origin, name string, is *schema.Registration) *registry {
 	next := &registry{origins: maps.Clone(r.origins), recent: r.recent}
 	if next.origins == nil {

@@ -15,6 +15,7 @@ type Domain struct {
 	booted *schema.BootedInput // of the last start; nil before the first one
 
 	policy   func() schema.PolicyShowOutput // what is loaded
+	cluster  Cluster                        // nil: the kernel is in none
 	registry *registry                      // immutable
 	view     Registry
 }
@@ -44,6 +45,7 @@ func New(names kernel.Names) *Domain {
 		kernel.Step(schema.PolicyReload.End, kernel.End, nil),
 		kernel.Query(schema.PolicyShow, d.showPolicy),
 		kernel.Step(schema.PolicyLoaded, same[schema.PolicyLoadedInput], nil),
+		kernel.Query(schema.ClusterStatus, d.clusterStatus),
 		kernel.Query(schema.ClockGet, clock),
 		kernel.Command(schema.ClockAdvance, advance, nil),
 		// The audit log shows outcomes, so notes answer with what they record.
@@ -69,7 +71,7 @@ func echo(_ *kernel.Call, in *schema.EchoInput) (schema.EchoOutput, error) {
 
 // authenticate refuses the prologue's message after the prologue, which the transport has handled (PROTOCOL 4).
 func authenticate(*kernel.Call, *schema.AuthenticateInput) (schema.SuccessOutput, error) {
-	return schema.SuccessOutput{}, fault.AuthAgain.New("already authenticated").WithFix("open another connection to be somebody else")
+	return schema.SuccessOutput{}, fault.AuthAgain.New("already authenticated").WithFix("open another connection to log in as someone else")
 }
 
 // list lists what the caller may call. Changes to it are known to the capability domain first.

@@ -105,13 +105,18 @@ const (
 	KernelStopping     ID = "kernel.stopping"
 	KernelUnsupported  ID = "kernel.unsupported"
 	KernelMismatch     ID = "kernel.mismatch"
+	AuditNotFound      ID = "audit.not_found"
 	JournalUnavailable ID = "journal.unavailable"
 	JournalLost        ID = "journal.lost"
 	JournalArchived    ID = "journal.archived"
 	JournalForeign     ID = "journal.foreign"
-	ClockAhead         ID = "clock.ahead"
-	CallCancelled      ID = "call.cancelled"
-	CallTooMany        ID = "call.too_many"
+
+	// BackupBroken is a file that is no whole backup.
+	BackupBroken  ID = "backup.broken"
+	FileExists    ID = "file.exists"
+	ClockAhead    ID = "clock.ahead"
+	CallCancelled ID = "call.cancelled"
+	CallTooMany   ID = "call.too_many"
 
 	// Connections and subscriptions.
 	ConnectionTooMany   ID = "connection.too_many"
@@ -155,6 +160,13 @@ const (
 	IpcNoMailbox   ID = "ipc.no_mailbox"
 	IpcBlocked     ID = "ipc.blocked"
 	IpcFollowed    ID = "ipc.followed"
+
+	// Other kernels.
+	ClusterOff      ID = "cluster.off"
+	ClusterBus      ID = "cluster.bus"
+	ClusterNoStream ID = "cluster.no_stream"
+	ClusterNoKernel ID = "cluster.unknown_kernel"
+	ClusterMembers  ID = "cluster.members"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
@@ -333,8 +345,11 @@ var catalogue = map[ID]Entry{
 	KernelStopping:     {Kind: Unavailable, Meaning: "The kernel is shutting down.", Fix: "Connect again once it is back."},
 	KernelUnsupported:  {Kind: Internal, Meaning: "This kernel is not configured to do it.", Fix: "See the configuration."},
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
+	AuditNotFound:      {Kind: NotFound, Meaning: "The record has no such entry, or none about the key.", Fix: "Audit.Log shows the entries that there are."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalArchived:    {Kind: NotFound, Meaning: "The entry was moved out of the journal, into an archive.", Fix: "pwos audit verify DIR checks the archive; its files are lines of JSON."},
+	BackupBroken:       {Kind: Internal, Meaning: "The file is no backup, or not a whole one, or was altered: nothing was restored.", Fix: "Take another backup."},
+	FileExists:         {Kind: Conflict, Meaning: "The file or directory is there already, and is left as it is.", Fix: "Give another name, or --force where the verb has it."},
 	JournalForeign:     {Kind: Conflict, Meaning: "The directory has files of another journal, or none that an archive could go on from.", Fix: "Give a new directory."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
 	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call is later than the kernel's.", Fix: "Leave the tick out."},
@@ -402,6 +417,13 @@ var catalogue = map[ID]Entry{
 	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
 	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
 	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
+
+	// Other kernels.
+	ClusterOff:      {Kind: Unavailable, Meaning: "The kernel is in no cluster.", Fix: "Set cluster.name and cluster.bus in its configuration: docs/cluster.md."},
+	ClusterBus:      {Kind: Unavailable, Meaning: "The bus cannot be reached, or does not do what it is asked.", Fix: "Start pwos-bus; pwos cluster status shows what is wrong."},
+	ClusterNoStream: {Kind: NotFound, Meaning: "The bus has no journal of this kernel.", Fix: "pwos cluster status names the members."},
+	ClusterNoKernel: {Kind: NotFound, Meaning: "No member of the cluster has this name.", Fix: "pwos cluster status names the members."},
+	ClusterMembers:  {Kind: Unavailable, Meaning: "The file of the members cannot be read.", Fix: "The message says why."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},

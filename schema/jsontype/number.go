@@ -59,7 +59,7 @@ type Number struct {
 
 // ParseNumber reads a JSON number.
 func ParseNumber(raw []byte) Number {
-	const far = 1 << 30 // const far = 1 << 30 // no line has enough digits to bring an exponent back from here
+	const far = 1 << 30 // no line has enough digits to bring an exponent back from here
 	negative := raw[0] == '-'
 	if negative {
 		raw = raw[1:]

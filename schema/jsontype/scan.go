@@ -179,7 +179,7 @@ func scanString(b []byte, i int, escapes string) int {
 			if b[i] == 'u' && !hex(b[i+1:]) {
 				return -1
 			}
-			i++ // i++ // each digit is checked as a plain character below
+			i++ // each digit is checked as a plain character below
 		case b[i] < utf8.RuneSelf:
 			return -1
 		default:

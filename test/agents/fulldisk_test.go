@@ -39,7 +39,7 @@ func (p *place) launchOn(t testing.TB, size string) *testkit.Process {
 	return p.launchAs(t, append(alone, mount+` && exec "$1" the-daemon`, state, self(t))...)
 }
 
-// refused says whether a call fails because the disk is full.
+// refused reports whether a call fails because the disk is full.
 func (c *client) refused(t testing.TB, typ, data string) bool {
 	t.Helper()
 	_, err := c.call("command", typ, data)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestApproval: a rule has somebody asked before a host's tools, by both doors. The person at the terminal approves, and the call goes on;
+// TestApproval: a rule requires an approval before a host's tools, by both doors. The person at the terminal approves, and the call goes on;
 // or refuses, and the host is told why.
 func TestApproval(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,8 @@ import (
 // minimal is data that each syscall which needs a capability takes, of an agent that is process 1 and whose child is 2.
 func minimal() map[string]string {
 	return map[string]string{
-		"Audit.Log": `{}`, "Audit.Metrics": `{}`, "Audit.Verify": `{}`, "Audit.Subscribe": `{}`,
+		"Audit.Log": `{}`, "Audit.Show": `{"seq":1}`, "Audit.Metrics": `{}`, "Audit.Verify": `{}`, "Audit.Subscribe": `{}`,
+		"Event.Graph": `{"correlationId":"x"}`, "Event.Search": `{"query":"x"}`,
 		"Http.Fetch":         `{"url":"https://a.example/"}`,
 		"Host.ToolUse":       `{"host":"a","session":"b","tool":"c","input":1}`,
 		"FileSystem.Hydrate": `{"uri":"a"}`, "FileSystem.Resolve": `{"uri":"a"}`, "Kernel.Ingest": `{"uri":"a"}`, "Syscall.Call": `{"syscall":"a/b"}`,

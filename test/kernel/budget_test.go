@@ -178,7 +178,7 @@ func TestRacersNeverOverspend(t *testing.T) {
 	}
 }
 
-// TestMoreThanTheBudget: a rule has somebody asked in place of 429. What is approved is done and paid for, below zero; every such call is
+// TestMoreThanTheBudget: a rule requires an approval in place of 429. What is approved is done and paid for, below zero; every such call is
 // asked about, and what no rule asks about is refused.
 func TestMoreThanTheBudget(t *testing.T) {
 	t.Parallel()

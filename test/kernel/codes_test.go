@@ -19,7 +19,7 @@ type refusal struct {
 func refusalRows() []refusal {
 	const denied, full = "UNAUTHORIZED", "QUOTA_EXCEEDED"
 	return []refusal{
-		{"no token", "Memory.Get", `{"pid":9,"key":"a"}`, 403, denied, []string{"pid 9 may not call Memory.Get", "there never was such a process"}},
+		{"no token", "Memory.Get", `{"pid":9,"key":"a"}`, 403, denied, []string{"pid 9 may not call Memory.Get", "no process ever had this pid"}},
 		{"not allowed", "Syscall.Alloc", `{"pid":3,"resource_id":"gpu","amount":1}`, 403, denied, []string{"pid 3 may not call Syscall.Alloc"}},
 		{"expired", "Syscall.SendMsg", `{"pid":2,"receiver_pid":1,"payload":1}`, 403, denied, []string{"expired after tick 3", "it is tick 5"}},
 		{"read-only", "Memory.Set", `{"key":"proc/system/summary","value":1}`, 403, denied, []string{"read-only", "proc/system/summary"}},

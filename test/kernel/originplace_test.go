@@ -30,7 +30,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// programsRun says whether tools may be programs here: they are hosted on Linux.
+// programsRun reports whether tools may be programs here: they are hosted on Linux.
 const programsRun = runtime.GOOS == "linux"
 
 // The tools below the scenery's root.

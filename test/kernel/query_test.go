@@ -13,16 +13,19 @@ import (
 // questions has data for every query, of process 1, whose child is 2.
 func questions() map[string][]string {
 	return map[string][]string{
-		"Approval.List":      {`{}`, `{"state":"waiting"}`, `{"after":"q-9"}`},
-		"Audit.Log":          {`{"limit":3}`, `{"pid":1,"limit":1}`},
-		"Audit.Metrics":      {`{}`},
-		"Audit.Verify":       {`{}`},
+		"Approval.List": {`{}`, `{"state":"waiting"}`, `{"after":"q-9"}`},
+		"Audit.Log":     {`{"limit":3}`, `{"pid":1,"limit":1}`},
+		"Audit.Metrics": {`{}`},
+		"Audit.Show":    {`{"seq":1}`, `{"key":"k/1"}`, `{}`}, "Audit.Verify": {`{}`},
 		"Capability.Check":   {`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":2}`, `{"pid":2,"syscall":"Memory.Set"}`},
 		"Capability.Get":     {`{"pid":1}`, `{"pid":9}`},
 		"Clock.Get":          {`{}`},
 		"Policy.Show":        {`{}`},
+		"Cluster.Status":     {`{}`}, // refused: the kernel is in no cluster
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
+		"Event.Graph":        {`{"correlationId":"x"}`, `{"correlationId":"x","format":"mermaid"}`},
+		"Event.Search":       {`{"query":"nowhere"}`, `{"query":"\"no such\" thing*","limit":1}`},
 		"FileSystem.Resolve": {`{"uri":"https://h.example/a/../b"}`, `{"uri":"os:///x"}`},
 		"Budget.Show":        {`{}`},
 		"Job.List":           {`{}`, `{"status":"running"}`},

@@ -196,7 +196,7 @@ func TestOver(t *testing.T) {
 	w.set(func() { clear(w.refresh) })
 	k.pass(2 * time.Hour)
 	for range 3 {
-		k.bad(fault.UpstreamLogin, "mcp.docs: its login is over", again)
+		k.bad(fault.UpstreamLogin, "mcp.docs: its login has ended", again)
 	}
 	if w.renewals != 1 {
 		t.Errorf("it was tried %d times", w.renewals)

@@ -143,7 +143,7 @@ func TestMCPLogin(t *testing.T) {
 	p.call(hi, 0)
 	p.revoke()
 	p.set(func() { clear(p.refresh) })
-	p.call(`mcp\.docs: its login is over: log in with "pwos mcp login docs" \(503\)`, 1)
+	p.call(`mcp\.docs: its login has ended: log in with "pwos mcp login docs" \(503\)`, 1)
 	p.login("--scope", "read", "--scope", "write")
 	p.call(hi, 0)
 

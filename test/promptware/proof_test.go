@@ -105,7 +105,7 @@ func TestTrustedKeys(t *testing.T) {
 		t.Errorf("signed by %s, want %s", got, want)
 	}
 	c.refused(403, "nothing proves", "Kernel.Ingest", `{"uri":"b.md"}`)
-	c.refused(403, "does not hold", "Kernel.Ingest", `{"uri":"c.md"}`)
+	c.refused(403, "is not valid", "Kernel.Ingest", `{"uri":"c.md"}`)
 	testkit.Must(t, os.Remove(trusted))
 	c.refused(403, "not trusted", "Kernel.Ingest", `{"uri":"a.md"}`)
 }

@@ -130,7 +130,7 @@ func TestToolsAreStopped(t *testing.T) {
 
 	hurried := newPlace(t, "[tools]\ntime = \"2s\"\n", map[string]string{"endless": endless})
 	hurried.start(t)
-	hurried.dial(t).refused(504, "call os:///endless: the time is over: 2s", "Syscall.Call", `{"syscall":"os/endless"}`)
+	hurried.dial(t).refused(504, "call os:///endless: the time limit has passed: 2s", "Syscall.Call", `{"syscall":"os/endless"}`)
 }
 
 // TestOthersAreServedBesideATool: while a tool computes, another client is answered. How long that takes beside it, and alone, is

@@ -27,6 +27,8 @@ import (
 //	terminal N ARGS...      the same with a terminal for stdin and stdout; `stdout` looks at what it showed
 //	lines N                 the last command wrote N lines to stdout
 //	kill-kernel             end the kernel with SIGKILL
+//	bus FILE                run pwos-bus with this file of members; $BUS is its address, also when it runs again, $BUSBIN its program's folder
+//	stop-bus                end it
 //	await-kernel            wait until one that the script has started listens
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -42,6 +44,8 @@ func TestScripts(t *testing.T) {
 			"exits":        runPwos,
 			"terminal":     runAtTerminal,
 			"lines":        countLines,
+			"bus":          func(ts *testscript.TestScript, neg bool, args []string) { runBus(t, ts, neg, args) },
+			"stop-bus":     stopBus,
 			"kill-kernel":  killKernel,
 			"await-kernel": awaitKernel,
 		},
@@ -56,7 +60,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	env.Values[placeKey{}] = p
+	env.Values[placeKey{}], env.Values[busKey{}] = p, new(scriptBus)
 	env.Vars = append(env.Vars, p.env()...)
 	for _, dir := range filepath.SplitList(env.Getenv("PATH")) { // for agents, from which /tmp is hidden
 		if _, err := os.Stat(filepath.Join(dir, "pwos")); err == nil {

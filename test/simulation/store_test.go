@@ -119,6 +119,10 @@ func (p *projections) Save(_ context.Context, name string, at journal.Head, tick
 }
 
 // Ranges implements actors.Store: nothing is indexed.
+func (p *projections) Before(_ context.Context, _ index.Filter, seq uint64, _ int) ([]index.Range, error) {
+	return []index.Range{{First: 1, Last: seq}}, nil
+}
+
 func (p *projections) Ranges(_ context.Context, _ index.Filter, from uint64, _ int) ([]index.Range, error) {
 	return []index.Range{{First: from, Last: index.OpenEnd}}, nil
 }

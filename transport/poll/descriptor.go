@@ -44,9 +44,9 @@ func write(fd int, p []byte) (written int, full bool, err error) {
 	return written, false, nil
 }
 
-// shutdown lets no more input in by a socket.
+// shutdown ends the input of a socket.
 func shutdown(fd int) error {
-	if err := unix.Shutdown(fd, unix.SHUT_RD); err != nil && err != unix.ENOTCONN { // the peer has gone
+	if err := unix.Shutdown(fd, unix.SHUT_RD); err != nil && err != unix.ENOTCONN { // the peer has left
 		return os.NewSyscallError("shutdown", err)
 	}
 	return nil

@@ -47,7 +47,8 @@ type epoll struct {
 	ready  [batch]*epollStream
 }
 
-// slot is a place for a stream. Its age tells events of the stream that has it from those of one that had it before.
+// slot is a place for a stream. Its age distinguishes events of its stream from those of an earlier
+// one.
 type slot struct {
 	stream *epollStream
 	age    int32
@@ -60,13 +61,13 @@ type epollStream struct {
 	slot   int32
 	age    int32
 
-	mu      sync.Mutex // held during system calls, so that Close does not pull the descriptors from under them
+	mu      sync.Mutex // locked during system calls, so that Close does not close the descriptors under them
 	in, out int        // the same for a socket
 	pair    bool
 	armed   bool // Out is asked for
 	ended   bool // input has ended, or will after what can be read
-	shut    bool // of a pair: nobody reads what is written
-	hup     bool // was told
+	shut    bool // of a pair: the output has no reader any more
+	hup     bool // Hup was reported
 	closed  bool
 }
 
@@ -243,8 +244,8 @@ func (p *epoll) release() error {
 	return errors.Join(unix.Close(p.fd), unix.Close(p.event))
 }
 
-// Add implements Poller. The runtime polls what it knows of, which would wake a thread of its own for every event: so the stream is
-// a duplicate, and the original is closed.
+// Add implements Poller. The runtime polls the descriptors that it knows, which would wake one of
+// its threads for every event: so the stream is a duplicate, and the original is closed.
 func (p *epoll) Add(src Source, tell func(Event)) (Stream, error) {
 	s := &epollStream{poller: p, tell: tell}
 	in, out, err := descriptors(src)
@@ -311,8 +312,8 @@ func (p *epoll) enter(s *epollStream) error {
 	return err
 }
 
-// leave frees the slot of s, which is about to close its descriptors. A forked process may hold them for a moment, so that
-// closing alone does not end their events.
+// leave frees the slot of s before its descriptors are closed. A forked process may keep them open
+// for a moment, so closing alone does not end their events.
 func (p *epoll) leave(s *epollStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +323,7 @@ func (p *epoll) leave(s *epollStream) {
 	if !p.closed {
 		_ = p.control(unix.EPOLL_CTL_DEL, s.in, 0, 0, 0) // it fails where the stream was never added
 		if s.pair {
-			_ = p.control(unix.EPOLL_CTL_DEL, s.out, 0, 0, 0) // likewise
+			_ = p.control(unix.EPOLL_CTL_DEL, s.out, 0, 0, 0) // the same
 		}
 	}
 	place := &p.slots[s.slot]
@@ -355,7 +356,8 @@ func (p *epoll) arm(s *epollStream, armed bool) error {
 	return nil
 }
 
-// happened turns events of the kernel into what is told. second says that they are of the second descriptor of a pair.
+// happened translates events of the operating system. second says that they are of the second
+// descriptor of a pair.
 func (s *epollStream) happened(events uint32, second bool) (now Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ type Event uint8
 const (
 	In  Event = 1 << iota // reading may succeed: bytes, the end of input, or an error
 	Out                   // writing may succeed again
-	Hup                   // both directions are over: the peer is gone altogether
+	Hup                   // both directions have ended: the peer has left
 )
 
 // ErrAgain says that nothing can be read without waiting.
@@ -22,11 +22,11 @@ var ErrAgain = errors.New("nothing to read without waiting")
 
 // Poller waits for streams. One goroutine at a time may Wait; the other methods may be called from any.
 type Poller interface {
-	// Wait returns when a stream became ready, after Wake, or when the timeout is over; 0 looks without waiting, a negative
-	// one waits without bound. It calls the tell function of each stream that is ready. It may return for no reason. The error
-	// is net.ErrClosed after Close.
-	// awake, where it is not nil, is called before the first tell, and in any case before Wait returns: from then on there is no need to
-	// Wake.
+	// Wait returns when a stream became ready, after Wake, or after the timeout; 0 looks without
+	// waiting, a negative one waits without bound. It calls the tell function of each ready stream.
+	// It may return for no reason. The error is net.ErrClosed after Close. awake, if not nil, is
+	// called before the first tell, and in any case before Wait returns: from then on Wake is not
+	// needed.
 	Wait(timeout time.Duration, awake func()) error
 	// Wake has the Wait that runs return, or else the next one.
 	Wake()
@@ -40,12 +40,14 @@ type Poller interface {
 // Stream is read and written without waiting, by one goroutine at a time. The methods that close may be called from any goroutine, and
 // more than once. What is closed returns net.ErrClosed.
 type Stream interface {
-	// Read reads once. Where more is false nothing is left for now, and In is told when there is. The error is ErrAgain where
-	// nothing was there, io.EOF at the end of input.
+	// Read reads once. If more is false nothing is left for now, and In is reported when there is.
+	// The error is ErrAgain if nothing was there, io.EOF at the end of input.
 	Read(p []byte) (n int, more bool, err error)
-	// Write writes what the peer takes. Where that is not all and the error is nil, Out is told when it is worth trying again.
+	// Write writes what the peer takes. If that is not all and the error is nil, Out is reported
+	// when it is worth trying again.
 	Write(p []byte) (n int, err error)
-	// CloseRead lets no more input in: what has come by now can be read, then the end. It does nothing on pipes.
+	// CloseRead ends the input: what has arrived can be read, then the end. It does nothing on
+	// pipes.
 	CloseRead() error
 	Close() error
 }

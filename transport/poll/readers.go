@@ -25,7 +25,7 @@ type readers struct {
 	closed  bool
 
 	timer *time.Timer      // of the Wait that runs
-	tells []*readersStream // likewise
+	tells []*readersStream // the same
 }
 
 // readersStream is a stream of a readers.
@@ -38,13 +38,13 @@ type readersStream struct {
 
 	mu      sync.Mutex
 	in, out direction
-	buf     []byte // of the Read or Write that runs, with what came of it
+	buf     []byte // of the Read or Write in progress, with its result
 	n       int
 	left    bool
 	full    bool
 	err     error
 	ended   bool // input has ended, or will after what can be read
-	shut    bool // of a pair: nobody reads what is written
+	shut    bool // of a pair: the output has no reader any more
 	closed  bool
 }
 
@@ -57,7 +57,7 @@ type direction struct {
 	look  func(fd uintptr) bool          // posts what has become possible, and says whether there is nothing more to wait for
 	clear func(time.Time) error          // sets the deadline of wait
 
-	wanted  bool // In, or Out, is to be told
+	wanted  bool // whether In, or Out, must be reported
 	watched bool // a goroutine waits
 }
 
@@ -219,7 +219,7 @@ func (s *readersStream) watch(d *direction) {
 	d.watched = true
 	s.poller.watchers.Go(func() {
 		for {
-			err := d.wait(d.look) // whoever knows the original of the stream may have set a deadline
+			err := d.wait(d.look) // the owner of the original stream may have set a deadline
 			if !errors.Is(err, os.ErrDeadlineExceeded) || d.clear(time.Time{}) != nil {
 				return
 			}
@@ -256,7 +256,7 @@ func (s *readersStream) lookIn(fd uintptr) bool {
 	return over
 }
 
-// lookOut is the look of the output. In a pair it goes on until nobody reads any more.
+// lookOut watches the output. In a pair it continues until the output has no reader any more.
 func (s *readersStream) lookOut(fd uintptr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls of the loop return at once, so they are made without telling Go's scheduler: else it takes a processor from a
-// thread that the system has preempted in one, as it does where a write wakes the peer, and has another thread go on with the loop.
+// The system calls of the loop return at once, so they are made without telling Go's scheduler.
+// Otherwise it takes the processor away when the system preempts the thread in one, as happens when
+// a write wakes the peer, and continues the loop on another thread.
 
 // sysRead reads once from fd, which does not block.
 func sysRead(fd int, p []byte) (int, error) {

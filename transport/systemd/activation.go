@@ -20,7 +20,7 @@ const firstFD = 3
 // Socket is a listening socket that the manager bound, by the name that it has there (FileDescriptorName=). Its path is
 // the manager's: who closes it does not unlink it.
 type Socket struct {
-	Name     string // "" where none was told
+	Name     string // "" if it has none
 	Listener *net.UnixListener
 }
 
@@ -29,7 +29,7 @@ type Socket struct {
 // Anything other than listening Unix stream sockets is an error, since what serves them all cannot be served.
 func Sockets(getenv func(string) string, unsetenv func(string) error) ([]Socket, error) {
 	count, names, err := announced(getenv, os.Getpid())
-	// Hidden even where they are meant for another process: a child could take its parent's number for its own.
+	// Removed even if they are meant for another process: a child could get its parent's number.
 	for _, name := range []string{"LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
 		err = errors.Join(err, unsetenv(name))
 	}

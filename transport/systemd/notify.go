@@ -17,14 +17,14 @@ func Status(text string) string {
 	return "STATUS=" + strings.ReplaceAll(text, "\n", " ")
 }
 
-// Notify sends assignments to the service manager, all in one datagram. It returns false, and no error, where there is no
-// manager that wants to know: NOTIFY_SOCKET, as getenv has it, is empty. An error is no reason to stop serving.
+// Notify sends assignments to the service manager, all in one datagram. It returns false, and no
+// error, if there is no manager: NOTIFY_SOCKET is empty. An error is no reason to stop serving.
 func Notify(getenv func(string) string, assignments ...string) (told bool, err error) {
 	address := getenv("NOTIFY_SOCKET")
 	if address == "" {
 		return false, nil
 	}
-	// "@" stands for the zero byte that begins an abstract name; package net reads it the same way.
+	// "@" means the zero byte that begins an abstract name; package net reads it the same way.
 	if address[0] != '/' && address[0] != '@' {
 		return false, fmt.Errorf("notify service manager: NOTIFY_SOCKET=%s is no address of a Unix socket", address)
 	}

@@ -22,8 +22,9 @@ const (
 	lastPause  = 250 * time.Millisecond
 )
 
-// accept takes in connections from e until ctx ends. It returns an error where the listener was closed by somebody else.
-// It waits for nothing but connections: whatever a peer can delay happens on the connection's own goroutine.
+// accept accepts connections from e until ctx ends. It returns an error if another goroutine closes
+// the listener. It waits only for connections: whatever a peer can delay happens on the
+// connection's own goroutine.
 func (s *Server) accept(ctx context.Context, e Endpoint) error {
 	pause := time.Duration(0)
 	for {
@@ -57,7 +58,8 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 		s.close(nc)
 		return
 	}
-	// The socket's mode keeps other users out already; on systems that ignore it, this alone does.
+	// The socket's mode already keeps other users out; on systems that ignore it, only this check
+	// does.
 	peer, err := s.identify(nc)
 	if err != nil {
 		s.unknown.warn(s.config.Log, "connection refused", "uid", peer.UID, "pid", peer.PID, "error", err)
@@ -76,17 +78,17 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 	s.tasks.Go(func() { s.serve(ctx, c) })
 }
 
-// connection is one that is let in.
+// connection is an admitted one.
 type connection struct {
 	nc     net.Conn
 	link   *Conn
 	peer   access.Peer
 	socket string        // the endpoint's name
 	place  *access.Place // among those in their prologue; nil: an operator's that has still to get one
-	agent  int64         // counted among the connections of this agent; 0: of none
+	agent  int64         // counted among the connections of this agent; 0 for the operator
 }
 
-// identify asks who is at the other end. It needs descriptors for that.
+// identify finds out who is at the other end. It needs descriptors for that.
 func (s *Server) identify(nc net.Conn) (access.Peer, error) {
 	peer, err := s.config.Identify(nc)
 	if err != nil && exhausted(err) && s.reserve.release() {
@@ -103,7 +105,8 @@ func newLink(e Endpoint, nc net.Conn) (*Conn, error) {
 	return NewConn(socket, e.Dialect, e.MaxLine)
 }
 
-// receiveAgent counts a connection of an agent and takes its place at the door, or returns why it cannot be let in.
+// receiveAgent counts a connection of an agent and takes its place at the door, or returns why it
+// cannot be admitted.
 func (s *Server) receiveAgent(c *connection) (err error) {
 	if !s.reserve.full() {
 		return errAgents
@@ -119,7 +122,7 @@ func (s *Server) receiveAgent(c *connection) (err error) {
 	return nil
 }
 
-// refuse closes a connection that is not let in, and says why where that costs no waiting.
+// refuse closes a connection that is not admitted, and sends the reason if that needs no waiting.
 func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 	defer s.close(c.nc)
 	if c.link == nil {
@@ -138,7 +141,7 @@ func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 	}
 	st := schema.NewStamper().Next(time.Now())
 	frame := schema.AppendError(nil, &schema.Message{Dialect: e.Dialect}, s.refusal(reason), &st)
-	_, _ = c.link.TryWrite(frame) // a peer that has gone need not be told
+	_, _ = c.link.TryWrite(frame) // a peer that has left needs no answer
 }
 
 // failed counts a connection of an agent that came to nothing, and reports a flood of them. It returns how many there were in
@@ -151,7 +154,7 @@ func (s *Server) failed(agent int64) int {
 	return n
 }
 
-// refusal is what a client is told.
+// refusal is the text that a client gets.
 func (s *Server) refusal(reason error) *fault.Fault {
 	switch {
 	case errors.Is(reason, errConnections):

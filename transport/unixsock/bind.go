@@ -17,7 +17,7 @@ import (
 
 // listenAt clears path of a stale socket, if that is what f found, and puts a listening one there.
 func listenAt(ctx context.Context, lock *Lock, path string, f finding) (*Listener, error) {
-	// Probing took time, in which the lock may have become somebody else's.
+	// Probing took time, in which another daemon may have taken the lock.
 	if err := lock.Verify(); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
@@ -56,9 +56,9 @@ func hiddenName() string {
 	return "." + strings.ToLower(rand.Text()[:8])
 }
 
-// restrict sets the mode that bind(2) will give the socket file, before there is one. Setting a umask would do as well,
-// but it is the whole process's. Systems other than Linux refuse (EINVAL); there the private directory alone has to
-// keep others out, until publish sets the mode.
+// restrict sets the mode that bind(2) will give the socket file, before the file exists. A umask
+// would do as well, but it affects the whole process. Systems other than Linux refuse (EINVAL);
+// there only the private directory keeps others out, until publish sets the mode.
 func restrict(_, _ string, raw syscall.RawConn) error {
 	var modeErr error
 	err := raw.Control(func(fd uintptr) { modeErr = unix.Fchmod(int(fd), 0o600) })
@@ -70,7 +70,7 @@ func restrict(_, _ string, raw syscall.RawConn) error {
 
 // publish gives the socket file hidden the name path in hidden's place, and returns what it put there. link is os.Link.
 func publish(hidden, path string, link func(from, to string) error) (fs.FileInfo, error) {
-	err := os.Chmod(hidden, 0o600) // whatever the umask took
+	err := os.Chmod(hidden, 0o600) // the umask may have removed bits
 	var info fs.FileInfo
 	if err == nil {
 		info, err = os.Lstat(hidden)

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Bounds are how many connections agents may have (PROTOCOL 9). What is over them is refused, and nobody else waits for
-// that. The operator has no bound.
+// Bounds are how many connections agents may have (PROTOCOL 9). Further ones are refused without
+// delaying other clients. The operator has no bound.
 type Bounds struct {
 	Connections int // of one agent, over all its processes and all endpoints
 	Prologues   int // of those, how many may be in their prologue
 	Agents      int // of all agents together: the rest of the descriptors is reserved for the operator and the kernel itself
 }
 
-// DefaultBounds are those of a Server that is given none.
+// DefaultBounds are used by a Server without Bounds.
 func DefaultBounds() Bounds { return Bounds{Connections: 32, Prologues: 8, Agents: 256} }
 
 func (b Bounds) orDefault() Bounds {
@@ -54,8 +54,8 @@ type residents struct {
 	flooded  time.Time     // when the first of them was noted
 }
 
-// floodMemory is how long a process of an agent that floods is refused without asking again whose it is, which takes most of
-// the time that a refusal takes. No other process can have its number so soon.
+// floodMemory is how long a flooding process of an agent is refused without identifying it again,
+// which is most of the cost of a refusal. No other process can get its PID so soon.
 const floodMemory = time.Second
 
 // resident is one agent that has connections, or had some in this second.
@@ -153,18 +153,19 @@ func (r *residents) of(agent int64) *resident {
 	return own
 }
 
-// reserveSize is how many descriptors a Server holds back: enough to accept operators' connections, to find out who they
-// are, and for a kernel that is told to end what took all the others.
+// reserveSize is how many descriptors a Server holds back: enough to accept operators' connections,
+// to identify them, and for a kernel that must end the process that took all others.
 const reserveSize = 16
 
-// reserve holds descriptors that are given up when the process has no others left, so that the operator can be let in. They
-// are taken back when a connection has ended; until then no agent is let in.
+// reserve holds descriptors that are released when the process has no others left, so that the
+// operator can be admitted. They are reopened when a connection has ended; until then no agent is
+// admitted.
 type reserve struct {
 	mu    sync.Mutex
 	files []*os.File
 }
 
-// refill opens what is missing, as far as that can be had.
+// refill reopens the missing ones, as far as possible.
 func (r *reserve) refill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +190,7 @@ func (r *reserve) release() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, file := range r.files {
-		_ = file.Close() // it was opened for its descriptor alone
+		_ = file.Close() // it was only opened for its descriptor
 	}
 	had := len(r.files) > 0
 	r.files = nil

@@ -26,12 +26,12 @@ type Conn struct {
 	reading attempt
 	writing attempt
 
-	over <-chan struct{} // closed when nobody is left who may write; nil: input says so itself
+	over <-chan struct{} // closed when the other end has no writer any more; if nil, input itself shows it
 	late int             // bytes read since
 
-	draining atomic.Bool // no more input is let in
+	draining atomic.Bool // no further input is accepted
 
-	mu     sync.Mutex // held while the stream is handed to a poller, or closed
+	mu     sync.Mutex // locked while the stream is handed to a poller, or closed
 	closed bool
 	link   Link
 }
@@ -55,8 +55,8 @@ var (
 	_ schema.Filler = (*Conn)(nil)
 )
 
-// Detacher is a stream that wants to know when it ends. Detach closes its descriptor when a Link is opened, which goes on with
-// a duplicate; Close comes when that is closed.
+// Detacher is a stream that must know when it ends. Detach closes its descriptor when a Link is
+// opened, which continues with a duplicate; Close is called when that is closed.
 type Detacher interface{ Detach() error }
 
 // file is a stream as a poller takes it over.
@@ -88,8 +88,8 @@ type Paired interface {
 
 // NewPairedConn is NewConn over such a stream.
 //
-// Once over is closed and then the stream's deadlines are set to a time that is past, what was written by then is read, and
-// input ends, even where somebody else was handed the other end and holds it open.
+// After over is closed and the stream's deadlines are set to a past time, what was written before
+// is read, and then input ends, even if another process was given the other end and keeps it open.
 func NewPairedConn(s Paired, dialect schema.Dialect, limit int, over <-chan struct{}) (*Conn, error) {
 	in, out, err := s.RawConns()
 	if err != nil {
@@ -179,7 +179,7 @@ func (r *attempt) read(fd uintptr) bool {
 	return true
 }
 
-// cutShort reports whether reading failed because nobody is left who may write.
+// cutShort reports whether reading failed because the other end has no writer any more.
 func (c *Conn) cutShort(err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
@@ -195,7 +195,8 @@ func (c *Conn) cutShort(err error) bool {
 	}
 }
 
-// mostLate is more than a pipe or a socket holds: what comes behind it is not the peer's any more.
+// mostLate is more than a pipe or a socket can buffer: anything beyond it was not written by the
+// peer.
 const mostLate = 1 << 20
 
 // rest reads what the peer has left behind, without waiting for more.
@@ -256,8 +257,8 @@ func (c *Conn) SetDeadline(t time.Time) error {
 // Link returns the side of c that never waits.
 func (c *Conn) Link() *Link { return &c.link }
 
-// Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails. An open Link is
-// told Hup: nobody waits for this peer any more.
+// Drain accepts no further input: Next returns what has arrived, and then the end. The peer's next
+// write fails. An open Link gets Hup, since no one waits for this peer any more.
 func (c *Conn) Drain() {
 	c.link.input.CompareAndSwap(inputOpen, inputDrained)
 	if c.shut() {
@@ -265,23 +266,24 @@ func (c *Conn) Drain() {
 	}
 }
 
-// shut lets no more input in, and reports whether it is for an open Link to find out.
+// shut accepts no further input, and reports whether an open Link must find that out.
 func (c *Conn) shut() (opened bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if opened = c.link.opened.Load(); opened {
-		_ = c.link.stream.CloseRead() // it fails where the peer has gone, or the stream was closed
+		_ = c.link.stream.CloseRead() // it fails if the peer has left, or the stream was closed
 		return opened
 	}
 	c.draining.Store(true)
 	if half, ok := c.stream.(interface{ CloseRead() error }); ok {
-		_ = half.CloseRead() // it fails where the peer has gone
+		_ = half.CloseRead() // it fails if the peer has left
 	}
 	c.Interrupt()
 	return opened
 }
 
-// discard drops what nobody will read. A socket that is closed with input unread tells its peer of a reset, not of an end.
+// discard drops unread input. Closing a socket with unread input shows its peer a reset instead of
+// an end.
 func (c *Conn) discard() {
 	if c.link.discard() {
 		return
@@ -304,7 +306,7 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close ends both directions; waiting reads and writes return, and an open Link is told.
+// Close ends both directions; waiting reads and writes return, and an open Link gets an event.
 func (c *Conn) Close() error {
 	tell, err := c.close()
 	if tell != nil {
@@ -313,7 +315,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// close is Close that tells nobody. It returns whom to tell: nil where the Link is not open, or closed.
+// close is Close without the event. It returns the Link that needs it, or nil if none is open.
 func (c *Conn) close() (tell func(poll.Event), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

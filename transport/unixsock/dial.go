@@ -22,13 +22,14 @@ import (
 var (
 	// ErrNoSocket: the socket, or the runtime directory itself, is not there.
 	ErrNoSocket = errors.New("no daemon has been here")
-	// ErrNobodyListens: the socket of a daemon that is gone.
-	ErrNobodyListens = errors.New("the daemon is gone")
+	// ErrNobodyListens means that the socket's daemon has ended.
+	ErrNobodyListens = errors.New("the daemon has ended")
 )
 
-// Dial connects to the daemon at the socket path. It trusts nothing: the directory has to pass CheckPrivateDir, or be one that
-// root alone may write, and the process that listens has to be ours or root's. It sends and reads nothing; ClientPrologue comes next. While the
-// daemon's queue is full it waits, until ctx ends.
+// Dial connects to the daemon at the socket path. It trusts nothing: the directory must pass
+// CheckPrivateDir, or be writable by root only, and the listening process must be ours or root's.
+// It sends and reads nothing; ClientPrologue comes next. While the daemon's queue is full it waits,
+// until ctx ends.
 func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	if err := CheckSocketPath(path); err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// rootsAlone reports whether a directory is root's and nobody else may write it.
+// rootsAlone reports whether a directory is root's and only root may write it.
 func rootsAlone(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.IsDir() && ownerOf(info) == 0 && os.Geteuid() != 0 && info.Mode().Perm()&0o022 == 0
@@ -117,11 +118,11 @@ func unixConn(fd int) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// connectPause lies between two attempts to get into a listener's full queue.
+// connectPause is the pause between two attempts to connect to a listener with a full queue.
 const connectPause = 5 * time.Millisecond
 
-// bsdAttempts is how often a refused connect is tried on systems that refuse for a full queue as well as for nobody
-// listening. Linux tells the two apart (ECONNREFUSED, EAGAIN).
+// bsdAttempts is how often a refused connect is tried on systems that refuse both for a full queue
+// and without a listener. Linux distinguishes the two (ECONNREFUSED, EAGAIN).
 const bsdAttempts = 4
 
 // connect dials the socket at path and waits, until ctx ends, for as long as the listener's queue is full.

@@ -22,8 +22,8 @@ const (
 	socketPause = 100 * time.Millisecond // between a change and the look
 )
 
-// Keeper looks after the sockets that a daemon has bound itself. Whatever clears temporary directories may remove them, and then
-// nobody can reach the kernel, not to end it either.
+// Keeper watches the sockets that a daemon has bound itself. Programs that clear temporary
+// directories may remove them, and then no client can reach the kernel, not even to end it.
 type Keeper struct {
 	Lock  *Lock
 	Bound []*Listener
@@ -36,7 +36,7 @@ type Keeper struct {
 	Watch func(dirs []string) (*os.File, error) // tells when to look at them, as dirwatch.Open does
 	Looks <-chan time.Time                      // when to look where that fails; nil: after socketLook
 
-	said map[*Listener]string // why one cannot be bound again, as the log has it; of nil: why their directories cannot be watched
+	said map[*Listener]string // the logged reason why one cannot be bound again; for nil, why their directories cannot be watched
 }
 
 // Keep looks after the sockets until ctx ends.
@@ -46,8 +46,9 @@ func (s *Keeper) Keep(ctx context.Context) {
 	}
 }
 
-// lookAndWait looks at the sockets, and returns when it is time for another look: something has happened where they are or, where
-// Watch fails or a look found what it could not mend, after socketLook, or when Looks says so if it is not nil.
+// lookAndWait examines the sockets, and returns when it is time to do so again: after a change in
+// their directories or, if Watch fails or a socket could not be bound, after socketLook; or when
+// Looks says so if it is not nil.
 func (s *Keeper) lookAndWait(ctx context.Context) {
 	looks := s.Looks
 	changed, stop, err := dirwatch.OnChange(s.Watch, s.dirs()...) // before the look, so that nothing is missed
@@ -65,7 +66,7 @@ func (s *Keeper) lookAndWait(ctx context.Context) {
 	case <-ctx.Done():
 	case <-looks:
 	case <-changed:
-		select { // more may come, as when somebody removes the whole directory
+		select { // more changes may follow, for example when the whole directory is removed
 		case <-ctx.Done():
 		case <-time.After(socketPause):
 		}
@@ -82,7 +83,7 @@ func (s *Keeper) dirs() []string {
 	return slices.Compact(dirs)
 }
 
-// look binds again what is gone from its path. It returns false where it cannot.
+// look binds missing sockets again. It returns false if it cannot.
 func (s *Keeper) look(ctx context.Context) (well bool) {
 	bounded, cancel := context.WithTimeout(ctx, socketLook)
 	defer cancel()
@@ -105,7 +106,8 @@ func (s *Keeper) look(ctx context.Context) (well bool) {
 	return well
 }
 
-// report logs what is wrong with a socket, once until that has changed; of is nil for what is wrong with all of them.
+// report logs what is wrong with a socket, once until it changes; nil is for what affects all of
+// them.
 func (s *Keeper) report(of *Listener, err error, level slog.Level, text string, args ...any) {
 	switch {
 	case err == nil:
@@ -150,16 +152,17 @@ func (s *Keeper) Share() error {
 	return nil
 }
 
-// Idle tells when a daemon is to end that nobody has been connected to for a while. It counts connections from accept on, so that a
-// client in its prologue is one. A connection either is counted, and keeps the daemon, or comes after the end was decided
-// and is closed before the first word: then its client knows that nothing was run, and starts the next daemon.
+// Idle decides when a daemon ends that had no connection for a while. It counts connections from
+// accept on, including clients in their prologue. A connection is either counted, and keeps the
+// daemon, or comes after the decision and is closed before its first frame: then its client knows
+// that nothing ran, and starts the next daemon.
 type Idle struct {
 	limit time.Duration // 0: never
 	over  chan struct{} // closed when the end is decided
 
 	mu    sync.Mutex
 	conns int
-	ended bool // no connection is let in any more
+	ended bool // no further connection is admitted
 	turn  int  // which wait is meant: a timer of an earlier one comes too late
 	timer *time.Timer
 }
@@ -177,7 +180,7 @@ func (i *Idle) Begin() {
 	i.wait()
 }
 
-// Stop lets nobody in any more and forgets the time.
+// Stop admits no further connection and stops the timer.
 func (i *Idle) Stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -214,7 +217,7 @@ func (i *Idle) Occupied(on bool) {
 	i.leave()
 }
 
-// wait starts the time anew. The caller holds mu.
+// wait restarts the timer. The caller has locked mu.
 func (i *Idle) wait() {
 	if i.limit == 0 {
 		return
@@ -233,7 +236,7 @@ func (i *Idle) rest() {
 	}
 }
 
-// expire decides the end, unless somebody came while the timer was on its way.
+// expire decides the end, unless a connection came while the timer fired.
 func (i *Idle) expire(turn int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -280,7 +283,7 @@ type countedConn struct {
 
 var _ Detacher = (*countedConn)(nil)
 
-// Detach implements Detacher: the connection goes on.
+// Detach implements Detacher: the connection continues.
 func (c *countedConn) Detach() error { return c.UnixConn.Close() }
 
 // Close closes the connection; it may be called again.

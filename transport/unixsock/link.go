@@ -33,8 +33,9 @@ type Link struct {
 	late     int // bytes read since the input was drained
 }
 
-// Open hands the link to p, which takes the stream from the Conn. From now on ready is told what became possible, on the goroutine of
-// p.Wait or another, and once In before Open returns. A hang-up of a paired Conn is told by Gone alone.
+// Open hands the link to p, which takes the stream from the Conn. From now on ready gets the
+// events, on the goroutine of p.Wait or another, and one In before Open returns. For a paired Conn,
+// only Gone reports a hang-up.
 func (l *Link) Open(p poll.Poller, ready func(poll.Event)) error {
 	if err := l.open(p, ready); err != nil {
 		return err
@@ -86,8 +87,9 @@ func (l *Link) awaitOpen() bool {
 	return l.opened.Load()
 }
 
-// Fill reads once. Where more is false, ready is told when there is something again. Where nothing has come since, it makes no
-// system call but gives the buffer back that Next's lines were in. Its error is returned by Next, behind the last line.
+// Fill reads once. If more is false, ready gets In when there is more. If nothing has come since,
+// it makes no system call but returns the buffer that Next's lines were in. Its error is returned
+// by Next, after the last line.
 func (l *Link) Fill() (more bool) {
 	if !l.opened.Load() || !l.readable.Load() && l.input.Load() == inputOpen {
 		l.conn.lines.Trim()
@@ -104,7 +106,7 @@ func (l *Link) ReadOnce(p []byte) (n int, more bool, err error) {
 	case inputDrained:
 		return l.readLate(p)
 	}
-	l.readable.Store(false) // before it reads: what comes meanwhile is told
+	l.readable.Store(false) // before it reads, so that data that arrives meanwhile causes an event
 	n, more, err = l.stream.Read(p)
 	if err == poll.ErrAgain {
 		err = nil
@@ -128,11 +130,11 @@ func (l *Link) readLate(p []byte) (n int, more bool, err error) {
 	return n, true, err
 }
 
-// Next returns the next line of what was read, valid until the next Fill; ok is false where there is none. See
-// schema.LineReader.
+// Next returns the next line of what was read, valid until the next Fill; ok is false if there is
+// none. See schema.LineReader.
 func (l *Link) Next() (line []byte, ok bool, err error) { return l.conn.lines.TryNext() }
 
-// Write writes as much as the peer takes; where that is not all and the error is nil, ready is told Out.
+// Write writes as much as the peer takes; if that is not all and the error is nil, ready gets Out.
 func (l *Link) Write(p []byte) (int, error) {
 	if !l.opened.Load() {
 		return l.conn.TryWrite(p)
@@ -146,16 +148,17 @@ func (l *Link) Dialect() schema.Dialect { return l.conn.dialect }
 // LineLimit is the longest line in bytes.
 func (l *Link) LineLimit() int { return l.conn.limit }
 
-// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready is told In and Hup:
-// who does not read, since too much is under way, learns of it too.
+// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready gets
+// In and Hup, so that a reader that has paused because of backpressure notices too.
 func (l *Link) Interrupt() {
 	if !l.end(inputInterrupted, poll.In|poll.Hup) {
 		l.conn.Interrupt()
 	}
 }
 
-// Gone says, once the link is open, that nobody is left at the other end, even where somebody holds it open: what was written by now is read, then the
-// input ends. ready is told, and should not wait for room to write any more.
+// Gone says, once the link is open, that the other end has no writer any more, even if another
+// process keeps it open: what was written before is read, then the input ends. ready is called, and
+// should not wait for room to write any more.
 func (l *Link) Gone() { l.end(inputDrained, poll.In|poll.Out|poll.Hup) }
 
 // end ends the input in a way and tells so. It returns false where the link is not open.
@@ -168,7 +171,8 @@ func (l *Link) end(state int32, e poll.Event) bool {
 	return true
 }
 
-// discard drops what nobody will read, once the loop has done with the link. It returns false where the link is not open.
+// discard drops unread input, once the loop has finished with the link. It returns false if the
+// link is not open.
 func (l *Link) discard() bool {
 	if !l.opened.Load() {
 		return false
@@ -185,7 +189,7 @@ func (l *Link) discard() bool {
 	return true
 }
 
-// Close ends both directions. Nothing is told from here on, but for what is being told.
+// Close ends both directions. No further event follows, except one in progress.
 func (l *Link) Close() error {
 	_, err := l.conn.close()
 	return err

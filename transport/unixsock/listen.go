@@ -17,7 +17,7 @@ type Listener struct {
 	close func() error
 
 	mu     sync.Mutex
-	ln     *net.UnixListener // another one once Mend has bound anew
+	ln     *net.UnixListener // replaced when Mend has bound again
 	file   fs.FileInfo       // what we put at path; nil where we put nothing there
 	closed bool
 }
@@ -75,7 +75,7 @@ func newListener(ln *net.UnixListener, path string, file fs.FileInfo) *Listener 
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.closed = true
-		// Unlinked while it still listens: its inode number cannot have gone to another file yet.
+		// Unlinked while it still listens, so its inode number cannot belong to another file yet.
 		err := l.unlink()
 		return errors.Join(err, l.ln.Close())
 	})
@@ -103,8 +103,9 @@ func (l *Listener) current() *net.UnixListener {
 // Addr returns the path that clients dial.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
-// Close unlinks the path, if what is there is ours, and stops listening. Connections that nobody accepted see an end of
-// input before any prologue, which tells a client that nothing of its was run. Further calls return the first's result.
+// Close unlinks the path, if the file there is ours, and stops listening. Connections that were not
+// accepted see an end of input before any prologue, which tells a client that none of its calls
+// ran. Further calls return the first's result.
 func (l *Listener) Close() error { return l.close() }
 
 // unlink takes away what bind put at the path. The caller holds mu.
@@ -118,8 +119,9 @@ func (l *Listener) unlink() error {
 	return nil
 }
 
-// removeSame removes path if the file there is still the one that info describes. Nobody puts another there in between:
-// Listen does it under the lock, and a path at which a Listener still listens is left alone by every other Listen.
+// removeSame removes path if the file there is still the one that info describes. It cannot be
+// replaced in between: Listen replaces it under the lock, and a path at which a Listener still
+// listens is left alone by every other Listen.
 func removeSame(path string, info fs.FileInfo) error {
 	there, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(there, info) {

@@ -44,16 +44,17 @@ type Lock struct {
 	dir  *os.File // locked too; nil for a client's, and where the file system cannot lock a directory, as NFS
 }
 
-// relocks bounds how often the lock file may be replaced while it is being locked. Nobody does that by accident once.
+// relocks bounds how often the lock file may be replaced while it is being locked, which does not
+// happen by accident even once.
 const relocks = 100
 
 // dirWait bounds the wait for the lock on the directory: for the end of a daemon that was killed, and of its child that was
 // forked and runs no program yet.
 const dirWait = 300 * time.Millisecond
 
-// AcquireLock takes the lock file at path without waiting and writes our process number into it. The file is made 0600
-// where it is not there; its directory has to pass CheckPrivateDir. It returns a fault.PlaceLocked where another process, or
-// another Lock of this one, holds it.
+// AcquireLock takes the lock file at path without waiting and writes our process number into it.
+// The file is made 0600 if it does not exist; its directory must pass CheckPrivateDir. It returns a
+// fault.PlaceLocked if another process, or another Lock of this one, has it.
 func AcquireLock(path string) (*Lock, error) {
 	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -115,9 +116,10 @@ func acquire(path string, try func(path string) (*Lock, error)) (*Lock, error) {
 	return nil, fmt.Errorf("lock %s: %w again and again", path, ErrLockReplaced)
 }
 
-// tryLock opens and locks whatever file is at path at this moment; it may be gone before the lock is had.
+// tryLock opens and locks the file that is at path now; it may be replaced before the lock is
+// taken.
 func tryLock(path string) (*Lock, error) {
-	// O_NONBLOCK is for the case that a FIFO stands there.
+	// O_NONBLOCK is for a FIFO at the path.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if errors.Is(err, unix.ELOOP) {
 		return nil, fault.Unsafe(path, "is a symbolic link", "remove the link")
@@ -150,8 +152,8 @@ func lockFile(path string, file *os.File) error {
 	return err
 }
 
-// holder reads who wrote itself into a lock file. It is for people only: between taking the lock and writing the
-// number, a holder shows none, or that of one that crashed before it.
+// holder reads the process number in a lock file. It is for people only: between the locking and
+// the writing, it is missing, or that of a crashed holder.
 func holder(file *os.File) int {
 	var text [20]byte
 	n, err := file.ReadAt(text[:], 0)
@@ -182,11 +184,12 @@ func (l *Lock) claim() error {
 	return nil
 }
 
-// ErrLockReplaced says that the lock we hold is no longer the file at its path: somebody removed or replaced that.
+// ErrLockReplaced means that the locked file is no longer the one at its path: it was removed or
+// replaced.
 var ErrLockReplaced = errors.New("instance lock was removed or replaced")
 
-// Verify returns ErrLockReplaced where the locked file is no longer the one at the lock's path, so that it keeps nobody
-// out any more.
+// Verify returns ErrLockReplaced if the locked file is no longer the one at the lock's path, so
+// that it excludes no one any more.
 func (l *Lock) Verify() error {
 	ours, err := l.file.Stat()
 	if err != nil {
@@ -207,8 +210,8 @@ func (l *Lock) Verify() error {
 // Path returns where the lock file was locked.
 func (l *Lock) Path() string { return l.path }
 
-// Release gives the lock back and leaves the file, emptied, where it is. Every Listener bound under the lock has to be
-// closed before. A second call returns os.ErrClosed.
+// Release unlocks and leaves the file, emptied, where it is. Every Listener bound under the lock
+// must be closed before. A second call returns os.ErrClosed.
 func (l *Lock) Release() error {
 	err := l.file.Truncate(0)
 	if l.dir != nil {

@@ -41,7 +41,7 @@ func (l *Listener) Mend(ctx context.Context, lock *Lock) (mended bool, err error
 	if err != nil {
 		return false, err
 	}
-	// The new one is in its place before the old one ends: Accept takes that for the reason.
+	// The new one is in place before the old one ends: Accept takes that as the reason.
 	old := l.ln
 	l.ln, l.file = fresh.ln, fresh.file
 	if err := old.Close(); err != nil {
@@ -50,8 +50,8 @@ func (l *Listener) Mend(ctx context.Context, lock *Lock) (mended bool, err error
 	return true, nil
 }
 
-// missing reports whether nothing is at the path. What is there and is not ours is an error. While our socket listens, no
-// other file can have its number.
+// missing reports whether there is no file at the path. A file that is not ours is an error. While
+// our socket listens, no other file can have its inode number.
 func (l *Listener) missing() (bool, error) {
 	there, err := os.Lstat(l.path)
 	switch {
@@ -69,8 +69,8 @@ func (l *Listener) occupied() error {
 	return occupied(l.path, 0, "is not the socket that this daemon put there")
 }
 
-// renew takes the lock anew where its file was removed, which another daemon may have done before us where the directory
-// was removed as well: then it is theirs.
+// renew takes the lock again if its file was removed. If the directory was removed too, another
+// daemon may have done so first: then it is theirs.
 func (l *Lock) renew() error {
 	if err := l.Verify(); !errors.Is(err, ErrLockReplaced) {
 		return err

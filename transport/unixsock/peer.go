@@ -12,12 +12,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// ErrNoCredentials says that nobody vouches for the peer: the platform has no way to ask, or the connection is no Unix
-// socket.
+// ErrNoCredentials means that no system vouches for the peer: the platform cannot tell, or the
+// connection is not a Unix socket.
 var ErrNoCredentials = errors.New("peer credentials are not available")
 
-// PeerOf asks the system who is at the other end of conn. It returns an error with the id fault.AuthPeer, with the Peer, where that is
-// neither the user we run as nor root.
+// PeerOf asks the system who is at the other end of conn. If that is neither our user nor root, it
+// returns an error with the id fault.AuthPeer, and the Peer.
 func PeerOf(conn net.Conn) (access.Peer, error) {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
@@ -36,7 +36,7 @@ func PeerOf(conn net.Conn) (access.Peer, error) {
 	return peer, judgePeer(peer)
 }
 
-// judgePeer lets in our own user and root, which could read our memory anyway.
+// judgePeer admits our own user, and root, which could read our memory anyway.
 func judgePeer(peer access.Peer) error {
 	if peer.UID != 0 && peer.UID != os.Geteuid() {
 		return fault.AuthPeer.New("the other end (process %d) belongs to user %d, not to user %d", peer.PID, peer.UID, os.Geteuid()).

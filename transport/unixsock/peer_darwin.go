@@ -18,7 +18,7 @@ func credentials(fd int) (access.Peer, error) {
 	}
 	peer := access.Peer{PID: pid, UID: int(cred.Uid)}
 	if cred.Ngroups > 0 {
-		peer.GID = int(cred.Groups[0]) // the effective group stands first
+		peer.GID = int(cred.Groups[0]) // the effective group is the first
 	}
 	return peer, nil
 }

@@ -4,6 +4,6 @@ package unixsock
 
 import "github.com/promptware-os/pwos/access"
 
-// credentials has no answer here: BRIDGE 3 asks for Linux and macOS alone. So every connection is refused rather than
-// let in unseen.
+// credentials is not implemented here: BRIDGE 3 requires Linux and macOS only. So every connection
+// is refused rather than admitted unseen.
 func credentials(int) (access.Peer, error) { return access.Peer{}, ErrNoCredentials }

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Places names what lies in one runtime directory (PROTOCOL 1).
+// Places names the files of one runtime directory (PROTOCOL 1).
 type Places struct {
 	Dir          string // the runtime directory itself, 0700
 	KernelSocket string // speaks OsMessage first
@@ -39,9 +39,9 @@ func PlacesIn(dir string) Places {
 	}
 }
 
-// RuntimeDir returns the runtime directory of the user uid (PROTOCOL 1, BRIDGE 4.5.1). It looks at nothing but its
-// arguments, so that every client and the daemon of one user come to the same place. A value of ours is taken as it is
-// written; of the borrowed variables only an absolute one counts, as their own specification has it.
+// RuntimeDir returns the runtime directory of the user uid (PROTOCOL 1, BRIDGE 4.5.1). It depends
+// on its arguments only, so that every client and the daemon of a user agree. Our own variable is
+// used as written; the borrowed ones count only if absolute, as their specification says.
 func RuntimeDir(getenv func(string) string, uid int) string {
 	if dir := getenv("PWOS_RUNTIME_DIR"); dir != "" {
 		return filepath.Clean(dir)
@@ -79,13 +79,14 @@ func ConfigFile(getenv func(string) string, home string) string {
 	return filepath.Join(home, ".config", "pwos", "config.toml")
 }
 
-// AuthorizedKeys returns the file whose presence switches signature mode on: it lies beside the configuration file
-// (PROTOCOL 1).
+// AuthorizedKeys returns the file whose presence switches signature mode on, next to the
+// configuration file (PROTOCOL 1).
 func AuthorizedKeys(configFile string) string {
 	return filepath.Join(filepath.Dir(configFile), "authorized_keys")
 }
 
-// KnownKernels returns the file in which clients remember the host keys of kernels: it lies beside the configuration file.
+// KnownKernels returns the file in which clients remember the host keys of kernels, next to the
+// configuration file.
 func KnownKernels(configFile string) string {
 	return filepath.Join(filepath.Dir(configFile), "known_kernels")
 }
@@ -107,8 +108,8 @@ func CheckSocketPath(path string) error {
 // sampledPerSecond is how many lines a second a sampled log takes.
 const sampledPerSecond = 10
 
-// sampled logs what strangers can bring about as often as they like: the first lines of each second, and then how many
-// there were more.
+// sampled logs what strangers can cause as often as they like: the first lines of each second, and
+// then the number of further ones.
 type sampled struct {
 	mu      sync.Mutex
 	since   time.Time
@@ -171,7 +172,7 @@ func CheckPrivateDir(path string) error {
 	return judgeDir(path, info)
 }
 
-// judgeDir is the verdict on what stands at path.
+// judgeDir is the verdict on the file at path.
 func judgeDir(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	switch {
@@ -196,8 +197,8 @@ func judgeDir(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// explainUnopened says why path could not be opened as a directory. The refusal stands whatever it finds: looking again
-// only serves to word it.
+// explainUnopened says why path could not be opened as a directory. It only words the refusal,
+// which stays whatever it finds.
 func explainUnopened(path string, openErr error) error {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -22,9 +22,9 @@ type Liveness uint8
 const (
 	// Absent: there is nothing at the path.
 	Absent Liveness = iota
-	// Stale: a socket of ours at which nobody listens any more. It may be unlinked.
+	// Stale is a socket of ours without a listener. It may be unlinked.
 	Stale
-	// Alive: a daemon that speaks the prologue.
+	// Alive is a daemon that speaks the prologue.
 	Alive
 	// Foreign: anything else. It is never touched.
 	Foreign
@@ -95,7 +95,7 @@ func probe(ctx context.Context, path string) (finding, error) {
 	return f, nil
 }
 
-// foreign is the verdict that something at path, served by process pid, is to be left alone.
+// foreign is the verdict that something at path, served by process pid, must be left alone.
 func (f finding) foreign(path string, pid int, problem string) finding {
 	f.state = Foreign
 	f.err = occupied(path, pid, problem)
@@ -130,7 +130,7 @@ func (f finding) listen(ctx context.Context, path string, conn *net.UnixConn) fi
 	return f.foreign(path, peer.PID, "is served by something that does not speak the pwos prologue")
 }
 
-// errSeen ends a prologue of which no more was wanted than its first frame.
+// errSeen ends a prologue after its first frame.
 var errSeen = errors.New("seen")
 
 // greet reads the first frame and says nothing: the daemon sees a client that went away before it answered.
@@ -146,8 +146,8 @@ func (f finding) greet(ctx context.Context, nc stream) error {
 	return err
 }
 
-// socketProblem says why the file at a socket path is no socket to deal with; "" where it is one. Its owner has to be
-// the user we run as, or orElse.
+// socketProblem says why the file at a socket path is not a usable socket, or "". Its owner must be
+// our user, or orElse.
 func socketProblem(info fs.FileInfo, orElse int) string {
 	switch mode, owner := info.Mode(), ownerOf(info); {
 	case mode&fs.ModeSymlink != 0:

@@ -18,7 +18,7 @@ import (
 // begun is finished then.
 type Handler func(ctx context.Context, conn *Conn, peer access.Peer, done func())
 
-// Endpoint is a listener, with how the connections that come in by it speak.
+// Endpoint is a listener, and the dialect of its connections.
 type Endpoint struct {
 	Listener net.Listener   // gives Unix sockets; the Server closes it
 	Dialect  schema.Dialect // of the prologue, and of answers to frames that show none
@@ -37,13 +37,13 @@ type ServerConfig struct {
 	Flood         func(agent int64)                   // called on a goroutine of the Server's for each second in which connections of an agent come to nothing by the hundred; may be nil
 }
 
-// Server lets clients in: it accepts, looks who it is, leads through the prologue, hands over to the Handler.
+// Server admits clients: it accepts, identifies the peer, runs the prologue, and calls the Handler.
 type Server struct {
 	config    ServerConfig
 	door      *access.Door
 	residents *residents
 	reserve   reserve
-	unknown   sampled        // what is said of peers that are not let in
+	unknown   sampled        // log lines about peers that are not admitted
 	tasks     sync.WaitGroup // goroutines, and connections that are remembered
 
 	quit  func()        // closes stop
@@ -83,7 +83,7 @@ func NewServer(config ServerConfig) *Server {
 // when every connection and every goroutine has ended, with the errors of the listeners. It is called once.
 func (s *Server) Serve(ctx context.Context) error {
 	defer close(s.done)
-	s.reserve.refill() // where that fails, there is no more to hold back
+	s.reserve.refill() // if it fails, there is nothing to hold back
 	defer s.reserve.release()
 	work, windDown := context.WithCancel(ctx)
 	defer windDown()
@@ -137,9 +137,9 @@ func (s *Server) await(ctx context.Context) {
 	<-ended
 }
 
-// Shutdown stops accepting, sends away who has not authenticated, and waits for the handlers; when ctx ends first it has
-// their connections closed under them. It returns nil when Serve has returned, or ctx's error, and then Serve returns as
-// soon as the handlers have noticed.
+// Shutdown stops accepting, closes connections that have not authenticated, and waits for the
+// handlers; if ctx ends first, their connections are closed. It returns nil when Serve has
+// returned, or ctx's error, and then Serve returns as soon as the handlers have noticed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.quit()
 	select {

@@ -102,7 +102,7 @@ func (s *server) set(session *sdk.ClientSession, why string, tools []Tool) {
 	s.come = make(chan struct{})
 }
 
-// live is one life of the server. It returns why that is over.
+// live is one run of the server. It returns why that ended.
 func (s *server) live(ctx context.Context) error {
 	starting, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("it did not answer within %v of its start", s.patience))
 	defer cancel()

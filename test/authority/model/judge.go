@@ -186,7 +186,7 @@ func (m *Model) grant(v *Verdict, pid int64, g *Grant, add bool) {
 		was := target.Token
 		target.Token = made
 		if !slices.ContainsFunc(Types, func(typ string) bool { return m.May(pid, typ) }) && !m.holdsAny(pid) {
-			v.Want += `,"warning":"nothing of this grant is effective`
+			v.Want += `,"warning":"no part of this grant is effective`
 			v.Open = true
 		}
 		target.Token = was

@@ -1,0 +1,126 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/promptware-os/pwos/index"
+	"github.com/promptware-os/pwos/journal"
+)
+
+// at returns the record of an entry.
+func (s *showing) at(ctx context.Context, seq uint64) (*journal.Record, error) {
+	record, err := s.within(ctx, seq, seq, func(*journal.Record) bool { return true })
+	if err == nil && (record == nil || record.Seq != seq) {
+		err = fmt.Errorf("read entry %d: it is not in the journal", seq)
+	}
+	return record, err
+}
+
+// latest returns the last record up to an entry that fits, nil if there is none.
+func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits func(*journal.Record) bool) (*journal.Record, error) {
+	for upTo > 0 {
+		ranges := []index.Range{{First: 1, Last: upTo}}
+		if s.snapshots != nil {
+			found, err := s.snapshots.Store.Before(ctx, f, upTo, rangesAtOnce)
+			if err == nil {
+				ranges = found
+			} else if err := s.unindexed(ctx, err); err != nil {
+				return nil, err
+			}
+		}
+		for _, r := range ranges {
+			var last *journal.Record
+			err := s.scan(ctx, r, func(record *journal.Record) bool {
+				if fits(record) {
+					last = kept(record)
+				}
+				return false
+			})
+			if err != nil || last != nil {
+				return last, err
+			}
+			upTo = r.First - 1
+		}
+		if len(ranges) < rangesAtOnce {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// earliest returns the first record from an entry on that fits, nil if there is none.
+func (s *showing) earliest(ctx context.Context, f index.Filter, from uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
+	for from <= s.head {
+		ranges := []index.Range{{First: from, Last: index.OpenEnd}}
+		if s.snapshots != nil {
+			some, err := s.snapshots.Store.Ranges(ctx, f, from, 1)
+			if err == nil {
+				ranges = some
+			} else if err := s.unindexed(ctx, err); err != nil {
+				return nil, err
+			}
+		}
+		for _, r := range ranges {
+			if found, err = s.within(ctx, r.First, r.Last, fits); err != nil || found != nil || r.Last == index.OpenEnd {
+				return found, err
+			}
+			from = r.Last + 1
+		}
+	}
+	return nil, nil
+}
+
+// unindexed notes why the index cannot be used, and returns the error of a question that has ended.
+func (s *showing) unindexed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, index.ErrDamaged) {
+		err = errors.Join(err, s.snapshots.Store.Drop())
+	}
+	s.kernel.log.Warn("index of the journal was not used: the journal is read instead", "error", err)
+	return nil
+}
+
+// within returns the first record between two entries that fits, nil if there is none.
+func (s *showing) within(ctx context.Context, first, last uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
+	err = s.scan(ctx, index.Range{First: first, Last: last}, func(r *journal.Record) bool {
+		if fits(r) {
+			found = kept(r)
+		}
+		return found != nil
+	})
+	return found, err
+}
+
+// kept is a copy of a record, whose memory the reader uses again.
+func kept(r *journal.Record) *journal.Record {
+	c := *r
+	c.Line = slices.Clone(r.Line)
+	if err := journal.ParseLine(c.Line, &c); err != nil {
+		panic("actors: a line that was read cannot be read: " + err.Error())
+	}
+	return &c
+}
+
+// scan calls each with the records of a range until it returns true.
+func (s *showing) scan(ctx context.Context, r index.Range, each func(*journal.Record) bool) error {
+	reader := s.reader(r.First, func() uint64 { return min(r.Last, s.head, s.journal.Synced()) })
+	defer reader.Close() // read only
+	for {
+		record, err := reader.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read journal: %w", err)
+		}
+		if each(record) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,391 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/index"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+// Bounds of an Audit.Show.
+const (
+	maxCaused = 20
+	maxTokens = 16 // of a chain of granters
+	maxSteps  = 64 // entries before a call in which its own steps are looked for
+)
+
+// showing gathers one Audit.Show.
+type showing struct {
+	view
+	seen
+	call  *kernel.Call
+	reach func(pid int64) bool
+	out   schema.AuditShowOutput
+}
+
+// Show implements audit.Journal.
+func (v view) Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowInput, reach func(int64) bool) (*schema.AuditShowOutput, error) {
+	now, err := v.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
+		return nil, errNoJournal()
+	}
+	s := &showing{view: v, seen: now, call: call, reach: reach}
+	record, err := s.subject(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.show(ctx, record, in.Effects == nil || *in.Effects); err != nil {
+		return nil, err
+	}
+	return &s.out, nil
+}
+
+// subject finds the record that is asked about.
+func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*journal.Record, error) {
+	if in.Key != nil {
+		key := strings.TrimPrefix(*in.Key, "/")
+		f := index.Filter{Key: key, Origin: s.call.Origin}
+		record, err := s.latest(ctx, f, s.head, func(r *journal.Record) bool {
+			return r.Origin == f.Origin && keyOf(r) == key && succeeded(r)
+		})
+		if err != nil || record != nil {
+			return record, s.visible(record, err)
+		}
+		return nil, fault.AuditNotFound.New("no command in the record has changed the key %s", fault.Clip(key)).
+			WithFix("Memory.List shows the keys that there are").With("key", fault.Clip(key))
+	}
+	seq := uint64(*in.Seq)
+	if seq > s.head {
+		return nil, fault.AuditNotFound.New("the record has no entry %d: the last one is %d", seq, s.head).With("seq", fmt.Sprint(seq))
+	}
+	record, err := s.at(ctx, seq)
+	if err := s.visible(record, err); err != nil {
+		return nil, err
+	}
+	call, err := recall(record)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", seq, err)
+	}
+	if !call.Intends() || s.unended[seq] != "" {
+		return record, nil
+	}
+	end, err := s.earliest(ctx, index.Filter{ID: call.Message.Meta.ID}, seq+1, func(r *journal.Record) bool {
+		msg, invalid := schema.Decode(r.Request, schema.OsMessage)
+		if invalid != nil {
+			return false
+		}
+		end := schema.EndOf(&msg)
+		return end != nil && end.Intent == int64(seq)
+	})
+	if err == nil && end == nil {
+		err = fmt.Errorf("read entry %d: its end is missing", seq)
+	}
+	return end, err
+}
+
+// visible refuses a record of a process that the caller may not see.
+func (s *showing) visible(record *journal.Record, err error) error {
+	if err != nil || s.reach(ownerOf(record)) {
+		return err
+	}
+	return fault.CapabilityNotYours.New("pid %d may not see entry %d: it is of another process, which does not descend from it", s.call.PID, record.Seq).
+		WithFix("Audit.Log shows the entries that you may see").With("seq", fmt.Sprint(record.Seq))
+}
+
+// succeeded reports whether the outcome of a record is an answer.
+func succeeded(r *journal.Record) bool { return bytes.HasPrefix(r.Outcome, []byte(`{"kind":"reply"`)) }
+
+// show fills in the answer.
+func (s *showing) show(ctx context.Context, record *journal.Record, effects bool) error {
+	row, err := s.row(ctx, record)
+	if err != nil {
+		return err
+	}
+	out := &s.out
+	out.Entry, out.Origin, out.Conn = *row, record.Origin, record.Conn
+	out.Proof = schema.ShownProof{Seq: row.Seq, Hash: record.Hash.String(), Prev: record.Prev.String()}
+	cp, ok, err := journal.Covering(s.kernel.files, s.kernel.journalDir, record.Seq)
+	if err != nil {
+		return fmt.Errorf("read checkpoints: %w", err)
+	}
+	if ok {
+		out.Proof.Checkpoint = &schema.ShownCheckpoint{Seq: int64(cp.Seq), Time: cp.Time, Key: cp.Key}
+	}
+	if err := s.verdict(record); err != nil {
+		return err
+	}
+	begun := row.Seq
+	if row.Intent != 0 {
+		begun = row.Intent
+	}
+	if err := s.caller(ctx, row.PID, uint64(begun)); err != nil {
+		return err
+	}
+	if err := s.cause(ctx); err != nil || !effects {
+		return err
+	}
+	return s.effects(ctx, uint64(begun))
+}
+
+// verdict says which rule or approval decided the call.
+func (s *showing) verdict(record *journal.Record) error {
+	outcome, invalid := schema.DecodeOutcome(record.Outcome)
+	if invalid != nil {
+		return fmt.Errorf("read entry %d: %w", record.Seq, invalid)
+	}
+	s.out.Repeats = int64(outcome.Repeats)
+	if let := outcome.Let; let != nil {
+		s.out.Approval = &schema.ShownApproval{
+			Approval: let.Approval, Rule: let.Rule, Policy: let.Policy, Exhausted: let.Exhausted, Advisory: let.Advisory,
+		}
+	}
+	if f := outcome.Err; f != nil && f.Detail("rule") != "" {
+		s.out.Rule = &schema.ShownRule{Rule: f.Detail("rule"), Policy: f.Detail("policy")}
+		if s.call.PID == kernel.Operator {
+			s.out.Rule.At = f.Detail("at")
+		}
+	}
+	return nil
+}
+
+// caller says which process called, what made it, and which tokens held before an entry.
+func (s *showing) caller(ctx context.Context, pid int64, seq uint64) error {
+	for up := pid; up != kernel.Operator && s.reach(up); {
+		p := s.kernel.processes.Process(up)
+		if p == nil {
+			break
+		}
+		s.out.Processes = append(s.out.Processes, schema.ShownProcess{PID: up, AgentID: p.AgentID, Intent: p.Intent})
+		if p.ParentPID >= up { // a parent is older than its child
+			break
+		}
+		up = p.ParentPID
+	}
+	if pid == kernel.Operator {
+		return nil
+	}
+	if err := s.tokens(ctx, pid, seq-1); err != nil {
+		return err
+	}
+	endowed, err := s.earliest(ctx, index.Filter{Holder: &pid, Type: schema.CapabilityEndow.Type}, 1, func(r *journal.Record) bool {
+		_, typ := schema.Peek(r.Request)
+		return typ == schema.CapabilityEndow.Type && holds(r, pid)
+	})
+	if err != nil || endowed == nil {
+		return err
+	}
+	msg, invalid := schema.Decode(endowed.Request, schema.OsMessage)
+	if invalid != nil || msg.Meta.Causation == "" {
+		return nil
+	}
+	return s.relate(ctx, schema.RelationSpawned, msg.Meta.Causation, endowed.Seq)
+}
+
+// holds reports whether a record changes the token of a process.
+func holds(r *journal.Record, pid int64) bool {
+	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
+	return invalid == nil && slices.Contains(schema.HoldersOf(&msg, r.Outcome), pid)
+}
+
+// tokens collects the tokens of a process, and of those that granted them, as of an entry.
+func (s *showing) tokens(ctx context.Context, pid int64, seq uint64) error {
+	asked := map[int64]bool{kernel.Operator: true}
+	for next := []int64{pid}; len(next) > 0 && len(s.out.Authority) < maxTokens; next = next[1:] {
+		holder := next[0]
+		if asked[holder] || !s.reach(holder) {
+			continue
+		}
+		asked[holder] = true
+		record, err := s.latest(ctx, index.Filter{Holder: &holder}, seq, func(r *journal.Record) bool { return holds(r, holder) })
+		if err != nil {
+			return err
+		}
+		if record == nil {
+			continue
+		}
+		shown, err := tokenOf(record, holder)
+		if err != nil {
+			return err
+		}
+		s.out.Authority = append(s.out.Authority, shown)
+		if shown.Token != nil {
+			next = append(next, shown.Token.GrantedBy)
+			for i := range shown.Token.Grants {
+				next = append(next, shown.Token.Grants[i].GrantedBy)
+			}
+		}
+	}
+	return nil
+}
+
+// tokenOf is the token of a process that a record made, or took away.
+func tokenOf(record *journal.Record, pid int64) (schema.ShownToken, error) {
+	_, typ := schema.Peek(record.Request)
+	shown := schema.ShownToken{PID: pid, Seq: int64(record.Seq), Type: typ, By: record.PID}
+	switch typ {
+	case schema.CapabilityGrant.Type, schema.CapabilityGrantDefault.Type, schema.CapabilityEndow.Type:
+	default:
+		return shown, nil
+	}
+	outcome, invalid := schema.DecodeOutcome(record.Outcome)
+	if invalid != nil {
+		return shown, fmt.Errorf("read entry %d: %w", record.Seq, invalid)
+	}
+	out, invalid := schema.TypeOf[schema.GrantOutput]().Decode(outcome.Data)
+	if invalid != nil {
+		return shown, fmt.Errorf("read entry %d: %w", record.Seq, invalid)
+	}
+	shown.Token = &out.(*schema.GrantOutput).Token
+	if typ == schema.CapabilityEndow.Type { // the kernel's step, for whoever spawns
+		shown.By = shown.Token.GrantedBy
+	}
+	return shown, nil
+}
+
+// cause finds the call that the shown one names as its cause.
+func (s *showing) cause(ctx context.Context) error {
+	e := &s.out.Entry
+	s.out.CauseID = string(e.Causation)
+	if s.out.CauseID == "" && e.Success {
+		s.out.CauseID = senderOf(e)
+	}
+	if s.out.CauseID == "" || s.out.CauseID == e.ID {
+		return nil
+	}
+	return s.relate(ctx, schema.RelationCause, s.out.CauseID, uint64(e.Seq))
+}
+
+// relate adds the call with a message id that is nearest to an entry.
+func (s *showing) relate(ctx context.Context, relation, id string, seq uint64) error {
+	found, err := s.called(ctx, id, seq-1, seq+1)
+	if found != nil {
+		s.out.Related = append(s.out.Related, schema.RelatedCall{Relation: relation, Entry: *found})
+	}
+	return err
+}
+
+// senderOf is the id of the message that sent the first mail of an answer; "" if it has none.
+func senderOf(e *schema.AuditEntry) string {
+	if e.Type != schema.IPCReceive.Type && e.Type != schema.IPCDeliver.Type {
+		return ""
+	}
+	out, invalid := schema.TypeOf[schema.ReceiveOutput]().Decode(e.Payload)
+	if invalid != nil {
+		return ""
+	}
+	if mail := out.(*schema.ReceiveOutput).Messages; len(mail) > 0 {
+		return mail[0].Causation
+	}
+	return ""
+}
+
+// called returns the row of the call with a message id: the latest up to an entry, else the earliest from another one
+// on, since a call's own steps come before it. It is nil if there is none that the caller may see.
+func (s *showing) called(ctx context.Context, id string, upTo, from uint64) (*schema.AuditEntry, error) {
+	f := index.Filter{ID: id}
+	fits := func(r *journal.Record) bool {
+		return mentions(r, id) && s.isRow(r, func(e *schema.AuditEntry) bool { return e.ID == id })
+	}
+	record, err := s.within(ctx, from, from+maxSteps, fits)
+	if err == nil && record == nil {
+		record, err = s.latest(ctx, f, upTo, fits)
+	}
+	if err == nil && record == nil {
+		record, err = s.earliest(ctx, f, from+maxSteps, fits)
+	}
+	if err != nil || record == nil || !s.reach(ownerOf(record)) {
+		return nil, err
+	}
+	return s.row(ctx, record)
+}
+
+// effects collects the calls that the shown one has caused.
+func (s *showing) effects(ctx context.Context, begun uint64) error {
+	e := &s.out.Entry
+	if e.ID == "" {
+		return nil
+	}
+	var failed error
+	caused := 0
+	_, err := s.earliest(ctx, index.Filter{CausedBy: e.ID}, max(begun, maxSteps+1)-maxSteps, func(r *journal.Record) bool {
+		if !mentions(r, e.ID) || !s.reach(ownerOf(r)) || !s.isRow(r, func(effect *schema.AuditEntry) bool {
+			return string(effect.Causation) == e.ID && effect.Seq != e.Seq
+		}) {
+			return false
+		}
+		if s.out.More = caused == maxCaused; s.out.More {
+			return true
+		}
+		effect, err := s.row(ctx, r)
+		if failed = err; err != nil {
+			return true
+		}
+		s.out.Related = append(s.out.Related, schema.RelatedCall{Relation: schema.RelationEffect, Entry: *effect})
+		caused++
+		return false
+	})
+	return errors.Join(failed, err)
+}
+
+// mentions reports whether a record can contain an id.
+func mentions(r *journal.Record, id string) bool {
+	return bytes.Contains(r.Request, []byte(id)) || bytes.IndexByte(r.Request, '\\') >= 0
+}
+
+// isRow reports whether a record has a row that fits. One that cannot be read has none.
+func (s *showing) isRow(r *journal.Record, fits func(*schema.AuditEntry) bool) bool {
+	row, err := auditEntry(r, s.unended, s.call.PID)
+	return err == nil && row != nil && fits(row)
+}
+
+// row is the row of a record, with the data of its message where the caller may see that.
+func (s *showing) row(ctx context.Context, record *journal.Record) (*schema.AuditEntry, error) {
+	row, err := auditEntry(record, s.unended, s.call.PID)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, fmt.Errorf("read entry %d: it has no row", record.Seq)
+	}
+	if s.call.PID != kernel.Operator && row.PID != s.call.PID {
+		return row, nil
+	}
+	if row.Request, err = s.requestOf(ctx, record, row); err == nil && s.call.PID != kernel.Operator {
+		row.Request = withoutValues(row.Type, row.Request)
+	}
+	return row, err
+}
+
+// withoutValues returns the data of a message without the values of the memory in it: whether they may be read now is
+// for Memory.Get to say.
+func withoutValues(typ string, data schema.Value) schema.Value {
+	row, ok := schema.Lookup(typ)
+	if !ok || row.Domain != schema.Memory && row != schema.JobStart.Syscall || !bytes.HasPrefix(data, []byte("{")) {
+		return data
+	}
+	kept := []byte{'{'}
+	jsontype.Members(data, func(name, value []byte) bool {
+		switch string(name) {
+		case "value", "valueRef", "expected", "payload":
+			return true
+		}
+		if len(kept) > 1 {
+			kept = append(kept, ',')
+		}
+		kept = append(append(jsontype.AppendString(kept, string(name)), ':'), value...)
+		return true
+	})
+	return append(kept, '}')
+}

@@ -1,0 +1,256 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/promptware-os/pwos/index"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Bounds of one Event.Search: how many of the newest calls that have the words are ranked, for the operator; for an
+// agent they are read one by one, so many at a time and so often.
+const (
+	maxRanked    = 1000
+	rankedAtOnce = 200
+	rankedRounds = 5
+)
+
+// eventSearch is one Event.Search.
+type eventSearch struct {
+	view
+	call    *kernel.Call
+	phrases []schema.Phrase
+	seen
+}
+
+// Search implements audit.Journal. An agent's search looks at the data of a call only where the gate would let the agent
+// read that now: whether a word is in what it may not read cannot be found out by asking for it.
+func (v view) Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error) {
+	now, err := v.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := v.journal.Sync(); err != nil { // so that the call that was just answered is found
+		return nil, errNoJournal()
+	}
+	s := &eventSearch{view: v, call: call, phrases: phrases, seen: now}
+	q := index.Question{Phrases: phrases, PIDs: pids, Since: in.Since, Head: now.head, Most: maxRanked}
+	var docs []index.Document
+	var stats index.Corpus
+	if call.PID == kernel.Operator {
+		if docs, err = s.ask(ctx, q); err == nil {
+			stats, err = s.corpus(ctx)
+		}
+	} else {
+		docs, err = s.readable(ctx, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	limit := 20
+	if in.Limit != nil {
+		limit = int(*in.Limit)
+	}
+	return s.answer(ctx, index.Rank(docs, phrases, stats), limit)
+}
+
+// ask asks the index; without one the journal is read.
+func (s *eventSearch) ask(ctx context.Context, q index.Question) ([]index.Document, error) {
+	if s.snapshots != nil && s.snapshots.Words != nil {
+		return s.snapshots.Words.Search(ctx, q)
+	}
+	return index.Scan(ctx, index.Options{FS: s.kernel.files, Dir: s.kernel.journalDir, Synced: s.journal.Synced, Name: s.nameOf}, 1, q)
+}
+
+// nameOf is the name of a process, "" where there is none.
+func (v view) nameOf(pid int64) string {
+	if p := v.kernel.processes.Process(pid); p != nil {
+		return p.AgentID
+	}
+	return ""
+}
+
+// corpus counts in how many calls each phrase is, so that rare ones weigh more.
+func (s *eventSearch) corpus(ctx context.Context) (index.Corpus, error) {
+	c := index.Corpus{Documents: int64(s.head)}
+	if s.snapshots == nil || s.snapshots.Words == nil || len(s.phrases) == 1 { // a single weight changes no order
+		return c, nil
+	}
+	for i := range s.phrases {
+		n, err := s.snapshots.Words.Frequency(ctx, &s.phrases[i], index.FrequentAt)
+		if err != nil {
+			return c, err
+		}
+		c.Having = append(c.Having, n)
+	}
+	return c, nil
+}
+
+// readable finds the calls that fit by what the agent may read of them.
+func (s *eventSearch) readable(ctx context.Context, q index.Question) (found []index.Document, err error) {
+	q.Most = rankedAtOnce
+	for range rankedRounds {
+		docs, err := s.ask(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			e, err := s.read(ctx, d.Seq)
+			if err != nil {
+				return nil, err
+			}
+			if e == nil || !e.readable {
+				d.Data = nil
+			}
+			if index.Fits(&d, s.phrases) {
+				found = append(found, d)
+			}
+		}
+		if len(docs) < q.Most || docs[len(docs)-1].Seq == 1 {
+			break
+		}
+		q.Head = docs[len(docs)-1].Seq - 1
+	}
+	return found, nil
+}
+
+// answer reads the calls that were found, the best first, as many as a line has room for.
+func (s *eventSearch) answer(ctx context.Context, ranked []index.Ranked, limit int) (*schema.EventSearchOutput, error) {
+	out := &schema.EventSearchOutput{Events: []schema.FoundEvent{}, Scores: []float64{}}
+	size := 0
+	for _, r := range ranked {
+		if len(out.Events) == limit {
+			break
+		}
+		e, err := s.read(ctx, r.Document.Seq)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			continue
+		}
+		if !e.readable {
+			e.Data = schema.Value("null")
+		}
+		text, err := schema.Marshal(&e.FoundEvent)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(text) + len(`,0.0000000000000000`); size > kernel.MaxData && len(out.Events) > 0 {
+			break
+		}
+		out.Events = append(out.Events, e.FoundEvent)
+		out.Scores = append(out.Scores, r.Score)
+	}
+	return out, nil
+}
+
+// foundCall is a call as the searcher may see it.
+type foundCall struct {
+	schema.FoundEvent
+	readable bool // whether it may see the data
+}
+
+// read reads a call; nil: there is no row of that number, such as for an intent that has ended.
+func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) {
+	record, err := s.recordAt(ctx, seq)
+	if err != nil || record == nil {
+		return nil, err
+	}
+	entry, err := auditEntry(record, s.unended, s.call.PID)
+	if err != nil || entry == nil {
+		return nil, err
+	}
+	e := &foundCall{FoundEvent: schema.FoundEvent{
+		Type: entry.Type, Seq: entry.Seq, PID: entry.PID, Agent: s.nameOf(entry.PID), Status: entry.Status,
+		Error: string(entry.Error), Code: entry.Code, ErrorID: entry.ErrorID,
+		Metadata: schema.FoundMeta{ID: entry.ID, Timestamp: entry.Time, Correlation: string(entry.Correlation), Causation: string(entry.Causation)},
+	}}
+	if entry.Intent != 0 && entry.Intent != entry.Seq {
+		if record, err = s.recordAt(ctx, uint64(entry.Intent)); err != nil {
+			return nil, err
+		}
+	}
+	e.Kind, e.Data = schema.KindCommand.String(), schema.Value("null") // of an end whose intent the journal no longer has
+	if record == nil {
+		return e, nil
+	}
+	msg, invalid := schema.Decode(record.Request, schema.OsMessage)
+	if invalid != nil {
+		return nil, fmt.Errorf("read entry %d: %w", record.Seq, invalid)
+	}
+	e.Kind, e.Data = msg.Kind.String(), msg.Data
+	e.readable = s.call.PID == kernel.Operator || s.mayRead(&msg, record)
+	return e, nil
+}
+
+// recordAt reads one record, from the archive where it was moved there; nil: there is none of that number, or the archive
+// is not at hand.
+func (v view) recordAt(ctx context.Context, seq uint64) (*journal.Record, error) {
+	record, err := readOne(ctx, v.reader(seq, func() uint64 { return min(seq, v.journal.Synced()) }))
+	gone, archived := errors.AsType[*journal.ArchivedError](err)
+	if !archived {
+		return record, err
+	}
+	record, err = readOne(ctx, journal.NewReader(v.kernel.files, gone.Anchor.Archive, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }}))
+	if err != nil && ctx.Err() == nil {
+		v.kernel.log.Warn("archive of the journal cannot be read", "entry", seq, "error", err)
+		return nil, nil
+	}
+	return record, err
+}
+
+func readOne(ctx context.Context, reader *journal.Reader) (record *journal.Record, err error) {
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	record, err = reader.Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read entry: %w", err)
+	}
+	record.Request, record.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // the reader is closed
+	return record, nil
+}
+
+// mayRead reports whether the gate would let the searcher read what a call said: of a command about the memory, whether it
+// may get the key now; of a call of its own, whether it may make that now. What its descendants said to others it may not.
+func (s *eventSearch) mayRead(msg *schema.Message, record *journal.Record) bool {
+	if record.Origin != s.call.Origin {
+		return false
+	}
+	if key := schema.MemoryKeyOf(msg); key != "" {
+		return s.wouldAllow(schema.MemoryGet.Row(), &schema.MemoryGetInput{Key: key}, msg)
+	}
+	if record.PID != s.call.PID {
+		return false
+	}
+	row, ok := schema.Lookup(msg.Type)
+	if !ok {
+		return false
+	}
+	in, err := row.Input().Decode(msg.Data)
+	return err == nil && s.wouldAllow(row, in, msg)
+}
+
+// wouldAllow asks the stages of the gate that say what an agent may do, which change nothing.
+func (s *eventSearch) wouldAllow(row *schema.Syscall, in any, msg *schema.Message) bool {
+	about := &kernel.Call{
+		Caller: s.call.Caller, Probe: &kernel.Probe{}, Syscall: row, Input: in,
+		Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: slices.Clone(msg.Data), Meta: s.call.Message.Meta},
+		PID:     s.call.PID, Token: s.call.Token, Origin: s.call.Origin, Tick: s.call.Tick, Time: s.call.Time,
+	}
+	for _, stage := range []kernel.Stage{s.kernel.gate.Token, s.kernel.gate.Policy} {
+		if stage != nil && !stage(about).Allows() {
+			return false
+		}
+	}
+	return about.Inquiry == nil
+}

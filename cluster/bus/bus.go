@@ -1,0 +1,106 @@
+// Package bus configures the NATS server that kernels meet at.
+package bus
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+)
+
+// MaxPayload is the longest message in bytes.
+const MaxPayload = 1 << 20
+
+// Settings are those of one node of the bus.
+type Settings struct {
+	Listen   string // host:port; port 0 chooses one
+	Dir      string // of the streams
+	Members  *access.AuthorizedKeys
+	MaxBytes int64 // of all streams on disk; 0: what the disk has
+
+	Cert, Key string // files for TLS; "": none
+
+	Name   string   // of the node in a cluster of nodes; "": it is alone
+	Peers  string   // host:port at which the node listens for other nodes
+	Routes []string // addresses of other nodes, nats://host:port
+}
+
+// Options are the server's options. Each write to a stream is synced before it is acknowledged: by default NATS syncs every
+// two minutes.
+func (s Settings) Options() (*server.Options, error) {
+	host, port, err := address(s.Listen, "--listen")
+	if err != nil {
+		return nil, err
+	}
+	o := &server.Options{
+		Host: host, Port: port, ServerName: s.Name, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: s.Dir, SyncAlways: true, JetStreamMaxStore: s.MaxBytes, JetStreamMaxMemory: -1,
+		MaxPayload: MaxPayload, WriteDeadline: 10 * time.Second, NoSystemAccount: s.Name == "",
+	}
+	if port == 0 {
+		o.Port = server.RANDOM_PORT
+	}
+	for _, member := range s.Members.Keys() {
+		user, err := cluster.User(member.Key)
+		if err != nil {
+			return nil, err
+		}
+		o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: user, Permissions: Permissions(member.Kernel)})
+	}
+	if s.Cert != "" {
+		if o.TLSConfig, err = server.GenTLSConfig(&server.TLSConfigOpts{CertFile: s.Cert, KeyFile: s.Key}); err != nil {
+			return nil, fmt.Errorf("use certificate: %w", err)
+		}
+		o.TLS, o.TLSTimeout = true, 5
+	}
+	if s.Name != "" {
+		o.Cluster.Name = "pwos"
+		if o.Cluster.Host, o.Cluster.Port, err = address(s.Peers, "--peers"); err != nil {
+			return nil, err
+		}
+		o.Routes = server.RoutesFromStr(join(s.Routes))
+	}
+	return o, nil
+}
+
+func join(list []string) (all string) {
+	for i, one := range list {
+		if i > 0 {
+			all += ","
+		}
+		all += one
+	}
+	return all
+}
+
+func address(text, flag string) (string, int, error) {
+	host, digits, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", 0, fmt.Errorf("%s is HOST:PORT, not %q", flag, text)
+	}
+	port, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil {
+		return "", 0, fmt.Errorf("%s is HOST:PORT, not %q", flag, text)
+	}
+	return host, int(port), nil
+}
+
+// Permissions are what a kernel may do on the bus: append to its own stream, read all streams, send requests to others, and
+// answer those that it gets. No kernel may delete or change what is in a stream.
+func Permissions(kernel string) *server.Permissions {
+	api := "$JS.API."
+	return &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: []string{
+			cluster.JournalSubject(kernel), cluster.RequestSubject("*"),
+			api + "INFO", api + "STREAM.NAMES", api + "STREAM.LIST", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*",
+			api + "STREAM.CREATE." + cluster.Stream(kernel), api + "DIRECT.GET.>",
+		}},
+		Subscribe: &server.SubjectPermission{Allow: []string{cluster.RequestSubject(kernel), cluster.InboxPrefix(kernel) + ".>"}},
+		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: time.Minute},
+	}
+}

@@ -1,0 +1,274 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+const (
+	// linger is how long the copy waits for more entries before it sends: it bounds how often the bus syncs.
+	linger = 20 * time.Millisecond
+	// ackWait is how long the bus may take for a message.
+	ackWait = 15 * time.Second
+	// minPause and maxPause bound the time between two attempts to go on.
+	minPause, maxPause = 250 * time.Millisecond, 5 * time.Second
+)
+
+// Source is the journal that is copied.
+type Source struct {
+	Dir    string
+	Synced func() uint64                           // (*journal.Log).Synced: nothing else is copied
+	Await  func(ctx context.Context, entry uint64) // (*journal.Log).AwaitSynced
+	FS     journal.FS                              // nil: the system's
+}
+
+// Copy keeps the stream of a kernel up with its journal.
+type Copy struct {
+	name     string
+	signer   journal.Signer
+	source   Source
+	replicas int
+	conn     *nats.Conn
+	stream   jetstream.JetStream
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	copied uint64
+	alarm  string // why the copy has stopped for good; "": it has not
+	wrong  string // why it does not get on at present; "": it does
+}
+
+// NewCopy returns a Copy that does nothing until Run.
+func NewCopy(name string, signer journal.Signer, source Source, replicas int, conn *nats.Conn, log *slog.Logger) (*Copy, error) {
+	stream, err := jetstream.New(conn)
+	if err != nil {
+		return nil, fmt.Errorf("use the bus: %w", err)
+	}
+	return &Copy{name: name, signer: signer, source: source, replicas: replicas, conn: conn, stream: stream, log: log}, nil
+}
+
+// Progress is how far a Copy is.
+type Progress struct {
+	Copied uint64 // the last entry that the bus has acknowledged to this kernel; 0: none since its start
+	Alarm  string // why the copy has stopped for good; "": it has not
+	Wrong  string // why it does not get on at present; "": it does
+}
+
+// Progress returns how far the copy is.
+func (c *Copy) Progress() Progress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Progress{c.copied, c.alarm, c.wrong}
+}
+
+// errDiverged says that the stream has other entries than the journal.
+var errDiverged = errors.New("the stream is not a copy of this journal")
+
+// Run copies until ctx is done, or the stream turns out to have other entries than the journal.
+func (c *Copy) Run(ctx context.Context) {
+	pause := minPause
+	for ctx.Err() == nil {
+		before := c.Progress().Copied
+		err := c.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errDiverged) {
+			c.log.Error("the copy of the journal has stopped", "error", err)
+			c.set(func() { c.alarm = err.Error() })
+			return
+		}
+		if c.Progress().Copied > before {
+			pause = minPause
+		}
+		if c.conn.IsConnected() { // else the connection has said so
+			c.log.Warn("the journal is not copied at present", "error", err)
+		}
+		c.set(func() { c.wrong = err.Error() })
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+func (c *Copy) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// sleep returns false where ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// follow goes on where the stream ends, until something is wrong. It looks at the stream again after each disconnection: the
+// bus may have come back with less.
+func (c *Copy) follow(ctx context.Context) error {
+	if !c.conn.IsConnected() {
+		return errors.New("the bus is not reached")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var watch sync.WaitGroup
+	lost := c.conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	watch.Go(func() {
+		defer c.conn.RemoveStatusListener(lost)
+		select {
+		case <-lost:
+			cancel(errors.New("the connection to the bus was lost"))
+		case <-ctx.Done():
+		}
+	})
+	defer watch.Wait()
+	defer cancel(nil)
+
+	at, last, err := c.align(ctx)
+	if err != nil {
+		return err
+	}
+	c.set(func() { c.copied, c.wrong = at.Seq, "" })
+	if err := c.send(ctx, at.Seq+1, last); ctx.Err() == nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// align finds the entry that the stream ends with, and the number of its last message.
+func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err error) {
+	stream, err := c.stream.CreateStream(ctx, jetstream.StreamConfig{
+		Name: Stream(c.name), Subjects: []string{JournalSubject(c.name)},
+		Description: "journal of the pwos kernel " + c.name,
+		Retention:   jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
+		Replicas: c.replicas, DenyDelete: true, DenyPurge: true, AllowDirect: true,
+		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, Duplicates: time.Second,
+	})
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // made with other settings
+		stream, err = c.stream.Stream(ctx, Stream(c.name))
+	}
+	if err != nil {
+		return at, 0, fmt.Errorf("open stream: %w", err)
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return at, 0, fmt.Errorf("look at stream: %w", err)
+	}
+	last = info.State.LastSeq
+	for seq := last; seq > 0 && seq >= info.State.FirstSeq; seq-- {
+		m, err := stream.GetMsg(ctx, seq)
+		if err != nil {
+			return at, 0, fmt.Errorf("read stream: %w", err)
+		}
+		if part, of, ok := partOf(m.Header.Get(partHeader)); ok && part < of {
+			continue // of a line that was not finished
+		}
+		checkpoint, err := journal.ParseCheckpoint([]byte(m.Header.Get(checkpointHeader)))
+		if err != nil {
+			return at, 0, fmt.Errorf("%w: its message %d has no checkpoint", errDiverged, seq)
+		}
+		return checkpoint.Head, last, c.compare(ctx, checkpoint.Head)
+	}
+	if last > 0 && info.State.Msgs == 0 {
+		return at, 0, fmt.Errorf("%w: its messages up to %d were removed", errDiverged, last)
+	}
+	return at, last, nil
+}
+
+// compare returns errDiverged where the journal does not have the entry that the stream ends with.
+func (c *Copy) compare(ctx context.Context, at journal.Head) (err error) {
+	if synced := c.source.Synced(); at.Seq > synced {
+		return fmt.Errorf("%w: it goes up to entry %d, the journal only to %d: another kernel has this name, or this state directory is an older copy", errDiverged, at.Seq, synced)
+	}
+	r := c.read(at.Seq)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	record, err := r.Next(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read journal: %w", err)
+	case record.Seq != at.Seq || record.Hash != at.Hash:
+		return fmt.Errorf("%w: its entry %d has the hash %s, the journal's has %s: another kernel has this name, or the journal was restored and went on differently", errDiverged, at.Seq, at.Hash, record.Hash)
+	}
+	return nil
+}
+
+func (c *Copy) read(from uint64) *journal.Reader {
+	return journal.NewReader(c.source.FS, c.source.Dir, journal.ReaderOptions{From: from, Limit: c.source.Synced})
+}
+
+// send copies from an entry on. last is the number of the stream's last message, behind which the next one must be put. One
+// message is on its way at a time: if it is refused, one behind it, with the number that it would have had, must not be taken.
+func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
+	r := c.read(from)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for {
+		c.source.Await(ctx, from)
+		if !sleep(ctx, linger) {
+			return ctx.Err()
+		}
+		for more := true; more; {
+			var g group
+			if g, more, err = c.gather(ctx, r); err != nil {
+				return err
+			}
+			if len(g.lines) == 0 {
+				break
+			}
+			list, err := g.messages(c.name, c.signer, int(c.conn.MaxPayload()), time.Now())
+			if err != nil {
+				return err
+			}
+			for _, m := range list {
+				if err := c.append(ctx, m, last); err != nil {
+					return err
+				}
+				last++
+			}
+			from = g.head.Seq + 1
+			c.set(func() { c.copied = g.head.Seq })
+		}
+	}
+}
+
+// append puts a message behind the last one of the stream.
+func (c *Copy) append(ctx context.Context, m *nats.Msg, last uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, ackWait)
+	defer cancel()
+	if _, err := c.stream.PublishMsg(ctx, m, jetstream.WithExpectLastSequence(last), jetstream.WithExpectStream(Stream(c.name))); err != nil {
+		return fmt.Errorf("send to stream: %w", err)
+	}
+	return nil
+}
+
+// gather reads a group. more says that the journal may have another one at once.
+func (c *Copy) gather(ctx context.Context, r *journal.Reader) (g group, more bool, err error) {
+	for len(g.lines) < groupBytes {
+		record, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return g, false, nil
+		}
+		if err != nil {
+			return g, false, fmt.Errorf("read journal: %w", err)
+		}
+		g.lines = append(append(g.lines, record.Line...), '\n')
+		g.head = journal.Head{Seq: record.Seq, Hash: record.Hash}
+	}
+	return g, true, nil
+}

@@ -1,0 +1,331 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+	"github.com/promptware-os/pwos/journal"
+)
+
+// scribe writes a journal.
+type scribe struct {
+	t   *testing.T
+	dir string
+	log *journal.Log
+	key *access.HostKey
+}
+
+func newScribe(t *testing.T, key *access.HostKey) *scribe {
+	t.Helper()
+	s := &scribe{t: t, dir: testkit.Dir(t), key: key}
+	s.open()
+	t.Cleanup(func() { testkit.Must(t, s.log.Close()) })
+	return s
+}
+
+func (s *scribe) open() {
+	s.t.Helper()
+	log, _, err := journal.Open(journal.Options{Dir: s.dir, Signer: s.key})
+	testkit.Must(s.t, err)
+	s.log = log
+}
+
+// write appends n entries, each with some bytes of text, as one batch.
+func (s *scribe) write(n, size int) {
+	s.t.Helper()
+	for range n {
+		s.log.Append(&journal.Entry{Time: 1, Request: []byte(`"` + strings.Repeat("x", size) + `"`), Outcome: []byte(`"ok"`)})
+	}
+	testkit.Must(s.t, s.log.Flush())
+	_, err := s.log.Sync()
+	testkit.Must(s.t, err)
+}
+
+func (s *scribe) source() cluster.Source {
+	return cluster.Source{Dir: s.dir, Synced: s.log.Synced, Await: s.log.AwaitSynced}
+}
+
+// member is a kernel on a bus.
+type member struct {
+	conn *nats.Conn
+	js   jetstream.JetStream
+	key  *access.HostKey
+}
+
+func join(t *testing.T, b *testbus.Bus, name string, key *access.HostKey) *member {
+	t.Helper()
+	conn, js, err := cluster.Dial(testkit.Context(t), cluster.Options{Name: name, Servers: b.URL(), Key: key, Log: slog.New(slog.DiscardHandler)})
+	testkit.Must(t, err)
+	t.Cleanup(conn.Close)
+	return &member{conn, js, key}
+}
+
+// copy runs a copy until stop is called, or the test ends.
+func (m *member) copy(t *testing.T, s *scribe, name string) (c *cluster.Copy, stop func()) {
+	t.Helper()
+	c = testkit.Value(cluster.NewCopy(name, m.key, s.source(), 1, m.conn, slog.New(slog.DiscardHandler)))(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return c, stop
+}
+
+func copied(t *testing.T, c *cluster.Copy, s *scribe) {
+	t.Helper()
+	testkit.Eventually(t, fmt.Sprintf("entry %d is copied", s.log.Synced()), func() bool {
+		p := c.Progress()
+		if p.Alarm != "" {
+			t.Fatal(p.Alarm)
+		}
+		return p.Copied == s.log.Synced()
+	})
+}
+
+func verify(t *testing.T, m *member, name string, keys ...access.PublicKey) *cluster.Report {
+	t.Helper()
+	if keys == nil {
+		keys = []access.PublicKey{m.key.Key()}
+	}
+	return testkit.Value(cluster.Verify(testkit.Context(t), m.js, name, keys, nil))(t)
+}
+
+// whole fails the test where the stream is not a copy of the journal.
+func whole(t *testing.T, m *member, s *scribe, name string) {
+	t.Helper()
+	r := verify(t, m, name)
+	if r.Finding != nil {
+		t.Fatal(r.Finding)
+	}
+	if want := s.log.Head(); r.Head != want || r.Entries != want.Seq || r.Vouched != want.Seq {
+		t.Fatalf("the stream has %d entries up to %v, vouched for up to %d; want %v", r.Entries, r.Head, r.Vouched, want)
+	}
+}
+
+// The stream ends up with the chain of the journal: what was written before the copy began, with lines longer than a message may
+// be, while the bus was away, and after it.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	b := testbus.Start(t, line)
+	s := newScribe(t, key)
+	s.write(3, 10)
+	m := join(t, b, "alpha", key)
+	c, stop := m.copy(t, s, "alpha")
+	copied(t, c, s)
+	s.write(2000, 1000)
+	s.write(1, 3<<20)
+	s.write(1, 10)
+	copied(t, c, s)
+	whole(t, m, s, "alpha")
+
+	b.Stop()
+	s.write(5, 10)
+	b.Restart()
+	copied(t, c, s)
+	stop()
+	s.write(5, 10)
+	c, _ = m.copy(t, s, "alpha")
+	copied(t, c, s)
+	whole(t, m, s, "alpha")
+}
+
+// A bus that comes back with an older state, or with nothing, is filled again.
+func TestRefill(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	b := testbus.Start(t, line)
+	s := newScribe(t, key)
+	s.write(10, 100)
+	m := join(t, b, "alpha", key)
+	c, _ := m.copy(t, s, "alpha")
+	copied(t, c, s)
+	b.Stop()
+	older := testkit.Dir(t)
+	testkit.Must(t, os.CopyFS(older+"/copy", os.DirFS(b.Dir)))
+	b.Restart()
+	s.write(10, 100)
+	copied(t, c, s)
+	for _, what := range []string{older + "/copy", testkit.Dir(t)} {
+		b.Stop()
+		b.Dir = what
+		b.Restart()
+		testkit.Eventually(t, "the stream is filled again", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // what was asked of a bus that ends has no answer
+			defer cancel()
+			r, err := cluster.Verify(ctx, m.js, "alpha", []access.PublicKey{key.Key()}, nil)
+			return err == nil && r.Head == s.log.Head()
+		})
+		whole(t, m, s, "alpha")
+	}
+}
+
+// Another journal under the same name is not mixed in: the copy stops, and says why.
+func TestDiverged(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	b := testbus.Start(t, line)
+	first := newScribe(t, key)
+	first.write(10, 100)
+	m := join(t, b, "alpha", key)
+	c, stop := m.copy(t, first, "alpha")
+	copied(t, c, first)
+	stop()
+	for name, entries := range map[string]int{"shorter": 5, "longer": 20} {
+		other := newScribe(t, key)
+		other.write(entries, 50)
+		c, stop := m.copy(t, other, "alpha")
+		testkit.Eventually(t, name+": the copy stops", func() bool { return c.Progress().Alarm != "" })
+		if alarm := c.Progress().Alarm; !strings.Contains(alarm, "not a copy of this journal") {
+			t.Errorf("%s: %s", name, alarm)
+		}
+		stop()
+	}
+	whole(t, m, first, "alpha")
+}
+
+// Two copies that run at once do not mix their journals: one of them stops.
+func TestTwoWriters(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	b := testbus.Start(t, line)
+	journals := []*scribe{newScribe(t, key), newScribe(t, key)}
+	var copies []*cluster.Copy
+	for i, s := range journals {
+		s.write(1, 10+i)
+		m := join(t, b, "alpha", key)
+		c, _ := m.copy(t, s, "alpha")
+		copies = append(copies, c)
+	}
+	testkit.Eventually(t, "one of them stops", func() bool {
+		for i, s := range journals {
+			if copies[1-i].Progress().Alarm != "" {
+				return true
+			}
+			s.write(1, 10)
+		}
+		return false
+	})
+	r := verify(t, join(t, b, "alpha", key), "alpha")
+	if r.Finding != nil {
+		t.Fatal(r.Finding)
+	}
+}
+
+// A stream that somebody else wrote, or changed, is found out.
+func TestForgedStream(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	stranger, _ := testbus.Key(t, testkit.Dir(t), "stranger", "")
+	for name, c := range map[string]struct {
+		forge func(s *scribe) *nats.Msg // what is appended after a good entry
+		want  string
+	}{
+		"another key": {func(s *scribe) *nats.Msg { return s.message(stranger) }, "not signed by a key of the kernel"},
+		"an altered line": {func(s *scribe) *nats.Msg {
+			m := s.message(key)
+			m.Data = []byte(strings.Replace(string(m.Data), "xx", "xy", 1))
+			return m
+		}, "another hash"},
+		"an entry twice": {func(s *scribe) *nats.Msg {
+			m := s.message(key)
+			m.Data = append(m.Data, m.Data...)
+			return m
+		}, "repeated or moved"},
+		"no checkpoint": {func(s *scribe) *nats.Msg {
+			m := s.message(key)
+			m.Header = nil
+			return m
+		}, "no checkpoint"},
+		"half a line": {func(s *scribe) *nats.Msg {
+			m := s.message(key)
+			m.Header.Set("Pwos-Part", "2/2")
+			return m
+		}, "follows no part 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := testbus.Start(t, line)
+			s := newScribe(t, key)
+			s.write(1, 10)
+			m := join(t, b, "alpha", key)
+			copier, stop := m.copy(t, s, "alpha")
+			copied(t, copier, s)
+			stop()
+			_, err := m.js.PublishMsg(testkit.Context(t), c.forge(s))
+			testkit.Must(t, err)
+			if r := verify(t, m, "alpha"); r.Finding == nil || !strings.Contains(r.Finding.Error(), c.want) {
+				t.Errorf("found %v, want %q", r.Finding, c.want)
+			}
+		})
+	}
+}
+
+// message writes another entry, and makes the message of a stream of it.
+func (s *scribe) message(key *access.HostKey) *nats.Msg {
+	s.t.Helper()
+	s.write(1, 20)
+	r := journal.NewReader(nil, s.dir, journal.ReaderOptions{From: s.log.Synced()})
+	record := testkit.Value(r.Next(s.t.Context()))(s.t)
+	m := nats.NewMsg(cluster.JournalSubject("alpha"))
+	m.Data = append(append(m.Data, record.Line...), '\n')
+	checkpoint := testkit.Value(journal.SignHead(key, journal.Head{Seq: record.Seq, Hash: record.Hash}, time.UnixMilli(1)))(s.t)
+	m.Header.Set("Pwos-Checkpoint", string(checkpoint.AppendLine(nil)))
+	testkit.Must(s.t, r.Close())
+	return m
+}
+
+// A kernel cannot write another one's stream, nor remove or change anything; who is no member is not let in.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	other, otherLine := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, line, otherLine)
+	s := newScribe(t, key)
+	s.write(1, 10)
+	alpha, beta := join(t, b, "alpha", key), join(t, b, "beta", other)
+	c, _ := alpha.copy(t, s, "alpha")
+	copied(t, c, s)
+	ctx, cancel := context.WithTimeout(testkit.Context(t), 2*time.Second)
+	defer cancel()
+	if _, err := beta.js.Publish(ctx, cluster.JournalSubject("alpha"), []byte("x")); err == nil {
+		t.Error("beta wrote to alpha's stream")
+	}
+	for what, do := range map[string]func() error{
+		"delete": func() error { return alpha.js.DeleteStream(ctx, cluster.Stream("alpha")) },
+		"update": func() error {
+			_, err := alpha.js.UpdateStream(ctx, jetstream.StreamConfig{Name: cluster.Stream("alpha"), Subjects: []string{"x"}})
+			return err
+		},
+		"make another's": func() error {
+			_, err := alpha.js.CreateStream(ctx, jetstream.StreamConfig{Name: cluster.Stream("beta"), Subjects: []string{cluster.JournalSubject("beta")}})
+			return err
+		},
+	} {
+		if do() == nil {
+			t.Errorf("a kernel may %s a stream", what)
+		}
+	}
+	if r := verify(t, beta, "alpha", key.Key()); r.Finding != nil {
+		t.Error(r.Finding)
+	}
+	stranger, _ := testbus.Key(t, testkit.Dir(t), "gamma", "")
+	short, stop := context.WithTimeout(testkit.Context(t), time.Second)
+	defer stop()
+	if _, _, err := cluster.Dial(short, cluster.Options{Name: "gamma", Servers: b.URL(), Key: stranger, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "does not know the key") {
+		t.Errorf("a stranger is let in: %v", err)
+	}
+}

@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/journal"
+)
+
+const (
+	// mirrorSegment is the size in bytes from which on a mirror begins another file.
+	mirrorSegment = journal.DefaultSegmentBytes
+	// checkpointEvery is how many entries lie between two checkpoints that a mirror keeps, but for the last.
+	checkpointEvery = journal.DefaultCheckpointEvery
+)
+
+// Mirror brings a copy of a kernel's journal in dir, which it makes, up to the stream, as files that "pwos audit verify" reads.
+// All of the stream is checked, also what dir has already: a stream that was written anew is found out. The error is that of
+// Verify, or of a file.
+func Mirror(ctx context.Context, js jetstream.JetStream, kernel string, keys []access.PublicKey, dir string) (_ *Report, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of the mirror: %w", err)
+	}
+	m := &mirror{dir: dir}
+	if m.has, err = held(ctx, dir); err != nil {
+		return nil, err
+	}
+	if err := m.readChecked(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	report, err := Verify(ctx, js, kernel, keys, m)
+	if err != nil {
+		return nil, err
+	}
+	if report.Finding == nil && m.changed != "" {
+		report.Finding = &journal.DamageError{File: "stream " + Stream(kernel), Seq: m.has.Seq, Reason: m.changed}
+	}
+	return report, nil
+}
+
+// held is the last entry that a mirror has, after its files were checked in full.
+func held(ctx context.Context, dir string) (journal.Head, error) {
+	report, err := journal.Verify(ctx, nil, dir, journal.VerifyOptions{})
+	if err != nil {
+		return journal.Head{}, fmt.Errorf("read mirror: %w", err)
+	}
+	if !report.OK() {
+		return journal.Head{}, report.Findings[0]
+	}
+	if report.TornBytes > 0 { // of a mirroring that was cut off
+		info, err := os.Stat(report.TornFile)
+		if err == nil {
+			err = os.Truncate(report.TornFile, info.Size()-report.TornBytes)
+		}
+		if err != nil {
+			return journal.Head{}, fmt.Errorf("cut unfinished line off: %w", err)
+		}
+	}
+	return report.Head, nil
+}
+
+// mirror is the Sink that writes.
+type mirror struct {
+	dir     string
+	has     journal.Head // what the files had before
+	changed string       // how the stream contradicts the files; "": it does not
+
+	file    *os.File
+	out     *bufio.Writer
+	size    int64
+	checked uint64
+	last    journal.Checkpoint // the latest, where it is not written; zero: it is
+}
+
+// Line implements Sink.
+func (m *mirror) Line(record *journal.Record) error {
+	switch {
+	case record.Seq < m.has.Seq:
+		return nil
+	case record.Seq == m.has.Seq:
+		if record.Hash != m.has.Hash {
+			m.changed = "the stream has another entry than this mirror: one of them was written anew"
+		}
+		return nil
+	case m.changed != "":
+		return nil
+	}
+	if m.file == nil || m.size >= mirrorSegment {
+		if err := m.segment(record.Seq); err != nil {
+			return err
+		}
+	}
+	m.size += int64(len(record.Line)) + 1
+	_, err := m.out.Write(record.Line)
+	if err == nil {
+		err = m.out.WriteByte('\n')
+	}
+	if err != nil {
+		return fmt.Errorf("write mirror: %w", err)
+	}
+	return nil
+}
+
+// segment opens the last file, or begins the one of an entry.
+func (m *mirror) segment(first uint64) error {
+	if err := m.flush(); err != nil {
+		return err
+	}
+	path, flags := filepath.Join(m.dir, fmt.Sprintf("%020d.ndjson", first)), os.O_WRONLY|os.O_CREATE|os.O_EXCL
+	if m.file == nil {
+		if files, err := filepath.Glob(filepath.Join(m.dir, "*.ndjson")); err == nil && len(files) > 0 {
+			path, flags = files[len(files)-1], os.O_WRONLY|os.O_APPEND
+		}
+	}
+	file, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return fmt.Errorf("write mirror: %w", err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	m.file, m.out, m.size = file, bufio.NewWriterSize(file, groupBytes), info.Size()
+	return nil
+}
+
+// flush makes what was written durable, and closes the file.
+func (m *mirror) flush() error {
+	if m.file == nil {
+		return nil
+	}
+	err := errors.Join(m.out.Flush(), m.file.Sync(), m.file.Close())
+	m.file = nil
+	if err != nil {
+		return fmt.Errorf("write mirror: %w", err)
+	}
+	return nil
+}
+
+// Checkpoint implements Sink.
+func (m *mirror) Checkpoint(c journal.Checkpoint) error {
+	if c.Seq <= m.checked || m.changed != "" {
+		return nil
+	}
+	if m.last = c; c.Seq < m.checked+checkpointEvery {
+		return nil
+	}
+	return m.vouch()
+}
+
+// vouch writes the latest checkpoint, behind the lines that it is about.
+func (m *mirror) vouch() error {
+	if m.last.Seq == 0 {
+		return nil
+	}
+	if m.out != nil {
+		if err := m.out.Flush(); err != nil {
+			return fmt.Errorf("write mirror: %w", err)
+		}
+	}
+	file, err := os.OpenFile(m.checkpoints(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	_, err = file.Write(append(m.last.AppendLine(nil), '\n'))
+	m.checked, m.last = m.last.Seq, journal.Checkpoint{}
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	return nil
+}
+
+func (m *mirror) checkpoints() string { return filepath.Join(m.dir, "checkpoints") }
+
+// readChecked finds the last checkpoint that the mirror has.
+func (m *mirror) readChecked() error {
+	file, err := os.Open(m.checkpoints())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read mirror: %w", err)
+	}
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return file.Close()
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("read mirror: %w", err), file.Close())
+		}
+		c, err := journal.ParseCheckpoint([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil {
+			return errors.Join(fmt.Errorf("read mirror: %w", err), file.Close())
+		}
+		m.checked = c.Seq
+	}
+}
+
+func (m *mirror) close() error {
+	return errors.Join(m.flush(), m.vouch())
+}

@@ -1,0 +1,25 @@
+package cluster
+
+import "strings"
+
+// Names on the bus. What a kernel may publish and subscribe to follows from its name (bus.Permissions).
+const (
+	streamPrefix  = "pwos-journal-"
+	journalPrefix = "pwos.journal."
+	requestPrefix = "pwos.request."
+)
+
+// Stream is the name of the stream with the journal of a kernel.
+func Stream(kernel string) string { return streamPrefix + kernel }
+
+// KernelOf is the kernel whose journal a stream has; ok is false for another stream.
+func KernelOf(stream string) (kernel string, ok bool) { return strings.CutPrefix(stream, streamPrefix) }
+
+// JournalSubject is the subject that a kernel publishes its journal to.
+func JournalSubject(kernel string) string { return journalPrefix + kernel }
+
+// RequestSubject is the subject of requests to a kernel.
+func RequestSubject(kernel string) string { return requestPrefix + kernel }
+
+// InboxPrefix is the prefix of the subjects at which a kernel gets answers. Nobody else may subscribe to them.
+func InboxPrefix(kernel string) string { return "_INBOX_" + kernel }

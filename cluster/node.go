@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Node is a kernel as a part of its cluster.
+type Node struct {
+	Options
+	members *Members
+	source  Source
+	conn    *nats.Conn
+	copy    *Copy
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// NodeOptions are what a Node needs of its kernel.
+type NodeOptions struct {
+	Options
+	Members  string // file
+	Journal  Source
+	Replicas int
+}
+
+// Start joins the bus, and copies the journal until Close. It waits for nothing: a bus that is away is tried again.
+func Start(o NodeOptions) (*Node, error) {
+	n := &Node{Options: o.Options, members: NewMembers(o.Members), source: o.Journal}
+	list, refused, err := n.members.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range shown(refused) {
+		n.Log.Warn("members file: " + line)
+	}
+	n.Log.Info("in a cluster", "name", n.Name, "members", len(list), "key", n.Key.Key().Fingerprint())
+	if n.conn, err = Connect(o.Options); err != nil {
+		return nil, err
+	}
+	if n.copy, err = NewCopy(n.Name, n.Key, o.Journal, o.Replicas, n.conn, n.Log); err != nil {
+		n.conn.Close()
+		return nil, err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	n.end = end
+	n.running.Go(func() { n.copy.Run(ctx) })
+	return n, nil
+}
+
+// Close leaves the bus. It returns when nothing of the node runs any more; one that is nil has nothing that runs.
+func (n *Node) Close() error {
+	if n == nil {
+		return nil
+	}
+	n.end()
+	n.running.Wait()
+	n.conn.Close()
+	return n.members.Close()
+}
+
+// drainWait is how long a kernel that ends waits for its copy.
+const drainWait = 2 * time.Second
+
+// Drain waits for the copy to catch up with a journal that does not grow any more, as long as the bus is reached, until ctx
+// ends, and not for long: the next start copies the rest.
+func (n *Node) Drain(ctx context.Context) {
+	if n == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, drainWait)
+	defer cancel()
+	for n.conn.IsConnected() && n.copy.Progress().Alarm == "" && n.copy.Progress().Copied < n.source.Synced() {
+		if !sleep(ctx, linger/4) {
+			return
+		}
+	}
+}
+
+// maxMembers is how many members Status names: a line has to hold them.
+const maxMembers = 64
+
+// Status is the answer of Cluster.Status.
+func (n *Node) Status() schema.ClusterStatusOutput {
+	progress, synced := n.copy.Progress(), n.source.Synced()
+	out := schema.ClusterStatusOutput{
+		Name: n.Name, Bus: n.Servers, Connected: n.conn.IsConnected(), Acknowledge: "disk",
+		Synced: int64(synced), Copied: int64(progress.Copied), Behind: int64(synced - min(synced, progress.Copied)), Alarm: progress.Alarm,
+		Trouble: progress.Wrong, Members: []schema.ClusterMember{},
+	}
+	list, refused, err := n.members.List()
+	if err != nil {
+		out.Trouble = err.Error()
+	}
+	out.Refused = shown(refused[:min(len(refused), maxMembers)])
+	for _, k := range list[:min(len(list), maxMembers)] {
+		if k.Kernel == n.Name {
+			continue
+		}
+		out.Members = append(out.Members, schema.ClusterMember{
+			Name: k.Kernel, Key: k.Key.Fingerprint(), Allow: append([]string{}, k.Agent.Allow...), Role: k.Role,
+		})
+	}
+	return out
+}
+
+// Warnings are what the operator should look at.
+func (n *Node) Warnings() (all []string) {
+	if n == nil {
+		return nil
+	}
+	if alarm := n.copy.Progress().Alarm; alarm != "" {
+		all = append(all, fmt.Sprintf("the copy of the journal on the bus has stopped: %s", alarm))
+	}
+	return slices.Clip(all)
+}

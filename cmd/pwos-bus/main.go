@@ -1,0 +1,162 @@
+// Command pwos-bus is the bus that kernels meet at: NATS JetStream, set up for them (PROTOCOL 13).
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster/bus"
+	"github.com/promptware-os/pwos/internal/logging"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cmd := command(os.Stdout, os.Stderr)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "pwos-bus:", err)
+		os.Exit(status(err))
+	}
+}
+
+// misuse is a wrong command line.
+type misuse struct{ error }
+
+func status(err error) int {
+	if errors.As(err, new(misuse)) {
+		return 2
+	}
+	return 1
+}
+
+// settings are the flags.
+type settings struct {
+	bus.Settings
+	members string
+}
+
+func command(stdout, stderr io.Writer) *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "pwos-bus --dir DIR --members FILE",
+		Short: "run the bus that kernels meet at",
+		Long: `pwos-bus runs a NATS server with JetStream for a cluster of pwos kernels, in the foreground,
+until it is interrupted. It syncs each write before it acknowledges it. When clients may
+connect it prints its address, on a line of its own.
+
+FILE has a line for each kernel, as "pwos cluster key" prints it there. SIGHUP reads it again.
+Who is in it may write the stream of that kernel, read all streams, and send requests to the
+other kernels; what a kernel lets others do is in its own members file.
+
+With --name, --peers and --route several nodes make one bus, which goes on while a majority
+of them runs.`,
+		Example: `  pwos-bus --dir /var/lib/pwos-bus --members /etc/pwos/members
+  pwos-bus --dir d --members m --listen 0.0.0.0:4222 --cert bus.pem --key bus.key
+  pwos-bus --dir d1 --members m --name n1 --peers 10.0.0.1:6222 --route nats://10.0.0.2:6222`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return misuse{err}
+			}
+			return s.run(cmd.Context(), stdout, stderr)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{err} })
+	f := cmd.Flags()
+	f.StringVar(&s.Dir, "dir", "", "directory of the streams (made where it is missing)")
+	f.StringVar(&s.members, "members", "", "file of the kernels that may join")
+	f.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "HOST:PORT for kernels; port 0 takes a free one")
+	f.Int64Var(&s.MaxBytes, "max-bytes", 0, "bytes of all streams (default: three quarters of what the disk has free)")
+	f.StringVar(&s.Cert, "cert", "", "PEM file of the certificate, for TLS")
+	f.StringVar(&s.Key, "key", "", "PEM file of the certificate's key")
+	f.StringVar(&s.Name, "name", "", "name of this node, where several make one bus")
+	f.StringVar(&s.Peers, "peers", "", "HOST:PORT for the other nodes")
+	f.StringArrayVar(&s.Routes, "route", nil, "address of another node, such as nats://10.0.0.2:6222; may be repeated")
+	return cmd
+}
+
+func (s *settings) check() error {
+	switch {
+	case s.Dir == "" || s.members == "":
+		return errors.New("--dir and --members are required: pwos-bus --help")
+	case (s.Cert == "") != (s.Key == ""):
+		return errors.New("--cert and --key go together")
+	case (s.Name == "") != (s.Peers == ""):
+		return errors.New("--name and --peers go together")
+	case s.Name == "" && len(s.Routes) > 0:
+		return errors.New("--route needs --name and --peers")
+	}
+	return nil
+}
+
+// read reads the members file.
+func (s *settings) read(log *slog.Logger) error {
+	text, err := os.ReadFile(s.members)
+	if err != nil {
+		return fmt.Errorf("read members: %w", err)
+	}
+	s.Members = access.ParseMembers(text, time.Local)
+	for _, line := range s.Members.Refused() {
+		log.Warn("line of the members file refused", "line", line.Line, "reason", line.Reason)
+	}
+	return nil
+}
+
+func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) error {
+	syscall.Umask(0o077)
+	queue, log := logging.NewQueue(stderr, logging.Form{Level: slog.LevelInfo, Format: "auto", Plain: os.Getenv("NO_COLOR") != ""})
+	defer queue.Close()
+	var err error
+	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
+		return fmt.Errorf("find directory: %w", err)
+	}
+	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	if err := s.read(log); err != nil {
+		return err
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	node, err := bus.Start(s.Settings, log)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	log.Info("ready", "address", node.URL(), "members", len(s.Members.Keys()), "dir", s.Dir)
+	if _, err := fmt.Fprintln(stdout, node.URL()); err != nil {
+		return fmt.Errorf("write address: %w", err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			log.Info("ended")
+			return nil
+		case <-hangup:
+			err := s.read(log)
+			if err == nil {
+				err = node.Reload(s.Settings)
+			}
+			if err != nil {
+				log.Error("the members stay as they were", "error", err)
+			} else {
+				log.Info("members read again", "members", len(s.Members.Keys()))
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/journal/backup"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+func newBackup(a *app) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "copy the kernel's record into one file, while it runs or not",
+		Long: `backup writes the record up to the last entry on disk into FILE, "-" for stdout: from it
+a kernel like this one can be made elsewhere ("pwos restore FILE"). It verifies the record
+first, reads its files alone, and needs no kernel; one that runs goes on meanwhile.
+
+In it are the journal with its checkpoints and redactions, the anchor with its state if older
+entries were archived, and the public host key; a manifest with the SHA-256 of each file is
+signed with the host key. Not in it: the private host key, snapshots and the index (made
+anew), the configuration with authorized_keys and the policy, directories of agents, blobs,
+and what was archived.
+
+The file has everything that agents were told, secrets sealed: it gets mode 0600. One that
+is there already is not overwritten without --force.
+
+Exit status: 4 there is no journal, 8 FILE exists, 10 the journal is damaged.`,
+		Example: `  pwos backup /backup/pwos-$(date +%F)
+  pwos backup - | ssh elsewhere 'PWOS_STATE_DIR=~/pwos pwos restore -'`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.backup(cmd.Context(), args[0], force)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite FILE")
+	return cmd
+}
+
+func (a *app) backup(ctx context.Context, path string, force bool) error {
+	ctx, cancel := a.bound(ctx, 0)
+	defer cancel()
+	dir, err := journalDir()
+	if err != nil {
+		return err
+	}
+	stateDir := filepath.Dir(dir)
+	key, err := access.ReadHostKey(access.HostKeyFile(stateDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return fault.PlaceNotThere.New("no kernel has been in %s: set PWOS_STATE_DIR to its state directory", stateDir)
+	}
+	if err != nil {
+		return err
+	}
+	source := backup.Source{Dir: stateDir, Key: key, Version: daemon.Version(), Now: time.Now}
+	if path == "-" {
+		if a.stdoutTerminal() {
+			return fault.UsageInvalid.New("a backup is no text: name a file, or send stdout to a program").With("verb", "pwos backup")
+		}
+		_, _, err := backup.Write(ctx, a.stdout, source)
+		return err
+	}
+	return a.backupFile(ctx, path, force, source)
+}
+
+// backupFile writes a file that is there as a whole or not at all.
+func (a *app) backupFile(ctx context.Context, path string, force bool, source backup.Source) error {
+	if _, err := os.Lstat(path); err == nil && !force {
+		return fault.FileExists.New("%s exists: give another name, or --force to overwrite it", path)
+	}
+	out, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	defer out.Cleanup()
+	m, running, err := backup.Write(ctx, out, source)
+	if err != nil {
+		return err
+	}
+	size, err := out.Seek(0, io.SeekCurrent)
+	if err == nil {
+		err = out.CloseAtomicallyReplace()
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return err
+	}
+	return a.printBackup(path, size, m, running)
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (a *app) printBackup(path string, size int64, m *backup.Manifest, running bool) error {
+	o := view.Object(nil).Text("file", path).Integer("bytes", size).Integer("seq", m.Seq).Text("hash", m.Hash).
+		Text("instance", m.Instance).Integer("epoch", m.Epoch).Integer("archived", m.Archived).Boolean("running", running)
+	t := new(view.Table)
+	t.Row("file", view.Escaped(path)+", "+strconv.FormatInt(size, 10)+" bytes")
+	t.Row("record", "up to entry "+strconv.FormatInt(m.Seq, 10)+", "+m.Hash)
+	if m.Archived > 0 {
+		t.Row("archived", "entries up to "+strconv.FormatInt(m.Archived, 10)+" are not in it: keep the archive too")
+	}
+	t.Row("instance", m.Instance+", epoch "+strconv.FormatInt(m.Epoch, 10))
+	t.Row("restore with", `"pwos restore `+view.Escaped(path)+`", with PWOS_STATE_DIR where it is to be`)
+	return a.printEither(o.Close(), t)
+}

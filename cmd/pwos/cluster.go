@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+func newCluster(a *app) *cobra.Command {
+	return group("cluster", "other kernels, and the copy of the journal that they keep",
+		`cluster is about kernels that know each other: they meet at a bus (pwos-bus), which keeps a
+copy of each one's journal. The section [cluster] of the configuration names this kernel, the
+bus, and the file of the members.`,
+		`  pwos cluster key      # the line of this kernel for members files
+  pwos cluster demo DIR # a bus and two kernels, to try it
+  pwos cluster status   # is the bus reached, how far behind is the copy`,
+		newClusterStatus(a), newClusterKey(a), newClusterDemo(a))
+}
+
+func newClusterStatus(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "show how the kernel is in its cluster",
+		Long: `status shows whether the kernel reaches the bus, how many entries the copy of its journal is
+behind, and which other kernels may do what here.
+
+Exit status: 10 the copy has stopped since the stream has other entries than the journal.`,
+		Example: `  pwos cluster status
+  pwos cluster status --json | jq .behind`,
+		Args: arguments(cobra.NoArgs),
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.show(cmd.Context(), schema.ClusterStatus.Type, &schema.ClusterStatusInput{}, func(data schema.Value) error {
+			s, err := view.AnswerAs[schema.ClusterStatusOutput](schema.ClusterStatus.Type, data)
+			if err != nil {
+				return err
+			}
+			if a.wantsJSON() {
+				err = a.printLine(data)
+			} else {
+				err = a.printTable(view.Cluster(&s, a.style))
+			}
+			if err == nil && s.Alarm != "" {
+				return fault.StateDamaged.New("the copy of the journal has stopped: %s", s.Alarm)
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+func newClusterKey(a *app) *cobra.Command {
+	var options string
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "print the kernel's line for members files",
+		Long: `key prints the line that names this kernel and its host key, for the members file of the bus
+and of other kernels. It needs no kernel; where there is no host key yet it makes one.
+
+--allow says what this kernel may call there. What the line on the other side says is what
+counts.`,
+		Example: `  pwos cluster key >> members
+  pwos cluster key --allow Syscall.SendMsg,Syscall.Spawn >> members`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := clusterSettings()
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+				return fmt.Errorf("make state directory: %w", err)
+			}
+			key, err := access.OpenHostKey(cfg.StateDir)
+			if err != nil {
+				return err
+			}
+			line := `kernel="` + cfg.Cluster.Name + `"`
+			if options != "" {
+				line += `,allow="` + options + `"`
+			}
+			line += " " + key.Public()
+			if refused := access.ParseMembers([]byte(line), time.UTC).Refused(); len(refused) > 0 {
+				return usage(cmd, errors.New(refused[0].Reason))
+			}
+			return a.printLine([]byte(line))
+		},
+	}
+	cmd.Flags().StringVar(&options, "allow", "", "types that it may call there, with commas between")
+	return cmd
+}
+
+// clusterSettings are the settings of a kernel of this environment, which has to be in a cluster.
+func clusterSettings() (*config.Config, error) {
+	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version())
+	if err != nil {
+		return nil, misuse("pwos cluster", err)
+	}
+	if cfg.Cluster.Name == "" {
+		return nil, fault.ClusterOff.New("the configuration %s has no section [cluster] with name and bus", cfg.File)
+	}
+	return &cfg, nil
+}
+
+// onBus calls do on a connection to the bus of this environment's kernel, as that kernel.
+func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config, jetstream.JetStream) error) error {
+	cfg, err := clusterSettings()
+	if err != nil {
+		return err
+	}
+	key, err := access.ReadHostKey(access.HostKeyFile(cfg.StateDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.PlaceNotThere.New("there is no host key in %s: start the kernel once, or run \"pwos cluster key\"", cfg.StateDir)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.bound(ctx, 0)
+	defer cancel()
+	dialing, stop := context.WithTimeout(ctx, busPatience)
+	defer stop()
+	conn, js, err := cluster.Dial(dialing, cluster.Options{
+		Name: cfg.Cluster.Name, Servers: cfg.Cluster.Bus, Authority: cfg.Cluster.Authority, Key: key, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return do(ctx, cfg, js)
+}
+
+// busPatience is how long a verb tries to reach the bus.
+const busPatience = 5 * time.Second
+
+// keysOf are the keys that a kernel's stream may be signed with: that of its line in the members file, or the own one.
+func keysOf(cfg *config.Config, kernel string) ([]access.PublicKey, error) {
+	members := cluster.NewMembers(cfg.MembersFile())
+	member, err := members.Find(kernel)
+	err = errors.Join(err, members.Close())
+	if kernel == cfg.Cluster.Name {
+		key, err := access.ReadHostKey(access.HostKeyFile(cfg.StateDir))
+		if err != nil {
+			return nil, err
+		}
+		return []access.PublicKey{key.Key()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []access.PublicKey{member.Key}, nil
+}
+
+// verifyKernel checks the stream of a kernel.
+func (a *app) verifyKernel(ctx context.Context, kernel string) error {
+	return a.onBus(ctx, func(ctx context.Context, cfg *config.Config, js jetstream.JetStream) error {
+		keys, err := keysOf(cfg, kernel)
+		if err != nil {
+			return err
+		}
+		report, err := cluster.Verify(ctx, js, kernel, keys, nil)
+		if err != nil {
+			return err
+		}
+		return a.printStream(report, "")
+	})
+}
+
+func newAuditMirror(a *app) *cobra.Command {
+	var kernels []string
+	cmd := &cobra.Command{
+		Use:   "mirror DIR",
+		Short: "keep a checked copy of the journals of a cluster",
+		Long: `mirror copies the journals that the bus has, each to DIR/NAME, and checks them: the chain, and
+the signatures by the key that the members file has. What DIR has already is compared with the
+bus. It needs neither this kernel nor the others. "pwos audit verify DIR/NAME" reads such a
+copy.
+
+Exit status: 10 a journal on the bus is not what its kernel wrote.`,
+		Example: `  pwos audit mirror /backup/journals
+  pwos audit mirror /backup/journals --kernel beta`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, js jetstream.JetStream) error {
+				if len(kernels) == 0 {
+					var err error
+					if kernels, err = journalsOn(ctx, cfg, js); err != nil {
+						return err
+					}
+				}
+				var all error
+				for _, kernel := range kernels {
+					all = errors.Join(all, a.mirror(ctx, cfg, js, kernel, filepath.Join(args[0], kernel)))
+				}
+				return all
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&kernels, "kernel", nil, "only this kernel's; may be repeated (default: this one and all members that have one)")
+	return cmd
+}
+
+// journalsOn are the kernels of the members file, and this one, whose journal is on the bus.
+func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream) ([]string, error) {
+	members := cluster.NewMembers(cfg.MembersFile())
+	list, _, err := members.List()
+	if err := errors.Join(err, members.Close()); err != nil {
+		return nil, err
+	}
+	known := []string{cfg.Cluster.Name}
+	for _, member := range list {
+		known = append(known, member.Kernel)
+	}
+	slices.Sort(known)
+	var there []string
+	for _, name := range slices.Compact(known) {
+		switch _, err := js.Stream(ctx, cluster.Stream(name)); {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+		case err != nil:
+			return nil, fault.ClusterBus.New("open stream: %v", err)
+		default:
+			there = append(there, name)
+		}
+	}
+	return there, nil
+}
+
+func (a *app) mirror(ctx context.Context, cfg *config.Config, js jetstream.JetStream, kernel, dir string) error {
+	if !access.KernelName(kernel) {
+		return misuse("pwos audit mirror", fmt.Errorf("--kernel is the name of a kernel, not %q", kernel))
+	}
+	keys, err := keysOf(cfg, kernel)
+	if err != nil {
+		return err
+	}
+	report, err := cluster.Mirror(ctx, js, kernel, keys, dir)
+	if err != nil {
+		return err
+	}
+	return a.printStream(report, dir)
+}
+
+// printStream shows what a stream has, and returns what is wrong with it.
+func (a *app) printStream(r *cluster.Report, dir string) error {
+	o := view.Object(nil).Text("kernel", r.Kernel).Boolean("ok", r.Finding == nil).
+		Integer("entries", int64(r.Entries)).Integer("messages", int64(r.Messages)).Integer("bytes", r.Bytes).
+		Raw("head", view.Object(nil).Integer("seq", int64(r.Head.Seq)).Text("hash", r.Head.Hash.String()).Close()).
+		Integer("vouched", int64(r.Vouched))
+	result := a.style(view.Good, "nothing contradicts the record")
+	if r.Finding != nil {
+		o, result = o.Text("finding", r.Finding.Error()), a.style(view.Bad, "not what the kernel wrote")
+	}
+	t := new(view.Table)
+	t.Row("kernel", view.Escaped(r.Kernel))
+	t.Row("result", result)
+	t.Row("entries", fmt.Sprintf("%d, in %d messages, %d bytes", r.Entries, r.Messages, r.Bytes))
+	t.Row("head", fmt.Sprintf("entry %d, %s", r.Head.Seq, r.Head.Hash))
+	t.Row("signed", "up to entry "+strconv.FormatUint(r.Vouched, 10))
+	if dir != "" {
+		o = o.Text("dir", dir)
+		t.Row("copy", view.Escaped(dir))
+	}
+	if err := a.printEither(o.Close(), t); err != nil || r.Finding == nil {
+		return err
+	}
+	return r.Finding
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/console"
+	"github.com/promptware-os/pwos/view"
+)
+
+func newConsole(a *app) *cobra.Command {
+	var address string
+	var open bool
+	cmd := &cobra.Command{
+		Use:   "console",
+		Short: "serve a page that shows the kernel, and steers it",
+		Long: `console serves a page on this machine's loopback: processes, the record as it grows, what
+waits for approval, what was refused, budgets, search. It runs until interrupted.
+
+The page is opened by a file in the runtime directory, which only its owner may read: it
+holds a link that logs one page in, once, within five minutes. A second use is refused,
+and the page says so. At a terminal, Enter makes another link. A page's session ends
+after 30 minutes without it, and after 12 hours in any case.
+
+What the page does it does as you. It can pause and end processes, answer approvals,
+add to grants and take them away; it cannot replace a grant, nor call anything else.`,
+		Example: `  pwos console --open
+  pwos console --listen 127.0.0.1:7480`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			listener, err := net.Listen("tcp", address)
+			if err != nil {
+				return usage(cmd, fmt.Errorf("--listen: %w", err))
+			}
+			defer func() { _ = listener.Close() }() // the server closes it
+			if at := listener.Addr().(*net.TCPAddr); !at.IP.IsLoopback() {
+				return usage(cmd, fmt.Errorf("--listen %s would be open to other machines: name a loopback address such as 127.0.0.1:%d", address, at.Port))
+			}
+			return a.console(cmd.Context(), listener, open)
+		},
+	}
+	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:0", "loopback address to serve at; port 0: any that is free")
+	cmd.Flags().BoolVar(&open, "open", false, "open the page in a browser")
+	return cmd
+}
+
+// console serves the page until ctx ends.
+func (a *app) console(ctx context.Context, listener net.Listener, open bool) (err error) {
+	ctx, stop := untilHangup(ctx)
+	defer stop()
+	var dir string
+	if err := a.withKernel(ctx, 0, func(_ context.Context, c *client.Client) error { // which also starts a kernel
+		dir = c.Places().Dir
+		return nil
+	}); err != nil {
+		return err
+	}
+	link := &linkFile{path: filepath.Join(dir, fmt.Sprintf("console-%d.html", listener.Addr().(*net.TCPAddr).Port))}
+	defer func() { err = errors.Join(err, link.remove()) }()
+	server, err := console.New(console.Options{
+		Listener: listener,
+		Dial:     a.dialRunning,
+		LoggedIn: func() {
+			if err := link.remove(); err != nil {
+				a.say("%v", err)
+			}
+			a.say("a page has logged in: the link is used up%s", a.moreLinks())
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.showLink(server, link, open); err != nil {
+		return err
+	}
+	if a.stdinTerminal() {
+		go a.renewLinks(server, link) // it ends with the program: a read of a terminal cannot be ended
+	}
+	return server.Serve(ctx)
+}
+
+func (a *app) moreLinks() string {
+	if a.stdinTerminal() {
+		return "; Enter makes another one"
+	}
+	return ""
+}
+
+// showLink writes a new link, and says where it is.
+func (a *app) showLink(server *console.Server, link *linkFile, open bool) error {
+	if err := link.write(server.NewLink()); err != nil {
+		return err
+	}
+	t := new(view.Table)
+	t.Row("open", link.path)
+	t.Row("serving", server.URL())
+	if err := a.printEither(view.Object(nil).Text("open", link.path).Text("url", server.URL()).Close(), t); err != nil {
+		return err
+	}
+	if open {
+		return openFile(link.path)
+	}
+	return nil
+}
+
+// renewLinks makes a new link for each line of the terminal.
+func (a *app) renewLinks(server *console.Server, link *linkFile) {
+	for lines := bufio.NewScanner(a.stdin); lines.Scan(); {
+		if err := a.showLink(server, link, false); err != nil {
+			a.say("%v", err)
+		}
+	}
+}
+
+// linkFile is a page that leads to the link. The link stands in no command line, which others could see.
+type linkFile struct{ path string }
+
+func (l *linkFile) write(link string) error {
+	at := html.EscapeString(link)
+	page := "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<meta http-equiv=\"refresh\" content=\"0; url=" + at +
+		"\">\n<title>pwos console</title>\n<p><a href=\"" + at + "\">pwos console</a></p>\n"
+	if err := renameio.WriteFile(l.path, []byte(page), 0o600); err != nil {
+		return fmt.Errorf("write link: %w", err)
+	}
+	return nil
+}
+
+// remove removes the file; that there is none is no error.
+func (l *linkFile) remove() error {
+	if err := os.Remove(l.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove link: %w", err)
+	}
+	return nil
+}
+
+// openFile opens a file in the user's browser, and does not wait for it.
+func openFile(path string) error {
+	program := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		program = "open"
+	}
+	browser := exec.Command(program, path)
+	if err := browser.Start(); err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	return browser.Process.Release()
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
+)
+
+func newSearch(a *app) *cobra.Command {
+	var in schema.EventSearchInput
+	var since string
+	cmd := &cobra.Command{
+		Use:   "search WORDS...",
+		Short: "search the record of all calls, the best first",
+		Long: `search finds calls by words: of their types, agents, origins, correlations and errors,
+and of the data, as far as it is in the journal. A call must have all of them. Words in
+quotes follow one another; a word that ends in * stands for all that begin with it. Of the
+calls that fit, the newest 1000 are ranked. The search runs in the kernel; no model is asked.
+
+It prints a line of JSON each where stdout is no terminal, and nothing where nothing is
+found.`,
+		Example: `  pwos search api.example.com timeout
+  pwos search '"disk full"' 'Memory.*' --since 24h
+  pwos search denied worker --limit 5`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in.Query = strings.Join(args, " ")
+			var err error
+			if in.Since, err = moment(cmd, "since", since, time.Now()); err != nil {
+				return usage(cmd, err)
+			}
+			return a.search(cmd, &in)
+		},
+	}
+	memberFlag(cmd, &in, "limit", "limit", "most calls to print (default 20)")
+	cmd.Flags().StringVar(&since, "since", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
+	return cmd
+}
+
+func (a *app) search(cmd *cobra.Command, in *schema.EventSearchInput) error {
+	return a.show(cmd.Context(), schema.EventSearch.Type, in, func(answer schema.Value) error {
+		found, err := view.FoundIn(answer)
+		if err != nil {
+			return err
+		}
+		list := a.listing(view.FoundHeader()...)
+		for i := range found {
+			if err := list.add(found[i].Raw, found[i].Cells(a.style)...); err != nil {
+				return err
+			}
+		}
+		return list.end()
+	})
+}
+
+func newGraph(a *app) *cobra.Command {
+	var in schema.EventGraphInput
+	format := "json"
+	cmd := &cobra.Command{
+		Use:   "graph --correlation ID",
+		Short: "show what caused what in a workflow",
+		Long: `graph shows the calls that have a correlation: what each caused, the processes that they
+spawned, and whom they sent mail. Its format is json (nodes and edges), mermaid (a
+flowchart as text) or svg (a picture that stands alone). It shows 2000 nodes at most, and
+says how many calls are left out. Nothing is printed where no call has the correlation.`,
+		Example: `  pwos graph --correlation flow-7 --format svg > flow-7.svg
+  pwos graph --correlation flow-7 --format mermaid
+  pwos graph --correlation flow-7 | jq '.nodes[] | select(.status == "denied")'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case in.CorrelationID == "":
+				return usage(cmd, errors.New("--correlation says which calls: give the correlation of a workflow"))
+			case format == "mermaid":
+				in.Format = &format
+			case format != "json" && format != "svg":
+				return usage(cmd, errors.New("--format is json, mermaid or svg"))
+			}
+			return a.graph(cmd, &in, format)
+		},
+	}
+	memberFlag(cmd, &in, "correlationId", "correlation", "correlation of the calls")
+	cmd.Flags().StringVar(&format, "format", format, "json, mermaid or svg")
+	return cmd
+}
+
+func (a *app) graph(cmd *cobra.Command, in *schema.EventGraphInput, format string) error {
+	typ := schema.EventGraph.Type
+	return a.show(cmd.Context(), typ, in, func(answer schema.Value) error {
+		g, err := view.AnswerAs[schema.EventGraphOutput](typ, answer)
+		switch {
+		case err != nil:
+			return err
+		case len(g.Nodes) == 0 && strings.Count(g.Mermaid, "\n") < 2: // no line but the first
+			return nil
+		case format == "svg":
+			return a.print(view.GraphSVG(&g))
+		case format == "mermaid":
+			return a.print(g.Mermaid)
+		}
+		return a.printLine(answer)
+	})
+}

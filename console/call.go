@@ -1,0 +1,73 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
+)
+
+// allowed is a syscall that the page may call.
+type allowed struct {
+	slow  bool                     // it may read the whole journal
+	check func(data []byte) string // why the page may not call it so; "": it may. nil: it always may
+}
+
+// calls are all the syscalls that the page may call. A token of the page is no operator's key: what is not here, such as
+// a grant that replaces another one, cannot be done with it.
+var calls = map[string]allowed{
+	schema.AuditMetrics.Type:     {},
+	schema.AuditVerify.Type:      {slow: true},
+	schema.ApprovalDecide.Type:   {},
+	schema.BudgetShow.Type:       {},
+	schema.CapabilityGet.Type:    {},
+	schema.CapabilityGrant.Type:  {check: adds},
+	schema.CapabilityRevoke.Type: {},
+	schema.ProcessPause.Type:     {},
+	schema.ProcessResume.Type:    {},
+	schema.SyscallTerminate.Type: {},
+}
+
+// adds refuses a grant that would take something away.
+func adds(data []byte) string {
+	in, err := schema.CapabilityGrant.Input().Decode(data)
+	switch {
+	case err != nil:
+		return err.Error()
+	case !in.(*schema.GrantInput).Adds():
+		return `the page may only add to what was granted: the mode must be "add"`
+	}
+	return ""
+}
+
+// call is POST /api/call/TYPE: it passes the body to the kernel, and the data of the reply back.
+func (s *Server) call(w http.ResponseWriter, r *http.Request) {
+	typ := r.PathValue("type")
+	may, ok := calls[typ]
+	row, known := schema.Lookup(typ)
+	if !ok || !known {
+		refuse(w, http.StatusForbidden, "console.call", "the page may not call this")
+		return
+	}
+	body, ok := bodyOf(w, r)
+	if !ok {
+		return
+	}
+	if may.check != nil {
+		if why := may.check(body); why != "" {
+			refuse(w, http.StatusUnprocessableEntity, "console.input", why)
+			return
+		}
+	}
+	lane := &s.kernel.quick
+	if may.slow {
+		lane = &s.kernel.slow
+	}
+	reply, err := s.kernel.do(r.Context(), lane, schema.Message{Kind: row.Kind, Type: typ, Data: body})
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, view.Object(nil).Raw("data", reply.Data).Integer("seq", client.SeqOf(&reply)).Close())
+}

@@ -1,0 +1,20 @@
+// Package console serves the page on which a person watches a kernel.
+//
+// A Server is a client of the kernel: it asks with the authority of whoever started it, and shows with package view.
+// It runs outside of the daemon, and a page can ask it for nothing but what the table of calls names.
+//
+// # What it promises
+//
+//   - It answers nobody but a page of its own: a request for another Host, or from another Origin, is refused on
+//     every route, before anything else is looked at.
+//   - Nothing of the kernel is shown without a token, which a page gets once for the secret of a link. A link is good
+//     for one login and for a few minutes.
+//   - What agents have written is data. The page has no markup in it, and its policy allows no script, no style and no
+//     connection but the server's own.
+//   - The events of the record come in their order and without gaps, from any entry on.
+//
+// # What it does not promise
+//
+//   - That another program of the same user, outside of a sandbox, cannot read the link before the user opens it. The
+//     page says so when it finds its link used.
+package console

@@ -1,0 +1,181 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/console"
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// routes are all routes of the server.
+var routes = []string{
+	"GET /", "GET /page/app.js", "GET /page/vendor/preact.mjs", "POST /api/login {}", "POST /api/logout {}", "POST /api/call/Process.Pause {}",
+	"GET /api/events", "GET /api/processes", "GET /api/log", "GET /api/entry/1", "GET /api/approvals", "GET /api/graph?correlation=x", "GET /api/search?query=x", "GET /nothing",
+}
+
+// away is a kernel that nobody reaches.
+func away(context.Context) (*client.Client, error) { return nil, errors.New("no kernel in this test") }
+
+// TestForeignRequests: on every route a request for another host (DNS rebinding), from a page of another origin, or of another site is
+// refused, whatever token it has; nothing of the page or of the kernel is in the answer.
+func TestForeignRequests(t *testing.T) {
+	t.Parallel()
+	s := serveOf(t, away)
+	token := s.login(t)
+	address := strings.TrimSuffix(strings.TrimPrefix(s.URL(), "http://"), "/")
+	_, port, _ := strings.Cut(address, ":")
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	for what, change := range map[string]func(*http.Request){
+		"rebound name":          func(r *http.Request) { r.Host = "evil.example:" + port },
+		"name without port":     func(r *http.Request) { r.Host = "localhost" },
+		"another port":          func(r *http.Request) { r.Host = "127.0.0.1:1" },
+		"name that begins so":   func(r *http.Request) { r.Host = "127.0.0.1.evil.example:" + port },
+		"address of all":        func(r *http.Request) { r.Host = "0.0.0.0:" + port },
+		"foreign origin":        header("Origin", "https://evil.example"),
+		"null origin":           header("Origin", "null"),
+		"origin of a neighbour": header("Origin", "http://127.0.0.1:1"),
+		"origin over https":     header("Origin", "https://"+address),
+		"two origins":           func(r *http.Request) { r.Header["Origin"] = []string{"http://" + address, "https://evil.example"} },
+		"foreign fetch": func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Sec-Fetch-Mode", "cors")
+		},
+		"neighbour's fetch": func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "same-site")
+			r.Header.Set("Sec-Fetch-Mode", "no-cors")
+		},
+		"frame": func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Sec-Fetch-Mode", "navigate")
+			r.Header.Set("Sec-Fetch-Dest", "iframe")
+		},
+	} {
+		for _, route := range routes {
+			a := s.ask(t, route, token, change)
+			if id := a.errorID(); a.status != http.StatusForbidden || id != "console.host" && id != "console.origin" {
+				t.Errorf("%s, %s: %d %.80s", what, route, a.status, a.body)
+			}
+		}
+	}
+	for _, host := range []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port} {
+		own := func(r *http.Request) { r.Host = host; r.Header.Set("Origin", "http://"+host) }
+		if a := s.ask(t, "GET /", "", own); a.status != http.StatusOK {
+			t.Errorf("%s: %d %s", host, a.status, a.body)
+		}
+	}
+	opened := func(r *http.Request) {
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		r.Header.Set("Sec-Fetch-Mode", "navigate")
+		r.Header.Set("Sec-Fetch-Dest", "document")
+	}
+	if a := s.ask(t, "GET /", "", opened); a.status != http.StatusOK {
+		t.Errorf("opened from a file: %d", a.status)
+	}
+	if a := s.ask(t, "GET /api/processes", token, opened); a.status != http.StatusForbidden {
+		t.Errorf("a navigation to the API: %d", a.status)
+	}
+}
+
+// TestHeaders: every answer, refusals too, has the policy of the page and is kept nowhere; none of them allows another origin anything.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	s := serveOf(t, away)
+	for _, route := range append([]string{"OPTIONS /api/events", "PUT /api/login {}", "GET /api/login", "GET /page/../server.go", "GET /page/vendor/SUMS"}, routes...) {
+		a := s.ask(t, route, "")
+		policy := a.header.Get("Content-Security-Policy")
+		for _, part := range []string{
+			"default-src 'none';", "script-src 'self' 'sha256-", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'",
+			"require-trusted-types-for 'script'; trusted-types 'none'",
+		} {
+			if !strings.Contains(policy, part) {
+				t.Errorf("%s: the policy has no %s: %s", route, part, policy)
+			}
+		}
+		if strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: policy %s", route, policy)
+		}
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Access-Control-Allow-Origin": "", "Set-Cookie": "",
+		} {
+			if got := a.header.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", route, name, got, want)
+			}
+		}
+	}
+}
+
+// TestRoutesNeedASession: what is of the kernel is shown to nobody without a token of a session, in the header.
+func TestRoutesNeedASession(t *testing.T) {
+	t.Parallel()
+	s := serveOf(t, away)
+	token := s.login(t)
+	for _, route := range routes {
+		if !strings.Contains(route, " /api/") || strings.Contains(route, "login") {
+			continue
+		}
+		for what, change := range map[string]func(*http.Request){
+			"none":      func(*http.Request) {},
+			"wrong":     func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token[1:]+"A") },
+			"no bearer": func(r *http.Request) { r.Header.Set("Authorization", token) },
+			"cookie":    func(r *http.Request) { r.Header.Set("Cookie", "token="+token) },
+			"query":     func(r *http.Request) { r.URL.RawQuery = "token=" + token },
+		} {
+			if a := s.ask(t, route, "", change); a.status != http.StatusUnauthorized || a.errorID() != "console.login" {
+				t.Errorf("%s, %s: %d %s", route, what, a.status, a.body)
+			}
+		}
+	}
+}
+
+// TestOpenAddress: a console serves nobody but this machine.
+func TestOpenAddress(t *testing.T) {
+	t.Parallel()
+	listener := testkit.Value(net.Listen("tcp", "0.0.0.0:0"))(t)
+	defer listener.Close()
+	if _, err := console.New(console.Options{Listener: listener, Dial: away}); err == nil || !strings.Contains(err.Error(), "loopback") {
+		t.Errorf("a console for all: %v", err)
+	}
+}
+
+// TestTooManyConnections: connections beyond the bound are closed, and there is room again when others have gone.
+func TestTooManyConnections(t *testing.T) {
+	t.Parallel()
+	s := serveOf(t, away)
+	address := strings.TrimSuffix(strings.TrimPrefix(s.URL(), "http://"), "/")
+	var open []net.Conn
+	refused := false
+	for range 200 {
+		conn := testkit.Value(net.Dial("tcp", address))(t)
+		open = append(open, conn)
+	}
+	for _, conn := range open[150:] {
+		testkit.Must(t, conn.SetReadDeadline(time.Now().Add(testkit.Patience)))
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			refused = true
+			break
+		}
+	}
+	if !refused {
+		t.Error("200 connections are served at the same time")
+	}
+	for _, conn := range open {
+		_ = conn.Close()
+	}
+	testkit.Eventually(t, "the console answers again", func() bool {
+		resp, err := s.web.Get(s.URL())
+		if err != nil {
+			return false
+		}
+		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+}

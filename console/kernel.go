@@ -1,0 +1,107 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// patience is how long a call may take: longer than the longest search, shorter than a person waits.
+const patience = 2 * time.Minute
+
+// kernel is the server's connections to the kernel. Calls of one connection run one after the other, so that what takes
+// long has another one.
+type kernel struct {
+	dial  func(context.Context) (*client.Client, error)
+	quick lane
+	slow  lane
+}
+
+// lane is a connection that is made when it is needed, and made anew when the kernel has closed it.
+type lane struct {
+	mu     sync.Mutex
+	client *client.Client // nil: there is none
+}
+
+func newKernel(dial func(context.Context) (*client.Client, error)) *kernel {
+	return &kernel{dial: dial}
+}
+
+func (k *kernel) close() {
+	for _, l := range []*lane{&k.quick, &k.slow} {
+		l.mu.Lock()
+		if l.client != nil {
+			_ = l.client.Close() // nothing is lost by it
+			l.client = nil
+		}
+		l.mu.Unlock()
+	}
+}
+
+// get returns the connection of a lane.
+func (k *kernel) get(ctx context.Context, l *lane) (*client.Client, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.client != nil {
+		return l.client, nil
+	}
+	c, err := k.dial(ctx)
+	if err == nil {
+		l.client = c
+	}
+	return c, err
+}
+
+// forget drops a connection that has failed, unless there is another one by now.
+func (l *lane) forget(c *client.Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.client == c {
+		l.client = nil
+		_ = c.Close() // it has failed already
+	}
+}
+
+// do sends one message. A query that found the connection closed is sent once more: the kernel may have been started again.
+func (k *kernel) do(ctx context.Context, l *lane, m schema.Message) (schema.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for again := m.Kind == schema.KindQuery; ; again = false {
+		c, err := k.get(ctx, l)
+		if err != nil {
+			return schema.Message{}, err
+		}
+		answer, err := c.Do(ctx, m)
+		lost := err != nil && client.Answered(err) == nil && (errors.Is(err, fault.DaemonHungUp) || errors.Is(err, client.ErrClosed))
+		if !lost {
+			return answer, err
+		}
+		l.forget(c)
+		if !again {
+			return answer, err
+		}
+	}
+}
+
+// ask calls a syscall of the table on a lane.
+func ask[In, Out any](ctx context.Context, k *kernel, l *lane, row schema.Callable[In, Out], in *In) (*Out, error) {
+	answer, err := request(ctx, k, l, row, in)
+	if err != nil {
+		return nil, err
+	}
+	return row.Decode(answer.Data)
+}
+
+// request is ask with the whole answer.
+func request[In, Out any](ctx context.Context, k *kernel, l *lane, row schema.Callable[In, Out], in *In) (schema.Message, error) {
+	data, err := row.Encode(in)
+	if err != nil {
+		return schema.Message{}, err
+	}
+	return k.do(ctx, l, schema.Message{Kind: row.Row().Kind, Type: row.Row().Type, Data: data})
+}

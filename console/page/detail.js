@@ -1,0 +1,49 @@
+// A call whole: what was asked, what came of it, what caused it and what it caused.
+import { get } from './api.js';
+import { html } from './html.js';
+import { Json, Mark, Problem, useLoad } from './parts.js';
+import { momentText, tookText } from './text.js';
+
+const Related = ({ title, rows, open }) => rows.length > 0 && html`
+	<h3>${title}</h3>
+	<ul class="related">${rows.map((row) => html`
+		<li key=${row.seq}><button type="button" class="link" onClick=${() => open(row.seq)}>
+			<span class="seq">${row.seq}</span> <span class="who">${row.who}</span> <b>${row.type}</b> ${row.asked}</button> <${Mark} status=${row.status} /></li>`)}</ul>`;
+
+// Detail is the panel of one call. open shows another one, grant asks for the grant that would let it through.
+export function Detail({ seq, open, close, grant, go }) {
+	const { value, error, busy } = useLoad((signal) => get(`/api/entry/${seq}`, {}, signal), seq);
+	const row = value?.row;
+	return html`
+		<aside class="detail" aria-label="Call ${seq}" aria-busy=${busy}>
+			<header>
+				<h2><span class="seq">#${row?.seq ?? seq}</span> ${row?.type}</h2>
+				<button type="button" class="close" aria-label="Close the call" onClick=${close}>✕</button>
+			</header>
+			<${Problem} error=${error} />
+			${row && html`
+				<div class="detail-body">
+				<p class="line"><${Mark} status=${row.status} /> ${row.asked}${row.outcome && html`<span class="came"> → ${row.outcome}</span>`}</p>
+				${(row.grant || row.correlation) && html`<div class="buttons">
+					${row.grant && html`<button type="button" class="primary" onClick=${() => grant(row)}>Grant…</button>`}
+					${row.correlation && html`<button type="button" onClick=${() => go('timeline', { correlation: row.correlation })}>Its correlation</button>
+						<button type="button" onClick=${() => go('graph', { correlation: row.correlation })}>Graph</button>`}
+				</div>`}
+				<dl class="facts">
+					<dt>Caller</dt><dd>${row.who} <span class="faint">pid ${row.pid}</span></dd>
+					<dt>When</dt><dd>${momentText(row.time)} <span class="faint">tick ${value.tick}</span></dd>
+					<dt>Took</dt><dd>${tookText(row.us)}</dd>
+					${row.error && html`<dt>Error</dt><dd><code>${row.error}</code></dd>`}
+					${row.intent && html`<dt>Intent</dt><dd>entry ${row.intent}</dd>`}
+					<dt>Message</dt><dd><code>${row.id}</code></dd>
+					${row.correlation && html`<dt>Correlation</dt><dd><code>${row.correlation}</code></dd>`}
+					${row.causation && html`<dt>Cause</dt><dd><code>${row.causation}</code></dd>`}
+				</dl>
+				${value.message && html`<p class="problem">${value.message}</p>`}
+				${value.request && html`<h3>Data</h3><${Json} text=${value.request} label="Data of the call" />`}
+				${value.answer && value.answer !== 'null' && html`<h3>Answer</h3><${Json} text=${value.answer} label="Answer" />`}
+				<${Related} title="Caused by" rows=${value.causes} open=${open} />
+				<${Related} title="Effects" rows=${value.effects} open=${open} />
+				</div>`}
+		</aside>`;
+}

@@ -1,0 +1,300 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
+)
+
+// Bounds of what is read of the record.
+const (
+	mostRows   = 1000 // of a page of the log
+	firstRows  = 1000 // that a page begins with
+	lastNumber = int64(1)<<53 - 1
+)
+
+// row is an entry as the page shows it.
+func row(e *view.Entry, names view.Names) []byte {
+	who := names.Of(e.PID)
+	if view.Internal(e.Type) {
+		who = "kernel"
+	}
+	about, came := e.Parts(names)
+	o := view.Object(nil).Integer("seq", e.Seq).Integer("time", e.Time).Integer("pid", e.PID).Text("who", who).
+		Text("type", view.Escaped(e.Type)).Text("asked", about).Text("outcome", came).
+		Text("status", view.Escaped(e.Status)).Integer("us", e.LatencyUS).Text("id", e.ID)
+	for _, text := range []struct{ name, value string }{
+		{"correlation", string(e.Correlation)}, {"causation", string(e.Causation)}, {"error", e.ErrorID},
+	} {
+		if text.value != "" {
+			o = o.Text(text.name, text.value)
+		}
+	}
+	if e.Intent != 0 {
+		o = o.Integer("intent", e.Intent)
+	}
+	if view.Internal(e.Type) {
+		o = o.Boolean("internal", true)
+	}
+	if known, ok := schema.Lookup(e.Type); ok && known.Kind == schema.KindQuery && e.PID == 0 {
+		o = o.Boolean("own", true)
+	}
+	if grant := view.Remedy(e); grant != nil {
+		if data, err := schema.Marshal(grant); err == nil {
+			o = o.Raw("grant", data)
+		}
+	}
+	return o.Close()
+}
+
+// entriesOf takes the rows of an answer of Audit.Log apart.
+func entriesOf(data schema.Value) (entries []view.Entry, next int64, err error) {
+	members, _ := view.Members(data)
+	next, _ = view.As[int64](members["next"])
+	list, _ := view.Elements(members["entries"])
+	for _, raw := range list {
+		e, err := view.AnswerAs[schema.AuditEntry](schema.AuditLog.Type, raw)
+		if err != nil {
+			return nil, 0, err
+		}
+		entries = append(entries, view.Entry{AuditEntry: e, Raw: raw})
+	}
+	return entries, next, nil
+}
+
+// logPage asks for a page of the log, with the data of requests.
+func (s *Server) logPage(ctx context.Context, in *schema.AuditLogInput) (entries []view.Entry, next int64, err error) {
+	yes := true
+	in.Request = &yes
+	reply, err := request(ctx, s.kernel, &s.kernel.slow, schema.AuditLog, in)
+	if err != nil {
+		return nil, 0, err
+	}
+	return entriesOf(reply.Data)
+}
+
+// logQuery is the question of a request for the log. Its members are those of Audit.Log.
+func logQuery(q url.Values) (*schema.AuditLogInput, error) {
+	in := new(schema.AuditLogInput)
+	texts := map[string]**string{"type": &in.Type, "correlation": &in.Correlation, "id": &in.ID, "caused_by": &in.CausedBy, "key": &in.Key}
+	numbers := map[string]**int64{"pid": &in.PID, "since_seq": &in.SinceSeq, "limit": &in.Limit}
+	for name := range q {
+		value := q.Get(name)
+		switch {
+		case texts[name] != nil:
+			*texts[name] = &value
+		case numbers[name] != nil:
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || n < 0 || n > lastNumber {
+				return nil, fmt.Errorf("%s is no number that an entry can have", name)
+			}
+			*numbers[name] = &n
+		case name == "denied":
+			yes := true
+			in.Denied = &yes
+		default:
+			return nil, fmt.Errorf("the log has no filter %.40q", name)
+		}
+	}
+	if in.Limit == nil || *in.Limit > mostRows {
+		most := int64(mostRows)
+		in.Limit = &most
+	}
+	return in, nil
+}
+
+// log is GET /api/log: a page of the record, oldest first.
+func (s *Server) log(w http.ResponseWriter, r *http.Request) {
+	in, err := logQuery(r.URL.Query())
+	if err != nil {
+		refuse(w, http.StatusUnprocessableEntity, "console.input", err.Error())
+		return
+	}
+	names, err := s.names(r.Context())
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	entries, next, err := s.logPage(r.Context(), in)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, view.Object(nil).Raw("rows", rows(entries, names)).Integer("next", next).Close())
+}
+
+// rows is a JSON array of entries.
+func rows(entries []view.Entry, names view.Names) []byte {
+	list := []byte{'['}
+	for i := range entries {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, row(&entries[i], names)...)
+	}
+	return append(list, ']')
+}
+
+// names asks for the names of the processes.
+func (s *Server) names(ctx context.Context) (view.Names, error) {
+	processes, err := s.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make(view.Names, len(processes))
+	for i := range processes {
+		names[processes[i].PID] = processes[i].AgentID
+	}
+	return names, nil
+}
+
+// Pace of a stream.
+const (
+	heartbeat  = 15 * time.Second
+	batchBytes = 64 << 10
+	waiting    = 256 // rows that were read and not yet written
+)
+
+// events is GET /api/events?since=SEQ: a line of JSON for each entry of the record from that one on, as long as the
+// request lasts. Without since it begins some entries before the end. An empty line says that nothing has come for a
+// while, {"end":WHY} that the kernel has ended it.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	since, err := s.first(ctx, r.URL.Query().Get("since"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	names, err := s.names(ctx)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	c, err := s.kernel.dial(ctx) // a subscription has a connection of its own
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	lines, over := make(chan []byte, waiting), make(chan error, 1)
+	go func() {
+		defer close(lines)
+		over <- errors.Join(follow(ctx, c, since, names, lines), c.Close())
+	}()
+	out := &stream{ResponseWriter: w, control: http.NewResponseController(w)}
+	failed := out.copy(lines)
+	cancel()
+	if err := <-over; failed == nil && r.Context().Err() == nil {
+		_ = out.send(append(view.Object(nil).Text("end", view.Escaped(err.Error())).Close(), '\n')) // a peer that has gone is told nothing
+	}
+}
+
+// first is the number of the entry that a stream begins with.
+func (s *Server) first(ctx context.Context, since string) (int64, error) {
+	if since != "" {
+		n, err := strconv.ParseInt(since, 10, 64)
+		if err != nil || n < 1 || n > lastNumber {
+			return 0, errSince
+		}
+		return n, nil
+	}
+	head, err := s.head(ctx)
+	return max(1, head-firstRows), err
+}
+
+var errSince = errors.New("since is no number that an entry can have")
+
+// head is the number of the journal's last entry, which is this question's own.
+func (s *Server) head(ctx context.Context) (int64, error) {
+	beyond, one := lastNumber, int64(1)
+	reply, err := request(ctx, s.kernel, &s.kernel.quick, schema.AuditLog, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
+	if err != nil {
+		return 0, err
+	}
+	return client.SeqOf(&reply), nil
+}
+
+// follow pushes rows from an entry on, until ctx or the kernel ends it.
+func follow(ctx context.Context, c *client.Client, since int64, names view.Names, lines chan<- []byte) error {
+	yes := true
+	data, err := schema.AuditSubscribe.Encode(&schema.AuditSubscribeInput{SinceSeq: &since, Request: &yes})
+	if err != nil {
+		return err
+	}
+	m := schema.Message{Kind: schema.KindCommand, Type: schema.AuditSubscribe.Type, Data: data}
+	return c.Subscribe(ctx, m, func(event schema.Message) error {
+		e, err := view.AnswerAs[schema.AuditEntry](event.Type, event.Data)
+		if err != nil {
+			return err
+		}
+		names.Learn(&e)
+		select {
+		case lines <- row(&view.Entry{AuditEntry: e, Raw: event.Data}, names):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+}
+
+// stream is an answer that is written bit by bit.
+type stream struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// send writes to a peer that reads within a time.
+func (s *stream) send(batch []byte) error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return err
+	}
+	if _, err := s.Write(batch); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// copy writes lines, as many together as have come, until there are no more.
+func (s *stream) copy(lines <-chan []byte) error {
+	s.Header().Set("Content-Type", "application/x-ndjson")
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	err := s.send([]byte("\n"))
+	for err == nil {
+		select {
+		case <-beat.C:
+			err = s.send([]byte("\n"))
+		case line, more := <-lines:
+			if !more {
+				return nil
+			}
+			err = s.send(gather(line, lines))
+		}
+	}
+	return err
+}
+
+// gather is a line with those that have come behind it.
+func gather(line []byte, lines <-chan []byte) []byte {
+	batch := append(line, '\n')
+	for len(batch) < batchBytes {
+		select {
+		case line, more := <-lines:
+			if !more {
+				return batch
+			}
+			batch = append(append(batch, line...), '\n')
+		default:
+			return batch
+		}
+	}
+	return batch
+}

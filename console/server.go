@@ -1,0 +1,112 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+)
+
+// Options say what a Server serves, and to whom.
+type Options struct {
+	Listener net.Listener                                  // on a loopback address; Serve closes it
+	Dial     func(context.Context) (*client.Client, error) // connects to the kernel, with the authority that the page is to have
+	LoggedIn func()                                        // called when a link was used; nil: nobody wants to know
+	Now      func() time.Time                              // nil: time.Now
+}
+
+// Server serves the page. Make it with New.
+type Server struct {
+	listener net.Listener
+	port     string
+	hosts    []string
+	page     *page
+	sessions *sessions
+	kernel   *kernel
+	loggedIn func()
+}
+
+// Bounds of the server.
+const (
+	headerTime  = 10 * time.Second
+	idleTime    = time.Minute      // a connection without a request
+	writeTime   = 30 * time.Second // a peer that does not read
+	headerBytes = 16 << 10
+	bodyBytes   = 64 << 10
+	connections = 128
+)
+
+// New makes the server of a listener.
+func New(o Options) (*Server, error) {
+	address, ok := o.Listener.Addr().(*net.TCPAddr)
+	if !ok || !address.IP.IsLoopback() {
+		return nil, fmt.Errorf("serve console: %s is open to other machines: name a loopback address such as 127.0.0.1:0", o.Listener.Addr())
+	}
+	page, err := readPage()
+	if err != nil {
+		return nil, err
+	}
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	port := fmt.Sprint(address.Port)
+	s := &Server{
+		listener: o.Listener, port: port, page: page, sessions: newSessions(now), kernel: newKernel(o.Dial), loggedIn: o.LoggedIn,
+		hosts: []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port), net.JoinHostPort("localhost", port)},
+	}
+	if ip := address.IP.String(); ip != "127.0.0.1" && ip != "::1" {
+		s.hosts = append(s.hosts, net.JoinHostPort(ip, port))
+	}
+	return s, nil
+}
+
+// URL is the address of the page, without a secret.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" }
+
+// NewLink makes a link that one page can log in with, in place of the one before.
+func (s *Server) NewLink() string { return s.URL() + "#" + s.sessions.newSecret() }
+
+// Serve serves until ctx ends, and returns its cause.
+func (s *Server) Serve(ctx context.Context) error {
+	defer s.kernel.close()
+	defer s.sessions.close()
+	web := &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() { _ = web.Close() }) // Serve says what came of it
+	defer stop()
+	err := web.Serve(newBounded(s.listener, connections))
+	if errors.Is(err, http.ErrServerClosed) {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("serve console on %s: %w", s.listener.Addr(), err)
+}
+
+// handler is all routes, behind the guard.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.page.index)
+	mux.HandleFunc("GET /page/{file...}", s.page.file)
+	mux.HandleFunc("POST /api/login", s.login)
+	for route, handle := range map[string]http.HandlerFunc{
+		"POST /api/logout":      s.logout,
+		"POST /api/call/{type}": s.call,
+		"GET /api/events":       s.events,
+		"GET /api/processes":    s.processes,
+		"GET /api/log":          s.log,
+		"GET /api/entry/{seq}":  s.entry,
+		"GET /api/approvals":    s.approvals,
+		"GET /api/graph":        s.graph,
+		"GET /api/search":       s.search,
+	} {
+		mux.Handle(route, s.sessions.only(handle))
+	}
+	mux.HandleFunc("/", notFound)
+	return s.guard(mux)
+}

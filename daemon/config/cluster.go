@@ -1,0 +1,46 @@
+package config
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/promptware-os/pwos/access"
+)
+
+// Disk answers a command once it is on the disk of this kernel; the copy on the bus follows.
+const Disk = "disk"
+
+// clusterFaults reports what is wrong with the cluster as a whole.
+func (c *Config) clusterFaults(refuse func(key, format string, args ...any)) {
+	k := &c.Cluster
+	if k.Name == "" {
+		if k.Bus != "" {
+			refuse("cluster.name", "is required where there is a bus: the name of this kernel, such as alpha")
+		}
+		return
+	}
+	if !access.KernelName(k.Name) {
+		refuse("cluster.name", "%q must have at most 32 of a-z, 0-9 and -, and begin with a letter", k.Name)
+	}
+	if k.Bus == "" {
+		refuse("cluster.bus", "is required where there is a name: the address of the bus, such as nats://127.0.0.1:4222")
+	}
+	for address := range strings.SplitSeq(k.Bus, ",") {
+		if u, err := url.Parse(address); k.Bus != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "nats" && u.Scheme != "tls") {
+			refuse("cluster.bus", "has addresses such as nats://host:4222 or tls://host:4222, with commas between")
+			return
+		}
+	}
+	if c.MembersFile() == "" {
+		refuse("cluster.members", "is required where there is no configuration file that it could lie beside")
+	}
+}
+
+// MembersFile is the file of the kernels of the cluster, whether it exists or not; "" if there is no configuration.
+func (c *Config) MembersFile() string {
+	if c.Cluster.Members != "" || c.File == "" {
+		return c.Cluster.Members
+	}
+	return filepath.Join(filepath.Dir(c.File), "members")
+}

@@ -1,0 +1,83 @@
+package index_test
+
+import (
+	"crypto/ed25519"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/index"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/journal"
+)
+
+// signer signs with a key of a test.
+type signer struct{ key ed25519.PrivateKey }
+
+func newSigner() signer { return signer{ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))} }
+
+func (s signer) Public() string {
+	public, err := ssh.NewPublicKey(s.key.Public())
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(public)))
+}
+
+func (s signer) Sign(data []byte) ([]byte, error) { return ed25519.Sign(s.key, data), nil }
+
+// archive moves the first segments of a journal.
+func (k *kernel) archive(t *testing.T) *journal.Anchor {
+	t.Helper()
+	a, err := journal.PlanArchive(nil, k.dir, k.log.Synced(), 0)
+	testkit.Must(t, err)
+	to := t.TempDir() + "/archive"
+	testkit.Must(t, a.Copy(ctx(), to))
+	anchor := &journal.Anchor{Head: a.Head, Form: "test", Archive: to}
+	testkit.Must(t, journal.WriteAnchor(nil, k.dir, anchor, newSigner(), func(put func(string, []byte) error) error { return put("memory", []byte("{}")) }))
+	testkit.Must(t, a.Remove())
+	return anchor
+}
+
+// TestSearchOfArchive: what was in the index is found after its entries were archived; an index that is made anew has what
+// comes after the archive.
+func TestSearchOfArchive(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	var told troubles
+	o := index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.tell}
+	s := open(t, newPath(t), o)
+	first := k.say(t, 7, "Memory.Set", `{"key":"a","value":"needle"}`, fine)
+	k.grow(t, 2*run)
+	follow(t, s, k, o)
+	anchor := k.archive(t)
+	second := k.say(t, 7, "Memory.Set", `{"key":"b","value":"needle"}`, fine)
+	k.grow(t, 2*index.BlockEntries)
+	if anchor.Seq < first || anchor.Seq >= second {
+		t.Fatalf("entries up to %d are archived, want %d and not %d", anchor.Seq, first, second)
+	}
+	found := func(s *index.Index, want ...uint64) {
+		t.Helper()
+		got, err := s.Search(ctx(), ask(t, "needle"))
+		testkit.Must(t, err)
+		if !slices.Equal(seqs(got), want) {
+			t.Errorf("found %v, want %v", seqs(got), want)
+		}
+	}
+	found(s, second, first)
+	follow(t, s, k, o)
+	found(s, second, first)
+	told.want(t, nil)
+
+	anew := open(t, newPath(t), o)
+	found(anew, second)
+	follow(t, anew, k, o)
+	found(anew, second)
+	mark, err := anew.Searchable(ctx())
+	testkit.Must(t, err)
+	if mark.Seq < second {
+		t.Errorf("documents end at %d, want %d at least", mark.Seq, second)
+	}
+}

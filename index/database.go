@@ -1,0 +1,113 @@
+package index
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"syscall"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+)
+
+// database is one file of SQLite, and its schema: the text of its tables, as SQLite keeps them, and a version of what
+// that does not say. A file of another text or version has another format.
+type database struct {
+	path    string
+	version int
+	tables  string
+
+	db *sql.DB // nil where the last attempt to make it anew failed
+}
+
+func (d *database) disconnect() error {
+	if d.db == nil {
+		return nil
+	}
+	err := d.db.Close()
+	d.db = nil
+	return err
+}
+
+// remake throws away what is there, also where it is damaged, and makes an empty database.
+func (d *database) remake() error {
+	_ = d.disconnect() // what is thrown away need not be written
+	if err := os.Truncate(d.path, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return d.connect()
+}
+
+// connect opens the database and makes its tables where it is empty.
+func (d *database) connect() error {
+	file, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		err = file.Chmod(0o600) // SQLite gives its logs the same mode
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if info.Size() == 0 { // whatever log is there belongs to a file that was dropped
+		for _, log := range []string{"-wal", "-shm"} {
+			if err := os.Remove(d.path + log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: d.path}).EscapedPath() + "?" + url.Values{
+		"mode": {"rw"}, "_busy_timeout": {"5000"}, "_journal_mode": {"WAL"},
+		"_pragma": {"synchronous(NORMAL)", "cache_size(-1024)", "journal_size_limit(1048576)", "temp_store(MEMORY)", "trusted_schema(0)"},
+	}.Encode())
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(4)
+	if err := d.prepare(db); err != nil {
+		return errors.Join(classify(err), db.Close())
+	}
+	d.db = db
+	return nil
+}
+
+// prepare makes the tables in an empty database, and checks them in any other, but for those that a virtual table makes.
+func (d *database) prepare(db *sql.DB) error {
+	var found string
+	var as int
+	if err := db.QueryRow("SELECT user_version, (SELECT ifnull(group_concat(sql, ';'), '') FROM sqlite_schema WHERE name NOT GLOB 'calls_*') FROM pragma_user_version").
+		Scan(&as, &found); err != nil {
+		return err
+	}
+	if as == 0 && found == "" {
+		_, err := db.Exec(fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; %s; COMMIT", d.version, d.tables))
+		return err
+	}
+	if as != d.version || found != d.tables {
+		return fmt.Errorf("%w: version %d", ErrFormat, as)
+	}
+	return nil
+}
+
+// classify makes ErrDamaged recognisable among SQLite's errors.
+func classify(err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_FORMAT:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	// A file that is shorter than its header says is met as a read that comes up short.
+	if e.Code() == codes.SQLITE_IOERR_SHORT_READ {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
+}

@@ -1,0 +1,107 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Document is a call as it is searched. Its number is that of the row of Audit.Log: of a call that had something done outside
+// the kernel the end's, or the intent's as long as there is no end.
+type Document struct {
+	Seq    uint64
+	Intent uint64 // of an end: the entry that it ends; else 0
+	Time   int64  // Unix milliseconds
+	PID    int64  // process that the call was made as
+	Said   schema.Words
+	Data   schema.Words
+}
+
+// Most bytes of a document's words: of the request's data, of that and the reply's, and of an error's text.
+const (
+	maxAsked   = 4 << 10
+	maxData    = 8 << 10
+	maxMessage = 1 << 10
+)
+
+// documents makes documents of entries.
+type documents struct{ opt Options }
+
+// of returns the document of an entry; ok is false for one that is not searched: a search, or what cannot be read.
+func (d *documents) of(ctx context.Context, record *journal.Record) (doc Document, ok bool, err error) {
+	msg, failure := schema.Decode(record.Request, schema.OsMessage)
+	if failure != nil || msg.Type == schema.EventSearch.Type {
+		return doc, false, nil
+	}
+	outcome, failure := schema.DecodeOutcome(record.Outcome)
+	if failure != nil {
+		return doc, false, nil
+	}
+	doc = Document{Seq: record.Seq, Time: record.Time, PID: record.PID}
+	called, asked := msg.Called(), msg.Data
+	row, known := schema.Lookup(msg.Type)
+	switch end := schema.EndOf(&msg); {
+	case end != nil:
+		doc.Intent, doc.PID, called = uint64(end.Intent), end.PID, end.Called()
+		if asked, err = d.request(ctx, doc.Intent); err != nil {
+			return doc, false, err
+		}
+	case known && row.Outcome != "" && outcome.Err == nil && outcome.Repeats == 0:
+		outcome.Data = nil // it is an intent, and says no more than that
+	}
+	doc.Said = doc.Said.AppendText(called)
+	if doc.PID != 0 && d.opt.Name != nil {
+		doc.Said = doc.Said.AppendText(d.opt.Name(doc.PID))
+	}
+	doc.Said = doc.Said.AppendText(record.Origin).AppendText(msg.Meta.Correlation)
+	if f := outcome.Err; f != nil {
+		doc.Said = doc.Said.AppendText(verdict(f)).AppendText(string(f.ID)).AppendText(clip(shown(f), maxMessage))
+	}
+	doc.Data = doc.Data.AppendData(asked, maxAsked).AppendData(outcome.Data, maxData)
+	return doc, true, nil
+}
+
+// verdict is a word for a failure, as Audit.Log has it.
+func verdict(f *fault.Fault) string {
+	if f.Denied() {
+		return schema.StatusDenied
+	}
+	return schema.StatusFailed
+}
+
+// shown is an error's text without the place of a rule, which only the operator is told.
+func shown(f *fault.Fault) string {
+	text := f.Error()
+	if at := f.Detail("at"); at != "" {
+		text = strings.ReplaceAll(text, " ("+at+")", "")
+	}
+	return text
+}
+
+func clip(text string, most int) string { return text[:min(len(text), most)] }
+
+// request is the data of the message of an entry; nil where the journal no longer has it.
+func (d *documents) request(ctx context.Context, seq uint64) (data []byte, err error) {
+	r := journal.NewReader(d.opt.FS, d.opt.Dir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }})
+	defer func() { err = errors.Join(err, r.Close()) }()
+	record, err := r.Next(ctx)
+	if _, archived := errors.AsType[*journal.ArchivedError](err); archived {
+		return nil, nil
+	}
+	if _, damaged := errors.AsType[*journal.DamageError](err); damaged || errors.Is(err, io.EOF) { // its reader will say so
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	msg, failure := schema.Decode(record.Request, schema.OsMessage)
+	if failure != nil || record.Seq != seq {
+		return nil, nil
+	}
+	return append([]byte(nil), msg.Data...), nil
+}

@@ -1,0 +1,76 @@
+package index
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Corpus is what ranking needs to know of all documents.
+type Corpus struct {
+	Documents int64
+	Having    []int64 // how many of them have each phrase; nil: all phrases weigh the same
+}
+
+// FrequentAt is the frequency from which on phrases are not told apart: counting all that have them takes long.
+const FrequentAt = 20_000
+
+// Ranked is a document and how well it fits.
+type Ranked struct {
+	Document *Document
+	Score    float64
+}
+
+// The parameters of BM25, as SQLite has them: how soon more occurrences stop to count, and how much length does.
+const (
+	saturation = 1.2
+	lengthPart = 0.75
+)
+
+// Rank orders documents that have all phrases by BM25, the best first, and of equally good ones the newest.
+func Rank(docs []Document, phrases []schema.Phrase, corpus Corpus) []Ranked {
+	length, total := make([]float64, len(docs)), 0.0
+	for i := range docs {
+		length[i] = float64(words(docs[i].Said) + words(docs[i].Data))
+		total += length[i]
+	}
+	ranked := make([]Ranked, len(docs))
+	for i := range docs {
+		d := &docs[i]
+		relative := length[i] * float64(len(docs)) / max(total, 1)
+		ranked[i].Document = d
+		for k := range phrases {
+			times := float64(phrases[k].In(d.Said) + phrases[k].In(d.Data))
+			ranked[i].Score += corpus.weight(k) * times * (saturation + 1) / (times + saturation*(1-lengthPart+lengthPart*relative))
+		}
+	}
+	slices.SortFunc(ranked, func(a, b Ranked) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Document.Seq, a.Document.Seq))
+	})
+	return ranked
+}
+
+// weight is more for a phrase that few documents have.
+func (c *Corpus) weight(k int) float64 {
+	if c.Having == nil {
+		return 1
+	}
+	n, having := float64(max(c.Documents, c.Having[k])), float64(c.Having[k])
+	return math.Log(1 + (n-having+0.5)/(having+0.5))
+}
+
+func words(w schema.Words) (n int) {
+	for _, b := range w {
+		if b == ' ' {
+			n++
+		}
+	}
+	return max(0, n-1)
+}
+
+// Fits reports whether a document has all phrases.
+func Fits(d *Document, phrases []schema.Phrase) bool {
+	return !slices.ContainsFunc(phrases, func(p schema.Phrase) bool { return p.In(d.Said) == 0 && p.In(d.Data) == 0 })
+}

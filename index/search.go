@@ -1,0 +1,388 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// wordsVersion is of what wordsTables does not say: what makes a document.
+const wordsVersion = 1
+
+// The words of a document are made by schema.Words: what they are is said once, and SQLite takes the text apart at
+// spaces.
+const wordsTables = `CREATE VIRTUAL TABLE calls USING fts5(who, said, data, time UNINDEXED, intent UNINDEXED, tokenize='ascii')` +
+	`;CREATE TABLE mark (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL)`
+
+// Searchable returns the last entry whose document is in the index, the zero Head where none is. Search reads what
+// comes after it from the journal.
+func (x *Index) Searchable(ctx context.Context) (mark journal.Head, err error) {
+	err = x.use(&x.words, func(db *sql.DB) (err error) {
+		mark, err = searchable(ctx, db)
+		return err
+	})
+	if err != nil {
+		return journal.Head{}, fmt.Errorf("read watermark of the search: %w", err)
+	}
+	return mark, nil
+}
+
+func searchable(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+},
+) (mark journal.Head, err error) {
+	var hash []byte
+	var seq int64
+	switch err := db.QueryRowContext(ctx, "SELECT seq, hash FROM mark").Scan(&seq, &hash); {
+	case errors.Is(err, sql.ErrNoRows):
+		return mark, nil
+	case err != nil:
+		return mark, err
+	}
+	if mark.Seq = uint64(seq); copy(mark.Hash[:], hash) != len(mark.Hash) {
+		return mark, fmt.Errorf("%w: watermark of the search", ErrDamaged)
+	}
+	return mark, nil
+}
+
+// addDocuments takes in the documents of a block of entries, those after from up to to.
+func (x *Index) addDocuments(ctx context.Context, from, to journal.Head, docs []Document) error {
+	err := x.use(&x.words, func(db *sql.DB) (err error) {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, tx.Rollback())
+			}
+		}()
+		if mark, err := searchable(ctx, tx); err != nil || mark != from {
+			return errors.Join(err, fmt.Errorf("%w: entry %d is searchable, not %d", ErrOrder, mark.Seq, from.Seq))
+		}
+		for i := range docs {
+			if err := addDocument(ctx, tx, &docs[i]); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO mark (one, seq, hash) VALUES (1, ?, ?)", int64(to.Seq), to.Hash[:]); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+	if err != nil {
+		return fmt.Errorf("add to search: %w", err)
+	}
+	return nil
+}
+
+// addDocument adds one document, in place of its intent's.
+func addDocument(ctx context.Context, tx *sql.Tx, d *Document) error {
+	if d.Intent != 0 {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM calls WHERE rowid = ?", int64(d.Intent)); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO calls (rowid, who, said, data, time, intent) VALUES (?, ?, ?, ?, ?, ?)",
+		int64(d.Seq), who(d.PID), string(d.Said), string(d.Data), d.Time, int64(d.Intent))
+	return err
+}
+
+// who is the word that stands for a process.
+func who(pid int64) string { return "p" + strconv.FormatInt(pid, 10) }
+
+// Question is what Search looks for.
+type Question struct {
+	Phrases []schema.Phrase // all of which a document has
+	PIDs    []int64         // ascending; nil: calls of every process
+	Since   *int64          // not before, Unix milliseconds
+	Head    uint64          // the last entry that is looked at
+	Most    int             // most documents to return
+}
+
+// fits reports whether a document answers the question.
+func (q *Question) fits(d *Document) bool {
+	if q.Since != nil && d.Time < *q.Since {
+		return false
+	}
+	if q.PIDs != nil {
+		if _, of := slices.BinarySearch(q.PIDs, d.PID); !of {
+			return false
+		}
+	}
+	return Fits(d, q.Phrases)
+}
+
+// match is the question in the language of FTS5. Phrases have letters and digits only.
+func (q *Question) match(pids []int64) string {
+	var b strings.Builder
+	if pids != nil {
+		b.WriteString("who : (")
+		for i, pid := range pids {
+			if i > 0 {
+				b.WriteString(" OR ")
+			}
+			fmt.Fprintf(&b, "%q", who(pid))
+		}
+		b.WriteString(") AND ")
+	}
+	b.WriteString("{said data} : (")
+	for i := range q.Phrases {
+		if i > 0 {
+			b.WriteString(" AND ")
+		}
+		b.WriteString(quoted(&q.Phrases[i]))
+	}
+	return b.String() + ")"
+}
+
+func quoted(p *schema.Phrase) string {
+	text := `"` + p.Words + `"`
+	if p.Prefix {
+		text += " *"
+	}
+	return text
+}
+
+// pidsAtOnce is how many processes one statement asks for.
+const pidsAtOnce = 500
+
+// Search returns the newest documents that answer a question, the newest first. What is not in the index is read from the
+// journal. Where the index is damaged, it is dropped, and Follow makes it anew: the journal is read instead.
+func (x *Index) Search(ctx context.Context, q Question) ([]Document, error) {
+	for {
+		found, err := x.search(ctx, q)
+		if !errors.Is(err, ErrDamaged) {
+			return found, err
+		}
+		x.opt.Trouble(fmt.Errorf("search is made anew: %w", err))
+		if err := x.drop(&x.words); err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+	}
+}
+
+func (x *Index) search(ctx context.Context, q Question) ([]Document, error) {
+	mark, err := x.Searchable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, ended, err := scanJournal(ctx, x.opt, mark.Seq+1, q)
+	if err != nil {
+		return nil, err
+	}
+	first, err := x.firstSince(ctx, q.Since)
+	if err != nil {
+		return nil, err
+	}
+	chunks := [][]int64{nil}
+	if q.PIDs != nil {
+		chunks = slices.Collect(slices.Chunk(q.PIDs, pidsAtOnce))
+	}
+	var indexed []Document
+	for _, pids := range chunks {
+		if len(found) == q.Most {
+			break
+		}
+		more, err := x.look(ctx, q, pids, first, min(mark.Seq, q.Head), ended)
+		if err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		indexed = append(indexed, more...)
+	}
+	if len(chunks) > 1 {
+		slices.SortFunc(indexed, func(a, b Document) int { return int(int64(b.Seq) - int64(a.Seq)) })
+	}
+	found = append(found, indexed...)
+	return found[:min(len(found), q.Most)], nil
+}
+
+// firstSince is an entry before which none is of that time or later.
+func (x *Index) firstSince(ctx context.Context, since *int64) (uint64, error) {
+	if since == nil {
+		return 1, nil
+	}
+	ranges, err := x.Ranges(ctx, Filter{SinceTime: since}, 1, 1)
+	if err != nil || len(ranges) == 0 {
+		return 1, err
+	}
+	return ranges[0].First, nil
+}
+
+// look asks SQLite for documents of entries from first to last, but for intents that have ended since.
+func (x *Index) look(ctx context.Context, q Question, pids []int64, first, last uint64, ended map[uint64]bool) (found []Document, err error) {
+	err = x.use(&x.words, func(db *sql.DB) (err error) {
+		rows, err := db.QueryContext(ctx, "SELECT rowid, who, said, data, time, intent FROM calls WHERE calls MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC",
+			q.match(pids), int64(first), int64(last))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		for len(found) < q.Most && rows.Next() {
+			var d Document
+			var seq, intent int64
+			var by, said, data string
+			if err := rows.Scan(&seq, &by, &said, &data, &d.Time, &intent); err != nil {
+				return fmt.Errorf("%w: document of the search: %w", ErrDamaged, err)
+			}
+			pid, err := strconv.ParseInt(strings.TrimPrefix(by, "p"), 10, 64)
+			if err != nil {
+				return fmt.Errorf("%w: document %d of the search", ErrDamaged, seq)
+			}
+			d.Seq, d.Intent, d.PID, d.Said, d.Data = uint64(seq), uint64(intent), pid, schema.Words(said), schema.Words(data)
+			if !ended[d.Seq] && q.fits(&d) {
+				found = append(found, d)
+			}
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+// Frequency is how many documents have a phrase, counted up to most.
+func (x *Index) Frequency(ctx context.Context, p *schema.Phrase, most int) (n int64, err error) {
+	err = x.use(&x.words, func(db *sql.DB) error {
+		return db.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM calls WHERE calls MATCH ? LIMIT ?)", "{said data} : "+quoted(p), most).Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count documents: %w", err)
+	}
+	return n, nil
+}
+
+// Scan answers a question without an index, from the entries of a journal from first on.
+func Scan(ctx context.Context, o Options, first uint64, q Question) ([]Document, error) {
+	found, ended, err := scanJournal(ctx, o.withDefaults(), first, q)
+	return slices.DeleteFunc(found, func(d Document) bool { return ended[d.Seq] }), err
+}
+
+// scanJournal returns the newest documents that answer a question, newest first, and the intents that have ended.
+func scanJournal(ctx context.Context, o Options, first uint64, q Question) (found []Document, ended map[uint64]bool, err error) {
+	last := func() uint64 { return min(q.Head, o.Synced()) }
+	if first > last() {
+		return nil, nil, nil
+	}
+	r := journal.NewReader(o.FS, o.Dir, journal.ReaderOptions{From: first, Limit: last})
+	defer func() { err = errors.Join(err, r.Close()) }()
+	ended = make(map[uint64]bool)
+	for docs := (documents{o}); ; {
+		record, err := r.Next(ctx)
+		if gone, ok := errors.AsType[*journal.ArchivedError](err); ok && gone.Anchor.Seq >= first {
+			return scanJournal(ctx, o, gone.Anchor.Seq+1, q)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("read journal: %w", err)
+		}
+		d, ok, err := docs.of(ctx, record)
+		if err != nil {
+			return nil, nil, err
+		}
+		if d.Intent != 0 {
+			ended[d.Intent] = true
+		}
+		if ok && q.fits(&d) {
+			if found = append(found, d); len(found) >= 2*q.Most {
+				found = slices.Delete(found, 0, len(found)-q.Most)
+			}
+		}
+	}
+	found = slices.DeleteFunc(found, func(d Document) bool { return ended[d.Seq] })
+	slices.Reverse(found)
+	return found[:min(len(found), q.Most)], ended, nil
+}
+
+// Forget makes the document of an entry anew from the journal, whose line was rewritten, and that of its end where it has
+// one, so that what they had before is in no file of the index.
+func (x *Index) Forget(ctx context.Context, seq uint64) error {
+	err := x.use(&x.words, func(db *sql.DB) error {
+		return x.forget(ctx, db, seq)
+	})
+	if err != nil {
+		return fmt.Errorf("forget entry %d: %w", seq, err)
+	}
+	return nil
+}
+
+func (x *Index) forget(ctx context.Context, db *sql.DB, seq uint64) (err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := x.replace(ctx, tx, seq); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	// What was deleted before, such as the parts of the index that were merged, is in free pages.
+	for _, statement := range []string{"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace deletes the documents of an entry and of its end, and adds what the journal has of them now.
+func (x *Index) replace(ctx context.Context, tx *sql.Tx, seq uint64) error {
+	rows, err := tx.QueryContext(ctx, "SELECT rowid FROM calls WHERE rowid = ?1 OR intent = ?1", int64(seq))
+	if err != nil {
+		return err
+	}
+	var of []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+		of = append(of, id)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	// Else the words stay until their part of the index is merged with another.
+	if _, err := tx.ExecContext(ctx, "INSERT INTO calls (calls, rank) VALUES ('secure-delete', 1)"); err != nil {
+		return err
+	}
+	for _, id := range of {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM calls WHERE rowid = ?", id); err != nil {
+			return err
+		}
+		d, ok, err := x.documentAt(ctx, uint64(id))
+		if err != nil {
+			return err
+		}
+		if ok {
+			if err := addDocument(ctx, tx, &d); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO calls (calls, rank) VALUES ('secure-delete', 0)")
+	return err
+}
+
+func (x *Index) documentAt(ctx context.Context, seq uint64) (d Document, ok bool, err error) {
+	r := journal.NewReader(x.opt.FS, x.opt.Dir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }})
+	defer func() { err = errors.Join(err, r.Close()) }()
+	record, err := r.Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return d, false, nil
+	}
+	if err != nil {
+		return d, false, err
+	}
+	docs := documents{x.opt}
+	return docs.of(ctx, record)
+}

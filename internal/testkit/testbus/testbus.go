@@ -1,0 +1,61 @@
+// Package testbus runs a bus in the process of a test.
+package testbus
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster/bus"
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// Bus is a bus that can be stopped, and started again at the same address. It goes with the test.
+type Bus struct {
+	Dir     string
+	Members string // the text of its members file
+
+	t    testing.TB
+	node *bus.Node
+	addr string
+}
+
+// Start runs a bus with these members.
+func Start(t testing.TB, members ...string) *Bus {
+	t.Helper()
+	b := &Bus{Dir: testkit.Dir(t), Members: strings.Join(members, "\n"), t: t, addr: "127.0.0.1:0"}
+	b.Restart()
+	t.Cleanup(b.Stop)
+	return b
+}
+
+// Restart runs it again.
+func (b *Bus) Restart() {
+	b.t.Helper()
+	s := bus.Settings{Listen: b.addr, Dir: b.Dir, Members: access.ParseMembers([]byte(b.Members), time.UTC)}
+	b.node = testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(b.t)
+	b.addr = b.node.Addr().String()
+}
+
+// Stop ends it, where it runs.
+func (b *Bus) Stop() {
+	if b.node != nil {
+		b.node.Close()
+		b.node = nil
+	}
+}
+
+// URL is its address.
+func (b *Bus) URL() string { return "nats://" + b.addr }
+
+// Key makes the host key of a kernel in its state directory, and returns it with the line of a members file.
+func Key(t testing.TB, stateDir, name, options string) (*access.HostKey, string) {
+	t.Helper()
+	key := testkit.Value(access.OpenHostKey(stateDir))(t)
+	if options != "" {
+		options = "," + options
+	}
+	return key, `kernel="` + name + `"` + options + " " + key.Public()
+}

@@ -1,0 +1,119 @@
+// Package backup is the file that a kernel's record is moved in: written also while the kernel appends.
+//
+// The file is a tar archive, compressed with gzip. Its first member says what it is and how much follows; the last one has the
+// SHA-256 of each member in between, signed with the host key. In between is the record up to an entry that was synced: its
+// segments, checkpoints and redactions, and the anchor with its state where older entries are archived. What can be made anew
+// (snapshots, the index), what must not be in two places (the private host key) and what is not the kernel's state (the
+// configuration, agents' own directories, blobs on their way) is not in it.
+//
+// A reader trusts nothing: a file that is cut short, altered, of another kind, or made to fill a disk is an error, and what was
+// read so far has not taken any place.
+package backup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Format is the number of the file's form.
+const Format = 1
+
+// Names of the members that are no files.
+const (
+	headerName   = "pwos-backup.json"
+	manifestName = "manifest.json"
+)
+
+// members are the names that files may have.
+var members = regexp.MustCompile(`^journal/([0-9]{20}\.(ndjson|state)|checkpoints|redactions|anchor)$|^host_key\.pub$`)
+
+// Header is the first member.
+type Header struct {
+	Format  int64  `json:"format" keep:"always" min:"1" doc:"Form of the file."`
+	Version string `json:"version" keep:"always" doc:"Version of the program that wrote it."`
+	Time    int64  `json:"time" keep:"always" min:"0" doc:"When: Unix epoch, milliseconds."`
+	Files   int64  `json:"files" keep:"always" min:"1" doc:"How many files follow."`
+	Bytes   int64  `json:"bytes" keep:"always" min:"1" doc:"How many bytes they have."`
+}
+
+// Member is what the manifest says of a file.
+type Member struct {
+	Name  string `json:"name" keep:"always" minlen:"1" doc:"Path in the state directory."`
+	Bytes int64  `json:"bytes" keep:"always" min:"0" doc:"Its length."`
+	Sum   string `json:"sha256" keep:"always" minlen:"64" doc:"SHA-256, hexadecimal."`
+}
+
+// Manifest is the last member.
+type Manifest struct {
+	Header     Header       `json:"header" keep:"always" doc:"The first member again."`
+	Instance   string       `json:"instance" keep:"always" doc:"Whose record it is; empty where the entry that says so is archived."`
+	Epoch      int64        `json:"epoch" keep:"always" min:"0" doc:"Its epoch; 0 likewise."`
+	Seq        int64        `json:"seq" keep:"always" min:"1" doc:"The last entry."`
+	Hash       string       `json:"hash" keep:"always" minlen:"64" doc:"SHA-256 of its line, hexadecimal."`
+	Archived   int64        `json:"archived,omitzero" keep:"always" min:"0" doc:"The last entry that is archived, and not here."`
+	Checkpoint string       `json:"checkpoint,omitzero" keep:"always" doc:"The last line of checkpoints."`
+	HostKey    string       `json:"host_key" keep:"always" minlen:"1" doc:"The kernel's public key, which signed this."`
+	Members    []Member     `json:"members" keep:"always" doc:"The files."`
+	Signature  schema.Value `json:"signature,omitzero" keep:"always" doc:"By the host key, over all but itself."`
+}
+
+// text is what is signed.
+func (m Manifest) text() ([]byte, error) {
+	m.Signature = nil
+	body, err := schema.Marshal(&m)
+	return append([]byte("pwos-backup@v1\n"), body...), err
+}
+
+// Key is a host key: a journal.Signer.
+type Key = journal.Signer
+
+func (m *Manifest) sign(key Key) ([]byte, error) {
+	m.HostKey = key.Public()
+	text, err := m.text()
+	if err != nil {
+		return nil, err
+	}
+	if m.Signature, err = journal.SignText(key, text); err != nil {
+		return nil, fmt.Errorf("sign backup: %w", err)
+	}
+	return schema.Marshal(m)
+}
+
+func parseManifest(text []byte) (*Manifest, error) {
+	decoded, err := decode[Manifest](text)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := decoded.text()
+	if err == nil {
+		err = journal.VerifyText(decoded.HostKey, signed, decoded.Signature)
+	}
+	return decoded, err
+}
+
+// decode reads a member of JSON, strictly.
+func decode[T any](text []byte) (*T, error) {
+	if !schema.Valid(text) {
+		return nil, errors.New("it is no JSON")
+	}
+	value, err := schema.TypeOf[T]().Decode(bytes.TrimSpace(text))
+	if err != nil {
+		return nil, err
+	}
+	return value.(*T), nil
+}
+
+// broken is the error of a file that is not a whole backup.
+func broken(format string, args ...any) error {
+	return fault.BackupBroken.New("the backup cannot be used: %s; take another one: nothing was restored", fmt.Sprintf(format, args...))
+}
+
+// sum is a SHA-256 as the manifest writes it.
+func sum(b []byte) string { return fmt.Sprintf("%x", b[:sha256.Size]) }

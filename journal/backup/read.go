@@ -1,0 +1,207 @@
+package backup
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+// smallBytes bounds the members that are no files.
+const smallBytes = 64 << 20
+
+// Read reads a backup into dir, an empty directory, and verifies all of it: the signature of its manifest, each file, and the
+// chain of the record with its checkpoints under the key that the record itself names. free says how many bytes may be written;
+// it is asked once the backup has said how many it has. The error is a fault.BackupBroken where the backup is at fault.
+func Read(ctx context.Context, r io.Reader, dir string, free func() (int64, error)) (*Manifest, error) {
+	packed, err := gzip.NewReader(reading{ctx, r})
+	if err != nil {
+		return nil, unreadable(ctx, err)
+	}
+	in := tar.NewReader(packed)
+	header, err := readHeader(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	room, err := free()
+	if err != nil {
+		return nil, err
+	}
+	if header.Bytes > room {
+		return nil, fmt.Errorf("the backup has %d bytes of files, and %d are free", header.Bytes, room)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "journal"), 0o700); err != nil {
+		return nil, err
+	}
+	found, manifest, err := readFiles(ctx, in, dir, header)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(io.Discard, packed); err != nil { // the checksum behind the last member
+		return nil, unreadable(ctx, err)
+	}
+	if err := compare(found, manifest, header); err != nil {
+		return nil, err
+	}
+	if err := check(ctx, dir, manifest); err != nil {
+		return nil, err
+	}
+	return manifest, syncDirs(filepath.Join(dir, "journal"), dir)
+}
+
+// unreadable is the error of a stream that is no backup, or not a whole one.
+func unreadable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var pathError *os.PathError
+	if errors.As(err, &pathError) {
+		return err
+	}
+	return broken("it is no whole backup: %v", err)
+}
+
+func readHeader(ctx context.Context, in *tar.Reader) (*Header, error) {
+	member, err := in.Next()
+	if err != nil {
+		return nil, unreadable(ctx, err)
+	}
+	if member.Name != headerName {
+		return nil, broken("it does not begin with %s", headerName)
+	}
+	text, err := small(ctx, in, member)
+	if err != nil {
+		return nil, err
+	}
+	header, err := decode[Header](text)
+	switch {
+	case err != nil:
+		return nil, broken("its header is not one: %v", err)
+	case header.Format != Format:
+		return nil, broken("it is of form %d, and this program reads form %d", header.Format, Format)
+	}
+	return header, nil
+}
+
+// small reads a member that is no file.
+func small(ctx context.Context, in *tar.Reader, member *tar.Header) ([]byte, error) {
+	if member.Typeflag != tar.TypeReg || member.Size > smallBytes {
+		return nil, broken("%s is no file of JSON", member.Name)
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, unreadable(ctx, err)
+	}
+	return text, nil
+}
+
+// readFiles writes the files, no more than the header has said, until the manifest comes.
+func readFiles(ctx context.Context, in *tar.Reader, dir string, header *Header) (found map[string]Member, m *Manifest, err error) {
+	found = make(map[string]Member)
+	left := header.Bytes
+	for {
+		member, err := in.Next()
+		if err != nil {
+			return nil, nil, unreadable(ctx, err)
+		}
+		if member.Name == manifestName {
+			text, err := small(ctx, in, member)
+			if err != nil {
+				return nil, nil, err
+			}
+			if m, err = parseManifest(text); err != nil {
+				return nil, nil, broken("its manifest: %v", err)
+			}
+			if _, err := in.Next(); !errors.Is(err, io.EOF) {
+				return nil, nil, broken("something follows its manifest")
+			}
+			return found, m, nil
+		}
+		_, twice := found[member.Name]
+		switch {
+		case member.Typeflag != tar.TypeReg || !members.MatchString(member.Name):
+			return nil, nil, broken("it has a member %q, which no backup has", member.Name)
+		case twice:
+			return nil, nil, broken("it has %s twice", member.Name)
+		case member.Size > left || int64(len(found)) == header.Files:
+			return nil, nil, broken("it has more than its header says")
+		}
+		left -= member.Size
+		if found[member.Name], err = extract(ctx, in, dir, member); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// extract writes one file, durably but for its name.
+func extract(ctx context.Context, in *tar.Reader, dir string, member *tar.Header) (m Member, err error) {
+	out, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(member.Name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return m, err
+	}
+	h := sha256.New()
+	n, err := io.Copy(io.MultiWriter(out, h), in)
+	if err != nil {
+		return m, errors.Join(unreadable(ctx, err), out.Close())
+	}
+	return Member{Name: member.Name, Bytes: n, Sum: sum(h.Sum(nil))}, errors.Join(out.Sync(), out.Close())
+}
+
+// compare holds what was read against the manifest.
+func compare(found map[string]Member, m *Manifest, header *Header) error {
+	if m.Header != *header || len(m.Members) != len(found) {
+		return broken("its manifest is of another backup")
+	}
+	for _, want := range m.Members {
+		if got := found[want.Name]; got != want {
+			return broken("%s is not the file that the manifest names", want.Name)
+		}
+	}
+	return nil
+}
+
+// check verifies the record, and that it is the one that the manifest is about.
+func check(ctx context.Context, dir string, m *Manifest) error {
+	named := ""
+	report, err := journal.Verify(ctx, nil, filepath.Join(dir, "journal"), journal.VerifyOptions{
+		Keys: []string{m.HostKey},
+		Names: func(r *journal.Record) string {
+			if booted := journal.Booted(r); booted != nil {
+				named = booted.HostKey
+				return named
+			}
+			return ""
+		},
+	})
+	switch {
+	case err != nil:
+		return err
+	case !report.OK():
+		return broken("its record is damaged: %v", report.Findings[0])
+	case int64(report.Head.Seq) != m.Seq || report.Head.Hash.String() != m.Hash:
+		return broken("its record ends with entry %d, and not with entry %d as its manifest says", report.Head.Seq, m.Seq)
+	case named == "" && report.Anchor != nil:
+		named = report.Anchor.Key
+	}
+	if named != m.HostKey {
+		return broken("it is signed with another key than the host key that its record names")
+	}
+	return nil
+}
+
+// syncDirs makes the names in directories durable.
+func syncDirs(dirs ...string) error {
+	for _, dir := range dirs {
+		if err := (journal.OSFS{}).SyncDir(dir); err != nil {
+			return fmt.Errorf("sync %s: %w", dir, err)
+		}
+	}
+	return nil
+}

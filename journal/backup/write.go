@@ -1,0 +1,315 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Source is what a backup is made of.
+type Source struct {
+	Dir     string // the state directory
+	Key     Key    // its host key
+	Version string // of the program
+	Now     func() time.Time
+}
+
+// file is a member: text, or what an open file has up to a length.
+type file struct {
+	name string
+	text []byte
+	f    *os.File
+	size int64
+}
+
+func (f *file) open() io.Reader {
+	if f.f == nil {
+		return bytes.NewReader(f.text)
+	}
+	return io.NewSectionReader(f.f, 0, f.size)
+}
+
+// Write writes a backup of the record as it is synced now, and returns its manifest. It takes what is there without asking the
+// kernel that may be running; that one is told apart by the lock of the journal, which is held otherwise. A journal that does
+// not verify is refused: its error is a *journal.DamageError.
+func Write(ctx context.Context, w io.Writer, s Source) (m *Manifest, running bool, err error) {
+	dir := filepath.Join(s.Dir, "journal")
+	locked, err := journal.OSFS{}.Lock(dir)
+	switch {
+	case errors.Is(err, journal.ErrLocked):
+		running = true
+	case err != nil:
+		return nil, false, fmt.Errorf("read journal: %w", err)
+	default:
+		defer func() { err = errors.Join(err, locked.Close()) }()
+	}
+	m = new(Manifest)
+	if err := s.examine(ctx, dir, m); err != nil {
+		return nil, running, err
+	}
+	files, err := collect(ctx, dir, m)
+	defer func() {
+		for i := range files {
+			if f := files[i].f; f != nil {
+				_ = f.Close() // read only
+			}
+		}
+	}()
+	if err != nil {
+		return nil, running, err
+	}
+	files = append(files, file{name: "host_key.pub", text: []byte(s.Key.Public() + "\n")})
+	m.Header = Header{Format: Format, Version: s.Version, Time: s.Now().UnixMilli(), Files: int64(len(files))}
+	for i := range files {
+		if files[i].f == nil {
+			files[i].size = int64(len(files[i].text))
+		}
+		m.Header.Bytes += files[i].size
+	}
+	return m, running, s.write(ctx, w, files, m)
+}
+
+// examine verifies the journal, and finds out whose it is.
+func (s *Source) examine(ctx context.Context, dir string, m *Manifest) error {
+	report, err := journal.Verify(ctx, nil, dir, journal.VerifyOptions{Names: func(r *journal.Record) string {
+		if booted := journal.Booted(r); booted != nil {
+			m.Instance, m.Epoch = booted.Instance, booted.Epoch
+		}
+		return ""
+	}})
+	switch {
+	case err != nil:
+		return err
+	case !report.OK():
+		return report.Findings[0]
+	}
+	return nil
+}
+
+// collect opens what belongs to a state of the journal that was there at one moment. It tries again where segments were
+// archived meanwhile.
+func collect(ctx context.Context, dir string, m *Manifest) (files []file, err error) {
+	for range 10 {
+		var whole bool
+		if files, whole, err = collectOnce(ctx, dir, m); whole || err != nil && !errors.Is(err, os.ErrNotExist) {
+			return files, err
+		}
+		for i := range files {
+			if f := files[i].f; f != nil {
+				_ = f.Close() // read only
+			}
+		}
+	}
+	return nil, cmpError(err)
+}
+
+func cmpError(err error) error {
+	return errors.Join(errors.New("the journal is being archived: try again"), err)
+}
+
+func collectOnce(ctx context.Context, dir string, m *Manifest) (files []file, whole bool, err error) {
+	anchor, err := journal.ReadAnchor(nil, dir)
+	if err != nil {
+		return nil, false, err
+	}
+	head, err := lastSynced(ctx, dir)
+	if err != nil {
+		return nil, false, err
+	}
+	m.Seq, m.Hash, m.Archived = int64(head.Seq), head.Hash.String(), 0
+	if anchor != nil {
+		m.Archived = int64(anchor.Seq)
+	}
+	files, err = openSegments(ctx, dir, anchor, head)
+	if err != nil {
+		return files, false, err
+	}
+	if anchor != nil {
+		state, err := os.Open(filepath.Join(dir, anchor.StateName()))
+		if err != nil {
+			return files, false, err
+		}
+		files = append(files, file{name: "journal/" + anchor.StateName(), f: state, size: anchor.Bytes})
+	}
+	// Read after the segments: one that was rewritten since has its redaction here.
+	for _, name := range []string{"anchor", "redactions", "checkpoints"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return files, false, err
+		}
+		if name == "checkpoints" {
+			text = checkpointsUpTo(text, head.Seq, m)
+		}
+		files = append(files, file{name: "journal/" + name, text: text})
+	}
+	after, err := journal.ReadAnchor(nil, dir)
+	if err != nil {
+		return files, false, err
+	}
+	return files, (anchor == nil) == (after == nil) && (anchor == nil || anchor.Seq == after.Seq), nil
+}
+
+// lastSynced is the last entry that is on disk: what the head mark says, or, where that lags or is not there and nobody
+// writes, the last whole line.
+func lastSynced(ctx context.Context, dir string) (head journal.Head, err error) {
+	mark, err := journal.ReadMark(nil, dir)
+	if err != nil {
+		return head, err
+	}
+	locked, err := journal.OSFS{}.Lock(dir)
+	writing := errors.Is(err, journal.ErrLocked)
+	if err == nil {
+		err = locked.Close()
+	} else if writing {
+		err = nil
+	}
+	if err != nil {
+		return head, err
+	}
+	if mark.Seq > 0 && writing {
+		return mark, nil
+	}
+	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: mark.Seq})
+	defer r.Close() // read only
+	for {
+		record, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return head, err
+		}
+		head = journal.Head{Seq: record.Seq, Hash: record.Hash}
+	}
+	if head.Seq == 0 {
+		return head, errors.New("the journal has no entry yet")
+	}
+	return head, nil
+}
+
+// openSegments opens the segments up to head, the last of them as far as that.
+func openSegments(ctx context.Context, dir string, anchor *journal.Anchor, head journal.Head) (files []file, err error) {
+	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: head.Seq})
+	defer r.Close() // read only
+	record, err := r.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	end := record.Offset + int64(len(record.Line)) + 1
+	paths, err := filepath.Glob(filepath.Join(dir, "[0-9]*.ndjson"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(paths)
+	first := uint64(1)
+	if anchor != nil {
+		first = anchor.Seq + 1
+	}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		var seq uint64
+		if _, err := fmt.Sscanf(name, "%020d.ndjson", &seq); err != nil || len(name) != len("00000000000000000001.ndjson") {
+			continue
+		}
+		if seq < first || seq > record.Segment {
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return files, err
+		}
+		one := file{name: "journal/" + name, f: f}
+		files = append(files, one)
+		info, err := f.Stat()
+		if err != nil {
+			return files, err
+		}
+		if files[len(files)-1].size = info.Size(); seq == record.Segment {
+			files[len(files)-1].size = end
+		}
+	}
+	return files, nil
+}
+
+func checkpointsUpTo(text []byte, seq uint64, m *Manifest) (kept []byte) {
+	m.Checkpoint = ""
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if cp, err := journal.ParseCheckpoint(line); err == nil && cp.Seq <= seq {
+			kept = append(append(kept, line...), '\n')
+			m.Checkpoint = string(line)
+		}
+	}
+	return kept
+}
+
+// write writes the archive.
+func (s *Source) write(ctx context.Context, w io.Writer, files []file, m *Manifest) error {
+	packed := gzip.NewWriter(w)
+	out := tar.NewWriter(packed)
+	header, err := schema.Marshal(&m.Header)
+	if err == nil {
+		err = put(out, headerName, int64(len(header)), bytes.NewReader(header), s.Now())
+	}
+	for i := range files {
+		if err != nil {
+			return fmt.Errorf("write backup: %w", err)
+		}
+		h := sha256.New()
+		err = put(out, files[i].name, files[i].size, io.TeeReader(reading{ctx, files[i].open()}, h), s.Now())
+		m.Members = append(m.Members, Member{Name: files[i].name, Bytes: files[i].size, Sum: sum(h.Sum(nil))})
+	}
+	var manifest []byte
+	if err == nil {
+		manifest, err = m.sign(s.Key)
+	}
+	if err == nil {
+		err = put(out, manifestName, int64(len(manifest)), bytes.NewReader(manifest), s.Now())
+	}
+	if err == nil {
+		err = errors.Join(out.Close(), packed.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write backup: %w", err)
+	}
+	return nil
+}
+
+func put(out *tar.Writer, name string, size int64, from io.Reader, now time.Time) error {
+	if err := out.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: now, Typeflag: tar.TypeReg, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	n, err := io.Copy(out, from)
+	if err == nil && n != size {
+		err = fmt.Errorf("%s became shorter while it was copied", name)
+	}
+	return err
+}
+
+// reading is a reader that ends with its context.
+type reading struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r reading) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}

@@ -1,0 +1,36 @@
+package schema
+
+// ClusterStatusInput is the data of Cluster.Status.
+type ClusterStatusInput struct{}
+
+// ClusterStatusOutput is the answer of Cluster.Status.
+type ClusterStatusOutput struct {
+	Name        string          `json:"name" keep:"always" doc:"Name of this kernel."`
+	Bus         string          `json:"bus" keep:"always" doc:"Addresses of the bus."`
+	Connected   bool            `json:"connected" keep:"always" doc:"Whether the bus is reached at present."`
+	Acknowledge string          `json:"acknowledge" keep:"always" doc:"When a command is answered: disk: once it is on the disk of this kernel."`
+	Synced      int64           `json:"synced" keep:"always" doc:"The last entry on the disk of this kernel."`
+	Copied      int64           `json:"copied" keep:"always" doc:"The last entry that the bus has acknowledged; 0: none since the start of this kernel."`
+	Behind      int64           `json:"behind" keep:"always" doc:"How many entries the copy is behind."`
+	Alarm       string          `json:"alarm,omitzero" keep:"always" doc:"Why the copy has stopped for good; absent: it has not."`
+	Trouble     string          `json:"trouble,omitzero" keep:"always" doc:"What is wrong at present; absent: nothing."`
+	Members     []ClusterMember `json:"members" keep:"always" doc:"The other kernels of the members file, by name; as many as a line holds."`
+	Refused     []string        `json:"refused,omitzero" keep:"always" doc:"Lines of the members file that count for nothing, and why; absent: none."`
+}
+
+// ClusterMember is another kernel, as the members file has it.
+type ClusterMember struct {
+	Name  string   `json:"name" keep:"always" doc:"Its name."`
+	Key   string   `json:"key" keep:"always" doc:"Fingerprint of its host key."`
+	Allow []string `json:"allow" keep:"always" doc:"What it may call here."`
+	Role  string   `json:"role,omitzero" keep:"always" doc:"What its operator may do here: viewer or approver; absent: nothing."`
+}
+
+// The syscalls of a cluster (PROTOCOL 13).
+var (
+	ClusterStatus = NewQuery[ClusterStatusInput, ClusterStatusOutput](Syscall{
+		Type: "Cluster.Status", Domain: Kernel, Grant: OperatorOnly,
+		Script:      "scripts/cluster.txtar",
+		Description: "Shows how this kernel is in its cluster: whether it reaches the bus, how far behind the copy of its journal is, and the other kernels.",
+	})
+)

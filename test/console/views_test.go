@@ -1,0 +1,105 @@
+package console_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+const policy = `@id("ask-deploy") @ask("30m")
+forbid(principal, action == Syscall::"Memory.Set", resource) when { context.args.key like "deploy/*" };
+`
+
+// crowd makes processes that have done something.
+func crowd(t *testing.T, s *served) {
+	t.Helper()
+	s.do(t, "Syscall.Spawn", `{"child_agent_id":"planner","intent":"plan the release","role":"lead","capabilities":{"allowed_syscalls":["Memory.*","Ipc.*","SYS_SPAWN","SYS_SEND_MSG"],"budget":{"calls":400}}}`)
+	s.do(t, "Syscall.Spawn", `{"pid":1,"child_agent_id":"writer","intent":"write the notes","capabilities":{"allowed_syscalls":["Memory.*","Ipc.*","SYS_SEND_MSG"],"budget":{"calls":120}}}`)
+	s.do(t, "Syscall.Spawn", `{"pid":1,"child_agent_id":"reviewer","intent":"read them","capabilities":{"allowed_syscalls":["Memory.Get","Ipc.*"]}}`)
+	s.do(t, "Syscall.Spawn", `{"child_agent_id":"sleeper","intent":"a program that waits","command":["/bin/sleep","600"],"sandbox":"off"}`)
+	for i := range 40 {
+		s.do(t, "Memory.Set", `{"pid":2,"key":"notes/%d","value":{"title":"Note %d","done":false}}`, i, i)
+		s.do(t, "Syscall.SendMsg", `{"pid":1,"receiver_pid":3,"intent":"review","payload":{"note":%d}}`, i)
+		s.do(t, "Ipc.Receive", `{"pid":3,"max":1}`)
+		if i%4 == 0 {
+			_ = s.try(t, "Memory.Set", `{"pid":3,"key":"notes/%d","value":"changed"}`, i)
+		}
+		if i%9 == 0 {
+			_ = s.try(t, "Http.Fetch", `{"pid":2,"url":"https://example.com/releases/%d"}`, i)
+		}
+	}
+	cause := ""
+	for i, step := range []string{
+		`Syscall.SendMsg {"pid":1,"receiver_pid":2,"intent":"write","payload":{"note":"release"}}`, `Memory.Set {"pid":2,"key":"notes/release","value":"2.4.1"}`,
+		`Syscall.SendMsg {"pid":2,"receiver_pid":3,"intent":"review","payload":{"note":"release"}}`, `Memory.Get {"pid":3,"key":"notes/release"}`,
+		`Memory.Set {"pid":3,"key":"notes/verdict","value":"good"}`, `Syscall.SendMsg {"pid":3,"receiver_pid":1,"payload":"it is good"}`,
+		`Syscall.Spawn {"pid":1,"child_agent_id":"announcer","intent":"tell of the release"}`,
+	} {
+		typ, data, _ := strings.Cut(step, " ")
+		id := fmt.Sprint("release-7-", i)
+		s.step(t, typ, data, id, cause)
+		if i != 4 {
+			cause = id
+		}
+	}
+	for _, name := range []string{"api", "web"} {
+		s.ask(t, fmt.Sprintf(`{"pid":2,"key":"deploy/%s","value":{"version":"2.4.1","replicas":3,"note":"ship it"}}`, name))
+	}
+}
+
+func TestViews(t *testing.T) {
+	t.Parallel()
+	browserPath(t)
+	s := serve(t, policy)
+	crowd(t, s)
+	p := open(t)
+	p.login(s)
+	p.loadAxe()
+	for _, look := range []struct {
+		name          string
+		width, height int64
+		theme         string
+	}{{"wide-light", 1360, 820, "light"}, {"wide-dark", 1360, 820, "dark"}, {"narrow-light", 390, 780, "light"}, {"narrow-dark", 390, 780, "dark"}} {
+		p.size(look.width, look.height, look.theme)
+		for _, view := range []struct{ name, at, says string }{
+			{"processes", "processes?pid=2", "Latest calls"},
+			{"timeline", "timeline", "Memory.Set"},
+			{"detail", "timeline?seq=20", "Message"},
+			{"approvals", "approvals", "deploy/"},
+			{"denials", "denials", "Grant"},
+			{"budgets", "budgets", "Latency"},
+			{"graph", "graph?correlation=release-7", "nodes"},
+			{"search", "search?query=review", "the best first"},
+		} {
+			p.show(view.at)
+			p.reads(view.says)
+			p.picture(view.name + "-" + look.name)
+			p.axe(view.name + " " + look.name)
+		}
+	}
+}
+
+// TestPictures takes the pictures of README, where PWOS_PICTURES names their directory: PWOS_PICTURES=../../docs/pictures.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	browserPath(t)
+	if os.Getenv("PWOS_PICTURES") == "" {
+		t.Skip("PWOS_PICTURES names no directory")
+	}
+	s := serve(t, policy)
+	crowd(t, s)
+	p := open(t)
+	p.login(s)
+	p.size(1320, 560, "light")
+	for _, view := range []struct{ name, at, has string }{
+		{"console", "timeline?seq=156", ".detail[aria-busy=false] .json"}, {"graph", "graph?correlation=release-7", ".graph-box rect"}, {"approvals", "approvals", ".question"},
+	} {
+		p.show(view.at)
+		p.see(view.has)
+		if view.name == "console" {
+			p.see(".calls .row[aria-selected=true]")
+		}
+		p.picture(view.name)
+	}
+}

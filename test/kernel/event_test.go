@@ -1,0 +1,141 @@
+package kernel_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// found are what a search brings: for each call its PID and its type, and the data as far as it is shown.
+func (c *client) found(query string) (calls []string) {
+	c.t.Helper()
+	var out schema.EventSearchOutput
+	c.call("Event.Search", fmt.Sprintf(`{"query":%q,"limit":100}`, query), &out)
+	if len(out.Scores) != len(out.Events) || !slices.IsSortedFunc(out.Scores, func(a, b float64) int { return int((b - a) * 1e9) }) {
+		c.t.Fatalf("%s: scores %v of %d events", query, out.Scores, len(out.Events))
+	}
+	for _, e := range out.Events {
+		if e.Type == "Syscall.Describe" || e.Type == "Syscall.Spawn" { // which name what is searched for
+			continue
+		}
+		calls = append(calls, fmt.Sprint(e.PID, " ", e.Type, " ", string(e.Data)))
+	}
+	slices.Sort(calls)
+	return calls
+}
+
+// TestSearchOfAgents (EVENT 10.6, PROTOCOL 12): an agent finds its own calls and those of its descendants, and their data only
+// where the gate would let it read that now: a word in what it may not read does not find the call. The operator finds all.
+func TestSearchOfAgents(t *testing.T) {
+	t.Parallel()
+	p := assemble(t)
+	operator := p.connect(0)
+	const searcher = `{"allowed_syscalls":["Event.Search","Memory.*","Syscall.SendMsg","Syscall.Spawn"]}`
+	parent, sibling := operator.spawn(0, searcher), operator.spawn(0, searcher)
+	child := operator.spawn(parent, searcher)
+	on := map[int64]*client{}
+	for _, pid := range []int64{parent, sibling, child} {
+		on[pid] = p.connect(pid)
+		on[pid].call("Memory.Set", fmt.Sprintf(`{"key":"k/%d","value":"needle"}`, pid), nil)
+		on[pid].call("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":"needle in mail"}`, sibling), nil)
+	}
+	set := func(pid int64) string { return fmt.Sprintf(`%d Memory.Set {"key":"k/%[1]d","value":"needle"}`, pid) }
+	mail := func(pid int64) string {
+		return fmt.Sprintf(`%d Syscall.SendMsg {"receiver_pid":%d,"payload":"needle in mail"}`, pid, sibling)
+	}
+	want := func(who string, got []string, want ...string) {
+		t.Helper()
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s finds\n%s\nwant\n%s", who, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	want("operator", operator.found("needle"), set(parent), mail(parent), set(child), mail(child), set(sibling), mail(sibling))
+	want("parent", on[parent].found("needle"), set(parent), mail(parent), set(child)) // what its child wrote to others it may not read
+	want("parent, by type", on[parent].found("SendMsg"), mail(parent), fmt.Sprint(child, " Syscall.SendMsg null"))
+	want("child", on[child].found("needle"), set(child), mail(child))
+	want("sibling", on[sibling].found("needle"), set(sibling), mail(sibling))
+
+	operator.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Event.Search","Memory.Set"]}`, parent), nil)
+	want("parent without Memory.Get", on[parent].found("needle"))
+	want("parent without Memory.Get, by type", on[parent].found("Memory.Set"), fmt.Sprint(parent, " Memory.Set null"), fmt.Sprint(child, " Memory.Set null"))
+	if a := on[child].ask("Event.Search", `{"query":"\"open"}`); a.Kind != "error" {
+		t.Errorf("an open quotation mark is answered %s", a.Data)
+	}
+}
+
+// TestSearchInOsEvent: an OsEvent answer has OsEvents (EVENT 10.6).
+func TestSearchInOsEvent(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial(t)
+	c.call("Memory.Set", `{"key":"k","value":"needle"}`, nil)
+	a := c.speak(schema.OsEvent, "Event.Search", `{"query":"needle"}`, "")
+	if !strings.Contains(string(a.Data), `{"events":[{"type":"command","name":"Memory.Set","payload":{"key":"k","value":"needle"},"metadata":{"id":`) {
+		t.Errorf("got %s", a.Data)
+	}
+}
+
+// TestGraphOfAgents (EVENT 10.5): the graph has what the caller may see, edges by causation and of what was spawned and mailed,
+// and no call behind itself, whatever ids the clients give.
+func TestGraphOfAgents(t *testing.T) {
+	t.Parallel()
+	p := assemble(t)
+	operator := p.connect(0)
+	const asker = `{"allowed_syscalls":["Event.Graph","Memory.*","Syscall.Spawn","Syscall.SendMsg"]}`
+	parent, sibling := operator.spawn(0, asker), operator.spawn(0, asker)
+	on, other := p.connect(parent), p.connect(sibling)
+	flow := func(causation string) string { return fmt.Sprintf(`,"correlation":"flow","causation":%q`, causation) }
+	spawned := on.askWith("Syscall.Spawn", `{"child_agent_id":"c","capabilities":{"allowed_syscalls":["Memory.*"]}}`, flow("nobody"))
+	cause := spawned.Metadata.Causation
+	child := p.connect(parent + 2)
+	child.askWith("Memory.Set", `{"key":"a","value":1}`, `,"correlation":"flow"`)
+	on.askWith("Memory.Set", `{"key":"b","value":1}`, flow(cause))
+	other.askWith("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":1}`, parent), flow(cause))
+
+	graph := func(c *client) (g schema.EventGraphOutput, types []string) {
+		t.Helper()
+		c.call("Event.Graph", `{"correlationId":"flow"}`, &g)
+		at := map[string]schema.GraphNode{}
+		for _, n := range g.Nodes {
+			at[n.ID] = n
+		}
+		for _, e := range g.Edges {
+			from, to := at[e.From], at[e.To]
+			if from.ID == "" || to.ID == "" {
+				t.Errorf("edge %+v leads nowhere", e)
+			}
+			types = append(types, fmt.Sprint(from.Kind, from.Type, from.PID, " ", e.Kind, " ", to.Kind, to.Type, to.PID))
+		}
+		return g, types
+	}
+	g, edges := graph(operator)
+	for _, want := range []string{
+		fmt.Sprintf("callSyscall.Spawn%d spawned process%d", parent, parent+2),
+		fmt.Sprintf("process%d made callMemory.Set%d", parent+2, parent+2),
+		fmt.Sprintf("callSyscall.Spawn%d caused callMemory.Set%d", parent, parent),
+		fmt.Sprintf("callSyscall.Spawn%d caused callSyscall.SendMsg%d", parent, sibling),
+		fmt.Sprintf("callSyscall.SendMsg%d delivered process%d", sibling, parent),
+	} {
+		if !slices.Contains(edges, want) {
+			t.Errorf("no edge %q in\n%s", want, strings.Join(edges, "\n"))
+		}
+	}
+	mine, _ := graph(on)
+	if len(mine.Nodes) >= len(g.Nodes) {
+		t.Errorf("the agent sees %d of %d nodes", len(mine.Nodes), len(g.Nodes))
+	}
+	for _, n := range mine.Nodes {
+		if n.PID == sibling {
+			t.Errorf("the agent sees %+v", n)
+		}
+	}
+	theirs, _ := graph(other)
+	for _, n := range theirs.Nodes {
+		if n.PID != sibling && (n.Kind == schema.NodeCall || n.Agent != "") {
+			t.Errorf("the sibling sees %+v", n)
+		}
+	}
+}

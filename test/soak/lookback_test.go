@@ -1,0 +1,126 @@
+package soak_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/index"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/journal"
+)
+
+// recorded is how many entries the record has that TestLookBack looks back on.
+func recorded() int {
+	if os.Getenv("PWOS_LONG") != "" {
+		return 1_000_000
+	}
+	return 20_000
+}
+
+// flow is how many calls have a correlation in common.
+const flow = 40
+
+// remember writes the record of a kernel that is not running: flows of calls of some agents, each call caused by one before,
+// with words that are in few calls, in some and in most.
+func remember(t *testing.T, p *place, n int) {
+	t.Helper()
+	log, _, err := journal.Open(journal.Options{Dir: p.Path("s/journal")})
+	testkit.Must(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	first := int(log.Written()) + 1
+	for seq := first; seq <= n; seq++ {
+		e := journal.Entry{Time: 1735000000000 + int64(seq), Origin: "https://my-os.local/", Conn: "c-1", Outcome: []byte(`{"kind":"reply","data":{"success":true}}`)}
+		cause := seq - 1 - random.IntN(5)
+		meta := fmt.Sprintf(`"metadata":{"id":"m-%d","timestamp":1735000000000,"correlation":"flow-%d","causation":"m-%d"}`, seq, seq/flow, cause)
+		words := fmt.Sprintf("agent wrote word%d and topic%d", random.IntN(n/20), random.IntN(50))
+		switch seq % 10 {
+		case 0:
+			e.Request, e.Outcome = fmt.Appendf(nil, `{"kind":"query","type":"Memory.Get","data":{"key":"notes/%d"},%s}`, seq/100, meta), []byte(`{"kind":"reply"}`)
+		case 1:
+			e.Request = fmt.Appendf(nil, `{"kind":"command","type":"Memory.Delete","data":{"key":"notes/%d"},%s}`, seq/100, meta)
+			e.Outcome = []byte(`{"kind":"error","data":{"code":403,"message":"pid 0 may not"},"error":"capability.denied"}`)
+		case 2, 3:
+			e.Request, e.Outcome = fmt.Appendf(nil, `{"kind":"command","type":"Syscall.Echo","data":{"message":%q},%s}`, words, meta), fmt.Appendf(nil, `{"kind":"reply","data":{"echo":%q}}`, words)
+		default:
+			e.Request = fmt.Appendf(nil, `{"kind":"command","type":"Memory.Set","data":{"key":"notes/%d","value":%q},%s}`, seq/100, words, meta)
+		}
+		log.Append(&e)
+		if seq%1000 == 0 || seq == n {
+			testkit.Must(t, log.Flush())
+		}
+		if log.RotateDue() {
+			_, err := log.Rotate()
+			testkit.Must(t, err)
+		}
+	}
+	_, err = log.Sync()
+	testkit.Must(t, err)
+	begun := time.Now()
+	x, err := index.Open(p.Path("s/projections"), index.Options{Dir: p.Path("s/journal")})
+	testkit.Must(t, err)
+	testkit.Must(t, x.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	x, err = index.Open(p.Path("s/projections"), index.Options{Dir: p.Path("s/journal"), Synced: log.Synced, Sleep: func(context.Context, time.Duration) {
+		if mark, err := x.Searchable(ctx); err != nil || mark.Seq+index.BlockEntries > log.Synced() {
+			cancel()
+		}
+	}})
+	testkit.Must(t, err)
+	testkit.Must(t, x.Follow(ctx))
+	testkit.Must(t, x.Close())
+	t.Logf("%d entries: indexed in %v; journal of %d MB, projections of %d MB", n, time.Since(begun).Round(time.Millisecond), p.bytes(t, "s/journal")>>20, p.bytes(t, "s/projections")>>20)
+	testkit.Must(t, log.Close())
+}
+
+// TestLookBack asks a long record what people ask it, and tells the median of what each question takes.
+func TestLookBack(t *testing.T) {
+	p := newPlace(t)
+	p.launch(t).Stop(t)
+	n := recorded()
+	remember(t, p, n)
+	d := p.launch(t)
+	defer d.Stop(t)
+	c, err := p.dial()
+	testkit.Must(t, err)
+	defer c.end(nil)
+	random := rand.New(rand.NewPCG(3, 4))
+	at := func() int { return 1000 + random.IntN(n-2000) }
+	for _, ask := range []struct{ what, typ, data string }{
+		{"a call by its id", "Audit.Log", `{"id":"m-SEQ"}`},
+		{"what a call caused", "Audit.Log", `{"caused_by":"m-SEQ"}`},
+		{"changes of a key", "Audit.Log", `{"key":"notes/KEY"}`},
+		{"refusals from somewhere on", "Audit.Log", `{"denied":true,"since_seq":SEQ}`},
+		{"a correlation", "Audit.Log", `{"correlation":"flow-FLOW"}`},
+		{"graph", "Event.Graph", `{"correlationId":"flow-FLOW"}`},
+		{"graph, mermaid", "Event.Graph", `{"correlationId":"flow-FLOW","format":"mermaid"}`},
+		{"search: a rare word", "Event.Search", `{"query":"wordWORD"}`},
+		{"search: a rare and a frequent word", "Event.Search", `{"query":"wrote wordWORD"}`},
+		{"search: a word of 1 in 50", "Event.Search", `{"query":"topicTOPIC"}`},
+		{"search: two of these", "Event.Search", `{"query":"topicTOPIC topic1"}`},
+		{"search: a frequent word", "Event.Search", `{"query":"agent"}`},
+		{"search: a phrase of frequent words", "Event.Search", `{"query":"memory.set"}`},
+		{"search: three frequent words", "Event.Search", `{"query":"agent wrote memory.set"}`},
+		{"search: a prefix of 50 words", "Event.Search", `{"query":"topic*"}`},
+		{"search: a prefix of very many words", "Event.Search", `{"query":"wo*"}`},
+		{"search: nothing", "Event.Search", `{"query":"nowhere"}`},
+	} {
+		var took []time.Duration
+		for range 9 {
+			seq := at()
+			data := strings.NewReplacer("SEQ", fmt.Sprint(seq), "KEY", fmt.Sprint(seq/100), "FLOW", fmt.Sprint(seq/flow),
+				"WORD", fmt.Sprint(seq%(n/20)), "TOPIC", fmt.Sprint(seq%50)).Replace(ask.data)
+			begun := time.Now()
+			testkit.Must(t, c.call(ask.typ, data, nil))
+			took = append(took, time.Since(begun))
+		}
+		slices.Sort(took)
+		t.Logf("%-36s %10v", ask.what, took[len(took)/2].Round(10*time.Microsecond))
+	}
+}

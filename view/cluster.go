@@ -1,0 +1,42 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Cluster shows how a kernel is in its cluster.
+func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
+	t := new(Table)
+	t.Row("kernel", Escaped(s.Name))
+	reached := style(Good, "reached")
+	if !s.Connected {
+		reached = style(Bad, "not reached")
+	}
+	t.Row("bus", Escaped(s.Bus)+", "+reached)
+	copied := fmt.Sprintf("up to entry %d of %d", s.Copied, s.Synced)
+	if s.Behind > 0 {
+		copied += fmt.Sprintf(", %d behind", s.Behind)
+	}
+	t.Row("copy", copied+"; a command is answered once it is on this kernel's "+s.Acknowledge)
+	if s.Alarm != "" {
+		t.Row("alarm", style(Bad, Escaped(s.Alarm)))
+	}
+	if s.Trouble != "" {
+		t.Row("trouble", Escaped(s.Trouble))
+	}
+	for _, m := range s.Members {
+		may := cmp.Or(strings.Join(m.Allow, ", "), "nothing")
+		if m.Role != "" {
+			may += "; its operator is a " + m.Role
+		}
+		t.Row("member", fmt.Sprintf("%s, %s: may call %s", Escaped(m.Name), Escaped(m.Key), Escaped(may)))
+	}
+	for _, line := range s.Refused {
+		t.Row("refused", Escaped(line))
+	}
+	return t
+}

@@ -1,0 +1,93 @@
+package view
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Remedy is the grant that would let a refused call through, beside what its process was granted already; nil if no
+// grant would, or if the entry, which needs its request, does not tell which. It is the narrowest: the syscall by its
+// name, the tool by its path, the one host.
+func Remedy(e *Entry) *schema.GrantInput {
+	if e.PID == 0 || e.Success {
+		return nil
+	}
+	grant := &schema.GrantInput{PID: e.PID, Mode: new(string)}
+	*grant.Mode = "add"
+	switch fault.ID(e.ErrorID) {
+	case fault.CapabilityDenied:
+		if name := nameOf(e); name != "" {
+			grant.AllowedSyscalls = []string{name}
+			return grant
+		}
+	case fault.HTTPForbidden:
+		grant.HTTP = hostOf(e.Request)
+	case fault.NetForbidden:
+		grant.HTTP = peerOf(e.Request)
+	}
+	if grant.HTTP == nil {
+		return nil
+	}
+	grant.AllowedSyscalls = []string{schema.HTTPFetch.Type}
+	return grant
+}
+
+// nameOf is what a grant calls the call of an entry: its type, or the name of the tool that it is about; "" if the
+// entry does not tell.
+func nameOf(e *Entry) string {
+	switch e.Type {
+	case schema.CallType:
+		in, ok := As[schema.CallInput](e.Request)
+		if !ok {
+			return ""
+		}
+		path := strings.TrimPrefix(in.Syscall, "os:///")
+		switch {
+		case strings.Contains(path, ":") || strings.HasPrefix(path, "."):
+			return "" // beside an identity, or elsewhere: which path that is, the entry does not tell
+		case strings.Contains(path, "/"):
+			return "Call:" + strings.TrimPrefix(path, "/")
+		}
+		return ""
+	case schema.HostToolUse.Type:
+		in, ok := As[schema.ToolUseInput](e.Request)
+		if !ok {
+			return ""
+		}
+		return "Tool:" + in.Host + "/" + in.Tool
+	}
+	if row, ok := schema.Lookup(e.Type); ok && (row.Internal || row.Grant == schema.OperatorOnly) {
+		return ""
+	}
+	return e.Type
+}
+
+// hostOf is the grant of the host of a fetch, nil if the request does not name one.
+func hostOf(request schema.Value) *schema.HTTPGrant {
+	in, ok := As[schema.HTTPFetchInput](request)
+	if !ok {
+		return nil
+	}
+	at, err := url.Parse(in.URL)
+	if err != nil || at.Hostname() == "" {
+		return nil
+	}
+	return &schema.HTTPGrant{Hosts: []string{at.Host}, Plain: at.Scheme == "http"}
+}
+
+// peerOf is the grant of the host of a connection, nil if no grant would allow it.
+func peerOf(request schema.Value) *schema.HTTPGrant {
+	in, ok := As[schema.NetConnectInput](request)
+	if !ok || in.Refused != "" {
+		return nil
+	}
+	host := in.Host
+	if in.Port != 0 && in.Port != 80 && in.Port != 443 {
+		host += ":" + strconv.FormatInt(in.Port, 10)
+	}
+	return &schema.HTTPGrant{Hosts: []string{host}}
+}

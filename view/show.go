@@ -1,0 +1,199 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// WholeCall is one call whole.
+type WholeCall struct {
+	schema.AuditShowOutput
+
+	Raw   schema.Value
+	Asked *schema.ApprovalState // the question that was asked before the call, as far as it is known; nil: none
+}
+
+// Names are those that the answer gives.
+func (s *WholeCall) Names() Names {
+	names := make(Names)
+	for _, p := range s.Processes {
+		names[p.PID] = p.AgentID
+	}
+	names.Learn(&s.Entry)
+	for i := range s.Related {
+		names.Learn(&s.Related[i].Entry)
+	}
+	return names
+}
+
+// Table has a row for each thing that there is to say about the call.
+func (s *WholeCall) Table(names Names, style Paint) *Table {
+	t := new(Table)
+	e := &Entry{AuditEntry: s.Entry}
+	t.Row("entry", fmt.Sprint(e.Seq))
+	t.Row("call", e.Line(names, style))
+	t.Row("when", fmt.Sprintf("%s, tick %d, took %s", Moment(e.Time), e.Tick, microseconds(e.LatencyUS)))
+	t.Row("who", s.caller(e, names))
+	t.Row("door", fmt.Sprintf("%s, origin %s", DoorText(s.Conn), Escaped(s.Origin)))
+	s.authority(t, names)
+	s.decision(t, style)
+	if len(e.Request) > 0 {
+		t.Row("data", Escaped(string(e.Request)))
+	}
+	if len(e.Payload) > 0 && string(e.Payload) != "null" {
+		t.Row("answer", Escaped(string(e.Payload)))
+	}
+	if s.Repeats != 0 {
+		t.Row("repeats", fmt.Sprintf("entry %d, whose outcome was given again", s.Repeats))
+	}
+	if e.Correlation != "" {
+		t.Row("correlation", Escaped(string(e.Correlation)))
+	}
+	s.causes(t, names, style)
+	s.proof(t)
+	return t
+}
+
+// caller says who called: the process, its ancestors, and the call that made it.
+func (s *WholeCall) caller(e *Entry, names Names) string {
+	who := e.who(names)
+	for i, p := range s.Processes {
+		switch {
+		case i == 0 && p.Intent != "":
+			who += " (" + shortened(Escaped(p.Intent), maxShown) + ")"
+		case i > 0:
+			who += fmt.Sprintf(", below %d %s", p.PID, names.Of(p.PID))
+		}
+	}
+	if made := s.Call(schema.RelationSpawned); made != nil {
+		who += fmt.Sprintf(", since entry %d", made.Seq)
+	}
+	return who
+}
+
+// DoorText says in words what the connection of an entry was.
+func DoorText(conn string) string {
+	switch kind, rest, _ := strings.Cut(conn, "-"); {
+	case conn == "kernel":
+		return "the kernel itself"
+	case conn == "recovery":
+		return "the kernel's start"
+	case conn == "inline":
+		return "inline"
+	case kind == "c" && rest != "":
+		return "socket connection " + Escaped(conn)
+	case kind == "a" && rest != "":
+		return "the channel of its program, " + Escaped(conn)
+	}
+	return Escaped(conn)
+}
+
+// authority says on whose authority the call was made.
+func (s *WholeCall) authority(t *Table, names Names) {
+	switch {
+	case Internal(s.Entry.Type):
+		t.Row("authority", "the kernel's own step, for the call that is its cause")
+		return
+	case s.Entry.PID == 0:
+		t.Row("authority", "the operator may do everything")
+		return
+	}
+	for i := range s.Authority {
+		t.Row("authority", grantText(&s.Authority[i], &s.Entry, names))
+	}
+	if len(s.Authority) == 0 {
+		t.Row("authority", "no token of it is in the record that you may see")
+	}
+}
+
+// grantText says who has granted a process what, with the pattern that allows the call if there is one.
+func grantText(g *schema.ShownToken, e *schema.AuditEntry, names Names) string {
+	at := fmt.Sprintf(", entry %d %s", g.Seq, Escaped(g.Type))
+	if g.Token == nil {
+		return fmt.Sprintf("%s had no token: %s took it away%s", names.Of(g.PID), names.Of(g.By), at)
+	}
+	given := listed(g.Token.AllowedSyscalls)
+	if row, ok := schema.Lookup(e.Type); ok {
+		if i := slices.IndexFunc(g.Token.AllowedSyscalls, func(p string) bool { return allows([]string{p}, row) }); i >= 0 {
+			given = Escaped(g.Token.AllowedSyscalls[i])
+		}
+	}
+	text := fmt.Sprintf("%s granted %s %s%s", names.Of(g.Token.GrantedBy), names.Of(g.PID), given, at)
+	if end := g.Token.ExpiresAtTick; end != nil {
+		text += fmt.Sprintf(", up to tick %d", *end)
+	}
+	return text
+}
+
+// listed joins texts of others.
+func listed(texts []string) string { return shortened(Escaped(strings.Join(texts, ", ")), maxShown) }
+
+// decision says which approval or rule decided the call.
+func (s *WholeCall) decision(t *Table, style Paint) {
+	if a := s.Approval; a != nil {
+		text := fmt.Sprintf("%s, as rule %s asks", Escaped(a.Approval), Escaped(a.Rule))
+		if q := s.Asked; q != nil && q.Decided != nil {
+			text += fmt.Sprintf("; answered %s by %s", Moment(q.Decided.At), DoorText(q.Decided.Conn))
+			if q.Decided.Key != "" {
+				text += " with the key " + Escaped(q.Decided.Key)
+			}
+			if q.Why != "" {
+				text += ": " + Escaped(q.Why)
+			}
+		}
+		if a.Advisory {
+			text += style(Bad, ", advisory: the agent could have answered itself")
+		}
+		t.Row("approval", text)
+	}
+	if r := s.Rule; r != nil {
+		text := Escaped(r.Rule)
+		if r.At != "" {
+			text += " at " + Escaped(r.At)
+		}
+		t.Row("rule", text)
+	}
+}
+
+// causes says what the call names as its cause, and what names the call.
+func (s *WholeCall) causes(t *Table, names Names, style Paint) {
+	switch cause := s.Call(schema.RelationCause); {
+	case cause != nil:
+		t.Row("cause", rowText(cause, names, style))
+	case s.CauseID != "":
+		t.Row("cause", fmt.Sprintf("message %s, which is not in the record that you may see", shortened(Escaped(s.CauseID), maxShown)))
+	default:
+		t.Row("cause", "it names none")
+	}
+	if s.Entry.Intent != 0 && s.Entry.Intent != s.Entry.Seq {
+		t.Row("intent", fmt.Sprintf("entry %d, written before anything was done", s.Entry.Intent))
+	}
+	for i := range s.Related {
+		if s.Related[i].Relation == schema.RelationEffect {
+			t.Row("caused", rowText(&s.Related[i].Entry, names, style))
+		}
+	}
+	if s.More {
+		t.Row("caused", "and more: pwos audit log --correlation, or Audit.Log with caused_by")
+	}
+}
+
+// rowText is another call in a line.
+func rowText(row *schema.AuditEntry, names Names, style Paint) string {
+	e := Entry{AuditEntry: *row}
+	return fmt.Sprintf("%d  %s  %s", e.Seq, e.who(names), e.Line(names, style))
+}
+
+// proof says what proves the entry.
+func (s *WholeCall) proof(t *Table) {
+	t.Row("hash", Escaped(s.Proof.Hash))
+	t.Row("previous", Escaped(s.Proof.Prev))
+	if cp := s.Proof.Checkpoint; cp != nil {
+		t.Row("signed", fmt.Sprintf("by the checkpoint of entry %d, %s, with %s", cp.Seq, Moment(cp.Time), Escaped(cp.Key)))
+		return
+	}
+	t.Row("signed", "not yet: the next checkpoint covers it")
+}

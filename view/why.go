@@ -1,0 +1,102 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Causes is the chain of causes of a call, the call itself first.
+type Causes struct {
+	Calls []WholeCall
+
+	seen map[int64]bool
+	end  string // how the chain ends
+}
+
+// maxCauses bounds a chain.
+const maxCauses = 64
+
+// Add adds the next call of the chain, and returns the entry to go on with; 0 if the chain has ended.
+func (w *Causes) Add(s WholeCall) (next int64) {
+	if w.seen == nil {
+		w.seen = make(map[int64]bool)
+	}
+	w.seen[s.Entry.Seq] = true
+	w.Calls = append(w.Calls, s)
+	cause := s.Call(schema.RelationCause)
+	if cause == nil {
+		if made := s.Call(schema.RelationSpawned); made != nil && s.CauseID == "" {
+			cause = made
+		}
+	}
+	switch {
+	case cause != nil && w.seen[cause.Seq]:
+		w.end = fmt.Sprintf("the chain is a circle: entry %d is named as its own cause", cause.Seq)
+	case cause != nil && len(w.Calls) == maxCauses:
+		w.end = fmt.Sprintf("the chain goes on: %d causes are shown; \"pwos why %d\" shows more", maxCauses, cause.Seq)
+	case cause != nil:
+		return cause.Seq
+	case s.CauseID != "" && s.CauseID != s.Entry.ID:
+		w.end = fmt.Sprintf("a link is missing: the message %s is not in the record that you may see", shortened(Escaped(s.CauseID), maxShown))
+	case s.Entry.Type == schema.KernelBooted.Type:
+		w.end = "it begins with the kernel's start"
+	case Internal(s.Entry.Type):
+		w.end = "it begins with the kernel itself"
+	case s.Entry.PID == 0:
+		w.end = "it begins with the operator, over " + DoorText(s.Conn)
+	default:
+		w.end = "it begins with an agent, which names no cause; what made it is not in the record that you may see"
+	}
+	return 0
+}
+
+// Table has the calls, each with the authority that it was made on, and how the chain ends.
+func (w *Causes) Table(names Names, style Paint) *Table {
+	t := new(Table)
+	for i := range w.Calls {
+		s := &w.Calls[i]
+		e := Entry{AuditEntry: s.Entry}
+		link := ""
+		if i > 0 {
+			link = w.link(i) + ": "
+		}
+		t.Row(fmt.Sprintf("%5d", e.Seq), Moment(e.Time), e.who(names), link+e.Line(names, style))
+		for j := range s.Authority {
+			t.Row("", "", "", style(Faint, "allowed: "+grantText(&s.Authority[j], &s.Entry, names)))
+		}
+		if a := s.Approval; a != nil {
+			t.Row("", "", "", style(Faint, fmt.Sprintf("approved: %s, as rule %s asks", Escaped(a.Approval), Escaped(a.Rule))))
+		}
+		if r := s.Rule; r != nil {
+			t.Row("", "", "", style(Bad, "refused by rule "+Escaped(r.Rule)))
+		}
+	}
+	t.Row("", "", "", style(Faint, w.end))
+	return t
+}
+
+// link says what ties a call to the one before it in the list.
+func (w *Causes) link(i int) string {
+	after := &w.Calls[i-1]
+	cause := after.Call(schema.RelationCause)
+	switch {
+	case cause == nil:
+		return "it was made by"
+	case after.Entry.Causation == "":
+		return "it had mail of"
+	}
+	return "caused by"
+}
+
+// Line is the chain as JSON.
+func (w *Causes) Line() []byte {
+	chain := []byte{'['}
+	for i := range w.Calls {
+		if i > 0 {
+			chain = append(chain, ',')
+		}
+		chain = append(chain, w.Calls[i].Raw...)
+	}
+	return Object(nil).Raw("chain", append(chain, ']')).Text("end", w.end).Close()
+}
