@@ -226,3 +226,28 @@ func seqOf(t *testing.T, w *world) int64 {
 	testkit.Must(t, err)
 	return client.SeqOf(&answer)
 }
+
+// TestUndoIsCausedByWhatItUndoes: the command that undoes an entry names its message as its cause, and has its correlation and
+// its origin.
+func TestUndoIsCausedByWhatItUndoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for undo, call := range map[string][2]string{
+		"Memory.Restore":     {"Memory.Set", `{"key":"a","value":1}`},
+		"Capability.Restore": {"Capability.Grant", `{"pid":1,"allowed_syscalls":[]}`},
+		"Ipc.Unsend":         {"Syscall.SendMsg", `{"receiver_pid":1,"payload":1}`},
+	} {
+		answer, err := w.Do(w.ctx, schema.Message{
+			Kind: schema.KindCommand, Type: call[0], Data: []byte(call[1]), Meta: schema.Metadata{ID: "id of " + undo, Correlation: "flow of " + undo},
+		})
+		testkit.Must(t, err)
+		_, err = w.undo(client.SeqOf(&answer))
+		testkit.Must(t, err)
+		log, _ := w.must(t, "Audit.Log", fmt.Sprintf(`{"type":%q}`, undo))
+		for _, want := range []string{fmt.Sprintf(`"causation":"id of %s"`, undo), fmt.Sprintf(`"correlation":"flow of %s"`, undo)} {
+			if !strings.Contains(string(log), want) {
+				t.Errorf("%s: %s lacks %s", undo, log, want)
+			}
+		}
+	}
+}
