@@ -85,10 +85,15 @@ func (f auditFeed) entries(entries []view.Entry) error {
 // agentNames asks for the names of all processes, for people to read; programs get PIDs. A caller who may not list
 // processes reads PIDs too.
 func (a *app) agentNames(ctx context.Context, c *client.Client) (view.Names, error) {
-	names := make(view.Names)
 	if a.wantsJSON() {
-		return names, nil
+		return make(view.Names), nil
 	}
+	return allNames(ctx, c)
+}
+
+// allNames asks for the names of all processes.
+func allNames(ctx context.Context, c *client.Client) (view.Names, error) {
+	names := make(view.Names)
 	processes, err := listProcesses(ctx, c, nil)
 	if errors.Is(err, fault.Forbidden) {
 		return names, nil

@@ -134,7 +134,7 @@ value is not what was written, 130 interrupted. "pwos run" exits as the program 
 	cmd.AddCommand(
 		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
 		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
-		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newWhy(a), newAuth(a), newBackup(a), newRestore(a), newMCP(a), newHook(a), newPolicy(a), newSDK(a),
+		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newWhy(a), newStory(a), newAuth(a), newBackup(a), newRestore(a), newMCP(a), newHook(a), newPolicy(a), newSDK(a),
 		newApprovals(a), newApprove(a), newRefuse(a), newBudget(a), newPause(a), newResume(a), newConsole(a),
 		newSearch(a), newGraph(a), newReplay(a), newUndo(a), newCluster(a),
 	)

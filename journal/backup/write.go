@@ -59,7 +59,7 @@ func Write(ctx context.Context, w io.Writer, s Source) (m *Manifest, running boo
 	if err := s.examine(ctx, dir, m); err != nil {
 		return nil, running, err
 	}
-	files, err := collect(ctx, dir, m)
+	files, err := collect(ctx, dir, running, m)
 	defer func() {
 		for i := range files {
 			if f := files[i].f; f != nil {
@@ -100,10 +100,10 @@ func (s *Source) examine(ctx context.Context, dir string, m *Manifest) error {
 
 // collect opens what belongs to a state of the journal that was there at one moment. It tries again where segments were
 // archived meanwhile.
-func collect(ctx context.Context, dir string, m *Manifest) (files []file, err error) {
+func collect(ctx context.Context, dir string, running bool, m *Manifest) (files []file, err error) {
 	for range 10 {
 		var whole bool
-		if files, whole, err = collectOnce(ctx, dir, m); whole || err != nil && !errors.Is(err, os.ErrNotExist) {
+		if files, whole, err = collectOnce(ctx, dir, running, m); whole || err != nil && !errors.Is(err, os.ErrNotExist) {
 			return files, err
 		}
 		for i := range files {
@@ -112,19 +112,15 @@ func collect(ctx context.Context, dir string, m *Manifest) (files []file, err er
 			}
 		}
 	}
-	return nil, cmpError(err)
+	return nil, errors.Join(errors.New("the journal is being archived: try again"), err)
 }
 
-func cmpError(err error) error {
-	return errors.Join(errors.New("the journal is being archived: try again"), err)
-}
-
-func collectOnce(ctx context.Context, dir string, m *Manifest) (files []file, whole bool, err error) {
+func collectOnce(ctx context.Context, dir string, running bool, m *Manifest) (files []file, whole bool, err error) {
 	anchor, err := journal.ReadAnchor(nil, dir)
 	if err != nil {
 		return nil, false, err
 	}
-	head, err := lastSynced(ctx, dir)
+	head, err := lastSynced(ctx, dir, running)
 	if err != nil {
 		return nil, false, err
 	}
@@ -166,23 +162,10 @@ func collectOnce(ctx context.Context, dir string, m *Manifest) (files []file, wh
 
 // lastSynced is the last entry that is on disk: what the head mark says, or, where that lags or is not there and nobody
 // writes, the last whole line.
-func lastSynced(ctx context.Context, dir string) (head journal.Head, err error) {
+func lastSynced(ctx context.Context, dir string, running bool) (head journal.Head, err error) {
 	mark, err := journal.ReadMark(nil, dir)
-	if err != nil {
-		return head, err
-	}
-	locked, err := journal.OSFS{}.Lock(dir)
-	writing := errors.Is(err, journal.ErrLocked)
-	if err == nil {
-		err = locked.Close()
-	} else if writing {
-		err = nil
-	}
-	if err != nil {
-		return head, err
-	}
-	if mark.Seq > 0 && writing {
-		return mark, nil
+	if err != nil || mark.Seq > 0 && running {
+		return mark, err
 	}
 	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: mark.Seq})
 	defer r.Close() // read only

@@ -92,8 +92,9 @@ func TestTrace(t *testing.T) {
 // pushing are the kernel's own that a subscription goes on with, and ends with: what TestMessagesPushed, TestRecordFollowed, TestListFollowed and TestJobs look at.
 var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true, "Job.Watch": true, "Approval.Watch": true}
 
-// noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister), a job runs when it is due (TestJobTrace), and a policy asks (TestApprovals). What undoes an entry names that as its cause (TestUndoIsCausedByWhatItUndoes).
-var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Resend": true}
+// noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister), a job runs when it is due (TestJobTrace), a policy asks (TestApprovals),
+// and a line that is rewritten is vouched for by the journal (journal.TestRedaction). What undoes an entry names that as its cause (test/rewind, TestUndoIsCausedByWhatItUndoes).
+var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Resend": true}
 
 // ofPrograms tells the commands that only agents with programs set off: test/agents and test/egress look at those.
 func ofPrograms(typ string) bool {

@@ -35,7 +35,7 @@ func remember(t *testing.T, p *place, n int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	first := int(log.Written()) + 1
 	for seq := first; seq <= n; seq++ {
-		e := journal.Entry{Time: 1735000000000 + int64(seq), Origin: "https://my-os.local/", Conn: "c-1", Outcome: []byte(`{"kind":"reply","data":{"success":true}}`)}
+		e := journal.Entry{Time: 1735000000000 + int64(seq), Origin: "https://pwos.local/", Conn: "c-1", Outcome: []byte(`{"kind":"reply","data":{"success":true}}`)}
 		cause := seq - 1 - random.IntN(5)
 		meta := fmt.Sprintf(`"metadata":{"id":"m-%d","timestamp":1735000000000,"correlation":"flow-%d","causation":"m-%d"}`, seq, seq/flow, cause)
 		words := fmt.Sprintf("agent wrote word%d and topic%d", random.IntN(n/20), random.IntN(50))
@@ -98,6 +98,9 @@ func TestLookBack(t *testing.T) {
 		{"changes of a key", "Audit.Log", `{"key":"notes/KEY"}`},
 		{"refusals from somewhere on", "Audit.Log", `{"denied":true,"since_seq":SEQ}`},
 		{"a correlation", "Audit.Log", `{"correlation":"flow-FLOW"}`},
+		{"a call whole", "Audit.Show", `{"seq":SEQ}`},
+		{"a call with its cause", "Audit.Show", `{"seq":SEQ,"effects":false}`},
+		{"who has changed a key", "Audit.Show", `{"key":"notes/KEY","effects":false}`},
 		{"graph", "Event.Graph", `{"correlationId":"flow-FLOW"}`},
 		{"graph, mermaid", "Event.Graph", `{"correlationId":"flow-FLOW","format":"mermaid"}`},
 		{"search: a rare word", "Event.Search", `{"query":"wordWORD"}`},

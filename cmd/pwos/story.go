@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/view"
+)
+
+func newStory(a *app) *cobra.Command {
+	var q auditQuestion
+	var page string
+	cmd := &cobra.Command{
+		Use:   "story",
+		Short: "tell the record as a tree of what caused what",
+		Long: `story tells the calls of the record in words, each below the one that its message names as
+its cause, where that comes before it. It prints while it reads, so a long record begins
+at once. The kernel's housekeeping and what the operator only asked are left out.
+
+--html writes one page that needs nothing but itself, runs no script, and can be sent to
+somebody. Where stdout is no terminal, each call is a line of JSON: depth, who, text, entry.`,
+		Example: `  pwos story --since 1000
+  pwos story --correlation flow-1
+  pwos story --pid 7 --html story.html`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("html") && page == "" {
+				return usage(cmd, errors.New("--html needs the name of a file"))
+			}
+			return a.story(cmd.Context(), q, page)
+		},
+	}
+	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process; 0 is the operator")
+	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
+	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one of this number")
+	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to read (default: all)")
+	cmd.Flags().StringVar(&page, "html", "", "write a page to this file instead")
+	return cmd
+}
+
+// story tells the entries that are wanted, to stdout or as a page.
+func (a *app) story(ctx context.Context, q auditQuestion, page string) error {
+	switch {
+	case page != "":
+		return a.storyPage(ctx, q, page)
+	case a.wantsJSON():
+		return a.tell(ctx, q, func(s *view.Sentence) error { return a.printLine(s.JSON()) })
+	}
+	return a.tell(ctx, q, func(s *view.Sentence) error { return a.printText(s.Line(a.style)) })
+}
+
+// storyPage writes a story as a page, all of it or nothing.
+func (a *app) storyPage(ctx context.Context, q auditQuestion, page string) (err error) {
+	file, err := renameio.NewPendingFile(page, renameio.WithPermissions(0o600))
+	if err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Cleanup()) }()
+	if err := a.tellPage(ctx, q, file); err != nil {
+		return err
+	}
+	if err := file.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+// tellPage writes the page of a story.
+func (a *app) tellPage(ctx context.Context, q auditQuestion, file io.Writer) error {
+	put := func(text string) error {
+		if _, err := io.WriteString(file, text); err != nil {
+			return fmt.Errorf("write page: %w", err)
+		}
+		return nil
+	}
+	if err := put(view.PageHead("What happened, and what caused what")); err != nil {
+		return err
+	}
+	if err := a.tell(ctx, q, func(s *view.Sentence) error { return put(s.HTML()) }); err != nil {
+		return err
+	}
+	return put(view.PageFoot)
+}
+
+// tell calls write with each sentence of a story, as the record is read.
+func (a *app) tell(ctx context.Context, q auditQuestion, write func(*view.Sentence) error) error {
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		names, err := allNames(ctx, c)
+		if err != nil {
+			return err
+		}
+		end, err := journalEnd(ctx, c)
+		if err != nil {
+			return err
+		}
+		n := &view.Narrative{Names: names}
+		all := func(sentences []view.Sentence) error {
+			for i := range sentences {
+				if err := write(&sentences[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		err = q.each(ctx, c, func(entries []view.Entry) error {
+			for i := range entries {
+				if entries[i].Seq >= end { // what came while the story is told is another story
+					return errEnough
+				}
+				if err := all(n.Tell(&entries[i])); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+		return all(n.End())
+	})
+}

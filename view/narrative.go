@@ -1,0 +1,187 @@
+package view
+
+import (
+	"fmt"
+	"html"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Narrative tells the record as a tree of what caused what, in words, while it is read: each call stands below the one
+// that its message names as its cause, where that was told before.
+type Narrative struct {
+	Names Names
+
+	depths  map[string]int // of calls that were told, by the ids of their messages
+	order   []string       // these ids, the oldest first
+	waiting []Entry        // steps of the kernel, whose cause is recorded behind them
+}
+
+// Sentence is a call of a narrative.
+type Sentence struct {
+	Entry
+
+	Depth int
+	Who   string
+	Text  string
+}
+
+// Bounds of what a narrative remembers: calls that others may be caused by, and steps that wait for their cause.
+const (
+	maxTold    = 1 << 16
+	maxWaiting = 64
+)
+
+// verbs say what a successful call did: what it was about follows.
+var verbs = map[string]string{
+	"Approval.Decide": "answers a question:", "Approval.Requested": "asks people about", "Approval.Use": "uses the approval",
+	"Capability.Endow": "gives a token to", "Capability.Grant": "grants", "Capability.GrantDefault": "grants the default to", "Capability.Revoke": "takes the token of",
+	"Clock.Advance": "moves the clock on by", "Crypto.Open": "opens a secret", "Crypto.Seal": "seals a secret",
+	"Host.ToolUse": "asks to use the tool", "Http.Fetch": "fetches", "Ipc.Ack": "has dealt with the messages", "Ipc.Broadcast": "sends to all",
+	"Ipc.Receive": "takes mail", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.Ingest": "adopts",
+	"Kernel.LoginFailed": "lets nobody in:", "Kernel.Throttled": "throttles", "Memory.CompareAndSet": "sets", "Memory.Delete": "deletes", "Memory.Get": "reads",
+	"Memory.List": "lists keys", "Memory.Set": "sets", "Net.Connect": "connects to", "Net.Request": "asks the upstream", "Policy.Loaded": "loads the policy",
+	"Process.Attach": "attaches as", "Process.Exit": "notes the end of", "Process.NoteEnd": "notes the end of the program of", "Process.NoteStart": "starts the program of",
+	"Process.Pause": "pauses", "Process.Resume": "lets go on", "Syscall.Alloc": "takes", "Syscall.Call": "calls the tool", "Syscall.CommitDelta": "remembers",
+	"Syscall.Register": "adds the syscall", "Syscall.Release": "gives back", "Syscall.Rollback": "rolls back", "Syscall.SendMsg": "sends mail",
+	"Syscall.Shutdown": "ends the kernel", "Syscall.Spawn": "spawns", "Syscall.Terminate": "ends",
+}
+
+// Tell returns the sentences that an entry adds, in their order: none for the kernel's housekeeping and for what the
+// operator only asked, several where steps have waited for it.
+func (n *Narrative) Tell(e *Entry) []Sentence {
+	n.Names.Learn(&e.AuditEntry)
+	if aside(&e.AuditEntry) || OperatorQuery(&e.AuditEntry) {
+		return nil
+	}
+	if _, told := n.depths[string(e.Causation)]; Internal(e.Type) && e.Causation != "" && !told {
+		if n.waiting = append(n.waiting, *e); len(n.waiting) <= maxWaiting {
+			return nil
+		}
+		first := n.waiting[0]
+		n.waiting = n.waiting[1:]
+		return []Sentence{n.sentence(&first)}
+	}
+	sentences := []Sentence{n.sentence(e)}
+	left := n.waiting[:0]
+	for i := range n.waiting {
+		if step := n.waiting[i]; e.ID != "" && string(step.Causation) == e.ID {
+			sentences = append(sentences, n.sentence(&step))
+		} else {
+			left = append(left, step)
+		}
+	}
+	n.waiting = left
+	return sentences
+}
+
+// End returns the sentences of steps whose cause did not come.
+func (n *Narrative) End() (sentences []Sentence) {
+	for i := range n.waiting {
+		sentences = append(sentences, n.sentence(&n.waiting[i]))
+	}
+	n.waiting = nil
+	return sentences
+}
+
+// sentence tells an entry. A call that names itself, or one that comes later, as its cause stands at the top.
+func (n *Narrative) sentence(e *Entry) Sentence {
+	cause := string(e.Causation)
+	if m, ok := received(&e.AuditEntry); ok && cause == "" && e.Type == schema.IPCReceive.Type {
+		cause = m.Causation
+	}
+	depth := 0
+	if above, told := n.depths[cause]; told && cause != e.ID {
+		depth = above + 1
+	}
+	n.remember(e.ID, depth)
+	who := n.Names.Of(e.PID)
+	if Internal(e.Type) {
+		who = "the kernel"
+	} else if e.PID == 0 {
+		who = "the operator"
+	}
+	return Sentence{Entry: *e, Depth: depth, Who: who, Text: n.text(e)}
+}
+
+func (n *Narrative) remember(id string, depth int) {
+	if n.depths == nil {
+		n.depths = make(map[string]int)
+	}
+	if _, told := n.depths[id]; told || id == "" {
+		return
+	}
+	if len(n.order) == maxTold {
+		delete(n.depths, n.order[0])
+		n.order = n.order[1:]
+	}
+	n.depths[id], n.order = depth, append(n.order, id)
+}
+
+// text is what was done, in words that follow the caller's name.
+func (n *Narrative) text(e *Entry) string {
+	asked, outcome := e.asked(n.Names), e.outcome(n.Names, func(_ Look, text string) string { return text })
+	verb, ok := verbs[e.Type]
+	switch {
+	case e.Status == schema.StatusDenied:
+		verb = "is refused " + Escaped(e.Type)
+	case !e.Success:
+		verb = "tries " + Escaped(e.Type)
+	case !ok:
+		verb = "calls " + Escaped(e.Type)
+	}
+	text := strings.TrimRight(verb+" "+asked, " ")
+	if outcome != "" {
+		text += " → " + outcome
+	}
+	return text
+}
+
+// Line is a sentence for a terminal.
+func (s *Sentence) Line(style Paint) string {
+	text := s.Text
+	if !s.Success {
+		text = style(Bad, text)
+	}
+	return fmt.Sprintf("%7d  %s%s %s", s.Seq, strings.Repeat("  ", min(s.Depth, maxIndent)), style(Bold, s.Who), text)
+}
+
+// maxIndent bounds how far in a sentence stands: a tree may be deep.
+const maxIndent = 12
+
+// JSON is a sentence for programs.
+func (s *Sentence) JSON() []byte {
+	return Object(nil).Integer("depth", int64(s.Depth)).Text("who", s.Who).Text("text", s.Text).Raw("entry", s.Raw).Close()
+}
+
+// PageHead begins a page of sentences: it needs nothing but itself, and runs nothing.
+func PageHead(title string) string {
+	return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
+<title>` + html.EscapeString(title) + `</title>
+<style>
+:root { color-scheme: light dark; --text: #1b1b1f; --back: #fff; --faint: #5c5c66; --bad: #a3121f; --line: #dcdce2 }
+@media (prefers-color-scheme: dark) { :root { --text: #e6e6ea; --back: #17171b; --faint: #a0a0ab; --bad: #ff8a92; --line: #34343c } }
+body { margin: 0 auto; max-width: 75rem; padding: 1rem; color: var(--text); background: var(--back); font: 1rem/1.5 system-ui, sans-serif }
+h1 { font-size: 1.4rem } ol { list-style: none; margin: 0; padding: 0 }
+li { margin-left: calc(var(--depth) * 1.25rem); padding: .15rem .5rem; border-left: 2px solid var(--line); overflow-wrap: anywhere }
+.seq, time { color: var(--faint); font-variant-numeric: tabular-nums; font-size: .85em } .bad { color: var(--bad) }
+</style></head><body><main><h1>` + html.EscapeString(title) + `</h1><ol>
+`
+}
+
+// HTML is a sentence of a page.
+func (s *Sentence) HTML() string {
+	class := ""
+	if !s.Success {
+		class = ` class="bad"`
+	}
+	return fmt.Sprintf("<li style=\"--depth:%d\"><span class=\"seq\">%d</span> <time>%s</time> <b>%s</b> <span%s>%s</span></li>\n",
+		min(s.Depth, maxIndent), s.Seq, Moment(s.Time), html.EscapeString(s.Who), class, html.EscapeString(s.Text))
+}
+
+// PageFoot ends a page.
+const PageFoot = "</ol></main></body></html>\n"

@@ -1,0 +1,75 @@
+package view_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
+)
+
+// caused is an entry with an id and a cause.
+func caused(seq int64, typ, id, cause string) view.Entry {
+	e := did(typ, `{}`, `{}`)
+	e.Seq, e.ID, e.Causation = seq, id, schema.MaybeText(cause)
+	return e
+}
+
+// told is a narrative of entries, one word a sentence: its depth and its number.
+func told(entries ...view.Entry) string {
+	n := &view.Narrative{Names: view.Names{}}
+	var words []string
+	note := func(sentences []view.Sentence) {
+		for _, s := range sentences {
+			words = append(words, fmt.Sprint(s.Depth, ":", s.Seq))
+		}
+	}
+	for i := range entries {
+		note(n.Tell(&entries[i]))
+	}
+	note(n.End())
+	return strings.Join(words, " ")
+}
+
+// A call stands below its cause. Steps wait for the call that they are of; circles and missing causes end nothing.
+func TestNarrative(t *testing.T) {
+	t.Parallel()
+	for want, entries := range map[string][]view.Entry{
+		"0:1 1:2 2:3 1:4": {caused(1, "Memory.Set", "a", ""), caused(2, "Memory.Set", "b", "a"), caused(3, "Memory.Set", "c", "b"), caused(4, "Memory.Set", "d", "a")},
+		"0:2 1:1":         {caused(1, "Capability.Endow", "s", "a"), caused(2, "Syscall.Spawn", "a", "")},
+		"0:2 0:1":         {caused(1, "Capability.Endow", "s", "never"), caused(2, "Syscall.Spawn", "a", "")},
+		"0:1 1:2":         {caused(1, "Memory.Set", "a", "b"), caused(2, "Memory.Set", "b", "a")},
+		"0:1":             {caused(1, "Memory.Set", "a", "a")},
+		"0:3":             {caused(2, "Process.Prepare", "b", ""), caused(3, "Memory.Set", "", "")},
+	} {
+		if got := told(entries...); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	mail := caused(2, "Ipc.Receive", "r", "")
+	mail.Payload = schema.Value(`{"messages":[{"msg_id":1,"sender_pid":0,"receiver_pid":7,"intent":"","payload":1,"priority":"NORMAL","sent_tick":0,"causation":"m"}]}`)
+	if got := told(caused(1, "Syscall.SendMsg", "m", ""), mail); got != "0:1 1:2" {
+		t.Errorf("mail: %s", got)
+	}
+}
+
+// What agents choose is text in a page, and drawn at a terminal.
+func TestNarrativeIsInert(t *testing.T) {
+	t.Parallel()
+	const evil = `</li><script>alert(1)</script>\u001b[2J\u202e`
+	n := &view.Narrative{Names: view.Names{7: "<img src=x onerror=alert(1)>\x1b]0;x\x07"}}
+	e := refused("Memory.Set", `{"key":"`+evil+`"}`, schema.StatusDenied, "<b>", "<script>\x1b[2J")
+	for _, s := range n.Tell(&e) {
+		if page := s.HTML(); strings.Contains(page, "<script") || strings.Contains(page, "<img") || strings.ContainsAny(page, "\x1b\x07\u202e") {
+			t.Errorf("a page has %q", page)
+		}
+		if line := s.Line(unpainted); strings.ContainsAny(line, "\x1b\x07\u202e\n") {
+			t.Errorf("a line is %q", line)
+		}
+	}
+	head := view.PageHead("<title>")
+	if !strings.Contains(head, "default-src 'none'") || strings.Contains(head, "<title><title>") || strings.Contains(head, "<script") {
+		t.Errorf("the page begins with %s", head)
+	}
+}
