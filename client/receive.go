@@ -118,6 +118,12 @@ type heard struct {
 // refuses or ends the subscription, the cause of ctx's end, or why the connection ended. A Client has one
 // subscription at most, and must be closed after it.
 func (c *Client) Subscribe(ctx context.Context, m schema.Message, each func(schema.Message) error) error {
+	return c.SubscribeTo(ctx, m, func(schema.Message) error { return nil }, each)
+}
+
+// SubscribeTo is Subscribe that calls answered with the call's answer before the first event. It returns the error of
+// answered as well.
+func (c *Client) SubscribeTo(ctx context.Context, m schema.Message, answered, each func(schema.Message) error) error {
 	h := &heard{events: make(chan schema.Message), over: make(chan struct{})}
 	defer close(h.over)
 	c.mu.Lock()
@@ -129,7 +135,11 @@ func (c *Client) Subscribe(ctx context.Context, m schema.Message, each func(sche
 	if busy {
 		return fmt.Errorf("subscribe: %w", ErrBusy)
 	}
-	if _, err := c.Do(ctx, m); err != nil {
+	answer, err := c.Do(ctx, m)
+	if err == nil {
+		err = answered(answer)
+	}
+	if err != nil {
 		return err
 	}
 	row, _ := schema.Lookup(m.Type)

@@ -44,10 +44,13 @@ var catalogue = map[ID]Entry{
 	AuthAgentNo:     {Kind: Upstream, Meaning: "The ssh-agent does not list its keys, or does not sign.", Fix: "Unlock it with \"ssh-add -X\", or name a key file."},
 	AuthAgentLied:   {Kind: Upstream, Meaning: "What the ssh-agent returned is no signature by the key.", Fix: "Name another key."},
 
-	// What a client says of sealing.
-	SealNoKey:  {Kind: Forbidden, Meaning: "There is no key to seal or open with, or its holder refuses.", Fix: "Add it to the ssh-agent, or name it with --identity."},
-	SealBroken: {Kind: Conflict, Meaning: "The value is not what was sealed, or was sealed for something else.", Fix: "Take it from where it came from."},
-	SealSilent: {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked."},
+	// What a client says of sealing and of exports.
+	SealNoKey:         {Kind: Forbidden, Meaning: "There is no key to seal or open with, or its holder refuses.", Fix: "Add it to the ssh-agent, or name it with --identity."},
+	SealBroken:        {Kind: Conflict, Meaning: "The value is not what was sealed, or was sealed for something else.", Fix: "Take it from where it came from."},
+	SealSilent:        {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked."},
+	ExportBusy:        {Kind: Conflict, Meaning: "Another export uses the cursor or the file.", Fix: "End it, or name another file."},
+	ExportOtherRecord: {Kind: Conflict, Meaning: "The export has come to an entry that this kernel's record does not have.", Fix: "Name another cursor or file for this kernel, or restore the record."},
+	ExportUnreadable:  {Kind: Conflict, Meaning: "A cursor, a file or an entry has another form than an export knows.", Fix: "Name another file; nothing was changed."},
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe:       {Kind: Conflict, Meaning: "A file or a directory of the kernel's could be changed by others, or is not what it should be.", Fix: "The message says what to do; nothing is repaired."},

@@ -59,10 +59,13 @@ const (
 	AuthAgentNo     ID = "auth.agent_refused"
 	AuthAgentLied   ID = "auth.agent_lied"
 
-	// What a client says of sealing.
-	SealNoKey  ID = "seal.no_key"
-	SealBroken ID = "seal.broken"
-	SealSilent ID = "seal.agent_silent"
+	// What a client says of sealing and of exports.
+	SealNoKey         ID = "seal.no_key"
+	SealBroken        ID = "seal.broken"
+	SealSilent        ID = "seal.agent_silent"
+	ExportBusy        ID = "export.busy"
+	ExportOtherRecord ID = "export.other_record"
+	ExportUnreadable  ID = "export.unreadable"
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe       ID = "place.unsafe"

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/export"
+)
+
+func newExport(a *app) *cobra.Command {
+	return group("export", "hand the record on to other systems",
+		`export reads the record of all calls and hands each entry on, as a line of JSON.
+Each has an id that no other entry of any kernel has: the instance, the epoch and the
+number of the entry.
+
+What a call was given, and what it answered, stays behind unless --arguments asks for
+it; it is as redacted as the journal is. An agent exports what it may see.`,
+		`  pwos export jsonl --to record.jsonl
+  pwos export jsonl --to record.jsonl --follow`,
+		newExportJSONL(a))
+}
+
+// exporting is what the verbs of export share.
+type exporting struct {
+	app       *app
+	follow    bool
+	arguments bool
+	cursor    string
+}
+
+func (e *exporting) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&e.follow, "follow", false, "go on with what is recorded from now on, also after the kernel was away, until interrupted")
+	cmd.Flags().BoolVar(&e.arguments, "arguments", false, "add what calls were given and what they answered")
+	cmd.Flags().StringVar(&e.cursor, "cursor", "", "file that keeps how far the export has come, to go on from there")
+}
+
+// to exports to a sink that open opens. after is how far the sink itself has come; the zero position leaves that to
+// the cursor.
+func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after export.Position, err error)) (err error) {
+	options := export.Options{
+		Live: e.follow, Arguments: e.arguments,
+		Notice: func(text string) { e.app.say("%s", text) },
+		Dial: func(ctx context.Context, again bool) (*client.Client, error) {
+			if again {
+				return e.app.dialRunning(ctx)
+			}
+			return e.app.dial(ctx)
+		},
+	}
+	if e.cursor != "" {
+		cursor, err := export.OpenCursor(e.cursor)
+		if err != nil {
+			return err
+		}
+		defer closeInto(&err, cursor)
+		options.After, options.Moved = cursor.At(), cursor.Move
+	}
+	sink, after, err := open()
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, sink)
+	if after != (export.Position{}) {
+		options.After = after
+	}
+	options.Sink = sink
+	ctx, cancel := e.app.bound(ctx, 0)
+	defer cancel()
+	return export.Run(ctx, options)
+}
+
+// lines opens a file of lines, or stdout for an empty path.
+func (e *exporting) lines(path string, format export.Format) (export.Sink, export.Position, error) {
+	if path == "" {
+		return &export.Stream{To: e.app.stdout, Format: format}, export.Position{}, nil
+	}
+	file, err := export.OpenFile(path, format)
+	if err != nil {
+		return nil, export.Position{}, err
+	}
+	return file, file.At(), nil
+}
+
+func newExportJSONL(a *app) *cobra.Command {
+	e := &exporting{app: a}
+	var to string
+	cmd := &cobra.Command{
+		Use:   "jsonl",
+		Short: "export the record as lines of JSON",
+		Long: `jsonl writes a line of JSON for each entry of the record, to stdout or to a file:
+{"id":"INSTANCE/EPOCH/SEQ","instance":…,"epoch":…,"seq":…,"entry":{…}}, where entry has
+the form of "pwos audit log".
+
+A file given with --to is its own cursor: the same command goes on behind its last line,
+and no entry is written twice, whenever the export was killed. With --cursor too, an
+empty file goes on where the one before it ended. To stdout, --cursor keeps how far the
+export has come; after a kill some lines come again, with the same id.
+
+Exit status: 6 no kernel, 8 another export uses the file or the cursor, it is another
+kernel's, or it is something else.`,
+		Example: `  pwos export jsonl --to record.jsonl --follow
+  pwos export jsonl --cursor ~/seen | jq -c 'select(.entry.success | not)'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("to") && to == "" {
+				return usage(cmd, errors.New("--to needs the name of a file"))
+			}
+			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) { return e.lines(to, export.JSONL) })
+		},
+	}
+	e.flags(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "file to append to (default: stdout)")
+	return cmd
+}

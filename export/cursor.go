@@ -1,0 +1,87 @@
+package export
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Cursor is a file that says how far an export has come. It is replaced as a whole, and locked through a file beside
+// it, NAME.lock, which stays.
+type Cursor struct {
+	path string
+	lock *os.File
+	at   Position
+}
+
+// OpenCursor reads a cursor, which need not be there yet, and locks it until Close.
+func OpenCursor(path string) (_ *Cursor, err error) {
+	c := &Cursor{path: path}
+	if c.lock, err = lockedFile(path+".lock", path); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read cursor: %w", err)
+	}
+	var at *Position
+	if text = bytes.TrimSpace(text); schema.Valid(text) {
+		at = decoded[Position](text)
+	}
+	if at == nil || !at.valid() {
+		return nil, fault.ExportUnreadable.New(`%s is no cursor of an export, which is one line such as {"instance":"…","epoch":1,"seq":42}: nothing was changed; name another file`, path)
+	}
+	c.at = *at
+	return c, nil
+}
+
+// lockedFile opens and locks a file, which is made if it is not there. what is what it protects.
+func lockedFile(path, what string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", what, err)
+	}
+	switch err := lockfile.Try(f); {
+	case errors.Is(err, lockfile.ErrHeld):
+		return nil, errors.Join(fault.ExportBusy.New("another export uses %s: end it, or name another file", what), f.Close())
+	case err != nil:
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// At is the position of the last entry that was delivered.
+func (c *Cursor) At() Position { return c.at }
+
+// Move writes how far the export has come.
+func (c *Cursor) Move(at Position) error {
+	text, err := schema.Marshal(&at)
+	if err == nil {
+		err = renameio.WriteFile(c.path, append(text, '\n'), 0o600, renameio.WithTempDir(filepath.Dir(c.path)), renameio.WithStaticPermissions(0o600))
+	}
+	if err != nil {
+		return fmt.Errorf("move cursor: %w", err)
+	}
+	c.at = at
+	return nil
+}
+
+// Close unlocks the cursor.
+func (c *Cursor) Close() error { return lockfile.Release(c.lock) }

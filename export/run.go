@@ -1,0 +1,177 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Options say what is exported, and to where.
+type Options struct {
+	// Dial connects to the kernel. It is called again where a live export has lost it.
+	Dial func(ctx context.Context, again bool) (*client.Client, error)
+	// After is how far the export has come.
+	After Position
+	// Live exports go on with what is recorded from now on; others end with what was there when they began.
+	Live bool
+	// Arguments adds what calls were given, and what they answered.
+	Arguments bool
+	Sink      Sink
+	// Moved is called with how far the export has come, after each delivery; nil: nobody wants to know.
+	Moved func(at Position) error
+	// Notice tells people why the export waits.
+	Notice func(text string)
+}
+
+// Bounds of what is read and not delivered.
+const (
+	queued    = 64
+	batchSize = 512
+	batchData = 1 << 20
+)
+
+// linger is how long a record waits for others that are delivered with it.
+const linger = 100 * time.Millisecond
+
+// Run exports until everything that was there is delivered; a live export until ctx ends, whose cause it returns.
+func Run(ctx context.Context, o Options) error {
+	r := run{Options: o}
+	wait := pace()
+	for redial := false; ; redial = true {
+		before := r.After
+		err := r.connect(ctx, redial)
+		var restored again
+		switch {
+		case errors.As(err, &restored):
+			r.from = restored.from
+			continue
+		case errors.Is(err, errAgent):
+			r.agent = true
+			continue
+		case err == nil || !o.Live || ctx.Err() != nil || !gone(err) || !redial && before == r.After && !r.connected:
+			return err
+		}
+		if r.After != before {
+			wait.Reset()
+		}
+		if !r.told {
+			o.Notice(err.Error() + "; the export goes on when the kernel is back")
+			r.told = true
+		}
+		select {
+		case <-time.After(wait.NextBackOff()):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// gone reports whether a kernel that ended, or has not started yet, is the reason.
+func gone(err error) bool {
+	for _, id := range []fault.ID{fault.DaemonHungUp, fault.DaemonNotRunning, fault.DaemonUnreachable, fault.DaemonNoAnswer} {
+		if errors.Is(err, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// run is an export under way.
+type run struct {
+	Options
+	from      int64 // entry to begin with after the record was restored; 0: the one after After
+	agent     bool  // the connection is an agent's
+	connected bool  // once
+	told      bool  // that the kernel is away
+}
+
+// connect exports over one connection.
+func (r *run) connect(ctx context.Context, redial bool) (err error) {
+	c, err := r.Dial(ctx, redial)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	r.connected, r.told = true, false
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	records, ended := make(chan *Record, queued), make(chan error, 1)
+	go func() {
+		f := feed{client: c, arguments: r.Arguments, agent: r.agent, live: r.Live}
+		err := f.run(ctx, r.After, r.from, func(one *Record) error {
+			select {
+			case records <- one:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		close(records)
+		ended <- err
+	}()
+	err = r.deliver(ctx, records)
+	cancel(err)
+	if feedErr := <-ended; err == nil {
+		err = feedErr
+	}
+	return err
+}
+
+// deliver delivers records until there are no more.
+func (r *run) deliver(ctx context.Context, records <-chan *Record) error {
+	for {
+		batch := gather(records)
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := r.Sink.Deliver(ctx, batch); err != nil {
+			return err
+		}
+		r.After, r.from = batch[len(batch)-1].At, 0
+		if r.Moved != nil {
+			if err := r.Moved(r.After); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// gather waits for a record, and takes those that come soon after it, within the bounds.
+func gather(records <-chan *Record) (batch []*Record) {
+	first, ok := <-records
+	if !ok {
+		return nil
+	}
+	batch = append(batch, first)
+	soon := time.NewTimer(linger)
+	defer soon.Stop()
+	for size := weight(first); len(batch) < batchSize && size < batchData; {
+		select {
+		case next, ok := <-records:
+			if !ok {
+				return batch
+			}
+			batch, size = append(batch, next), size+weight(next)
+		case <-soon.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+// weight is about how much memory a record takes.
+func weight(r *Record) int {
+	return 512 + len(r.Entry.Request) + len(r.Entry.Payload) + len(r.Entry.Error)
+}
+
+// pace is how fast an export tries again.
+func pace() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = 200*time.Millisecond, 15*time.Second
+	return b
+}

@@ -1,0 +1,133 @@
+// Package export_test kills real exporters of a real kernel.
+package export_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
+
+// TestKilled kills exports with SIGKILL at random moments while calls are recorded. In a file each entry is there once; to
+// stdout none is missing, and what comes again has the same id. PWOS_LONG=1 does it 50 times.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	rounds := 5
+	if os.Getenv("PWOS_LONG") != "" {
+		rounds = 50
+	}
+	p := testkit.NewPlace(t, "")
+	d := testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: p.Dir}
+	daemon := d.Start(t)
+	writing := write(t, p)
+	chance := rand.New(rand.NewPCG(1, 16))
+	file, cursor := p.Path("record.jsonl"), p.Path("cursor")
+	var streamed bytes.Buffer
+	for range rounds {
+		for _, e := range []*exec.Cmd{pwos(t, p, "--to", file, "--follow"), pwos(t, p, "--cursor", cursor, "--follow")} {
+			var out bytes.Buffer
+			e.Stdout = &out
+			testkit.Must(t, e.Start())
+			// The moment is what is random here: nothing depends on how far the export has come.
+			time.Sleep(time.Duration(chance.Int64N(int64(400 * time.Millisecond))))
+			testkit.Must(t, e.Process.Kill())
+			_ = e.Wait() // it was killed
+			streamed.Write(out.Bytes()[:bytes.LastIndexByte(out.Bytes(), '\n')+1])
+		}
+	}
+	writing()
+	testkit.Must(t, pwos(t, p, "--to", file).Run())
+	last := pwos(t, p, "--cursor", cursor)
+	last.Stdout = &streamed
+	testkit.Must(t, last.Run())
+
+	inFile := records(t, []byte(testkit.ReadFile(t, file)))
+	if want := logged(t, p, inFile[len(inFile)-1]); !slices.Equal(inFile, want) {
+		t.Errorf("the file has %d entries, the record %d", len(inFile), len(want))
+	}
+	all := records(t, streamed.Bytes())
+	again := len(all)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if want := logged(t, p, all[len(all)-1]); !slices.Equal(all, want) {
+		t.Errorf("stdout had %d entries, the record %d", len(all), len(want))
+	}
+	t.Logf("%d rounds: %d entries in the file, %d on stdout, %d of them again", rounds, len(inFile), len(all), again-len(all))
+	daemon.Stop(t)
+}
+
+// write makes calls until what it returns is called.
+func write(t *testing.T, p *testkit.Place) (stop func()) {
+	t.Helper()
+	c := testkernel.Dial(t, p.RuntimeDir())
+	var over atomic.Bool
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; err == nil && !over.Load(); i++ {
+			_, err = client.Call(t.Context(), c, schema.MemorySet, &schema.MemorySetInput{Key: fmt.Sprint("k", i%100), Value: schema.Value("1")})
+		}
+		ended <- err
+	}()
+	return func() {
+		t.Helper()
+		over.Store(true)
+		testkit.Must(t, testkit.Receive(t, ended, "the end of the calls"))
+	}
+}
+
+// pwos is an export that was not started yet.
+func pwos(t *testing.T, p *testkit.Place, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(testkit.Program(t, "pwos"), append([]string{"export", "jsonl", "--no-spawn"}, args...)...)
+	cmd.Env = []string{"HOME=" + p.Dir, "PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "PWOS_STATE_DIR=" + p.StateDir()}
+	return cmd
+}
+
+// records are the entries of lines, each with the id that says so.
+func records(t *testing.T, text []byte) (seqs []int64) {
+	t.Helper()
+	for line := range bytes.Lines(text) {
+		var r struct {
+			ID, Instance string
+			Epoch, Seq   int64
+			Entry        struct{ Seq int64 }
+		}
+		testkit.Must(t, json.Unmarshal(line, &r))
+		if r.ID != fmt.Sprintf("%s/%d/%d", r.Instance, r.Epoch, r.Seq) || r.Seq != r.Entry.Seq {
+			t.Fatalf("a record is %s", line)
+		}
+		seqs = append(seqs, r.Seq)
+	}
+	return seqs
+}
+
+// logged are the entries that Audit.Log shows, up to one.
+func logged(t *testing.T, p *testkit.Place, last int64) (seqs []int64) {
+	t.Helper()
+	c := testkernel.Dial(t, p.RuntimeDir())
+	limit, since := int64(1000), int64(0)
+	for more := true; more; {
+		out := testkit.Value(client.Call(testkit.Context(t), c, schema.AuditLog, &schema.AuditLogInput{SinceSeq: &since, Limit: &limit}))(t)
+		for _, e := range out.Entries {
+			if e.Seq <= last {
+				seqs = append(seqs, e.Seq)
+			}
+		}
+		since, more = out.Next, out.Next != 0 && out.Next <= last
+	}
+	return seqs
+}
