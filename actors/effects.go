@@ -165,15 +165,11 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 // job is the input of the runner of b.
 func (r *runs) job(b *frames) *kernel.Job {
 	call := &b.calls[0]
-	job := &kernel.Job{
+	return &kernel.Job{
 		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
 		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
+		Progress: b.progress(r.kernel),
 	}
-	if call.Message.Meta.Progress {
-		to, dialect := b.replyTo, call.Message.Dialect
-		job.Progress = func(e kernel.Event) { r.kernel.root.Send(to, &progressed{dialect, e}) }
-	}
-	return job
 }
 
 // guarded turns a panic of the runner into a failure of its call.

@@ -67,7 +67,12 @@ func (f *frames) ready(_ actor.Context, d *domain) bool {
 	return true
 }
 
-func (f *frames) admit(d *domain, call *kernel.Call) kernel.Verdict { return d.kernel.gate.Admit(call) }
+func (f *frames) admit(d *domain, call *kernel.Call) kernel.Verdict {
+	if f.alone && call.Syscall.Kind == schema.KindQuery {
+		call.Progress = f.progress(d.kernel)
+	}
+	return d.kernel.gate.Admit(call)
+}
 
 // decide returns the outcome of the first call with the same idempotency key, or asks the state machine.
 func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
@@ -97,6 +102,17 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 		result.Effect = r.Repeat(call, first.Data)
 	}
 	return result, nil
+}
+
+// progress returns the function that pushes the progress of the first call to the connection, nil if the caller has not
+// asked for that.
+func (f *frames) progress(k *Kernel) func(kernel.Event) {
+	m := &f.calls[0].Message
+	if !m.Meta.Progress {
+		return nil
+	}
+	to, dialect := f.replyTo, m.Dialect
+	return func(e kernel.Event) { k.root.Send(to, &progressed{dialect, e}) }
 }
 
 // giveUp leaves it to the gate to refuse a call that waits there.

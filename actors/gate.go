@@ -130,6 +130,21 @@ func (k *Kernel) asked(call *kernel.Call, in *schema.CheckInput) *kernel.Call {
 	return about
 }
 
+// May returns nil if the gate would let the caller of a call make another one now, without anybody being asked. Only
+// the actor that decides the call may ask.
+func (k *Kernel) May(call *kernel.Call, row *schema.Syscall, data []byte) *fault.Fault {
+	about := k.asked(call, &schema.CheckInput{Syscall: row.Type, Data: data, PID: &call.PID})
+	if about.Err != nil {
+		return about.Err
+	}
+	about.Time = call.Time
+	_, v := k.gate.Explain(about)
+	if v.Pending != nil {
+		return fault.ApprovalPending.New("%s would wait for somebody's approval", row.Type)
+	}
+	return v.Fault
+}
+
 // subject is the call that a frame asks about, or the frame's own.
 func subject(call *kernel.Call) *kernel.Call {
 	if call.Asks != nil {

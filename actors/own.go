@@ -54,13 +54,33 @@ func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Requ
 // DoOwn is Do for a command of the kernel's own, which no client can name. cause and correlation are ids for its
 // metadata.
 func (k *Kernel) DoOwn(request schema.Request, cause, correlation string) ([]byte, error) {
+	data, _, err := k.Proved("", request, cause, correlation)
+	return data, err
+}
+
+// Proved is DoOwn in an origin (empty: the kernel's own), and returns the seq of the command's entry too.
+func (k *Kernel) Proved(origin string, request schema.Request, cause, correlation string) (data []byte, seq uint64, err error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	call, err := callOf(kernel.Caller{PID: kernel.Operator, Conn: conn, Kernel: true}, request)
+	call, err := callOf(kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin, Kernel: true}, request)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	call.Message.Meta.Causation, call.Message.Meta.Correlation = cause, correlation
-	return k.make(context.Background(), call, nil)
+	a := k.answer(context.Background(), call, nil)
+	return a.data, a.seq, a.err
+}
+
+// Recorded returns the last entry of what all domains had published when it was called. All entries up to there are on
+// disk.
+func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
+	now, err := view{kernel: k, journal: k.auditor.journal}.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := k.auditor.journal.Sync(); err != nil {
+		return 0, errNoJournal()
+	}
+	return now.head, nil
 }
 
 // Act makes a call of the kernel's own for the process pid, and runs run for its effect once the
@@ -100,16 +120,22 @@ func callOf(caller kernel.Caller, request schema.Request) (*kernel.Call, error) 
 
 // make makes a call, and gives its message an id.
 func (k *Kernel) make(ctx context.Context, made *kernel.Call, run *ownRun) ([]byte, error) {
+	a := k.answer(ctx, made, run)
+	return a.data, a.err
+}
+
+// answer is make with the whole answer.
+func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun) ownAnswer {
 	call, caller := *made, made.Caller
 	call.Message.Meta.Present, call.Message.Meta.ID, call.Message.Meta.Timestamp = true, k.ids.next(), time.Now().UnixMilli()
 	k.read(&call)
 	if k.readReferences(&call); call.Err != nil {
-		return nil, call.Err
+		return ownAnswer{err: call.Err}
 	}
 	share := k.accounts.open(caller.PID)
 	defer share.close()
 	if !share.take(ctx, 0) {
-		return nil, errHungUp
+		return ownAnswer{err: errHungUp}
 	}
 	waits, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)
@@ -122,13 +148,12 @@ func (k *Kernel) make(ctx context.Context, made *kernel.Call, run *ownRun) ([]by
 	k.root.Send(domain, &f.batch)
 	select {
 	case a := <-own.answer:
-		return a.data, a.err
+		return a
 	case <-ctx.Done():
 	}
 	giveUp(errHungUp)
 	k.root.Send(domain, hangUp{caller.Conn})
-	a := <-own.answer
-	return a.data, a.err
+	return <-own.answer
 }
 
 // ownCall is the actor that the answer to a call of the kernel's own is sent to.
@@ -142,6 +167,7 @@ type ownCall struct {
 
 type ownAnswer struct {
 	data []byte
+	seq  uint64 // of its entry; 0: it has none
 	err  error
 }
 
@@ -154,7 +180,7 @@ func (o *ownCall) Receive(ctx actor.Context) {
 	case *batch:
 		o.answered(ctx, m)
 	case *actor.Terminated: // the batch may still be in flight, and is not reused
-		o.reply(ctx, nil, errInterrupted(o.typ))
+		o.reply(ctx, ownAnswer{err: errInterrupted(o.typ)})
 	case *actor.Stopped:
 		ctx.Unwatch(o.domain)
 		ctx.Unwatch(o.kernel.audit)
@@ -167,17 +193,17 @@ func (o *ownCall) answered(ctx actor.Context, b *batch) {
 		o.kernel.conclude(call, *l.End) // its connection ends here
 	}
 	if call.Err != nil {
-		o.reply(ctx, nil, call.Err)
+		o.reply(ctx, ownAnswer{err: call.Err})
 	} else {
-		o.reply(ctx, call.Data, nil)
+		o.reply(ctx, ownAnswer{data: call.Data, seq: call.Proof.Seq})
 	}
 	b.sender.(*frames).recycle()
 }
 
-func (o *ownCall) reply(ctx actor.Context, data []byte, err error) {
+func (o *ownCall) reply(ctx actor.Context, a ownAnswer) {
 	if !o.done {
 		o.done = true
-		o.answer <- ownAnswer{data, err}
+		o.answer <- a
 		ctx.Stop(ctx.Self())
 	}
 }

@@ -45,6 +45,54 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 	}
 }
 
+// Fold applies the journal's commands to some domains, and decodes no entry of another one. After each entry it calls
+// passed with it, and with the call where that was decoded; both are valid until passed returns, and its error ends the
+// fold.
+func Fold(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]Position, passed func(*journal.Record, *kernel.Call) error) error {
+	for {
+		record, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("fold journal: %w", err)
+		}
+		var call *kernel.Call
+		kind, typ := schema.Peek(record.Request)
+		row, known := schema.Lookup(typ)
+		if d := domains[rowDomain(row)]; kind == schema.KindCommand && (d != nil || !known) {
+			if call, err = recall(record); err != nil {
+				return fmt.Errorf("fold entry %d: %w", record.Seq, err)
+			}
+			if call.Err == nil && !call.Repeated && record.Seq > made[row.Domain].Seq {
+				d.Apply(call)
+			}
+		}
+		if err := passed(record, call); err != nil {
+			return err
+		}
+	}
+}
+
+func rowDomain(row *schema.Syscall) schema.Domain {
+	if row == nil {
+		return ""
+	}
+	return row.Domain
+}
+
+// Recall makes the call of an entry again, as far as the journal has it: of a query without its data.
+func Recall(record *journal.Record) (*kernel.Call, error) {
+	if kind, typ := schema.Peek(record.Request); kind == schema.KindQuery {
+		call, err := asked(record, typ)
+		if err == nil {
+			call.Message.Type = typ
+		}
+		return call, err
+	}
+	return recall(record)
+}
+
 // asked is the call of a query's entry, as far as its PID, type and verdict are known without
 // decoding.
 func asked(record *journal.Record, typ string) (*kernel.Call, error) {

@@ -28,6 +28,7 @@ type Snapshots struct {
 // Store is the part of an *index.Index that is used here.
 type Store interface {
 	Load(ctx context.Context, name string, restore func(chunk []byte) error) (at journal.Head, tick int64, err error)
+	Position(name string) uint64
 	Save(ctx context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error
 	Ranges(ctx context.Context, f index.Filter, since uint64, most int) ([]index.Range, error)
 	Before(ctx context.Context, f index.Filter, seq uint64, most int) ([]index.Range, error)
@@ -82,6 +83,20 @@ func (s *Snapshots) Load(ctx context.Context, name schema.Domain, p Part) (Posit
 	}
 	p.Reset()
 	return Position{}, nil
+}
+
+// LoadUntil is Load, but for a snapshot that has later entries than until: then the part is empty.
+func (s *Snapshots) LoadUntil(ctx context.Context, name schema.Domain, p Part, until uint64) (Position, error) {
+	if s == nil || s.Store.Position(string(name)) > until {
+		p.Reset()
+		return Position{}, nil
+	}
+	at, err := s.Load(ctx, name, p)
+	if err == nil && at.Seq > until { // it was replaced meanwhile
+		p.Reset()
+		at = Position{}
+	}
+	return at, err
 }
 
 // save writes one state, of the entries up to at, which must all be on disk.

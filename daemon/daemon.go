@@ -25,6 +25,7 @@ import (
 	"github.com/promptware-os/pwos/effect/jobs"
 	"github.com/promptware-os/pwos/effect/network"
 	"github.com/promptware-os/pwos/effect/notify"
+	"github.com/promptware-os/pwos/effect/undo"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/host/programs"
 	"github.com/promptware-os/pwos/internal/dirwatch"
@@ -74,6 +75,7 @@ type Daemon struct {
 	jobs       *jobs.Runner
 	promptware *promptware
 	policies   *policy.Loader
+	undoer     atomic.Pointer[undo.Runner]
 	cluster    *cluster.Node    // nil: the kernel is in none
 	notifier   *notify.Notifier // nil: no command is run for questions
 	reloads    chan struct{}    // the policy must be read again
@@ -199,6 +201,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.networks, err = newNetworks(&d.config, s, d.kernel, d.log); err != nil {
 		return err
 	}
+	d.lookBack()
 	d.policies.Begin(d.kernel.Note)
 	d.notifier = notify.New(d.config.Approval.Notify, d.config.RuntimeDir, d.log)
 	s.Approvals.Serve(approval.Shell{

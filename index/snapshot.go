@@ -171,6 +171,25 @@ func (x *Index) load(ctx context.Context, name string, restore func(chunk []byte
 	}
 }
 
+// Position returns the entry that a snapshot is of, without reading the rest of it; 0 where there is none.
+func (x *Index) Position(name string) uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.closed {
+		return 0
+	}
+	file, err := os.Open(x.snapshotPath(name))
+	if err != nil {
+		return 0
+	}
+	defer file.Close() // read only
+	var of header
+	if err := binary.Read(file, binary.BigEndian, &of); err != nil {
+		return 0
+	}
+	return of.At.Seq
+}
+
 // verify compares a file with its checksum and returns the length of what is before it.
 func verify(file *os.File) (size int64, err error) {
 	info, err := file.Stat()

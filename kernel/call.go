@@ -70,6 +70,10 @@ type Call struct {
 	// Prepared is what the domain's Prepare or Decide has computed from the input, for Apply; nil: nothing.
 	Prepared any
 
+	// Progress pushes an event about the progress of a query that reads on a goroutine; nil: the caller has not asked
+	// for that. It may be called until the read returns.
+	Progress func(Event)
+
 	asked *Result // what its handler has asked for besides the reply; nil: nothing
 	entry Entry   // for its handler's apply
 }

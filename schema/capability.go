@@ -82,6 +82,13 @@ type StripInput struct {
 	PIDs []int64 `json:"pids" keep:"always" doc:"Processes that have no token from now on."`
 }
 
+// RestoreTokenInput is the data of the kernel's own Capability.Restore.
+type RestoreTokenInput struct {
+	Undoes
+	PID   int64  `json:"pid" keep:"always" min:"1" doc:"Process whose token it is."`
+	Token *Token `json:"token,omitzero" keep:"always" doc:"The token that it had before what is undone; absent: it had none."`
+}
+
 // CheckInput is the data of Capability.Check.
 type CheckInput struct {
 	PID        *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Process to check for. Default: the caller."`
@@ -208,6 +215,11 @@ var (
 		Type: "Capability.RevokeExpired", Domain: Capability,
 		Script:      "scripts/capability.txtar",
 		Description: "Takes away every token that has expired.",
+	})
+
+	CapabilityRestore = NewStep[RestoreTokenInput, SuccessOutput](Syscall{
+		Type: "Capability.Restore", Domain: Capability,
+		Description: "Undoes a grant or a revocation: the process has the token again that it had before, or none.",
 	})
 
 	CapabilityWatch = NewQuestion[ListWatchInput, SuccessOutput](Syscall{

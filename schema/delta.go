@@ -74,12 +74,7 @@ func (o GetStateOutput) AppendJSON(dst []byte) []byte {
 	if o.Memory == nil {
 		return dst
 	}
-	dst = append(append(dst[:len(dst)-1], `,"memory":{"state":`...), o.Memory.State...)
-	dst = appendValue(append(dst, `,"resources":`...), o.Memory.Resources)
-	dst = appendValue(append(dst, `,"relationships":`...), o.Memory.Relationships)
-	dst = strconv.AppendInt(append(dst, `,"deltas":`...), o.Memory.Deltas, 10)
-	dst = strconv.AppendInt(append(dst, `,"violations":`...), o.Memory.Violations, 10)
-	return append(dst, `}}`...)
+	return append(o.Memory.AppendJSON(append(dst[:len(dst)-1], `,"memory":`...)), '}')
 }
 
 // FoldedMemory is the fold of an agent's deltas.
@@ -89,6 +84,16 @@ type FoldedMemory struct {
 	Relationships map[string]float64 `json:"relationships" keep:"always" doc:"Sums of the relationship changes."`
 	Deltas        int64              `json:"deltas" keep:"always" doc:"Number of deltas folded."`
 	Violations    int64              `json:"violations" keep:"always" doc:"Number of those that broke a rule."`
+}
+
+// AppendJSON appends the fold with the state's values as they were written.
+func (m *FoldedMemory) AppendJSON(dst []byte) []byte {
+	dst = append(append(dst, `{"state":`...), m.State...)
+	dst = appendValue(append(dst, `,"resources":`...), m.Resources)
+	dst = appendValue(append(dst, `,"relationships":`...), m.Relationships)
+	dst = strconv.AppendInt(append(dst, `,"deltas":`...), m.Deltas, 10)
+	dst = strconv.AppendInt(append(dst, `,"violations":`...), m.Violations, 10)
+	return append(dst, '}')
 }
 
 // DeltaDropInput is the data of the kernel's own Delta.Drop: a rollback of the named agent.

@@ -62,6 +62,16 @@ var (
 		Description: "Takes messages out of a mailbox in order to push them to its subscriber.",
 	})
 
+	IPCUnsend = NewStep[UnsendInput, UnsendOutput](Syscall{
+		Type: "Ipc.Unsend", Domain: Ipc,
+		Description: "Undoes the sending of a message: takes it out of the mailboxes in which it is unread.",
+	})
+
+	IPCResend = NewStep[ResendInput, SuccessOutput](Syscall{
+		Type: "Ipc.Resend", Domain: Ipc,
+		Description: "Undoes an Ipc.Unsend: puts the message into its place in the mailboxes again.",
+	})
+
 	IPCReturn = NewStep[MailReturnInput, SuccessOutput](Syscall{
 		Type: "Ipc.Return", Domain: Ipc,
 		Description: "Ends the subscriptions of a connection to mailboxes. Messages that it has not acknowledged are delivered again.",
@@ -227,4 +237,26 @@ type MailReturnInput struct {
 // MailboxInput is the data of the kernel's own Ipc.Open, Ipc.Close and Ipc.Address.
 type MailboxInput struct {
 	PIDs []int64 `json:"pids" keep:"always" doc:"Processes whose mailbox is meant."`
+}
+
+// UnsendInput is the data of the kernel's own Ipc.Unsend.
+type UnsendInput struct {
+	Undoes
+	MsgID int64   `json:"msg_id" keep:"always" doc:"Number of the message."`
+	PIDs  []int64 `json:"pids" keep:"always" doc:"Processes that got it, ascending."`
+}
+
+// UnsendOutput is the answer of Ipc.Unsend.
+type UnsendOutput struct {
+	Taken []int64 `json:"taken" keep:"always" doc:"Processes whose mailbox had it unread, ascending."`
+	Read  []int64 `json:"read" keep:"always" doc:"The others."`
+}
+
+// ResendInput is the data of the kernel's own Ipc.Resend.
+type ResendInput struct {
+	Undoes
+	PIDs    []int64     `json:"pids" keep:"always" doc:"Processes whose mailbox it is put into."`
+	Message MailMessage `json:"message" keep:"always" doc:"The message, without its payload."`
+	Text    string      `json:"text" keep:"always" doc:"The payload, exactly as it was sent."`
+	Origin  string      `json:"origin,omitzero" keep:"always" doc:"Of its sender, in the operator's mailbox."`
 }

@@ -47,6 +47,36 @@ type MemoryDeleteInput struct {
 	Key string `json:"key" keep:"always" minlen:"1" doc:"Key to remove."`
 }
 
+// MemoryRestoreInput is the data of the kernel's own Memory.Restore.
+type MemoryRestoreInput struct {
+	Undoes
+	Key   string `json:"key" keep:"always" minlen:"1" doc:"Key, without a leading slash."`
+	Value Value  `json:"value,omitzero" keep:"applied" doc:"The value that it had before what is undone; absent, as text: it was not there."`
+	Text  string `json:"text,omitzero" keep:"applied" doc:"The value in place of value, exactly as it was written, where JSON would be written here in another way."`
+}
+
+// Set sets the value, nil where there is none.
+func (in *MemoryRestoreInput) Set(value Value) error {
+	written, err := Marshal(value)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(written, value) {
+		in.Value = value
+	} else {
+		in.Text = string(value)
+	}
+	return nil
+}
+
+// Restored is the value, nil where there is none.
+func (in *MemoryRestoreInput) Restored() Value {
+	if in.Text != "" {
+		return Value(in.Text)
+	}
+	return in.Value
+}
+
 // MemoryListInput is the data of Memory.List.
 type MemoryListInput struct {
 	Target
@@ -126,6 +156,11 @@ var (
 		Type: "Memory.Delete", Domain: Memory,
 		Script:      "scripts/memory.txtar",
 		Description: "Removes a key with its value. A key that is not there is an error.",
+	})
+
+	MemoryRestore = NewStep[MemoryRestoreInput, SuccessOutput](Syscall{
+		Type: "Memory.Restore", Domain: Memory,
+		Description: "Undoes a change of memory: the key has the value again that it had before, or is not there again.",
 	})
 
 	MemoryList = NewQuery[MemoryListInput, MemoryListOutput](Syscall{

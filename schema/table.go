@@ -71,15 +71,15 @@ func rows() []*Syscall {
 		SyscallCall.End.Syscall, SyscallShutdown.Syscall,
 		SyscallRegister.Syscall, SyscallUnregister.Syscall, SyscallComplete.Syscall, SyscallProgress.Syscall, SyscallInvoke.Syscall, SyscallInvoke.End.Syscall,
 		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
-		CapabilityWatch.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall,
+		CapabilityWatch.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall, CapabilityRestore.Syscall,
 		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessPause.Syscall, ProcessResume.Syscall, ProcessSubscribe.Syscall,
 		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
 		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
 		SyscallSendMsg.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall,
-		IPCClose.Syscall, IPCAddress.Syscall, IPCDeliver.Syscall, IPCReturn.Syscall,
+		IPCClose.Syscall, IPCAddress.Syscall, IPCDeliver.Syscall, IPCReturn.Syscall, IPCUnsend.Syscall, IPCResend.Syscall,
 		SyscallAlloc.Syscall, SyscallRelease.Syscall, SyscallQuery.Syscall, CapabilityGet.Syscall, CapabilityCheck.Syscall,
 		ResourceFree.Syscall,
-		MemoryGet.Syscall, MemorySet.Syscall, MemoryCompareAndSet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall,
+		MemoryGet.Syscall, MemorySet.Syscall, MemoryCompareAndSet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall, MemoryRestore.Syscall,
 		SyscallCommitDelta.Syscall, SyscallRollback.Syscall, DeltaDrop.Syscall, SyscallCheckpoint.Syscall, SyscallGetState.Syscall,
 		AuditLog.Syscall, AuditShow.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall, AuditSubscribe.Syscall, AuditWatch.Syscall, AuditRedacted.Syscall,
 		EventSearch.Syscall, EventGraph.Syscall,
@@ -98,6 +98,7 @@ func rows() []*Syscall {
 		JobBegin.Syscall, JobEnd.Syscall,
 		ApprovalList.Syscall, ApprovalDecide.Syscall, ApprovalSubscribe.Syscall, ApprovalWatch.Syscall,
 		ApprovalRequested.Syscall, ApprovalUse.Syscall,
+		MessageReplay.Syscall, MessageUndo.Syscall, MessageUndo.End.Syscall,
 	}
 }
 

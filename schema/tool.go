@@ -14,6 +14,7 @@ type ToolManifest struct {
 	Description string `json:"description" keep:"always" minlen:"1" maxlen:"4096" doc:"What it does."`
 	Input       Value  `json:"input,omitzero" keep:"always" doc:"JSON Schema of its input. Default: any JSON value."`
 	Output      Value  `json:"output,omitzero" keep:"always" doc:"JSON Schema of its output. Default: any JSON value."`
+	Undo        string `json:"undo,omitzero" keep:"always" maxlen:"256" doc:"The user-space syscall below root that takes back what a call did, such as os/mail/unsend: it gets an object with call, what Syscall.Call was given, and outcome, what the tool answered. Default: a call cannot be undone."`
 }
 
 // DecodeToolManifest decodes a manifest strictly. Raw values alias raw. The error is an InvalidInput or an
@@ -31,6 +32,9 @@ func DecodeToolManifest(raw []byte) (*ToolManifest, *fault.Fault) {
 		if len(value) > 0 && value[0] != '{' {
 			return nil, jsontype.Invalid(name, "must be a JSON Schema: an object")
 		}
+	}
+	if _, ok := ToolPath(m.Undo); m.Undo != "" && !ok {
+		return nil, jsontype.Invalid("undo", "must be a path below root, such as os/mail/unsend")
 	}
 	return m, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ import (
 
 // replay makes every part's state of its snapshot and of the journal behind it.
 func (s *State) replay(ctx context.Context) error {
-	made, err := s.load(ctx, s.parts())
+	made, err := s.load(ctx, s.parts(), math.MaxUint64)
 	if err != nil {
 		return err
 	}
@@ -72,23 +73,26 @@ func (s *State) parts() map[schema.Domain]actors.Part {
 
 // Restore makes one domain's state anew.
 func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
-	made, err := s.load(context.Background(), map[schema.Domain]actors.Part{name: d})
+	made, err := s.load(context.Background(), map[schema.Domain]actors.Part{name: d}, math.MaxUint64)
 	if err != nil {
 		return err
 	}
 	return s.read(context.Background(), map[schema.Domain]kernel.Domain{name: d}, made, func(*kernel.Call) {})
 }
 
-// load makes parts' states of their snapshots, or, where one is older than what is archived, of the anchor.
-func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part) (map[schema.Domain]actors.Position, error) {
+// load makes parts' states of their snapshots up to an entry, or, where one is older than what is archived, of the anchor.
+func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part, until uint64) (map[schema.Domain]actors.Position, error) {
 	made := make(map[schema.Domain]actors.Position, len(parts))
 	anchor, err := journal.ReadAnchor(nil, s.Dir) // which moves while a kernel runs
 	if err != nil {
 		return nil, err
 	}
+	if anchor != nil && anchor.Seq > until {
+		return nil, &journal.ArchivedError{Seq: until, Anchor: anchor}
+	}
 	older := make(map[schema.Domain]actors.Part)
 	for name, part := range parts {
-		if made[name], err = s.Snapshots.Load(ctx, name, part); err != nil {
+		if made[name], err = s.Snapshots.LoadUntil(ctx, name, part, until); err != nil {
 			return nil, err
 		}
 		if anchor != nil && made[name].Seq < anchor.Seq {

@@ -32,6 +32,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/network"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
+	"github.com/promptware-os/pwos/kernel/rewind"
 	"github.com/promptware-os/pwos/kernel/self"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
@@ -44,7 +45,8 @@ type State struct {
 	Dir     string // the journal's
 	Journal *journal.Log
 	log     *slog.Logger
-	means   host.Means // to confine programs with
+	means   host.Means         // to confine programs with
+	make    func(*State) error // makes domains, empty
 
 	Pools     []string // names of the resources, ascending
 	Domains   map[schema.Domain]kernel.Domain
@@ -54,6 +56,7 @@ type State struct {
 	Approvals *approval.Domain
 	Memory    *memory.Domain
 	Self      *self.Domain
+	Rewind    *rewind.Domain
 	ledger    *resource.Ledger
 	mailboxes *ipc.Domain
 
@@ -94,7 +97,14 @@ func Open(ctx context.Context, cfg *config.Config, version string, key *access.H
 	if s.Space, s.Tree, err = openRoot(cfg); err != nil {
 		return nil, err
 	}
-	if err := s.makeDomains(cfg, version); err != nil {
+	fetcher, err := Fetcher(&cfg.HTTP, version)
+	if err != nil {
+		return nil, err
+	}
+	s.Seal = vault.NewKey(cfg.Crypto.Identity, cfg.Crypto.AgentSocket, s.log)
+	s.Web = &fetch.Runner{Fetcher: fetcher, Open: s.Seal.Open, Log: s.log.With("component", "http")}
+	s.make = func(into *State) error { return into.makeDomains(cfg, version) }
+	if err := s.make(s); err != nil {
 		return nil, err
 	}
 	if err := s.replay(ctx); err != nil {
@@ -160,21 +170,16 @@ func (s *State) makeDomains(cfg *config.Config, version string) error {
 	if s.Memory, err = memory.New(parameters, view); err != nil {
 		return err
 	}
-	fetcher, err := Fetcher(&cfg.HTTP, version)
-	if err != nil {
-		return err
-	}
-	s.Seal = vault.NewKey(cfg.Crypto.Identity, cfg.Crypto.AgentSocket, s.log)
-	s.Web = &fetch.Runner{Fetcher: fetcher, Open: s.Seal.Open, Log: s.log.With("component", "http")}
 	s.ledger.See(s.Self.Registry())
 	s.Jobs = job.New(s.Self.Registry())
 	s.Approvals = approval.New(view)
+	s.Rewind = rewind.New(view)
 	s.Domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.Self, schema.Process: s.Processes, schema.Capability: s.Tokens, schema.Resource: s.ledger,
 		schema.Memory: s.Memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
 		schema.Crypto: crypto.New(s.Seal), schema.Http: http.New(s.Web.Check),
 		schema.Net: network.New(egress.Admits), schema.Job: s.Jobs, schema.Budget: budget.NewDomain(s.Budgets, view),
-		schema.Approval: s.Approvals,
+		schema.Approval: s.Approvals, schema.Rewind: s.Rewind,
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type Registry struct {
 	registry kernel.Registry // see See
 	tokens   *tokens
 	view     view
+	recent   kernel.Recent
 }
 
 var (
@@ -44,6 +45,7 @@ func New(pools []string, processes kernel.Processes) *Registry {
 		kernel.Command(schema.CapabilityRevoke, r.revoke, func(_ *kernel.Entry, in *schema.RevokeInput) { r.drop(in.PID) }),
 		kernel.Command(schema.CapabilityRevokeExpired, r.revokeExpired, r.applyRevokeExpired),
 		kernel.Question(schema.CapabilityWatch, r.watch),
+		kernel.Step(schema.CapabilityRestore, r.restore, r.applyRestore),
 		kernel.Step(schema.CapabilityStrip, strip, func(_ *kernel.Entry, in *schema.StripInput) { r.drop(in.PIDs...) }),
 	)
 	r.Reset()
@@ -66,11 +68,13 @@ func (r *Registry) granted(e *kernel.Entry, otherwise int64) {
 func (r *Registry) put(t schema.Token) {
 	r.tokens.Set(t.PID, &held{token: &kernel.Token{Granted: t}})
 	r.view.changed = true
+	r.changed(t.PID)
 }
 
 func (r *Registry) drop(pids ...int64) {
 	for _, pid := range pids {
 		r.tokens.Delete(pid)
+		r.changed(pid)
 	}
 	r.view.changed = true
 }

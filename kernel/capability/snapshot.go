@@ -21,6 +21,7 @@ func (r *Registry) Snapshot() func(write func(chunk []byte) error) error {
 func (r *Registry) Reset() {
 	r.tokens = btree.NewMap[int64, *held](0)
 	r.view.changed = true
+	r.recent.Reset()
 }
 
 // Restore implements kernel.Domain.

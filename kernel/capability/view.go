@@ -77,4 +77,5 @@ func (r *Registry) Publish() {
 		r.view.shown.Store(r.tokens.Copy())
 		r.view.changed = false
 	}
+	r.recent.Publish()
 }

@@ -67,6 +67,8 @@ func New(options Options) *Domain {
 		kernel.Step(schema.IPCAddress, done[schema.MailboxInput], d.address),
 		kernel.Step(schema.IPCDeliver, d.deliverNext, d.applyDeliver),
 		kernel.Step(schema.IPCReturn, giveBack, d.applyReturn),
+		kernel.Step(schema.IPCUnsend, d.unsend, d.applyUnsend),
+		kernel.Step(schema.IPCResend, d.resend, d.applyResend),
 	)
 	d.Reset()
 	return d

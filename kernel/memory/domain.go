@@ -22,9 +22,13 @@ type Domain struct {
 	spaces     map[string]*space // by origin; without empty ones
 	parameters schema.Value      // proc/cmdline
 	processes  kernel.Processes  // only Decide reads it: Apply must give the same state without it
+	recent     kernel.Recent     // likewise
 }
 
-var _ kernel.Domain = (*Domain)(nil)
+var (
+	_ kernel.Domain    = (*Domain)(nil)
+	_ kernel.Publisher = (*Domain)(nil)
+)
 
 // New returns an empty store. parameters is the kernel's parameter block, shown as proc/cmdline: a JSON object on one
 // line. proc/<pid>/status comes from processes.
@@ -39,13 +43,17 @@ func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 		kernel.Command(schema.MemoryCompareAndSet, d.compareAndSet, d.applyCompareAndSet),
 		kernel.Command(schema.MemoryDelete, d.delete, d.applyDelete),
 		kernel.Query(schema.MemoryList, d.list),
+		kernel.Step(schema.MemoryRestore, d.restore, d.applyRestore),
 	)
 	d.Reset()
 	return d, nil
 }
 
 // Reset empties the store.
-func (d *Domain) Reset() { d.spaces = make(map[string]*space) }
+func (d *Domain) Reset() {
+	d.spaces = make(map[string]*space)
+	d.recent.Reset()
+}
 
 // get returns a copy of the value, which the caller may change.
 func (d *Domain) get(call *kernel.Call, in *schema.MemoryGetInput) (schema.Value, error) {
@@ -105,6 +113,7 @@ func (d *Domain) store(origin, written string, value schema.Value) {
 		d.spaces[origin] = s
 	}
 	s.set(trim(written), value)
+	d.recent.Changed(origin, trim(written))
 }
 
 // delete refuses a missing key, so that the caller learns of a wrong one.
@@ -123,12 +132,17 @@ func (d *Domain) delete(call *kernel.Call, in *schema.MemoryDeleteInput) (ok sch
 }
 
 func (d *Domain) applyDelete(e *kernel.Entry, in *schema.MemoryDeleteInput) {
-	s := d.spaces[e.Origin]
+	d.remove(e.Origin, in.Key)
+}
+
+func (d *Domain) remove(origin, written string) {
+	d.recent.Changed(origin, trim(written))
+	s := d.spaces[origin]
 	if s == nil {
 		return
 	}
-	if s.remove(trim(in.Key)); s.len() == 0 {
-		delete(d.spaces, e.Origin)
+	if s.remove(trim(written)); s.len() == 0 {
+		delete(d.spaces, origin)
 	}
 }
 

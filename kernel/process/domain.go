@@ -95,6 +95,14 @@ func (d *Domain) Living(see func(*schema.Descriptor)) {
 	})
 }
 
+// Each calls see for each process that is remembered, by ascending PID. Only the owner of the domain may call it.
+func (d *Domain) Each(see func(*schema.Descriptor)) {
+	d.table.processes.Scan(func(_ int64, p *schema.Descriptor) bool {
+		see(p)
+		return true
+	})
+}
+
 // Known reports whether more than the PID is kept of pid. Only the owner of the domain may call it.
 func (d *Domain) Known(pid int64) bool { return d.table.known(pid) }
 

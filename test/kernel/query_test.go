@@ -37,6 +37,7 @@ func questions() map[string][]string {
 		"Syscall.Describe":   {`{"name":"Memory.Set"}`},
 		"Syscall.GetState":   {`{"pid":1}`, `{"target_pid":1,"at_tick":0}`, `{"target_pid":2}`},
 		"Syscall.List":       {`{}`},
+		"Message.Replay":     {`{"until_seq":7}`, `{"until_seq":7,"pid":1}`},
 		"Syscall.Ping":       {`{"payload":[1.50]}`},
 		"Syscall.Query":      {`{"pid":1,"resource_id":"gpu"}`, `{"resource_id":"cake"}`},
 	}

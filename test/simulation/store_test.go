@@ -92,6 +92,13 @@ func (p *projections) Load(_ context.Context, name string, restore func(chunk []
 	return s.at, s.tick, nil
 }
 
+// Position implements actors.Store.
+func (p *projections) Position(name string) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now()[name].at.Seq
+}
+
 // Save implements actors.Store.
 func (p *projections) Save(_ context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error {
 	s := snapshot{at: at, tick: tick}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
+)
+
+func newReplay(a *app) *cobra.Command {
+	in := new(schema.ReplayInput)
+	cmd := &cobra.Command{
+		Use:   "replay --until SEQ",
+		Short: "show what the state was after an entry of the journal",
+		Long: `replay makes the state of the kernel as it was after an entry of the journal, beside
+the live one, which goes on and is not changed. It shows a summary, with --get the value
+of a key then, with --pid a process: its descriptor, its token, its agent's memory and
+how much mail it had. "pwos audit log" has the numbers of entries.
+
+On a long journal it tells on stderr how far it has come; an interrupt gives it up.
+
+Exit status: 3 denied, 4 the entry, the key or the process was not there.`,
+		Example: `  pwos replay --until 120
+  pwos replay --until 120 --get notes/1
+  pwos replay --until 120 --pid 7 --json`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case in.UntilSeq == 0:
+				return usage(cmd, errors.New(`--until is missing: the number of an entry, as "pwos audit log" shows them`))
+			case in.Key != nil && in.PID != nil:
+				return usage(cmd, errors.New("--get and --pid do not go together"))
+			}
+			return a.withKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
+				out, data, err := reported(ctx, a, c, schema.MessageReplay, in)
+				switch {
+				case err != nil:
+					return err
+				case in.Key != nil:
+					return a.printValue(out.Value)
+				}
+				return a.printEither(data, view.ReplayTable(out, time.UnixMilli(out.Time).Format(time.DateTime)))
+			})
+		},
+	}
+	memberFlag(cmd, in, "until_seq", "until", "the last entry that counts")
+	memberFlag(cmd, in, "key", "get", "show the value that this key had")
+	memberFlag(cmd, in, "pid", "pid", "show what this process was")
+	return cmd
+}
+
+func newUndo(a *app) *cobra.Command {
+	in := new(schema.UndoInput)
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "undo SEQ",
+		Short: "take back what an entry of the journal did",
+		Long: `undo takes back what an entry of the journal did, where its result still stands: a key
+has the value again that it had before, a process its token, a message is taken out of
+the mailboxes in which it is unread. What a tool did is undone by the syscall that the
+tool's manifest names. "pwos audit log" has the numbers of entries.
+
+The undo is an entry too, so it can be undone: that does the change again.
+
+Exit status: 3 only the operator may, 4 there is no such entry, 8 it does not stand any
+more, is undone already, or changed nothing.`,
+		Example: `  pwos undo 327 --dry-run
+  pwos undo 327`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			seq, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil || seq < 1 {
+				return usage(cmd, fmt.Errorf("%q is no entry of the journal: one is a number from 1 on, and \"pwos audit log\" lists them", args[0]))
+			}
+			in.Seq = seq
+			if dryRun {
+				in.DryRun = &dryRun
+			}
+			return a.withKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
+				out, data, err := reported(ctx, a, c, schema.MessageUndo, in)
+				switch {
+				case err != nil:
+					return err
+				case a.wantsJSON():
+					return a.printLine(data)
+				}
+				return a.printText(view.UndoText(out))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be done")
+	return cmd
+}
+
+// reported makes a call that tells on stderr how far it has come.
+func reported[In, Out any](ctx context.Context, a *app, c *client.Client, row schema.Callable[In, Out], in *In) (*Out, schema.Value, error) {
+	data, err := row.Encode(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := c.DoReporting(ctx, schema.Message{Kind: row.Row().Kind, Type: row.Row().Type, Data: data}, a.progressed)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := row.Decode(answer.Data)
+	return out, answer.Data, err
+}

@@ -1,0 +1,302 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/rewind"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// History is the journal and the states that it had. Its methods are slow and safe for concurrent use.
+type History interface {
+	// Head returns the last entry of what has happened so far. All entries up to there can be read.
+	Head(ctx context.Context) (uint64, error)
+	// Entry makes the call of an entry again; of a query without its data.
+	Entry(ctx context.Context, seq uint64) (*kernel.Call, error)
+	// Fold makes domains as they were after an entry. told is called now and then; nil: nobody asks.
+	Fold(ctx context.Context, until uint64, told func(read, of int64), domains ...schema.Domain) (*Moment, error)
+	// Scan calls each with the commands of a domain from one entry to another, until it returns an error. The calls are
+	// valid until it returns.
+	Scan(ctx context.Context, from, to uint64, wanted schema.Domain, each func(*kernel.Call) error) error
+}
+
+// Moment is a past state. Only the domains that were asked for are as they were.
+type Moment struct {
+	Seq    uint64
+	Tick   int64
+	Memory *memory.Domain
+	Tokens *capability.Registry
+	Mail   *ipc.Domain
+}
+
+// Kernel is the kernel that takes changes back.
+type Kernel interface {
+	// Proved makes a command of the kernel's own in an origin, with the message that is its cause, and returns its answer
+	// and its entry once it is on disk.
+	Proved(origin string, request schema.Request, cause, correlation string) (data []byte, seq uint64, err error)
+	// Call makes a call for a caller as its own connections do.
+	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
+}
+
+// Runner carries out undos, one at a time: so that the second of two for one entry finds what the first has done.
+type Runner struct {
+	History History
+	Kernel  Kernel
+	// Changes returns how many changes of a domain were sent to the journal so far.
+	Changes func(schema.Domain) int64
+
+	turn  chan struct{}
+	queue chan struct{} // those that wait for their turn, and the one that has it
+}
+
+// mostWaiting bounds how many undos wait. A tool's undo makes calls, which need places among the operator's effects.
+const mostWaiting = 4
+
+// New returns a runner.
+func New(r Runner) *Runner {
+	r.turn, r.queue = make(chan struct{}, 1), make(chan struct{}, mostWaiting)
+	return &r
+}
+
+// again bounds how often the journal is read again because somebody changed something meanwhile.
+const again = 8
+
+// Undo is the runner of Message.Undo.
+func (r *Runner) Undo(ctx context.Context, job *kernel.Job, do *rewind.Undo) (schema.UndoOutput, error) {
+	select {
+	case r.queue <- struct{}{}:
+		defer func() { <-r.queue }()
+	default:
+		return schema.UndoOutput{}, fault.CallTooMany.New("%d undos are under way, as many as may be", mostWaiting)
+	}
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return schema.UndoOutput{}, ctx.Err()
+	}
+	defer func() { <-r.turn }()
+	for i := 1; ; i++ {
+		a := &attempt{Runner: r, job: job, do: do}
+		out, err := a.run(ctx)
+		if i < again && errors.Is(err, errMeanwhile) {
+			continue
+		}
+		return out, err
+	}
+}
+
+// errMeanwhile says that something was changed after the journal was read.
+var errMeanwhile = errors.New("changed meanwhile")
+
+// attempt is one undo on what the journal has now.
+type attempt struct {
+	*Runner
+	job  *kernel.Job
+	do   *rewind.Undo
+	head uint64 // what was read up to
+
+	seq   uint64 // what is undone
+	entry *kernel.Call
+	out   schema.UndoOutput
+}
+
+// plan is how an entry is undone.
+type plan struct {
+	domain  schema.Domain
+	since   int64                   // changes of the domain before the journal was read
+	touches func(*kernel.Call) bool // whether a later command changed the same; nil: the step itself can tell
+	step    schema.Request          // that takes the change back
+	undoes  *schema.Undoes          // the part of the step's data
+	moment  []schema.Domain         // what else the step looks at
+	told    func(answer []byte)     // reads the step's answer
+}
+
+func (a *attempt) run(ctx context.Context) (out schema.UndoOutput, err error) {
+	since := make(map[schema.Domain]int64)
+	for _, name := range []schema.Domain{schema.Memory, schema.Capability, schema.Ipc} {
+		since[name] = a.Changes(name) // before the head: what is counted is in the journal up to there
+	}
+	if a.head, err = a.History.Head(ctx); err != nil {
+		return out, err
+	}
+	if err := a.find(ctx, a.do.Seq); err != nil {
+		return out, err
+	}
+	a.out = schema.UndoOutput{Seq: int64(a.seq), Type: a.entry.Message.Type, PID: a.entry.PID, DryRun: a.do.DryRun}
+	if in, ok := a.entry.Input.(*schema.CallInput); ok {
+		return a.tool(ctx, in)
+	}
+	p, err := a.plan(ctx)
+	if err != nil {
+		return out, err
+	}
+	if err := a.stands(ctx, p); err != nil {
+		return out, err
+	}
+	p.undoes.Seq, p.undoes.By = int64(a.seq), a.job.ID
+	if a.do.DryRun {
+		return a.out, a.pretend(ctx, p)
+	}
+	if p.touches != nil {
+		p.since = since[p.domain]
+		p.undoes.Since = &p.since
+	}
+	answer, seq, err := a.Kernel.Proved(a.entry.Origin, p.step, a.entry.Message.Meta.ID, a.entry.Message.Meta.Correlation)
+	if p.touches != nil && (errors.Is(err, fault.MemoryChanged) || errors.Is(err, fault.UndoOvertaken)) {
+		return out, fmt.Errorf("%w: %w", errMeanwhile, err)
+	}
+	if err != nil {
+		return out, err
+	}
+	if a.out.By = int64(seq); p.told != nil {
+		p.told(answer)
+	}
+	return a.out, nil
+}
+
+// find finds the entry that is to be undone: for an undo, which is two entries, that of the command that it made.
+func (a *attempt) find(ctx context.Context, seq uint64) error {
+	entry, err := a.History.Entry(ctx, seq)
+	if err != nil {
+		return err
+	}
+	a.seq, a.entry = seq, entry
+	if end, ok := entry.Input.(*schema.EffectEnd); ok && entry.Syscall.Ends() {
+		if intent := uint64(end.Intent); intent < seq && intent > 0 {
+			return a.find(ctx, intent)
+		}
+	}
+	switch {
+	case entry.Err != nil:
+		return fault.UndoNothing.New("entry %d changed nothing: %s was refused or failed: %s", seq, entry.Message.Type, entry.Err.Message)
+	case entry.Repeated:
+		return fault.UndoNothing.New("entry %d changed nothing: it repeats an earlier call, with the same idempotency key, and was given its answer", seq)
+	case entry.Syscall == nil, entry.Syscall.Kind != schema.KindCommand:
+		return fault.UndoNothing.New("entry %d changed nothing: %s only asks", seq, entry.Message.Type)
+	case entry.Syscall != schema.MessageUndo.Row():
+		return nil
+	}
+	return a.madeBy(ctx, seq, entry.Message.Meta.ID)
+}
+
+// errFound ends a scan.
+var errFound = errors.New("found")
+
+// madeBy finds the command that an undo made.
+func (a *attempt) madeBy(ctx context.Context, undo uint64, id string) error {
+	var found uint64
+	for _, name := range []schema.Domain{schema.Memory, schema.Capability, schema.Ipc} {
+		err := a.History.Scan(ctx, undo+1, a.head, name, func(call *kernel.Call) error {
+			if u := undone(call); u != nil && u.By == id {
+				found = call.Proof.Seq
+				return errFound
+			}
+			return nil
+		})
+		if errors.Is(err, errFound) {
+			return a.find(ctx, found)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fault.UndoNothing.New("entry %d changed nothing: it is an undo that did nothing, or that called a tool", undo).
+		WithFix("a tool's undo is not undone by the kernel")
+}
+
+// undone is what a command undid, nil if it is no undo, or failed.
+func undone(call *kernel.Call) *schema.Undoes {
+	u, ok := call.Input.(schema.Undoing)
+	if !ok || !happened(call) {
+		return nil
+	}
+	return u.Undone()
+}
+
+// happened reports whether a command took effect.
+func happened(call *kernel.Call) bool { return call.Err == nil && !call.Repeated }
+
+// change is a command that changed again what is undone.
+type change struct {
+	seq    uint64
+	pid    int64
+	typ    string
+	undoes uint64 // 0: it is no undo
+}
+
+// stands refuses to undo what was changed since, and says by whom. A change and its undo cancel each other out: an undo
+// is only made where the change still stands, so what was in between is as before.
+func (a *attempt) stands(ctx context.Context, p *plan) error {
+	var later []change
+	err := a.History.Scan(ctx, a.seq+1, a.head, p.domain, func(call *kernel.Call) error {
+		next := change{seq: call.Proof.Seq, pid: call.PID, typ: call.Message.Type}
+		if u := undone(call); u != nil {
+			next.undoes = uint64(u.Seq)
+			if i := slices.IndexFunc(later, func(c change) bool { return c.seq == next.undoes }); i >= 0 {
+				later = slices.Delete(later, i, i+1)
+				return nil
+			}
+		}
+		if next.undoes == a.seq || p.touches != nil && happened(call) && p.touches(call) {
+			later = append(later, next)
+		}
+		return nil
+	})
+	if err != nil || len(later) == 0 {
+		return err
+	}
+	if first := later[0]; first.undoes == a.seq {
+		return fault.UndoAlready.New("entry %d is already undone by seq %d", a.seq, first.seq).
+			WithFix("to do it again, undo entry %d", first.seq).With("by", strconv.FormatUint(first.seq, 10))
+	}
+	var by []string
+	for _, c := range later[:min(len(later), mostListed)] {
+		by = append(by, fmt.Sprintf("seq %d of pid %d (%s)", c.seq, c.pid, c.typ))
+	}
+	list := strings.Join(by, ", ")
+	if more := len(later) - len(by); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return fault.UndoOvertaken.New("what entry %d did does not stand any more: it was changed by %s", a.seq, list).
+		WithFix("undo these first, the latest first").With("later", list)
+}
+
+// mostListed is how many later changes an error names.
+const mostListed = 20
+
+// pretend decides the step on the state at the head, and does nothing.
+func (a *attempt) pretend(ctx context.Context, p *plan) error {
+	m, err := a.History.Fold(ctx, a.head, a.told(), append(p.moment, p.domain)...)
+	if err != nil {
+		return err
+	}
+	call := &kernel.Call{Syscall: p.step.Row, Input: p.step.Input, Origin: a.entry.Origin, Tick: m.Tick}
+	call.Message = schema.Message{Kind: schema.KindCommand, Type: p.step.Row.Type}
+	domain := map[schema.Domain]kernel.Domain{schema.Memory: m.Memory, schema.Capability: m.Tokens, schema.Ipc: m.Mail}[p.domain]
+	result, err := domain.Decide(call)
+	if err != nil {
+		return err
+	}
+	if p.told != nil {
+		p.told(result.Data)
+	}
+	return nil
+}
+
+// told returns the function that pushes progress to the caller, nil if it has not asked for that.
+func (a *attempt) told() func(read, of int64) { return rewind.Told(a.job.Progress, a.job.ID) }
+
+// before folds one domain up to the entry before what is undone.
+func (a *attempt) before(ctx context.Context, domain schema.Domain) (*Moment, error) {
+	return a.History.Fold(ctx, a.seq-1, a.told(), domain)
+}
