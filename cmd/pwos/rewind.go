@@ -105,7 +105,9 @@ func reported[In, Out any](ctx context.Context, a *app, c *client.Client, row sc
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := c.DoReporting(ctx, schema.Message{Kind: row.Row().Kind, Type: row.Row().Type, Data: data}, a.progressed)
+	answer, err := c.DoReporting(ctx, schema.Message{Kind: row.Row().Kind, Type: row.Row().Type, Data: data}, func(e *schema.ProgressedEvent) {
+		a.say("%.0f of %.0f entries read", e.Progress, view.Deref(e.Total))
+	})
 	if err != nil {
 		return nil, nil, err
 	}

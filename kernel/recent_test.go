@@ -1,0 +1,63 @@
+package kernel_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+)
+
+// TestRecent: a change after a number is known, one before it is none, and what is not known any more counts as changed.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	var r kernel.Recent
+	r.Changed("o", "a")
+	r.Publish()
+	since := r.Shown()
+	if since != 1 || r.Since(since, "o", "a") || r.Since(since, "o", "b") {
+		t.Errorf("after change %d something has changed", since)
+	}
+	r.Changed("o", "b")
+	if r.Shown() != since {
+		t.Error("a change is shown before it is published")
+	}
+	if !r.Since(since, "o", "b") || r.Since(since, "o", "a") || r.Since(since, "other", "b") {
+		t.Error("not what was changed since, or something else")
+	}
+	if !r.Since(since+5, "o", "a") {
+		t.Error("a number that is still to come is believed")
+	}
+	for i := range 5000 {
+		r.Changed("o", strconv.Itoa(i))
+	}
+	if !r.Since(since, "o", "a") {
+		t.Error("more changes than are remembered, and nothing may have changed")
+	}
+	r.Publish()
+	since = r.Shown()
+	if r.Since(since, "o", "a") {
+		t.Error("nothing has changed, and something may have")
+	}
+	r.Reset()
+	r.Changed("o", "b")
+	if r.Since(since, "o", "a") {
+		t.Error("a state that was made anew of the same journal has the changes that were published")
+	}
+	if !r.Since(since-1, "o", "a") {
+		t.Error("changes before a state was made anew are unknown")
+	}
+}
+
+// TestRecentCountsOn: a state that was made anew takes no number twice.
+func TestRecentCountsOn(t *testing.T) {
+	t.Parallel()
+	var r kernel.Recent
+	r.Changed("o", "a")
+	r.Changed("o", "a")
+	r.Reset()
+	r.Changed("o", "a")
+	r.Publish()
+	if r.Shown() != 3 {
+		t.Errorf("change %d, want 3", r.Shown())
+	}
+}
