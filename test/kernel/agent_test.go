@@ -59,7 +59,7 @@ func TestAgentAtTheGate(t *testing.T) {
 		denied(dialect, "Syscall.Shutdown", `{}`, "only the operator may")
 		denied(dialect, "Memory.Get", `{"pid":0,"key":"a"}`, "may not act as pid 0")
 		denied(dialect, "Memory.Get", `{"pid":2,"key":"a"}`, "may not act as pid 2")
-		if f := agent.failure(agent.speak(dialect, "Memory.List", `{"tick":1}`, "")); !strings.Contains(f.Message, "ahead of the kernel's") {
+		if f := agent.failure(agent.speak(dialect, "Memory.List", `{"tick":1}`, "")); !strings.Contains(f.Message, "later than the kernel's") {
 			t.Errorf("a tick to come as an %s: %+v", dialect, f)
 		}
 		for _, row := range schema.Syscalls() {

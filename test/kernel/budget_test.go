@@ -203,7 +203,7 @@ func TestMoreThanTheBudget(t *testing.T) {
 	}
 	var check schema.CheckOutput
 	operator.call("Capability.Check", `{"pid":1,"syscall":"Memory.Set","data":`+set+`}`, &check)
-	if n := len(check.Stages); check.Allowed || n < 3 || check.Stages[n-1].Verdict != "asks" || check.Stages[n-3].Stage != "budget" || !strings.Contains(check.Stages[n-3].Why, "asked about") {
+	if n := len(check.Stages); check.Allowed || n < 3 || check.Stages[n-1].Verdict != "asks" || check.Stages[n-3].Stage != "budget" || !strings.Contains(check.Stages[n-3].Why, "needs an approval") {
 		t.Errorf("explained: %+v", check)
 	}
 	operator.decide("q-2", "approve", "")

@@ -34,7 +34,7 @@ func refusalRows() []refusal {
 		{"ended", "Capability.Grant", `{"pid":4,"allowed_syscalls":["*"]}`, 409, "CONFLICT", []string{"pid 4 has ended"}},
 		{"beyond the quota", "Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":3}`, 429, full, []string{"gpu", "may hold 4", "holds 1.5", "asked for 3"}},
 		{"mailbox full", "Syscall.SendMsg", `{"receiver_pid":2,"payload":2}`, 429, full, []string{"MAILBOX_FULL", "pid 2", "1 messages"}},
-		{"pool exhausted", "Syscall.Alloc", `{"resource_id":"gpu","amount":7}`, 507, "INSUFFICIENT_RESOURCES", []string{"gpu is exhausted", "6.5 are available", "7 were asked for"}},
+		{"pool exhausted", "Syscall.Alloc", `{"resource_id":"gpu","amount":7}`, 507, "INSUFFICIENT_RESOURCES", []string{"gpu is exhausted", "6.5 are free", "7 were requested"}},
 	}
 }
 

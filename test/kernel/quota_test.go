@@ -39,7 +39,7 @@ func TestQuota(t *testing.T) {
 	}
 	c.call("Syscall.Alloc", alloc(pid, 3), nil)
 	c.refused(429, "Syscall.Alloc", alloc(pid, 2), "gpu", "may hold 4", "holds 3", "asked for 2")
-	c.refused(507, "Syscall.Alloc", alloc(greedy, 6), "gpu", "exhausted", "5 are available", "6 were asked")
+	c.refused(507, "Syscall.Alloc", alloc(greedy, 6), "gpu", "exhausted", "5 are free", "6 were requested")
 	if got := c.available("gpu"); got != 5 {
 		t.Errorf("%v available after two refusals, want 5", got)
 	}
