@@ -248,7 +248,7 @@ func tokenOf(record *journal.Record, pid int64) (schema.ShownToken, error) {
 		return shown, fmt.Errorf("read entry %d: %w", record.Seq, invalid)
 	}
 	shown.Token = &out.(*schema.GrantOutput).Token
-	if typ == schema.CapabilityEndow.Type { // the kernel's step, for whoever spawns
+	if typ == schema.CapabilityEndow.Type { // the kernel's step, of a spawn
 		shown.By = shown.Token.GrantedBy
 	}
 	return shown, nil

@@ -288,7 +288,7 @@ func (s *scribe) message(key *access.HostKey) *nats.Msg {
 	return m
 }
 
-// A kernel cannot write another one's stream, nor remove or change anything; who is no member is not let in.
+// A kernel cannot write another one's stream, nor remove or change anything; the bus refuses everyone else.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -1,6 +1,6 @@
 // Package console serves the page on which a person watches a kernel.
 //
-// A Server is a client of the kernel: it asks with the authority of whoever started it, and shows with package view.
+// A Server is a client of the kernel: it asks with the authority of the user that started it, and shows with package view.
 // It runs outside of the daemon, and a page can ask it for nothing but what the table of calls names.
 //
 // # What it promises
