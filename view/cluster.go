@@ -33,7 +33,7 @@ func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
 		if m.Role != "" {
 			may += "; its operator is a " + m.Role
 		}
-		t.Row("member", fmt.Sprintf("%s, %s: may call %s", Escaped(m.Name), Escaped(m.Key), Escaped(may)))
+		t.Row("member", fmt.Sprintf("%s, %s: allowed once kernels can call: %s", Escaped(m.Name), Escaped(m.Key), Escaped(may)))
 	}
 	for _, line := range s.Refused {
 		t.Row("refused", Escaped(line))

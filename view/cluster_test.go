@@ -18,8 +18,8 @@ func TestCluster(t *testing.T) {
 	}
 	text := view.Cluster(s, plain).Text()
 	for _, want := range []string{
-		"nats://a:1, not reached", "up to entry 7 of 9, 2 behind", "beta, SHA256:x: may call nothing",
-		"gamma, SHA256:y: may call Syscall.SendMsg; its operator is a viewer", "the bus is not reached",
+		"nats://a:1, not reached", "up to entry 7 of 9, 2 behind", "beta, SHA256:x: allowed once kernels can call: nothing",
+		"gamma, SHA256:y: allowed once kernels can call: Syscall.SendMsg; its operator is a viewer", "the bus is not reached",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
