@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -93,6 +94,19 @@ func (d *database) prepare(db *sql.DB) error {
 		return fmt.Errorf("%w: version %d", ErrFormat, as)
 	}
 	return nil
+}
+
+// transact calls do in a transaction. ctx ends its statements but not the transaction itself: database/sql would roll that
+// back in a goroutine of its own, and Close would return while the connection is still open.
+func transact(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
 }
 
 // classify makes ErrDamaged recognisable among SQLite's errors.

@@ -1,6 +1,9 @@
 package index
 
-import "context"
+import (
+	"context"
+	"database/sql"
+)
 
 // Exec runs a statement beside what the package does.
 func (x *Index) Exec(statement string, args ...any) error {
@@ -10,3 +13,8 @@ func (x *Index) Exec(statement string, args ...any) error {
 
 // Set changes the options of an open Index.
 func (x *Index) Set(o Options) { x.opt = o.withDefaults() }
+
+// Transact calls do in a transaction of the search.
+func (x *Index) Transact(ctx context.Context, do func(*sql.Tx) error) error {
+	return x.use(&x.words, func(db *sql.DB) error { return transact(ctx, db, do) })
+}

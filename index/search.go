@@ -55,28 +55,19 @@ func searchable(ctx context.Context, db interface {
 
 // addDocuments takes in the documents of a block of entries, those after from up to to.
 func (x *Index) addDocuments(ctx context.Context, from, to journal.Head, docs []Document) error {
-	err := x.use(&x.words, func(db *sql.DB) (err error) {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if err != nil {
-				err = errors.Join(err, tx.Rollback())
+	err := x.use(&x.words, func(db *sql.DB) error {
+		return transact(ctx, db, func(tx *sql.Tx) error {
+			if mark, err := searchable(ctx, tx); err != nil || mark != from {
+				return errors.Join(err, fmt.Errorf("%w: entry %d is searchable, not %d", ErrOrder, mark.Seq, from.Seq))
 			}
-		}()
-		if mark, err := searchable(ctx, tx); err != nil || mark != from {
-			return errors.Join(err, fmt.Errorf("%w: entry %d is searchable, not %d", ErrOrder, mark.Seq, from.Seq))
-		}
-		for i := range docs {
-			if err := addDocument(ctx, tx, &docs[i]); err != nil {
-				return err
+			for i := range docs {
+				if err := addDocument(ctx, tx, &docs[i]); err != nil {
+					return err
+				}
 			}
-		}
-		if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO mark (one, seq, hash) VALUES (1, ?, ?)", int64(to.Seq), to.Hash[:]); err != nil {
+			_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO mark (one, seq, hash) VALUES (1, ?, ?)", int64(to.Seq), to.Hash[:])
 			return err
-		}
-		return tx.Commit()
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("add to search: %w", err)
@@ -314,15 +305,8 @@ func (x *Index) Forget(ctx context.Context, seq uint64) error {
 	return nil
 }
 
-func (x *Index) forget(ctx context.Context, db *sql.DB, seq uint64) (err error) {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := x.replace(ctx, tx, seq); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	if err := tx.Commit(); err != nil {
+func (x *Index) forget(ctx context.Context, db *sql.DB, seq uint64) error {
+	if err := transact(ctx, db, func(tx *sql.Tx) error { return x.replace(ctx, tx, seq) }); err != nil {
 		return err
 	}
 	// What was deleted before, such as the parts of the index that were merged, is in free pages.

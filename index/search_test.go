@@ -3,9 +3,11 @@ package index_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -155,6 +157,27 @@ func holds(tb testing.TB, dir, text string) bool {
 		}
 	}
 	return false
+}
+
+// TestCloseAfterCancel: a write that was cancelled leaves nothing open after Close, so SQLite's logs are removed.
+func TestCloseAfterCancel(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	for range 100 {
+		s := open(t, path, index.Options{})
+		ctx, cancel := context.WithCancel(ctx())
+		wantError(t, s.Transact(ctx, func(*sql.Tx) error {
+			cancel()
+			for range 1000 { // time for database/sql to notice
+				runtime.Gosched()
+			}
+			return ctx.Err()
+		}), context.Canceled)
+		testkit.Must(t, s.Close())
+		if got := files(t, path); !slices.Equal(got, []string{"index.db", "search.db"}) {
+			t.Fatalf("files after Close: %v", got)
+		}
+	}
 }
 
 // TestSearchOfDamagedFile: a file that SQLite finds damaged is dropped, and the journal answers.
