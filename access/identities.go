@@ -181,7 +181,7 @@ const settleTime = 2 * time.Second
 func (s *Source) Load() (*AuthorizedKeys, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.load()
+	err := s.refresh()
 	if err != nil && !s.stands() {
 		s.trouble = nil
 		return nil, err
@@ -190,8 +190,8 @@ func (s *Source) Load() (*AuthorizedKeys, error) {
 	return s.keys, nil
 }
 
-// load reads the file if it has changed.
-func (s *Source) load() error {
+// refresh reads the file if it has changed.
+func (s *Source) refresh() error {
 	if err := judgeDirOf(s.path); err != nil {
 		return err
 	}

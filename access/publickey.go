@@ -232,7 +232,7 @@ func parseAnswer(data []byte) (*Signature, *fault.Fault) {
 	if err != nil {
 		return nil, err
 	}
-	sig, err := parseArmored(a.Signature)
+	sig, err := decodeArmor(a.Signature)
 	if err != nil {
 		if err.Detail("key") == "" {
 			err.With("key", key.Fingerprint())

@@ -47,14 +47,14 @@ func malformed(problem string) *fault.Fault {
 
 // ParseArmored reads a signature as ssh-keygen -Y sign writes it; the last line's end may be missing.
 func ParseArmored(text string) (*Signature, error) {
-	sig, err := parseArmored(text)
+	sig, err := decodeArmor(text)
 	if err != nil {
 		return nil, err
 	}
 	return sig, nil
 }
 
-func parseArmored(text string) (*Signature, *fault.Fault) {
+func decodeArmor(text string) (*Signature, *fault.Fault) {
 	if len(text) > MaxArmor {
 		return nil, malformed("is too long")
 	}

@@ -391,7 +391,7 @@ func (p *providers) completeLong(ending context.Context, k *Kernel, c *connectio
 	if err != nil {
 		return fault.Of(err)
 	}
-	data, wrong := schema.InLine("data", content, in.DataRef.Pointer().Text())
+	data, wrong := schema.OneLine("data", content, in.DataRef.Pointer().Text())
 	switch {
 	case wrong != nil:
 		return wrong

@@ -36,8 +36,8 @@ func (f folder) close() {
 	}
 }
 
-// folder opens a folder of the directory, which must be no link to another.
-func (s *Store) folder(name string) (folder, error) {
+// openFolder opens a folder of the directory, which must be no link to another.
+func (s *Store) openFolder(name string) (folder, error) {
 	if name == "" {
 		return folder{Root: s.root.Load(), shared: true}, nil
 	}
@@ -117,9 +117,9 @@ func (s *Store) Open(origin string, p schema.BlobPointer) (*Reader, error) {
 		return nil, err
 	}
 	root := s.root.Load()
-	r, err := s.open(in, name)
+	r, err := s.openIn(in, name)
 	if s.renewed(root, err) { // its writer has made the directory again, perhaps
-		r, err = s.open(in, name)
+		r, err = s.openIn(in, name)
 	}
 	if err != nil {
 		s.release(at)
@@ -133,8 +133,8 @@ func (s *Store) Open(origin string, p schema.BlobPointer) (*Reader, error) {
 	return r, nil
 }
 
-func (s *Store) open(in, name string) (*Reader, error) {
-	dir, err := s.folder(in)
+func (s *Store) openIn(in, name string) (*Reader, error) {
+	dir, err := s.openFolder(in)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func New(o Options) (*Store, error) {
 	// The processes of the kernel before have ended, and what they were given has one name again.
 	err = s.Drop(func(int64) bool { return false })
 	if err == nil {
-		_, err = s.sweep(true)
+		_, err = s.sweepFolders(true)
 	}
 	if err = errors.Join(err, s.clear()); err != nil {
 		return nil, errors.Join(fmt.Errorf("clear blobs: %w", err), root.Close())

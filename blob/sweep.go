@@ -19,15 +19,15 @@ type found struct {
 // or removed. It returns what was removed. Age counts from when a blob was committed, or last opened and closed again; for the
 // files of others, and of an earlier start, from when they were last changed.
 func (s *Store) Sweep() (Usage, error) {
-	removed, err := s.sweep(false)
+	removed, err := s.sweepFolders(false)
 	if err = errors.Join(err, s.sweepShared()); err != nil {
 		return removed, fmt.Errorf("sweep blobs: %w", err)
 	}
 	return removed, nil
 }
 
-// sweep is Sweep. At the start of a store nothing can be in use, so files that were never finished go, whatever their age.
-func (s *Store) sweep(start bool) (removed Usage, err error) {
+// sweepFolders removes what nothing uses any more. At the start of a store nothing can be in use, so files that were never finished go, whatever their age.
+func (s *Store) sweepFolders(start bool) (removed Usage, err error) {
 	s.mu.Lock()
 	closed := s.closed
 	s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Store) scan() ([]found, error) {
 		if !isFolder(f.path) {
 			continue // nothing of ours
 		}
-		dir, err := s.folder(f.path)
+		dir, err := s.openFolder(f.path)
 		if err != nil {
 			continue // another program has put something else there
 		}

@@ -37,9 +37,9 @@ type Writer struct {
 var errEnded = errors.New("the blob was ended")
 
 // Create begins a blob of an origin. Errors wrap a fault where a client may see them: BlobNoRoom where there is no room.
-func (s *Store) Create(origin string) (*Writer, error) { return s.create(origin, "") }
+func (s *Store) Create(origin string) (*Writer, error) { return s.createFile(origin, "") }
 
-func (s *Store) create(origin, suffix string) (*Writer, error) {
+func (s *Store) createFile(origin, suffix string) (*Writer, error) {
 	if err := s.reserve(1, 0); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (w *Writer) open() error {
 		}
 	}
 	var err error
-	if w.dir, err = s.folder(w.in); err != nil {
+	if w.dir, err = s.openFolder(w.in); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -85,14 +85,14 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	n, err := w.write(p)
+	n, err := w.writeBounded(p)
 	if err != nil {
 		w.err = err
 	}
 	return n, err
 }
 
-func (w *Writer) write(p []byte) (int, error) {
+func (w *Writer) writeBounded(p []byte) (int, error) {
 	if most := w.store.limits.FileBytes; w.size+int64(len(p)) > most {
 		return 0, fault.BlobNoRoom.New("a blob holds at most %d bytes: ask for less, or raise the limit of the kernel", most)
 	}
@@ -172,7 +172,7 @@ func (s *Store) Put(origin string, text bool, r io.Reader) (Blob, error) {
 	if text {
 		suffix = schema.TextSuffix
 	}
-	w, err := s.create(origin, suffix)
+	w, err := s.createFile(origin, suffix)
 	if err != nil {
 		return Blob{}, err
 	}

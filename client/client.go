@@ -34,8 +34,8 @@ type Client struct {
 	over    error // why nothing more can be sent; nil: it can
 	failure error // an error that answers no message of ours: why the kernel closed the connection
 	out     []byte
-	heard   *heard  // nil: events are dropped
-	pending []*call // sent or queued, not answered, in order
+	heard   *heard         // nil: events are dropped
+	pending []*pendingCall // sent or queued, not answered, in order
 	stamps  *schema.Stamper
 
 	wake  chan struct{} // something is in out
@@ -137,7 +137,7 @@ func (c *Client) DoReporting(ctx context.Context, m schema.Message, report func(
 }
 
 // send queues m and registers that it needs an answer.
-func (c *Client) send(m schema.Message) (*call, error) {
+func (c *Client) send(m schema.Message) (*pendingCall, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.take(calling); err != nil {
@@ -156,7 +156,7 @@ func (c *Client) send(m schema.Message) (*call, error) {
 		m.Meta.Timestamp = now.UnixMilli()
 	}
 	m.Data = oneLine(m.Data)
-	k := &call{id: m.Meta.ID, done: make(chan struct{})}
+	k := &pendingCall{id: m.Meta.ID, done: make(chan struct{})}
 	if m.Meta.Progress {
 		k.progress = make(chan *schema.ProgressedEvent, 1)
 	}

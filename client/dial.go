@@ -143,7 +143,7 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	if err := unlocked(d.places.Lock); err != nil {
 		return nil, err
 	}
-	daemon, err := launch(ctx, d.options.Spawn, d.places)
+	daemon, err := startDaemon(ctx, d.options.Spawn, d.places)
 	if err != nil {
 		return nil, err
 	}

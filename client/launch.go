@@ -34,10 +34,10 @@ func Launch(ctx context.Context, command Command, dir string) (*Daemon, error) {
 	if err := unixsock.EnsurePrivateDir(places.Dir); err != nil {
 		return nil, err
 	}
-	return launch(ctx, &command, places)
+	return startDaemon(ctx, &command, places)
 }
 
-func launch(ctx context.Context, command *Command, places unixsock.Places) (*Daemon, error) {
+func startDaemon(ctx context.Context, command *Command, places unixsock.Places) (*Daemon, error) {
 	log, err := openLog(places.Log)
 	if err != nil {
 		return nil, fmt.Errorf("open daemon log: %w", err)

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// call is a message that waits for its answer. done is closed when answer or err is set.
-type call struct {
+// pendingCall is a message that waits for its answer. done is closed when answer or err is set.
+type pendingCall struct {
 	id       string
 	progress chan *schema.ProgressedEvent // the latest that was not read; nil: none is wanted
 	done     chan struct{}
@@ -22,7 +22,7 @@ type call struct {
 	err      error
 }
 
-func (k *call) outcome() (schema.Message, error) {
+func (k *pendingCall) outcome() (schema.Message, error) {
 	if k.err != nil {
 		return schema.Message{}, k.err
 	}

@@ -125,7 +125,7 @@ func (p *pump) forward(end bool) {
 func (p *pump) count(text []byte, end bool) {
 	for line := range bytes.Lines(text) {
 		complete := end || line[len(line)-1] == '\n'
-		if !p.inside && complete && answered(line) {
+		if !p.inside && complete && needsAnswer(line) {
 			p.owed++
 		}
 		// A line that comes in pieces is longer than the buffer. Nearly always it is owed an answer, but it may be blank, or
@@ -134,9 +134,9 @@ func (p *pump) count(text []byte, end bool) {
 	}
 }
 
-// answered reports whether the kernel answers line whatever else it says. It does not answer a blank line or a valid
+// needsAnswer reports whether the kernel answers line whatever else it says. It does not answer a blank line or a valid
 // event, so what is no frame of that kind by its letters alone is left out: `event`, also written with escapes.
-func answered(line []byte) bool {
+func needsAnswer(line []byte) bool {
 	return len(bytes.TrimLeft(line, " \t\r\n")) > 0 &&
 		!bytes.Contains(line, []byte("event")) && !bytes.Contains(line, []byte(`\u`))
 }

@@ -278,7 +278,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for reason == "" {
 		select {
 		case <-d.reloads:
-			d.reload(ctx)
+			d.reloadPolicy(ctx)
 		case <-ctx.Done():
 			reason = "signal"
 		case <-d.kernel.Stopping():
@@ -333,7 +333,7 @@ func (d *Daemon) Reload() {
 	}
 }
 
-func (d *Daemon) reload(ctx context.Context) {
+func (d *Daemon) reloadPolicy(ctx context.Context) {
 	if _, err := d.kernel.DoUntil(ctx, "", schema.PolicyReload.With(&schema.PolicyReloadInput{})); err != nil {
 		d.log.Error("the policy stays as it was", "error", err)
 	}

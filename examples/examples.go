@@ -7,7 +7,7 @@ import (
 )
 
 //go:embed session.ndjson
-var session string
+var sessionLines string
 
 //go:embed session.txt
 var captions string
@@ -22,7 +22,7 @@ type Frame struct {
 func Session() []Frame {
 	said := strings.Split(strings.TrimSuffix(captions, "\n"), "\n")
 	var frames []Frame
-	for i, line := range strings.Split(strings.TrimSuffix(session, "\n"), "\n") {
+	for i, line := range strings.Split(strings.TrimSuffix(sessionLines, "\n"), "\n") {
 		f := Frame{Line: line}
 		if i < len(said) {
 			f.Caption = said[i]

@@ -4,7 +4,7 @@ import "context"
 
 // StartAt is Host.Start on a machine with other means.
 func StartAt(ctx context.Context, h *Host, c Command, has Means) (*Process, error) {
-	return h.start(ctx, c, has)
+	return h.startWith(ctx, c, has)
 }
 
 // MeansOf are the means that a host has found.

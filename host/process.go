@@ -103,12 +103,12 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 func (p *Process) Signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.signal(sig)
+	p.signalLocked(sig)
 }
 
-// signal is Signal for a caller that holds the lock. A signal to an ended process has no effect; its number cannot be reused before
+// signalLocked is Signal for a caller that holds the lock. A signal to an ended process has no effect; its number cannot be reused before
 // it is reaped.
-func (p *Process) signal(sig syscall.Signal) {
+func (p *Process) signalLocked(sig syscall.Signal) {
 	if p.watched != nil && !p.reaped {
 		_ = syscall.Kill(-p.watched.pid, sig) // never ESRCH; EPERM means that the host's user lacks the right
 	}
@@ -153,16 +153,16 @@ func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 }
 
 // Kill kills all processes of the agent at once. Done is closed when they have ended.
-func (p *Process) Kill() { p.kill(ReasonOrdered) }
+func (p *Process) Kill() { p.killFor(ReasonOrdered) }
 
-// kill kills for a reason. The first reason is kept.
-func (p *Process) kill(why Reason) {
+// killFor kills for a reason. The first reason is kept.
+func (p *Process) killFor(why Reason) {
 	p.mu.Lock()
 	if p.reason == "" {
 		p.reason = why
 	}
 	p.until = time.Time{}
-	p.signal(syscall.SIGKILL)
+	p.signalLocked(syscall.SIGKILL)
 	p.mu.Unlock()
 	p.once.Do(func() { close(p.killed) })
 }
@@ -177,7 +177,7 @@ func (p *Process) EndAt(end time.Time) {
 		p.late = nil
 	}
 	if !end.IsZero() && !p.reaped {
-		p.late = time.AfterFunc(time.Until(end), func() { p.kill(ReasonWall) })
+		p.late = time.AfterFunc(time.Until(end), func() { p.killFor(ReasonWall) })
 	}
 }
 
@@ -188,7 +188,7 @@ func (p *Process) begin(w *watched) {
 	p.watched = w
 	select {
 	case <-p.killed:
-		p.signal(syscall.SIGKILL)
+		p.signalLocked(syscall.SIGKILL)
 	default:
 	}
 }
@@ -196,7 +196,7 @@ func (p *Process) begin(w *watched) {
 // run waits for the program's end and kills what it leaves.
 func (p *Process) run(logged <-chan struct{}) {
 	if wall := p.command.Limits.wall(); wall > 0 {
-		timer := time.AfterFunc(wall, func() { p.kill(ReasonWall) })
+		timer := time.AfterFunc(wall, func() { p.killFor(ReasonWall) })
 		defer timer.Stop()
 	}
 	p.watched.wait()

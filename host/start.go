@@ -15,11 +15,11 @@ import (
 // Start starts a program. It returns once the program runs, that is once execve has worked; ctx bounds only that. Errors
 // are *StartError or wrap ErrClosed.
 func (h *Host) Start(ctx context.Context, c Command) (*Process, error) {
-	return h.start(ctx, c, h.means)
+	return h.startWith(ctx, c, h.means)
 }
 
-// start is Start on a machine that has those means.
-func (h *Host) start(ctx context.Context, c Command, has Means) (*Process, error) {
+// startWith is Start on a machine that has those means.
+func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, error) {
 	p, err := h.prepare(c, has)
 	if err != nil {
 		return nil, err

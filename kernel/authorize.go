@@ -16,7 +16,7 @@ import (
 // them pid counts as one that can get a grant.
 func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fault {
 	switch {
-	case processes != nil && pid != Operator && ended(processes.Process(pid)):
+	case processes != nil && pid != Operator && hasEnded(processes.Process(pid)):
 		return Ended(pid)
 	case row.Internal:
 		return refused(fault.CapabilityDenied, pid, row.Type, "it is the kernel's own")
@@ -73,7 +73,7 @@ func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fau
 	if row.Grant == schema.ByName && token != nil {
 		what += ", which has to be granted by its name, as no pattern includes it"
 	}
-	return lacks(pid, token, tick, what, row.Type, func(g *schema.TokenGrant) bool { return names(g, row) })
+	return lacks(pid, token, tick, what, row.Type, func(g *schema.TokenGrant) bool { return grantNames(g, row) })
 }
 
 // authorizeProvider returns nil if pid may register a path: the operator, or for an entry of a path the agent that
@@ -83,7 +83,7 @@ func authorizeProvider(processes Processes, pid int64, name string) *fault.Fault
 		return nil
 	}
 	p := processes.Process(pid)
-	if ended(p) {
+	if hasEnded(p) {
 		return Ended(pid)
 	}
 	if entry, ok := schema.MCPEntry(name); ok && entry == name && p != nil && p.ParentPID == Operator && p.AgentID == schema.MCPAgent(entry) {
@@ -96,7 +96,7 @@ func authorizeProvider(processes Processes, pid int64, name string) *fault.Fault
 // AuthorizeRegistered is Authorize for a registered syscall, which is granted by its name, or as a path.
 func AuthorizeRegistered(processes Processes, pid int64, token *Token, name string, tick int64) *fault.Fault {
 	switch {
-	case processes != nil && pid != Operator && ended(processes.Process(pid)):
+	case processes != nil && pid != Operator && hasEnded(processes.Process(pid)):
 		return Ended(pid)
 	case schema.UserSpace(name):
 		return AuthorizeCall(pid, token, "os:///"+name, tick)
@@ -165,8 +165,8 @@ func refused(id fault.ID, pid int64, what, why string) *fault.Fault {
 	return id.New("pid %d may not call %s%s", pid, what, why).With("pid", numbered(pid))
 }
 
-// ended reports whether a process has ended; one that never was has not.
-func ended(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
+// hasEnded reports whether a process has ended; one that never was has not.
+func hasEnded(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
 
 // Ended is the fault of a call whose process has ended (PROTOCOL 6). It is not a denial.
 func Ended(pid int64) *fault.Fault {

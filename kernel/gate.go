@@ -199,8 +199,8 @@ func (a *Authority) Identify(call *Call) Verdict {
 // Resumed is the question that calls of paused processes wait for.
 const Resumed = "resumed"
 
-// forever exceeds the life of any kernel.
-const forever = 100 * 365 * 24 * time.Hour
+// longestWait exceeds the life of any kernel.
+const longestWait = 100 * 365 * 24 * time.Hour
 
 // Running is the stage at which calls of a paused process wait (PROTOCOL 10). The operator's calls as that process
 // pass.
@@ -216,20 +216,20 @@ func (a *Authority) Running(call *Call) Verdict {
 		return Verdict{}
 	}
 	why := fault.ProcessPaused.New("pid %d was paused, and %s was not done", call.Caller.PID, call.Message.Type)
-	return Verdict{Pending: &Pending{ID: Resumed, Wait: forever, Why: why}}
+	return Verdict{Pending: &Pending{ID: Resumed, Wait: longestWait, Why: why}}
 }
 
 // Authorize is the stage that asks the token (CAP 2, 5). A command of the kernel's own for an agent passes: its
 // domain judges what the agent may do.
 func (a *Authority) Authorize(call *Call) Verdict {
-	v := a.authorize(call)
+	v := a.judge(call)
 	if v.Allows() && call.Probe != nil {
 		call.Probe.Why(a.grounds(call))
 	}
 	return v
 }
 
-func (a *Authority) authorize(call *Call) Verdict {
+func (a *Authority) judge(call *Call) Verdict {
 	if call.Caller.Kernel && call.Syscall.Internal {
 		return Verdict{}
 	}

@@ -84,7 +84,7 @@ func meaningless(pattern string) string {
 		}
 		return "no syscall begins with " + prefix
 	}
-	if _, rest, ok := named(pattern); ok {
+	if _, rest, ok := splitPattern(pattern); ok {
 		return meaninglessName(rest)
 	}
 	switch row, ok := Named(pattern); {

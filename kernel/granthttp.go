@@ -41,7 +41,7 @@ func (t *Token) Fetch(tick int64) []schema.HTTPGrant {
 		return nil
 	}
 	var list []schema.HTTPGrant
-	for i := range t.grants() {
+	for i := range t.grantCount() {
 		g := t.grant(i)
 		switch {
 		case g.HTTP == nil || expired(g, tick):
@@ -69,7 +69,7 @@ func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int
 	for t != nil {
 		pid = t.PID()
 		granter := int64(Operator)
-		for i := range t.grants() {
+		for i := range t.grantCount() {
 			if g := t.grant(i); !expired(g, tick) && fits(g) {
 				granter = g.GrantedBy
 			}

@@ -32,8 +32,8 @@ func covers(pattern, other string) bool {
 	if pattern == other {
 		return true
 	}
-	if word, rest, ok := named(other); ok {
-		if own, all, ok := named(pattern); ok {
+	if word, rest, ok := splitPattern(other); ok {
+		if own, all, ok := splitPattern(pattern); ok {
 			prefix, tree := strings.CutSuffix(all, everything)
 			return own == word && tree && strings.HasPrefix(rest, prefix)
 		}
@@ -75,7 +75,7 @@ func patternsOf(list []string) *patterns {
 
 func (p *patterns) add(pattern string) {
 	p.has[pattern] = true
-	if _, rest, ok := named(pattern); ok {
+	if _, rest, ok := splitPattern(pattern); ok {
 		if prefix, tree := strings.CutSuffix(rest, everything); tree && prefix != "" && !strings.HasSuffix(prefix, "/") {
 			p.odd = append(p.odd, pattern)
 		}
@@ -99,7 +99,7 @@ func covering(other string) iter.Seq[string] {
 		if !yield(other) {
 			return
 		}
-		if word, rest, ok := named(other); ok {
+		if word, rest, ok := splitPattern(other); ok {
 			if !yield(word + ":" + everything) {
 				return
 			}
@@ -170,8 +170,8 @@ func behind(word string) string {
 	return ""
 }
 
-// named splits a pattern such as Call:mcp/fs/* into word and rest.
-func named(pattern string) (word, rest string, ok bool) {
+// splitPattern splits a pattern such as Call:mcp/fs/* into word and rest.
+func splitPattern(pattern string) (word, rest string, ok bool) {
 	word, rest, ok = strings.Cut(pattern, ":")
 	return word, rest, ok && (word == callWord || word == toolWord || word == upstreamWord)
 }

@@ -25,15 +25,15 @@ func (t *Token) PID() int64 { return t.Granted.PID }
 
 // Grants returns the grants of the token. They must not be changed.
 func (t *Token) Grants() []*schema.TokenGrant {
-	list := make([]*schema.TokenGrant, t.grants())
+	list := make([]*schema.TokenGrant, t.grantCount())
 	for i := range list {
 		list[i] = t.grant(i)
 	}
 	return list
 }
 
-// grants returns the number of grants, and grant the i-th of them.
-func (t *Token) grants() int { return max(1, len(t.Granted.Grants)) }
+// grantCount returns the number of grants, and grant the i-th of them.
+func (t *Token) grantCount() int { return max(1, len(t.Granted.Grants)) }
 
 func (t *Token) grant(i int) *schema.TokenGrant {
 	if len(t.Granted.Grants) == 0 {
@@ -49,7 +49,7 @@ func expired(g *schema.TokenGrant, tick int64) bool {
 
 // Expired reports whether all grants of the token have expired at tick. It does not look at the granters.
 func (t *Token) Expired(tick int64) bool {
-	for i := range t.grants() {
+	for i := range t.grantCount() {
 		if !expired(t.grant(i), tick) {
 			return false
 		}
@@ -67,7 +67,7 @@ func (t *Token) walk(tick int64, allows func(*schema.TokenGrant) bool, by func(*
 	for t != nil {
 		var next *Token
 		var grant *schema.TokenGrant
-		for i := range t.grants() {
+		for i := range t.grantCount() {
 			g := t.grant(i)
 			if expired(g, tick) || !allows(g) {
 				continue
@@ -89,7 +89,7 @@ func (t *Token) walk(tick int64, allows func(*schema.TokenGrant) bool, by func(*
 // Allows reports whether the syscall may be called at tick: a grant names it by type, by code, by domain or by *. The
 // last two do not include syscalls that are granted by name only.
 func (t *Token) Allows(row *schema.Syscall, tick int64) bool {
-	return t.may(tick, func(g *schema.TokenGrant) bool { return names(g, row) })
+	return t.may(tick, func(g *schema.TokenGrant) bool { return grantNames(g, row) })
 }
 
 // AllowsNamed reports whether a grant includes a pattern such as Call:mcp/fs/read or Upstream:openai at tick.
@@ -97,9 +97,9 @@ func (t *Token) AllowsNamed(name string, tick int64) bool {
 	return t.may(tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, name) })
 }
 
-// names reports whether a grant names the syscall. A grant of user-space syscalls names Syscall.Call, one of tools
+// grantNames reports whether a grant names the syscall. A grant of user-space syscalls names Syscall.Call, one of tools
 // Host.ToolUse; which of them is checked where the name is known.
-func names(g *schema.TokenGrant, row *schema.Syscall) bool { return naming(g, row) != "" }
+func grantNames(g *schema.TokenGrant, row *schema.Syscall) bool { return naming(g, row) != "" }
 
 // naming is the first pattern of a grant that names the syscall, "" if none does.
 func naming(g *schema.TokenGrant, row *schema.Syscall) string {
@@ -109,7 +109,7 @@ func naming(g *schema.TokenGrant, row *schema.Syscall) string {
 			return pattern
 		}
 		if some {
-			if word, _, ok := named(pattern); ok && behind(word) == row.Type {
+			if word, _, ok := splitPattern(pattern); ok && behind(word) == row.Type {
 				return pattern
 			}
 		}
@@ -135,7 +135,7 @@ func (t *Token) Quota(resource string, tick int64) float64 {
 
 // QuotaGrant returns the grant that names a resource, nil if none does. Two grants never name the same.
 func (t *Token) QuotaGrant(resource string) *schema.TokenGrant {
-	for i := range t.grants() {
+	for i := range t.grantCount() {
 		if _, ok := t.grant(i).ResourceQuotas[resource]; ok {
 			return t.grant(i)
 		}
@@ -148,7 +148,7 @@ func (t *Token) QuotaGrant(resource string) *schema.TokenGrant {
 func (t *Token) missing(tick int64, allows func(*schema.TokenGrant) bool) (*Token, int64) {
 	for {
 		var granter int64
-		for i := range t.grants() {
+		for i := range t.grantCount() {
 			if g := t.grant(i); !expired(g, tick) && allows(g) {
 				granter = g.GrantedBy
 			}
@@ -166,7 +166,7 @@ func (t *Token) missing(tick int64, allows func(*schema.TokenGrant) bool) (*Toke
 // Last returns the last tick at which any grant of the token is valid, nil if it does not expire.
 func (t *Token) Last() *int64 {
 	var last *int64
-	for i := range t.grants() {
+	for i := range t.grantCount() {
 		g := t.grant(i)
 		until := g.ExpiresAtTick
 		if g.GrantedBy != Operator && t.Granter != nil {
@@ -220,7 +220,7 @@ func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
 // Effective returns what the token allows at tick, as one grant.
 func (t *Token) Effective(tick int64) schema.Effective {
 	e := schema.Effective{AllowedSyscalls: []string{}, ResourceQuotas: map[string]float64{}, ExpiresAtTick: t.Last()}
-	for i := range t.grants() {
+	for i := range t.grantCount() {
 		g := t.grant(i)
 		switch {
 		case expired(g, tick):

@@ -64,14 +64,14 @@ func (t *Tree) Close() error {
 // FileTooLarge, also where it grows while it is read; at most most+1 bytes are kept in memory. The error is a fault, and shows
 // nowhere where on the machine root lies.
 func (t *Tree) Read(p uri.Place, most int64) (File, error) {
-	f, err := t.read(p, most)
+	f, err := t.readPlace(p, most)
 	if err != nil {
 		return File{}, fault.Prefix(err, "read %s", p.URI)
 	}
 	return f, nil
 }
 
-func (t *Tree) read(p uri.Place, most int64) (File, error) {
+func (t *Tree) readPlace(p uri.Place, most int64) (File, error) {
 	root := t.roots[p.Dir]
 	switch {
 	case p.Remote() || root == nil:
@@ -79,7 +79,7 @@ func (t *Tree) read(p uri.Place, most int64) (File, error) {
 	case p.Folder:
 		return File{}, notRegular()
 	}
-	f, info, err := open(root, p.Name)
+	f, info, err := openRegular(root, p.Name)
 	if err != nil {
 		return File{}, err
 	}
@@ -97,9 +97,9 @@ func (t *Tree) read(p uri.Place, most int64) (File, error) {
 	return File{Data: data, Digest: Digest(data), Executable: info.Mode()&0o100 != 0}, nil
 }
 
-// open opens a regular file. It looks before it opens, since opening a device may do something, and again after that, since
+// openRegular opens a regular file. It looks before it opens, since opening a device may do something, and again after that, since
 // the file may be another by then; not to block is for the pipe that came in between.
-func open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	info, err := root.Stat(name)
 	if err != nil {
 		return nil, nil, refusal(err)

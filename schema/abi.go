@@ -26,7 +26,7 @@ type ShortName struct {
 	CAP bool
 }
 
-func shortNames() []ShortName {
+func builtinNames() []ShortName {
 	return []ShortName{
 		{Name: "ping", Type: "Syscall.Ping", Args: []string{"payload"}, Needs: 1},
 		{Name: "echo", Type: "Syscall.Echo", Args: []string{"message"}, Needs: 1},
@@ -92,7 +92,7 @@ type abiIndex struct {
 
 // abi is built once and is immutable.
 var abi = sync.OnceValue(func() *abiIndex {
-	x := &abiIndex{rows: shortNames(), byName: make(map[string][]*ShortName)}
+	x := &abiIndex{rows: builtinNames(), byName: make(map[string][]*ShortName)}
 	for i := range x.rows {
 		row := &x.rows[i]
 		x.byName[row.Name] = append(x.byName[row.Name], row)

@@ -81,7 +81,7 @@ func (r *LineReader) Next() ([]byte, error) {
 		if line, ok, err := r.TryNext(); ok {
 			return line, err
 		}
-		r.err = r.fill()
+		r.err = r.readMore()
 	}
 }
 
@@ -154,8 +154,8 @@ func (r *LineReader) last() (line []byte, ok bool, err error) {
 	return line, true, nil
 }
 
-// fill reads once from the source, appending to the buffer.
-func (r *LineReader) fill() error {
+// readMore reads once from the source, appending to the buffer.
+func (r *LineReader) readMore() error {
 	if r.start == len(r.buf) {
 		r.release()
 		if f, ok := r.src.(Filler); ok {

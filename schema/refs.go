@@ -37,7 +37,7 @@ func Missing(in Referring) *fault.Fault {
 // Inline returns data, an object, with content in place of the reference to member: one JSON value, or the text of a
 // string. It is a text if text says so, or if it is not JSON and does not begin as an object or an array.
 func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fault.Fault) {
-	content, err := InLine(member, content, text)
+	content, err := OneLine(member, content, text)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fau
 	return out, nil
 }
 
-// InLine is content as a JSON value on one line. See Inline.
-func InLine(member string, content []byte, text bool) ([]byte, *fault.Fault) {
+// OneLine is content as a JSON value on one line. See Inline.
+func OneLine(member string, content []byte, text bool) ([]byte, *fault.Fault) {
 	value := bytes.TrimSpace(content)
 	switch {
 	case !text && Valid(value):
@@ -99,7 +99,7 @@ const wholeMember = "valueRef"
 // as a whole. The error says why it cannot be made to fit, or why put failed.
 func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (BlobPointer, error)) (short, refs []byte, err error) {
 	if t.Anything() || len(data) == 0 || data[0] != '{' {
-		p, kind, err := refer(data, put)
+		p, kind, err := referValue(data, put)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -124,7 +124,7 @@ func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (
 		if size <= room || len(p.value) <= most {
 			break
 		}
-		at, kind, err := refer(p.value, put)
+		at, kind, err := referValue(p.value, put)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -153,8 +153,8 @@ func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (
 	return append(short, '}'), append(refs, '}'), nil
 }
 
-// refer stores one value.
-func refer(value []byte, put func(content []byte, text bool) (BlobPointer, error)) (p BlobPointer, kind string, err error) {
+// referValue stores one value.
+func referValue(value []byte, put func(content []byte, text bool) (BlobPointer, error)) (p BlobPointer, kind string, err error) {
 	kind = "json"
 	if len(value) > 0 && value[0] == '"' {
 		kind, value = "text", jsontype.Unquote(value)
@@ -189,7 +189,7 @@ func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) 
 		}
 		written := string(name)
 		if isRef && kind != "" {
-			if content := resolve(value, kind, get); content != nil {
+			if content := resolveRef(value, kind, get); content != nil {
 				written, value, some = member, content, true
 				if kinds[WholeRef] != "" {
 					whole = content
@@ -211,8 +211,8 @@ func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) 
 	return append(out, '}')
 }
 
-// resolve reads the value of a reference, nil if it cannot.
-func resolve(ref []byte, kind string, get func(BlobPointer) ([]byte, error)) []byte {
+// resolveRef reads the value of a reference, nil if it cannot.
+func resolveRef(ref []byte, kind string, get func(BlobPointer) ([]byte, error)) []byte {
 	p, failure := DecodeBlobPointer(ref, refSuffix)
 	if failure != nil {
 		return nil

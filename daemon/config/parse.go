@@ -25,7 +25,7 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 		return fmt.Errorf("read configuration: %w", err)
 	}
 	before := *c
-	if wrong := c.parse(text); wrong != nil {
+	if wrong := c.decode(text); wrong != nil {
 		wrong.File = path
 		return wrong
 	}
@@ -41,7 +41,7 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 // Parse decodes TOML into c, all of it or, with an *Error, nothing. An unknown name is an error, which says where it
 // is and which names exist.
 func (c *Config) Parse(text []byte) error {
-	if wrong := c.parse(text); wrong != nil {
+	if wrong := c.decode(text); wrong != nil {
 		return wrong
 	}
 	return nil
@@ -58,14 +58,14 @@ func (c *Config) Set(key, value string) error {
 	if err != nil {
 		return &Error{Key: key, Text: err.Error()}
 	}
-	if wrong := c.parse(text); wrong != nil {
+	if wrong := c.decode(text); wrong != nil {
 		wrong.Line = 0
 		return wrong
 	}
 	return nil
 }
 
-func (c *Config) parse(text []byte) *Error {
+func (c *Config) decode(text []byte) *Error {
 	next := *c
 	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&next); err != nil {
 		return explain(err)

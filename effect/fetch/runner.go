@@ -29,11 +29,11 @@ type Runner struct {
 // Check refuses a call before it begins, as Fetch would, as far as that needs no network. The
 // result depends on its arguments and the configuration only.
 func (r *Runner) Check(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
-	policy, denied := r.policy(call.PID, call.Token, call.Tick)
+	policy, denied := r.policyOf(call.PID, call.Token, call.Tick)
 	if denied != nil {
 		return denied
 	}
-	req := request(in, policy)
+	req := requestOf(in, policy)
 	switch {
 	case in.Body != nil:
 		req.Body = Bytes([]byte(*in.Body))
@@ -60,7 +60,7 @@ func (r *Runner) Fetch(ctx context.Context, job *kernel.Job, in *schema.HTTPFetc
 			return r.Judge(job, &there)
 		}
 	}
-	req, out := request(in, policy), &schema.HTTPFetchOutput{}
+	req, out := requestOf(in, policy), &schema.HTTPFetchOutput{}
 	if err := r.body(job, in, &req, out); err != nil {
 		return nil, err
 	}
@@ -102,11 +102,11 @@ func (r *Runner) Fetch(ctx context.Context, job *kernel.Job, in *schema.HTTPFetc
 
 // Policy is what the caller of a job may do. A caller that may fetch from no host is HTTPForbidden.
 func (r *Runner) Policy(job *kernel.Job) (Policy, *fault.Fault) {
-	return r.policy(job.PID, job.Token, job.Tick)
+	return r.policyOf(job.PID, job.Token, job.Tick)
 }
 
-// policy is what a process may do with its token: everything as the operator, else what the token says.
-func (r *Runner) policy(pid int64, token *kernel.Token, tick int64) (Policy, *fault.Fault) {
+// policyOf is what a process may do with its token: everything as the operator, else what the token says.
+func (r *Runner) policyOf(pid int64, token *kernel.Token, tick int64) (Policy, *fault.Fault) {
 	if pid == kernel.Operator {
 		return Policy{AnyHost: true, PlainHTTP: true, Open: r.Open}, nil
 	}
@@ -146,8 +146,8 @@ func (r *Runner) granted(pid int64, grant *schema.HTTPGrant) Policy {
 	return p
 }
 
-// request is what a call asks for, but for its body.
-func request(in *schema.HTTPFetchInput, policy Policy) Request {
+// requestOf is what a call asks for, but for its body.
+func requestOf(in *schema.HTTPFetchInput, policy Policy) Request {
 	req := Request{URL: in.URL, Headers: in.Headers, Policy: policy}
 	if in.Method != nil {
 		req.Method = *in.Method

@@ -24,10 +24,10 @@ type Fetched struct {
 // Fetch retrieves the resource that name means relative to base, and its signature. The error is a
 // fault of uri or rootfs, IngestNoWeb, or what the web source returned.
 func (p *Pipeline) Fetch(ctx context.Context, name, base string) (*Fetched, error) {
-	return p.fetch(ctx, name, base, cmp.Or(p.MaxBytes, DefaultMaxBytes))
+	return p.fetchFrom(ctx, name, base, cmp.Or(p.MaxBytes, DefaultMaxBytes))
 }
 
-func (p *Pipeline) fetch(ctx context.Context, name, base string, most int64) (*Fetched, error) {
+func (p *Pipeline) fetchFrom(ctx context.Context, name, base string, most int64) (*Fetched, error) {
 	at, err := p.Space.Resolve(name, base)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func (p *Pipeline) skill(ctx context.Context, r Reference, now time.Time) (item 
 
 // tool needs no text: a tool may be a module. Its manifest is looked for whatever the list says, for the schema.
 func (p *Pipeline) tool(ctx context.Context, r Reference, now time.Time) (item schema.HydratedItem, err error) {
-	f, err := p.fetch(ctx, r.URI, "", cmp.Or(p.MaxToolBytes, DefaultMaxToolBytes))
+	f, err := p.fetchFrom(ctx, r.URI, "", cmp.Or(p.MaxToolBytes, DefaultMaxToolBytes))
 	if err != nil {
 		return item, err
 	}

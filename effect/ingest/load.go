@@ -38,14 +38,14 @@ type Reference struct {
 // uri, and optionally name and description. Other members are ignored. The error is IngestInvalid,
 // or IngestNotText.
 func (p *Pipeline) Load(v *Valid) (*Loaded, error) {
-	l, err := p.load(v)
+	l, err := p.parseDocument(v)
 	if err != nil {
 		return nil, fault.Prefix(err, "load: %s", v.fetched.URI)
 	}
 	return l, nil
 }
 
-func (p *Pipeline) load(v *Valid) (*Loaded, error) {
+func (p *Pipeline) parseDocument(v *Valid) (*Loaded, error) {
 	f := &v.fetched
 	// A mark of the byte order would hide the front matter from us and not from others.
 	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 || bytes.HasPrefix(f.Data, []byte("\ufeff")) {

@@ -40,14 +40,14 @@ type Valid struct {
 // error is IngestIntegrity, IngestSignature or IngestUnproven.
 func (p *Pipeline) Validate(f *Fetched, integrity string, now time.Time) (*Valid, error) {
 	v := &Valid{fetched: *f}
-	err := p.validate(v, integrity, now)
+	err := p.checkDocument(v, integrity, now)
 	if err != nil {
 		return nil, fault.Prefix(err, "validate: %s", f.URI)
 	}
 	return v, nil
 }
 
-func (p *Pipeline) validate(v *Valid, integrity string, now time.Time) error {
+func (p *Pipeline) checkDocument(v *Valid, integrity string, now time.Time) error {
 	f := &v.fetched
 	if integrity != "" {
 		if err := CheckIntegrity(integrity, f.Data); err != nil {

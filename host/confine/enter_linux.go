@@ -140,7 +140,7 @@ type builder struct {
 // open opens the places while the machine's tree is still complete and writable.
 func (b *builder) open() error {
 	for _, l := range b.plan.layers {
-		if l.kind != place {
+		if l.kind != bindMount {
 			continue
 		}
 		fd, err := clone(l.source)
@@ -195,7 +195,7 @@ func (b *builder) add(n int, l layer) error {
 			return err
 		}
 		return attach(fd, l.path)
-	case place:
+	case bindMount:
 		fd, ok := b.trees[l.path]
 		if !ok {
 			return nil // optional

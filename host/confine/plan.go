@@ -64,11 +64,11 @@ type kind string
 
 // The kinds of layers, in the order in which those of one path are made.
 const (
-	scratch kind = "1" // an empty directory of the program's own
-	empty   kind = "2" // an empty read-only directory
-	place   kind = "3" // what is at another path, or was there before
-	file    kind = "4" // a read-only file
-	veil    kind = "5" // the directory without some names and without Unix sockets
+	scratch   kind = "1" // an empty directory of the program's own
+	empty     kind = "2" // an empty read-only directory
+	bindMount kind = "3" // what is at another path, or was there before
+	file      kind = "4" // a read-only file
+	veil      kind = "5" // the directory without some names and without Unix sockets
 )
 
 // Plan is how one program is confined.
@@ -116,7 +116,7 @@ func New(r Request, has Means) (*Plan, error) {
 		return nil, err
 	}
 	for _, l := range p.layers {
-		if l.kind == scratch || l.kind == place && l.write {
+		if l.kind == scratch || l.kind == bindMount && l.write {
 			p.Writable = append(p.Writable, l.path)
 		}
 		if l.kind != empty && l.kind != veil {

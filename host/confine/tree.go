@@ -174,7 +174,7 @@ func (t *tree) given() []layer {
 	add := func(source, target string, write bool) {
 		at := slices.IndexFunc(list, func(l layer) bool { return l.path == target })
 		if at < 0 {
-			list = append(list, layer{kind: place, path: target, source: source, write: write})
+			list = append(list, layer{kind: bindMount, path: target, source: source, write: write})
 		} else if write {
 			list[at].write = true
 		}
@@ -194,7 +194,7 @@ func (t *tree) given() []layer {
 	}
 	for _, path := range devices {
 		if !slices.ContainsFunc(list, func(l layer) bool { return within(l.path, "/dev") && within(path, l.path) }) {
-			list = append(list, layer{kind: place, path: path, source: path, optional: true})
+			list = append(list, layer{kind: bindMount, path: path, source: path, optional: true})
 		}
 	}
 	if t.Program != "" && !t.covered(t.Program, t.hidden) && t.covered(t.Program, t.closed) && !slices.ContainsFunc(list, func(l layer) bool { return within(t.Program, l.path) }) {
@@ -215,7 +215,7 @@ func (t *tree) given() []layer {
 // paths are the directories of the program's own /tmp that lead to places: they are read-only, as they are elsewhere.
 func (t *tree) paths(list []layer) (add []layer) {
 	for _, l := range list {
-		if l.kind != place {
+		if l.kind != bindMount {
 			continue
 		}
 		for _, above := range list {
@@ -241,7 +241,7 @@ func (t *tree) covered(path string, by []string) bool {
 // hide hides a path: by an empty directory over an existing one; else by leaving its name out of the directory above,
 // so that what appears there later is hidden too.
 func (t *tree) hide(list []layer, veils map[string][]string, path string) []layer {
-	inside := slices.ContainsFunc(list, func(l layer) bool { return l.kind == place && l.path != path && within(l.path, path) })
+	inside := slices.ContainsFunc(list, func(l layer) bool { return l.kind == bindMount && l.path != path && within(l.path, path) })
 	if !visible(list, path) && !inside {
 		return list
 	}
@@ -277,7 +277,7 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 // what is in a renamed directory would not be hidden from the next program.
 func pinned(list []layer, at layer, path string) []layer {
 	for dir := parent(path); dir != at.path && isDir(dir); dir = parent(dir) {
-		list = append(list, layer{kind: place, path: dir, source: join(cmp.Or(at.source, at.path), strings.TrimPrefix(dir, at.path)), write: true})
+		list = append(list, layer{kind: bindMount, path: dir, source: join(cmp.Or(at.source, at.path), strings.TrimPrefix(dir, at.path)), write: true})
 	}
 	return list
 }
@@ -296,11 +296,11 @@ func (t *tree) again(list []layer, veils map[string][]string) []layer {
 		for dir := range veils {
 			if m.point == dir || !within(m.point, dir) || !visible(list, m.point) || t.covered(m.point, t.hidden) ||
 				slices.ContainsFunc(list, func(l layer) bool {
-					return l.path == m.point || l.kind == place && within(m.point, l.path) && within(l.path, dir)
+					return l.path == m.point || l.kind == bindMount && within(m.point, l.path) && within(l.path, dir)
 				}) {
 				continue
 			}
-			list = append(list, layer{kind: place, path: m.point, source: m.point, optional: true})
+			list = append(list, layer{kind: bindMount, path: m.point, source: m.point, optional: true})
 		}
 	}
 	return list
@@ -312,10 +312,10 @@ func (t *tree) socketDirs(list []layer) []string {
 	for _, path := range t.socks {
 		dir := canonical(parent(path))
 		at := deepest(list, dir)
-		if dir == "/" || !visible(list, dir) || at.write || t.covered(dir, t.hidden) || t.inHome(dir) && at.kind != place || !isDir(dir) || slices.Contains(dirs, dir) {
+		if dir == "/" || !visible(list, dir) || at.write || t.covered(dir, t.hidden) || t.inHome(dir) && at.kind != bindMount || !isDir(dir) || slices.Contains(dirs, dir) {
 			continue
 		}
-		if at.kind == place && t.placed(at.path) {
+		if at.kind == bindMount && t.placed(at.path) {
 			continue // the kernel's own
 		}
 		dirs = append(dirs, dir)

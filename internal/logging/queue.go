@@ -46,7 +46,7 @@ func (q *Queue) run() {
 	for {
 		select {
 		case line := <-q.lines:
-			q.write(line)
+			q.writeLine(line)
 			continue
 		default:
 		}
@@ -56,7 +56,7 @@ func (q *Queue) run() {
 		}
 		select {
 		case line := <-q.lines:
-			q.write(line)
+			q.writeLine(line)
 		case <-q.ending:
 			if len(q.lines) == 0 {
 				return
@@ -65,7 +65,7 @@ func (q *Queue) run() {
 	}
 }
 
-func (q *Queue) write(line []byte) {
+func (q *Queue) writeLine(line []byte) {
 	_, _ = q.to.Write(line) // there is no other place to say that the log cannot be written
 }
 

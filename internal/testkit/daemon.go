@@ -73,7 +73,7 @@ func (d *Daemon) Launch(t testing.TB) *Process {
 		p.err = p.cmd.Wait()
 		close(p.exited)
 	}()
-	t.Cleanup(func() { p.end(t, syscall.SIGKILL) })
+	t.Cleanup(func() { p.signalAndWait(t, syscall.SIGKILL) })
 	return p
 }
 
@@ -106,14 +106,14 @@ func (p *Process) Output() string {
 // Stop ends it in good order. It does nothing where it has been ended.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
-	p.end(t, syscall.SIGTERM)
+	p.signalAndWait(t, syscall.SIGTERM)
 	p.wellEnded(t)
 }
 
 // Wait waits until it has ended by itself, in good order.
 func (p *Process) Wait(t testing.TB) {
 	t.Helper()
-	p.end(t, nil)
+	p.signalAndWait(t, nil)
 	p.wellEnded(t)
 }
 
@@ -135,7 +135,7 @@ func (p *Process) Signal(t testing.TB, signal os.Signal) {
 // Kill ends it with SIGKILL. That it has ended by itself is an error. It does nothing where it has been ended.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
-	if p.end(t, syscall.SIGKILL); p.killed() == nil {
+	if p.signalAndWait(t, syscall.SIGKILL); p.killed() == nil {
 		t.Errorf("the daemon ended by itself: %v\n%.4000s", p.err, p.Output())
 	}
 }
@@ -149,10 +149,10 @@ func (p *Process) killed() error {
 }
 
 // End sends it any signal and waits for its end, whatever that is.
-func (p *Process) End(t testing.TB, signal os.Signal) { t.Helper(); p.end(t, signal) }
+func (p *Process) End(t testing.TB, signal os.Signal) { t.Helper(); p.signalAndWait(t, signal) }
 
-// end sends a signal, unless that is nil, and waits for the end. A daemon that hangs prints its goroutines.
-func (p *Process) end(t testing.TB, signal os.Signal) {
+// signalAndWait sends a signal, unless that is nil, and waits for the end. A daemon that hangs prints its goroutines.
+func (p *Process) signalAndWait(t testing.TB, signal os.Signal) {
 	t.Helper()
 	if signal != nil {
 		_ = p.cmd.Process.Signal(signal) // it may have ended already

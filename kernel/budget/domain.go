@@ -59,7 +59,7 @@ func (l *Ledger) state(a *account, name string) schema.BudgetState {
 	s := schema.BudgetState{
 		PID: a.PID, AgentID: name, ParentPID: a.Parent, Calls: line(calls), Fetches: line(fetches), Tokens: line(tokens), USD: line(dollars),
 	}
-	if end := l.deadline(a.PID); end > 0 {
+	if end := l.earliestDeadline(a.PID); end > 0 {
 		s.Deadline = &end
 	}
 	return s

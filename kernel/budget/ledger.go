@@ -54,7 +54,7 @@ func (l *Ledger) Reset() {
 	defer l.mu.Unlock()
 	l.books = books{accounts: new(btree.Map[int64, *account]), requests: new(btree.Map[uint64, request])}
 	l.holds = make(map[int64]amounts)
-	l.keep()
+	l.saveBooks()
 	l.inUse.Store(false)
 }
 
@@ -65,12 +65,12 @@ func (l *Ledger) Keep() (timed bool) {
 	defer l.mu.Unlock()
 	timed = l.timed
 	if l.fresh {
-		l.keep()
+		l.saveBooks()
 	}
 	return timed
 }
 
-func (l *Ledger) keep() {
+func (l *Ledger) saveBooks() {
 	b := l.books
 	l.timed = false
 	l.kept, l.fresh = books{b.accounts.Copy(), b.requests.Copy(), slices.Clone(b.ended)}, false

@@ -176,7 +176,7 @@ func (l *Ledger) Metered(pid int64) (usesTokens, usesDollars bool) {
 
 // late refuses a call of a process whose deadline has passed.
 func (l *Ledger) late(call *kernel.Call) *fault.Fault {
-	end := l.deadline(call.PID)
+	end := l.earliestDeadline(call.PID)
 	if end == 0 || call.Time < end {
 		return nil
 	}
@@ -188,14 +188,14 @@ func (l *Ledger) late(call *kernel.Call) *fault.Fault {
 func (l *Ledger) Deadline(pid int64) (end time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at := l.deadline(pid); at > 0 {
+	if at := l.earliestDeadline(pid); at > 0 {
 		end = time.UnixMilli(at)
 	}
 	return end
 }
 
-// deadline is the earliest of a process and its ancestors, or 0.
-func (l *Ledger) deadline(pid int64) (end int64) {
+// earliestDeadline is the earliest of a process and its ancestors, or 0.
+func (l *Ledger) earliestDeadline(pid int64) (end int64) {
 	for pid != kernel.Operator {
 		a, ok := l.books.accounts.Get(pid)
 		if !ok {

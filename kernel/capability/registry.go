@@ -39,13 +39,13 @@ func New(pools []string, processes kernel.Processes) *Registry {
 		reply:     schema.TypeOf[recorded](),
 	}
 	r.Handlers = kernel.Bind(schema.Capability,
-		kernel.Command(schema.CapabilityGrant, r.grant, func(e *kernel.Entry, _ *schema.GrantInput) { r.granted(e, e.PID) }),
-		kernel.Command(schema.CapabilityGrantDefault, r.grantDefault, func(e *kernel.Entry, _ *schema.GrantDefaultInput) { r.granted(e, e.PID) }),
-		kernel.Step(schema.CapabilityEndow, r.endow, func(e *kernel.Entry, _ *schema.EndowInput) { r.granted(e, byParent) }),
+		kernel.Command(schema.CapabilityGrant, r.grant, func(e *kernel.Entry, _ *schema.GrantInput) { r.applyGranted(e, e.PID) }),
+		kernel.Command(schema.CapabilityGrantDefault, r.grantDefault, func(e *kernel.Entry, _ *schema.GrantDefaultInput) { r.applyGranted(e, e.PID) }),
+		kernel.Step(schema.CapabilityEndow, r.endow, func(e *kernel.Entry, _ *schema.EndowInput) { r.applyGranted(e, byParent) }),
 		kernel.Command(schema.CapabilityRevoke, r.revoke, func(_ *kernel.Entry, in *schema.RevokeInput) { r.drop(in.PID) }),
 		kernel.Command(schema.CapabilityRevokeExpired, r.revokeExpired, r.applyRevokeExpired),
 		kernel.Question(schema.CapabilityWatch, r.watch),
-		kernel.Step(schema.CapabilityRestore, r.restore, r.applyRestore),
+		kernel.Step(schema.CapabilityRestore, r.decideRestore, r.applyRestore),
 		kernel.Step(schema.CapabilityStrip, strip, func(_ *kernel.Entry, in *schema.StripInput) { r.drop(in.PIDs...) }),
 	)
 	r.Reset()
@@ -60,8 +60,8 @@ func (r *Registry) See(registry kernel.Registry) { r.registry = registry }
 // processes that do not exist.
 func (r *Registry) Holders() []int64 { return r.tokens.Keys() }
 
-// granted stores the token of a reply: what a default grant contains depends on the configuration of its time.
-func (r *Registry) granted(e *kernel.Entry, otherwise int64) {
+// applyGranted stores the token of a reply: what a default grant contains depends on the configuration of its time.
+func (r *Registry) applyGranted(e *kernel.Entry, otherwise int64) {
 	r.put(kernel.Reply[recorded](e, r.reply).token(otherwise))
 }
 

@@ -23,9 +23,9 @@ func (r *Registry) Changes() int64 { return r.recent.Shown() }
 // changed records a change of a process's token.
 func (r *Registry) changed(pid int64) { r.recent.Changed("", strconv.FormatInt(pid, 10)) }
 
-// restore refuses to undo a change of a token that may have been changed since that was decided, and to give a token to
+// decideRestore refuses to undo a change of a token that may have been changed since that was decided, and to give a token to
 // a process that has ended.
-func (r *Registry) restore(call *kernel.Call, in *schema.RestoreTokenInput) (ok schema.SuccessOutput, err error) {
+func (r *Registry) decideRestore(call *kernel.Call, in *schema.RestoreTokenInput) (ok schema.SuccessOutput, err error) {
 	if in.Since != nil && r.recent.Since(*in.Since, "", strconv.FormatInt(in.PID, 10)) {
 		return ok, fault.UndoOvertaken.New("the token of pid %d was changed meanwhile", in.PID).With("pid", strconv.FormatInt(in.PID, 10))
 	}

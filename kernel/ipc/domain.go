@@ -68,7 +68,7 @@ func New(options Options) *Domain {
 		kernel.Step(schema.IPCDeliver, d.deliverNext, d.applyDeliver),
 		kernel.Step(schema.IPCReturn, giveBack, d.applyReturn),
 		kernel.Step(schema.IPCUnsend, d.unsend, d.applyUnsend),
-		kernel.Step(schema.IPCResend, d.resend, d.applyResend),
+		kernel.Step(schema.IPCResend, d.decideResend, d.applyResend),
 	)
 	d.Reset()
 	return d

@@ -98,8 +98,8 @@ func (d *Domain) applyUnsend(e *kernel.Entry, in *schema.UnsendInput) {
 	}
 }
 
-// resend answers Ipc.Resend: the message gets into all of the mailboxes or into none.
-func (d *Domain) resend(call *kernel.Call, in *schema.ResendInput) (ok schema.SuccessOutput, err error) {
+// decideResend answers Ipc.Resend: the message gets into all of the mailboxes or into none.
+func (d *Domain) decideResend(call *kernel.Call, in *schema.ResendInput) (ok schema.SuccessOutput, err error) {
 	for _, pid := range in.PIDs {
 		box, there := d.get(pid)
 		why := ""

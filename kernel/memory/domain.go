@@ -43,7 +43,7 @@ func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 		kernel.Command(schema.MemoryCompareAndSet, d.compareAndSet, d.applyCompareAndSet),
 		kernel.Command(schema.MemoryDelete, d.delete, d.applyDelete),
 		kernel.Query(schema.MemoryList, d.list),
-		kernel.Step(schema.MemoryRestore, d.restore, d.applyRestore),
+		kernel.Step(schema.MemoryRestore, d.decideRestore, d.applyRestore),
 	)
 	d.Reset()
 	return d, nil

@@ -27,8 +27,8 @@ func (d *Domain) Changes() int64 { return d.recent.Shown() }
 // Publish implements kernel.Publisher.
 func (d *Domain) Publish() { d.recent.Publish() }
 
-// restore refuses to undo a change of a key that may have been changed since that was decided.
-func (d *Domain) restore(call *kernel.Call, in *schema.MemoryRestoreInput) (ok schema.SuccessOutput, err error) {
+// decideRestore refuses to undo a change of a key that may have been changed since that was decided.
+func (d *Domain) decideRestore(call *kernel.Call, in *schema.MemoryRestoreInput) (ok schema.SuccessOutput, err error) {
 	if in.Since != nil && d.recent.Since(*in.Since, call.Origin, trim(in.Key)) {
 		return ok, fault.MemoryChanged.New("/%s was changed meanwhile", trim(in.Key)).With("key", "/"+trim(in.Key))
 	}

@@ -82,7 +82,7 @@ func (d *Domain) attach(call *kernel.Call, in *schema.AttachInput) (out schema.A
 	found := d.table.names[sibling{call.PID, call.Origin, in.AgentID}]
 	if len(found) == 0 {
 		child := d.table.next
-		return schema.AttachOutput{PID: child, AgentID: in.AgentID, Created: true}, d.prepare(call, child, in.Capabilities)
+		return schema.AttachOutput{PID: child, AgentID: in.AgentID, Created: true}, d.endowChild(call, child, in.Capabilities)
 	}
 	p := d.table.Process(found[0])
 	switch {

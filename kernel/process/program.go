@@ -49,7 +49,7 @@ func (h *Hosted) Unsettled() bool { return h.State == running || h.State == read
 func (d *Domain) Hosted() []Hosted {
 	var list []Hosted
 	d.table.processes.Scan(func(pid int64, p *schema.Descriptor) bool {
-		if h := d.hosted(p); h != nil {
+		if h := d.programOf(p); h != nil {
 			list = append(list, *h)
 		}
 		return true
@@ -57,7 +57,7 @@ func (d *Domain) Hosted() []Hosted {
 	return list
 }
 
-func (d *Domain) hosted(p *schema.Descriptor) *Hosted {
+func (d *Domain) programOf(p *schema.Descriptor) *Hosted {
 	h := &Hosted{Program: kernel.Program{PID: p.PID, AgentID: p.AgentID, Origin: p.Origin}, State: p.State, Begun: p.Exit != nil}
 	if p.Restarts != nil {
 		h.Restarts = *p.Restarts

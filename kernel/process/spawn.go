@@ -27,7 +27,7 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.Spa
 		return out, err
 	}
 	child := d.table.next
-	if err := d.prepare(call, child, in.Capabilities); err != nil {
+	if err := d.endowChild(call, child, in.Capabilities); err != nil {
 		return out, err
 	}
 	if in.Command != nil {
@@ -36,8 +36,8 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.Spa
 	return schema.SpawnOutput{ChildPID: child, ChildAgentID: name}, nil
 }
 
-// prepare stores the grant of a child that does not exist yet.
-func (d *Domain) prepare(call *kernel.Call, child int64, asked *schema.SpawnCapability) error {
+// endowChild stores the grant of a child that does not exist yet.
+func (d *Domain) endowChild(call *kernel.Call, child int64, asked *schema.SpawnCapability) error {
 	grant, err := d.grant(call, child, asked)
 	if err != nil {
 		return err

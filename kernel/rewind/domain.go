@@ -62,7 +62,7 @@ func New(processes kernel.Processes) *Domain {
 	d := &Domain{processes: processes}
 	d.Handlers = kernel.Bind(schema.Rewind,
 		kernel.Query(schema.MessageReplay, d.replay),
-		kernel.Effect(schema.MessageUndo, undo),
+		kernel.Effect(schema.MessageUndo, newUndo),
 		kernel.Step(schema.MessageUndo.End, kernel.End, nil),
 	)
 	return d
@@ -134,6 +134,6 @@ func Told(push func(kernel.Event), id string) func(read, of int64) {
 	}
 }
 
-func undo(_ *kernel.Call, in *schema.UndoInput) (*Undo, error) {
+func newUndo(_ *kernel.Call, in *schema.UndoInput) (*Undo, error) {
 	return &Undo{Seq: uint64(in.Seq), DryRun: in.DryRun != nil && *in.DryRun}, nil
 }

@@ -9,20 +9,22 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// registry is what is registered, by origin and name. It is immutable: a change makes another one.
-type registry struct {
+// registrations is what is registered, by origin and name. It is immutable: a change makes another one.
+type registrations struct {
 	origins map[string]map[string]*schema.Registration
 	recent  map[int64][]int64 // times of agents' registrations in the last minute, in milliseconds
 }
 
 // of returns the registration of a name in an origin, nil if there is none.
-func (r *registry) of(origin, name string) *schema.Registration { return r.origins[origin][name] }
+func (r *registrations) of(origin, name string) *schema.Registration { return r.origins[origin][name] }
 
 // names are the registered names of an origin, sorted.
-func (r *registry) names(origin string) []string { return slices.Sorted(maps.Keys(r.origins[origin])) }
+func (r *registrations) names(origin string) []string {
+	return slices.Sorted(maps.Keys(r.origins[origin]))
+}
 
 // code is the number of bytes of code registered in an origin.
-func (r *registry) code(origin string) (n int) {
+func (r *registrations) code(origin string) (n int) {
 	for _, one := range r.origins[origin] {
 		n += len(text(one.Code))
 	}
@@ -30,8 +32,8 @@ func (r *registry) code(origin string) (n int) {
 }
 
 // changed returns a registry with another registration, or none, for a name of an origin.
-func (r *registry) changed(origin, name string, is *schema.Registration) *registry {
-	next := &registry{origins: maps.Clone(r.origins), recent: r.recent}
+func (r *registrations) changed(origin, name string, is *schema.Registration) *registrations {
+	next := &registrations{origins: maps.Clone(r.origins), recent: r.recent}
 	if next.origins == nil {
 		next.origins = make(map[string]map[string]*schema.Registration)
 	}
@@ -49,8 +51,8 @@ func (r *registry) changed(origin, name string, is *schema.Registration) *regist
 }
 
 // counted returns a registry with another registration of an agent at a time. It drops times that are a minute old.
-func (r *registry) counted(pid, now int64) *registry {
-	next := &registry{origins: r.origins, recent: make(map[int64][]int64)}
+func (r *registrations) counted(pid, now int64) *registrations {
+	next := &registrations{origins: r.origins, recent: make(map[int64][]int64)}
 	for one := range r.recent {
 		if times := r.since(one, now); len(times) > 0 {
 			next.recent[one] = times
@@ -63,13 +65,13 @@ func (r *registry) counted(pid, now int64) *registry {
 }
 
 // since are the times of an agent's registrations in the minute before now.
-func (r *registry) since(pid, now int64) []int64 {
+func (r *registrations) since(pid, now int64) []int64 {
 	const minute = 60_000
 	return slices.DeleteFunc(slices.Clone(r.recent[pid]), func(at int64) bool { return at <= now-minute })
 }
 
 // Registry is the view of the registered syscalls.
-type Registry struct{ shown atomic.Pointer[registry] }
+type Registry struct{ shown atomic.Pointer[registrations] }
 
 var _ kernel.Registry = (*Registry)(nil)
 

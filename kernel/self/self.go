@@ -16,7 +16,7 @@ type Domain struct {
 
 	policy   func() schema.PolicyShowOutput // what is loaded
 	cluster  Cluster                        // nil: the kernel is in none
-	registry *registry                      // immutable
+	registry *registrations                 // immutable
 	view     Registry
 }
 

@@ -43,7 +43,7 @@ func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 }
 
 // Reset forgets the last start, and what was registered.
-func (d *Domain) Reset() { d.booted, d.registry = nil, &registry{} }
+func (d *Domain) Reset() { d.booted, d.registry = nil, &registrations{} }
 
 // Restore implements kernel.Domain.
 func (d *Domain) Restore(chunk []byte) error {
@@ -55,7 +55,7 @@ func (d *Domain) Restore(chunk []byte) error {
 			d.registry = d.registry.changed(r.Origin, r.Syscall.Name, r.Syscall.Own())
 		}
 		if len(r.Times) > 0 {
-			d.registry = &registry{origins: d.registry.origins, recent: maps.Clone(d.registry.recent)}
+			d.registry = &registrations{origins: d.registry.origins, recent: maps.Clone(d.registry.recent)}
 			if d.registry.recent == nil {
 				d.registry.recent = make(map[int64][]int64)
 			}

@@ -1,7 +1,7 @@
 package fault
 
-// catalogue is the one list of ids (PROTOCOL 3).
-var catalogue = map[ID]Entry{
+// entries is the one list of ids (PROTOCOL 3).
+var entries = map[ID]Entry{
 	// The wire: frames and envelopes.
 	WireInvalidJSON:    {Kind: InvalidJSON, Meaning: "The line is not one strict JSON object.", Fix: "Send one JSON object a line: UTF-8, no duplicate names, at most 64 levels deep."},
 	WireSchema:         {Kind: SchemaViolation, Meaning: "The envelope does not fit the schema.", Fix: "Send kind, type, data and metadata as the message names them."},

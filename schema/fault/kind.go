@@ -87,7 +87,7 @@ type ID string
 func (id ID) Error() string { return string(id) }
 
 // Kind returns the kind of the id, Internal where this kernel does not know it.
-func (id ID) Kind() Kind { return catalogue[id].Kind }
+func (id ID) Kind() Kind { return entries[id].Kind }
 
 // Domain returns the part before the dot.
 func (id ID) Domain() string {
@@ -105,9 +105,9 @@ type Entry struct {
 
 // Catalogue returns every id, sorted.
 func Catalogue() []Entry {
-	list := make([]Entry, 0, len(catalogue))
-	for _, id := range slices.Sorted(maps.Keys(catalogue)) {
-		e := catalogue[id]
+	list := make([]Entry, 0, len(entries))
+	for _, id := range slices.Sorted(maps.Keys(entries)) {
+		e := entries[id]
 		e.ID = id
 		list = append(list, e)
 	}
@@ -116,7 +116,7 @@ func Catalogue() []Entry {
 
 // Lookup returns what the catalogue says of an id.
 func Lookup(id ID) (Entry, bool) {
-	e, ok := catalogue[id]
+	e, ok := entries[id]
 	e.ID = id
 	return e, ok
 }

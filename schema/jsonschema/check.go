@@ -26,11 +26,11 @@ func (s *Schema) Check(data []byte) *Misfit {
 type check struct{ left int } // steps; below zero it has no answer
 
 // spent is any answer of a check that has taken too long.
-var spent = &misfit{}
+var spent = &mismatch{}
 
 // fits says which part of v does not fit n. If seen is not nil, it marks the children of v that n
 // evaluates.
-func (c *check) fits(n *node, v *value, at *place, seen []bool) *misfit {
+func (c *check) fits(n *node, v *value, at *place, seen []bool) *mismatch {
 	if c.left -= 1 + len(n.required) + len(n.patterns); c.left < 0 {
 		return spent
 	}
@@ -91,7 +91,7 @@ func (c *check) among(n *node, v *value) bool {
 }
 
 // inside checks what is in v.
-func (c *check) inside(n *node, v *value, at *place, seen []bool) *misfit {
+func (c *check) inside(n *node, v *value, at *place, seen []bool) *mismatch {
 	switch {
 	case v.kind == object:
 		return c.object(n, v, at, seen)
@@ -106,7 +106,7 @@ func (c *check) inside(n *node, v *value, at *place, seen []bool) *misfit {
 }
 
 // combined checks v against the schemas that n combines.
-func (c *check) combined(n *node, v *value, at *place, seen []bool) *misfit {
+func (c *check) combined(n *node, v *value, at *place, seen []bool) *mismatch {
 	for _, sub := range n.all {
 		if m := c.fits(sub, v, at, seen); m != nil {
 			return m
@@ -146,7 +146,7 @@ func (c *check) combined(n *node, v *value, at *place, seen []bool) *misfit {
 }
 
 // branch is fits for a schema that v need not fit: only where it does, its marks count.
-func (c *check) branch(n *node, v *value, at *place, seen []bool) *misfit {
+func (c *check) branch(n *node, v *value, at *place, seen []bool) *mismatch {
 	if seen == nil {
 		return c.fits(n, v, at, nil)
 	}
@@ -161,9 +161,9 @@ func (c *check) branch(n *node, v *value, at *place, seen []bool) *misfit {
 
 // alternatives checks v against anyOf and oneOf. If no branch fits, it reports the mismatch of the
 // closest one.
-func (c *check) alternatives(n *node, v *value, at *place, seen []bool) *misfit {
-	var best *misfit
-	note := func(m *misfit) {
+func (c *check) alternatives(n *node, v *value, at *place, seen []bool) *mismatch {
+	var best *mismatch
+	note := func(m *mismatch) {
 		c.left -= 8 // it has been written
 		if best == nil || m.at.depth() > best.at.depth() {
 			best = m
@@ -199,7 +199,7 @@ func (c *check) alternatives(n *node, v *value, at *place, seen []bool) *misfit 
 }
 
 // present says which of the names an object lacks.
-func (c *check) present(v *value, at *place, names []string) *misfit {
+func (c *check) present(v *value, at *place, names []string) *mismatch {
 	for _, name := range names {
 		c.left -= len(v.names) / 8
 		if !slices.Contains(v.names, name) {
@@ -209,7 +209,7 @@ func (c *check) present(v *value, at *place, names []string) *misfit {
 	return nil
 }
 
-func (c *check) object(n *node, v *value, at *place, seen []bool) *misfit {
+func (c *check) object(n *node, v *value, at *place, seen []bool) *mismatch {
 	switch {
 	case len(v.items) < n.fewest:
 		return at.is("must have at least %d members", n.fewest)
@@ -225,9 +225,9 @@ func (c *check) object(n *node, v *value, at *place, seen []bool) *misfit {
 }
 
 // member checks the i-th member of v.
-func (c *check) member(n *node, name string, v *value, i int, at *place, seen []bool) *misfit {
+func (c *check) member(n *node, name string, v *value, i int, at *place, seen []bool) *mismatch {
 	here, known := at.member(name), false
-	apply := func(sub *node) *misfit {
+	apply := func(sub *node) *mismatch {
 		known = true
 		return c.fits(sub, &v.items[i], here, nil)
 	}
@@ -266,7 +266,7 @@ func (c *check) member(n *node, name string, v *value, i int, at *place, seen []
 	return nil
 }
 
-func (c *check) array(n *node, v *value, at *place, seen []bool) *misfit {
+func (c *check) array(n *node, v *value, at *place, seen []bool) *mismatch {
 	switch {
 	case len(v.items) < n.shortest:
 		return at.is("must have at least %d elements", n.shortest)
@@ -302,7 +302,7 @@ func (c *check) array(n *node, v *value, at *place, seen []bool) *misfit {
 	return c.contains(n, v, at, seen)
 }
 
-func (c *check) contains(n *node, v *value, at *place, seen []bool) *misfit {
+func (c *check) contains(n *node, v *value, at *place, seen []bool) *mismatch {
 	if n.contains == nil {
 		return nil
 	}
@@ -326,7 +326,7 @@ func (c *check) contains(n *node, v *value, at *place, seen []bool) *misfit {
 	return nil
 }
 
-func (c *check) text(n *node, v *value, at *place) *misfit {
+func (c *check) text(n *node, v *value, at *place) *mismatch {
 	if n.minLength < 0 && n.maxLength < 0 && n.pattern == nil {
 		return nil
 	}
@@ -344,7 +344,7 @@ func (c *check) text(n *node, v *value, at *place) *misfit {
 	return nil
 }
 
-func (c *check) number(n *node, v *value, at *place) *misfit {
+func (c *check) number(n *node, v *value, at *place) *mismatch {
 	if n.min == nil && n.max == nil && n.aboveMin == nil && n.belowMax == nil && n.multipleOf == nil {
 		return nil
 	}

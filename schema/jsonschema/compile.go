@@ -75,7 +75,7 @@ type compiler struct {
 	nodes    map[*value]*node
 	order    []*node // in which they were made
 	patterns int
-	err      *misfit // the first
+	err      *mismatch // the first
 }
 
 // Compile reads a schema, valid JSON, and refuses what is not a schema.

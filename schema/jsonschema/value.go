@@ -204,17 +204,17 @@ type Misfit struct {
 	Why string // such as: must be a string
 }
 
-// misfit is a Misfit on its way.
-type misfit struct {
+// mismatch is the first misfit of a check, before its message is made.
+type mismatch struct {
 	at  *place
 	why string
 }
 
-func (p *place) is(format string, args ...any) *misfit {
-	return &misfit{p, fmt.Sprintf(format, args...)}
+func (p *place) is(format string, args ...any) *mismatch {
+	return &mismatch{p, fmt.Sprintf(format, args...)}
 }
 
-func (m *misfit) shown() *Misfit {
+func (m *mismatch) shown() *Misfit {
 	if m == nil {
 		return nil
 	}

@@ -21,16 +21,16 @@ func Invalid(field, format string, args ...any) *fault.Fault {
 // member. Raw values alias data.
 func (t *Type) Decode(data []byte) (any, *fault.Fault) {
 	dst := reflect.New(t.goType)
-	if t.shape == object && string(data) == "null" {
+	if t.shape == record && string(data) == "null" {
 		data = []byte("{}")
 	}
-	if err := t.decode(dst.Elem(), data, ""); err != nil {
+	if err := t.decodeInto(dst.Elem(), data, ""); err != nil {
 		return nil, err
 	}
 	return dst.Interface(), nil
 }
 
-func (t *Type) decode(dst reflect.Value, raw []byte, at string) *fault.Fault {
+func (t *Type) decodeInto(dst reflect.Value, raw []byte, at string) *fault.Fault {
 	switch t.shape {
 	case anything:
 		dst.SetBytes(raw)
@@ -44,8 +44,8 @@ func (t *Type) decode(dst reflect.Value, raw []byte, at string) *fault.Fault {
 		}
 		dst.SetInt(n)
 		return nil
-	case number:
-		f, ok := parseNumber(raw)
+	case numeric:
+		f, ok := finiteNumber(raw)
 		if !ok || !t.holds(f, raw) {
 			return Invalid(place(at), "must be a finite number%s", t.bounds())
 		}
@@ -63,7 +63,7 @@ func (t *Type) decode(dst reflect.Value, raw []byte, at string) *fault.Fault {
 		return nil
 	case array:
 		return t.decodeArray(dst, raw, at)
-	case object:
+	case record:
 		return t.decodeObject(dst, raw, at)
 	default:
 		return t.decodeDictionary(dst, raw, at)
@@ -100,7 +100,7 @@ func (t *Type) decodeArray(dst reflect.Value, raw []byte, at string) (err *fault
 	list := reflect.MakeSlice(t.goType, 0, 4)
 	Elements(raw, func(value []byte) bool {
 		item := reflect.New(t.elem.goType).Elem()
-		if err = t.elem.decode(item, value, at+"["+strconv.Itoa(list.Len())+"]"); err == nil {
+		if err = t.elem.decodeInto(item, value, at+"["+strconv.Itoa(list.Len())+"]"); err == nil {
 			list = reflect.Append(list, item)
 		}
 		return err == nil
@@ -116,7 +116,7 @@ func (t *Type) decodeDictionary(dst reflect.Value, raw []byte, at string) (err *
 	dict := reflect.MakeMap(t.goType)
 	Members(raw, func(name, value []byte) bool {
 		item := reflect.New(t.elem.goType).Elem()
-		if err = t.elem.decode(item, value, join(at, string(name))); err == nil {
+		if err = t.elem.decodeInto(item, value, join(at, string(name))); err == nil {
 			dict.SetMapIndex(reflect.ValueOf(string(name)).Convert(t.goType.Key()), item)
 		}
 		return err == nil
@@ -133,7 +133,7 @@ func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (err *faul
 			slot.Set(reflect.New(f.typ.goType))
 			slot = slot.Elem()
 		}
-		return f.typ.decode(slot, raw, at)
+		return f.typ.decodeInto(slot, raw, at)
 	}
 	if raw[0] != '{' {
 		return Invalid(place(at), "must be an object")
@@ -155,7 +155,7 @@ func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (err *faul
 			slot.Set(reflect.New(f.typ.goType))
 			slot = slot.Elem()
 		}
-		err = f.typ.decode(slot, value, join(at, f.name))
+		err = f.typ.decodeInto(slot, value, join(at, f.name))
 		return err == nil
 	})
 	if err != nil {

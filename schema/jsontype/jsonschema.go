@@ -26,7 +26,7 @@ func (t *Type) AppendJSONSchema(dst []byte) []byte {
 			dst = append(dst, `"type":"integer"`...)
 		}
 		dst = t.appendNumberBounds(dst)
-	case number:
+	case numeric:
 		dst = append(dst, `"type":"number"`...)
 		dst = t.appendNumberBounds(dst)
 	case boolean:
@@ -37,7 +37,7 @@ func (t *Type) AppendJSONSchema(dst []byte) []byte {
 	case dictionary:
 		dst = append(dst, `"type":"object","additionalProperties":`...)
 		dst = t.elem.AppendJSONSchema(dst)
-	case object:
+	case record:
 		if t.short >= 0 {
 			dst = t.fields[t.short].typ.AppendJSONSchema(append(dst, `"anyOf":[`...))
 			dst = append(t.appendObject(append(dst, `,{`...)), `}]`...)

@@ -34,8 +34,8 @@ func ParseInteger(raw []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// parseNumber reads a JSON value as a finite number.
-func parseNumber(raw []byte) (float64, bool) {
+// finiteNumber reads a JSON value as a finite number.
+func finiteNumber(raw []byte) (float64, bool) {
 	if !isNumber(raw) {
 		return 0, false
 	}

@@ -23,7 +23,7 @@ func (t *Type) Redact(data []byte, in any, failed bool) []byte {
 	if !t.changes[mode] || len(data) == 0 || string(data) == "null" {
 		return data
 	}
-	return t.redact(data, mode)
+	return t.redactValue(data, mode)
 }
 
 // Withholds reports whether Redact leaves out all of a member, so that the record does not tell what was asked for.
@@ -86,13 +86,13 @@ func (t *Type) withholding() {
 	}
 }
 
-// redact returns a value of t in the form that the journal may hold. A value of another shape is
+// redactValue returns a value of t in the form that the journal may hold. A value of another shape is
 // withheld.
-func (t *Type) redact(value []byte, mode int) []byte {
+func (t *Type) redactValue(value []byte, mode int) []byte {
 	switch {
 	case !t.changes[mode]:
 		return value
-	case t.shape == object && t.short >= 0 && value[0] == '"':
+	case t.shape == record && t.short >= 0 && value[0] == '"':
 		return t.fields[t.short].redact(value, mode)
 	case t.shape == array && value[0] == '[':
 		return t.redactArray(value, mode)
@@ -101,7 +101,7 @@ func (t *Type) redact(value []byte, mode int) []byte {
 	}
 	out, _ := replace(nil, value, func(name, value []byte) []byte {
 		if t.shape == dictionary {
-			return t.elem.redact(value, mode)
+			return t.elem.redactValue(value, mode)
 		}
 		if i := t.find(name); i >= 0 {
 			return t.fields[i].redact(value, mode)
@@ -118,7 +118,7 @@ func (f *field) redact(value []byte, mode int) []byte {
 	case f.filter != nil:
 		return f.filter(value)
 	}
-	return f.typ.redact(value, mode)
+	return f.typ.redactValue(value, mode)
 }
 
 // redactArray returns the array as it was written where no element changes.
@@ -128,7 +128,7 @@ func (t *Type) redactArray(value []byte, mode int) []byte {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		kept := t.elem.redact(elem, mode)
+		kept := t.elem.redactValue(elem, mode)
 		some = some || !bytes.Equal(kept, elem)
 		out = append(out, kept...)
 		return true

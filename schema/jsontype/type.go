@@ -50,7 +50,7 @@ func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(cmp.Or(d, "0")), 
 
 // Float returns the nearest number that a float64 holds.
 func (d Decimal) Float() float64 {
-	f, _ := parseNumber([]byte(cmp.Or(d, "0")))
+	f, _ := finiteNumber([]byte(cmp.Or(d, "0")))
 	return f
 }
 
@@ -61,10 +61,10 @@ const (
 	anything shape = iota
 	text
 	integer
-	number
+	numeric
 	boolean
 	array
-	object     // a fixed set of members, all known
+	record     // a fixed set of members, all known
 	dictionary // any names, values of one type
 )
 
@@ -154,7 +154,7 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	case t == reflect.TypeFor[Value]():
 		d.shape = anything
 	case t == reflect.TypeFor[Decimal](), t.Kind() == reflect.Float64:
-		d.shape, d.min, d.max = number, bound(tag, "min", -maxFloat), bound(tag, "max", maxFloat)
+		d.shape, d.min, d.max = numeric, bound(tag, "min", -maxFloat), bound(tag, "max", maxFloat)
 	case t.Kind() == reflect.String:
 		d.shape, d.enum, d.orNull = text, strings.Fields(tag.Get("enum")), t == reflect.TypeFor[MaybeText]()
 		d.minLen, d.maxLen = int(bound(tag, "minlen", 0)), int(bound(tag, "maxlen", 0))
@@ -167,7 +167,7 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:
 		d.shape, d.elem = dictionary, describe(t.Elem(), innerTag(tag))
 	case t.Kind() == reflect.Struct:
-		d.shape, d.fields, d.short = object, structFields(t, nil), -1
+		d.shape, d.fields, d.short = record, structFields(t, nil), -1
 		if name, ok := tag.Lookup("short"); ok {
 			d.short = d.find([]byte(name))
 		}

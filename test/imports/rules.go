@@ -8,7 +8,7 @@ import (
 )
 
 //go:embed rules.txt
-var house string
+var houseRules string
 
 // Rule is one rule of rules.txt, which has the grammar.
 type Rule struct {
@@ -30,7 +30,7 @@ type Rule struct {
 type Rules struct{ Packages, Imports []Rule }
 
 // House returns the rules of this module.
-func House() (*Rules, error) { return Parse(house) }
+func House() (*Rules, error) { return Parse(houseRules) }
 
 // Parse reads rules in the grammar of rules.txt.
 func Parse(text string) (*Rules, error) {

@@ -97,7 +97,7 @@ func (p *epoll) Wait(timeout time.Duration, awake func()) error {
 	if !p.begin() {
 		return net.ErrClosed
 	}
-	n, err := p.wait(timeout)
+	n, err := p.waitEvents(timeout)
 	if awake != nil {
 		awake()
 	}
@@ -146,8 +146,8 @@ func (p *epoll) end(n int) bool {
 	return true
 }
 
-// wait fills in the events and returns how many there are.
-func (p *epoll) wait(timeout time.Duration) (int, error) {
+// waitEvents fills in the events and returns how many there are.
+func (p *epoll) waitEvents(timeout time.Duration) (int, error) {
 	until := time.Time{}
 	if timeout > 0 {
 		until = time.Now().Add(timeout)

@@ -75,7 +75,7 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 		return
 	}
 	s.remember(c.link)
-	s.tasks.Go(func() { s.serve(ctx, c) })
+	s.tasks.Go(func() { s.serveConnection(ctx, c) })
 }
 
 // connection is an admitted one.
@@ -165,8 +165,8 @@ func (s *Server) refusal(reason error) *fault.Fault {
 	return s.door.Refusal(reason)
 }
 
-// serve leads one connection through the prologue to the handler, on a goroutine of its own.
-func (s *Server) serve(ctx context.Context, c *connection) {
+// serveConnection leads one connection through the prologue to the handler, on a goroutine of its own.
+func (s *Server) serveConnection(ctx context.Context, c *connection) {
 	done := sync.OnceFunc(func() { s.forget(c) })
 	defer func() {
 		// A failure in one connection's handler is no reason to end every other's.

@@ -77,7 +77,7 @@ func NewConn(s stream, dialect schema.Dialect, limit int) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConn(s, raw, raw, dialect, limit), nil
+	return wrapConn(s, raw, raw, dialect, limit), nil
 }
 
 // Paired is a stream whose directions are two: what a program reads and what it writes.
@@ -95,12 +95,12 @@ func NewPairedConn(s Paired, dialect schema.Dialect, limit int, over <-chan stru
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(s, in, out, dialect, limit)
+	c := wrapConn(s, in, out, dialect, limit)
 	c.over = over
 	return c, nil
 }
 
-func newConn(s duplex, in, out syscall.RawConn, dialect schema.Dialect, limit int) *Conn {
+func wrapConn(s duplex, in, out syscall.RawConn, dialect schema.Dialect, limit int) *Conn {
 	c := &Conn{stream: s, in: in, out: out, dialect: dialect, limit: limit}
 	c.reading.try = c.reading.read
 	c.writing.try = c.writing.write
@@ -308,15 +308,15 @@ func (c *Conn) CloseWrite() error {
 
 // Close ends both directions; waiting reads and writes return, and an open Link gets an event.
 func (c *Conn) Close() error {
-	tell, err := c.close()
+	tell, err := c.closeSilently()
 	if tell != nil {
 		tell(poll.In | poll.Hup)
 	}
 	return err
 }
 
-// close is Close without the event. It returns the Link that needs it, or nil if none is open.
-func (c *Conn) close() (tell func(poll.Event), err error) {
+// closeSilently is Close without the event. It returns the Link that needs it, or nil if none is open.
+func (c *Conn) closeSilently() (tell func(poll.Event), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.link.opened.Load() {

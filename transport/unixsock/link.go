@@ -37,7 +37,7 @@ type Link struct {
 // events, on the goroutine of p.Wait or another, and one In before Open returns. For a paired Conn,
 // only Gone reports a hang-up.
 func (l *Link) Open(p poll.Poller, ready func(poll.Event)) error {
-	if err := l.open(p, ready); err != nil {
+	if err := l.attach(p, ready); err != nil {
 		return err
 	}
 	now := poll.In
@@ -48,7 +48,7 @@ func (l *Link) Open(p poll.Poller, ready func(poll.Event)) error {
 	return nil
 }
 
-func (l *Link) open(p poll.Poller, ready func(poll.Event)) (err error) {
+func (l *Link) attach(p poll.Poller, ready func(poll.Event)) (err error) {
 	c := l.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,6 +191,6 @@ func (l *Link) discard() bool {
 
 // Close ends both directions. No further event follows, except one in progress.
 func (l *Link) Close() error {
-	_, err := l.conn.close()
+	_, err := l.conn.closeSilently()
 	return err
 }
