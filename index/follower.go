@@ -208,7 +208,10 @@ func (t *tagging) commit(ctx context.Context, _, _ journal.Head) error {
 	return t.x.Add(ctx, t.block)
 }
 
-func (t *tagging) clear() { t.block = t.block[:0] }
+func (t *tagging) clear() {
+	clear(t.block) // a journal at rest keeps none of the last block in memory
+	t.block = t.block[:0]
+}
 
 func (t *tagging) skip(context.Context, journal.Head, journal.Head) (bool, error) { return false, nil }
 
@@ -236,7 +239,10 @@ func (r *reading) commit(ctx context.Context, from, to journal.Head) error {
 	return r.x.addDocuments(ctx, from, to, r.block)
 }
 
-func (r *reading) clear() { r.block = r.block[:0] }
+func (r *reading) clear() {
+	clear(r.block)
+	r.block = r.block[:0]
+}
 
 func (r *reading) skip(ctx context.Context, from, to journal.Head) (bool, error) {
 	r.clear()

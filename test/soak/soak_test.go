@@ -22,9 +22,8 @@ func calls() int64 {
 	return 40_000
 }
 
-// noise is how many bytes two readings of the same may differ by: what buffers happen to have grown to, such as the words of the
-// calls that the index takes in next.
-const noise = 512 << 10
+// noise is how many bytes two readings of the same may differ by: what buffers happen to have grown to.
+const noise = 128 << 10
 
 // mostGrowth is how many bytes of heap a number of calls may leave behind. A leak of 16 bytes a call would be more.
 func mostGrowth(calls int64) int64 { return noise + 8*calls }
