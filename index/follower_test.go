@@ -309,7 +309,7 @@ func TestFollowerWithoutDescriptors(t *testing.T) {
 	k := newKernel(t)
 	k.grow(t, run)
 	s := open(t, newPath(t), index.Options{})
-	for n, last := 1, 1; n <= min(last, 20); n++ {
+	for n := 1; n <= 20; n++ {
 		testkit.Must(t, s.Drop())
 		fsys := faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{N: n, Err: syscall.EMFILE})
 		var told troubles
@@ -324,9 +324,14 @@ func TestFollowerWithoutDescriptors(t *testing.T) {
 		})
 		testkit.Must(t, s.Follow(until))
 		cancel()
-		last = fsys.Count()
-		told.want(t, syscall.EMFILE)
 		wantMark(t, s, run)
+		if fsys.Count() < n { // all was done before the fault
+			if n < 5 {
+				t.Errorf("the Follower needed %d operations: the test shows nothing", fsys.Count())
+			}
+			return
+		}
+		told.want(t, syscall.EMFILE)
 	}
 }
 

@@ -240,7 +240,7 @@ func (r *Reader) open() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read segment: %w", err), f.Close())
 	}
-	r.f, r.lines, r.first = f, newLineReader(f, off), firsts[i]
+	r.f, r.lines, r.first = f, r.newLines(f, off), firsts[i]
 	return nil
 }
 
@@ -286,7 +286,7 @@ func (r *Reader) advance() ([]byte, error) {
 		return line, errors.Join(err, f.Close())
 	}
 	old := r.f
-	r.f, r.lines, r.first, r.tail = f, newLineReader(f, 0), next, false
+	r.f, r.lines, r.first, r.tail = f, r.newLines(f, 0), next, false
 	if err := old.Close(); err != nil {
 		return nil, fmt.Errorf("close segment: %w", err)
 	}
@@ -326,6 +326,16 @@ const (
 
 // errLongLine says that no line ends within MaxLine bytes.
 var errLongLine = errors.New("line is longer than an entry may be")
+
+// newLines splits a segment into lines. A reader that follows meets enough of them to need its largest buffer, so it has
+// that from the beginning: what it holds does not depend on how far behind it has been.
+func (r *Reader) newLines(f File, off int64) *lineReader {
+	lines := newLineReader(f, off)
+	if r.opt.Follow {
+		lines.buf = make([]byte, readSize)
+	}
+	return lines
+}
 
 // lineReader splits a file into lines in memory that grows with the longest line only. Its end is not final: next may be
 // called again after io.EOF when the file has grown.

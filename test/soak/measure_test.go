@@ -90,3 +90,19 @@ func (p *place) quiet(t *testing.T, before reading) reading {
 	}
 	return now
 }
+
+// indexing waits until the index of the kernel that runs has taken in a block of entries: from then on it holds the buffers that
+// it reads with. Its write-ahead log is empty until then.
+func (p *place) indexing(t *testing.T) {
+	t.Helper()
+	for limit := time.Now().Add(testkit.Patience); ; <-time.After(10 * time.Millisecond) {
+		info, err := os.Stat(p.Path("s/projections/search.db-wal"))
+		testkit.Must(t, err)
+		if info.Size() > 0 {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatal("the index took nothing in")
+		}
+	}
+}

@@ -22,8 +22,8 @@ func calls() int64 {
 	return 40_000
 }
 
-// noise is how many bytes two readings of the same may differ by: what buffers happen to have grown to.
-const noise = 128 << 10
+// noise is how many bytes two readings of the same may differ by: what buffers and tables happen to have grown to.
+const noise = 256 << 10
 
 // mostGrowth is how many bytes of heap a number of calls may leave behind. A leak of 16 bytes a call would be more.
 func mostGrowth(calls int64) int64 { return noise + 8*calls }
@@ -45,6 +45,7 @@ func TestSoak(t *testing.T) {
 	stop = p.start(t) // what the filling left behind in a running kernel is not the subject
 	live(t, p, process.Recent)
 	work(t, all, calls()/10)
+	p.indexing(t)
 	first := settle(t, p, all, p.read(t))
 	t.Logf("in the beginning: %v", first)
 
