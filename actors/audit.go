@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -48,7 +49,8 @@ type audit struct {
 	tick       int64  // of the last entry
 	moved      uint64 // seq of the first entry of that tick
 	snapshots  snapshotting
-	retries    []*step // steps to be made again once the journal can be written
+	retries    []*step        // steps to be made again once the journal can be written
+	endings    []chan<- error // of those who wait for the segment to end
 
 	rebuilding map[schema.Domain]bool // registries that have not rebuilt their state yet
 }
@@ -88,6 +90,9 @@ const (
 	maxSpacing  = time.Millisecond
 )
 
+// endSegment asks for the end of the running segment; ended must have room for the answer.
+type endSegment struct{ ended chan<- error }
+
 // Receive handles messages of domains and of the loop.
 func (a *audit) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
@@ -99,6 +104,10 @@ func (a *audit) Receive(ctx actor.Context) {
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
+	case endSegment:
+		a.flush(ctx)
+		a.endings = append(a.endings, m.ended)
+		a.endSegment()
 	case retryStep:
 		a.retries = append(a.retries, m.step)
 	case durable:
@@ -306,6 +315,33 @@ func (a *audit) syncAtRest(sync func() (through uint64, err error)) {
 	})
 }
 
+// endSegment ends the running segment for all who wait for that, once no sync runs.
+func (a *audit) endSegment() {
+	if len(a.endings) == 0 || a.syncing {
+		return
+	}
+	waiting := a.endings
+	a.endings = nil
+	tell := func(err error) {
+		for _, ended := range waiting {
+			ended <- err
+		}
+	}
+	if a.stopped {
+		tell(errNoJournal())
+		return
+	}
+	a.syncing, a.rotating = true, true
+	a.syncAtRest(func() (uint64, error) {
+		through, err := a.journal.EndSegment()
+		tell(err)
+		if !errors.Is(err, journal.ErrStopped) {
+			err = nil // the old segment is written on
+		}
+		return through, err
+	})
+}
+
 // durable handles the report of a sync. After a failed one it is unknown what is on disk: the kernel stops.
 func (a *audit) durable(ctx actor.Context, m durable) {
 	rotated := a.rotating
@@ -313,8 +349,10 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 	a.synced = max(a.synced, m.through)
 	if m.err != nil {
 		a.stop(ctx, m.err)
+		a.endSegment()
 		return
 	}
+	a.endSegment()
 	if m.took >= longSync {
 		a.noSooner = time.Now().Add(min(m.took/spacingPart, maxSpacing))
 	}
