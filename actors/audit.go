@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -92,9 +91,6 @@ const (
 	spacingPart = 16
 	maxSpacing  = time.Millisecond
 )
-
-// endSegment asks for the end of the running segment; ended must have room for the answer.
-type endSegment struct{ ended chan<- error }
 
 // Receive handles messages of domains and of the loop.
 func (a *audit) Receive(ctx actor.Context) {
@@ -332,33 +328,6 @@ func (a *audit) syncAtRest(sync func() (through uint64, err error)) {
 		begun := time.Now()
 		through, err := sync()
 		a.kernel.root.Send(a.kernel.audit, durable{through, time.Since(begun), err})
-	})
-}
-
-// endSegment ends the running segment for all who wait for that, once no sync runs.
-func (a *audit) endSegment() {
-	if len(a.endings) == 0 || a.syncing {
-		return
-	}
-	waiting := a.endings
-	a.endings = nil
-	tell := func(err error) {
-		for _, ended := range waiting {
-			ended <- err
-		}
-	}
-	if a.stopped {
-		tell(errNoJournal())
-		return
-	}
-	a.syncing, a.rotating = true, true
-	a.syncAtRest(func() (uint64, error) {
-		through, err := a.journal.EndSegment()
-		tell(err)
-		if !errors.Is(err, journal.ErrStopped) {
-			err = nil // the old segment is written on
-		}
-		return through, err
 	})
 }
 

@@ -83,18 +83,6 @@ func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
 	return now.head, nil
 }
 
-// EndSegment has the journal begin its next segment: the entries up to now are in complete ones then.
-func (k *Kernel) EndSegment(ctx context.Context) error {
-	ended := make(chan error, 1)
-	k.root.Send(k.audit, endSegment{ended})
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Act makes a call of the kernel's own for the process pid, and runs run for its effect once the
 // intent is on disk. The effect does not count towards pid's effects: the caller bounds their
 // number. The end of ctx ends run. Act returns the call's answer, after run has returned.
