@@ -58,10 +58,11 @@ Exit status: 3 denied, 4 the entry, the key or the process was not there.`,
 
 func newUndo(a *app) *cobra.Command {
 	in := new(schema.UndoInput)
+	var files undoFiles
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use:   "undo SEQ",
-		Short: "take back what an entry of the journal did",
+		Use:   "undo SEQ | undo --files PID",
+		Short: "take back what an entry of the journal did, or what an agent did to its files",
 		Long: `undo takes back what an entry of the journal did, where its result still stands: a key
 has the value again that it had before, a process its token, a message is taken out of
 the mailboxes in which it is unread. What a tool did is undone by the syscall that the
@@ -69,12 +70,31 @@ tool's manifest names. "pwos audit log" has the numbers of entries.
 
 The undo is an entry too, so it can be undone: that does the change again.
 
-Exit status: 3 only the operator may, 4 there is no such entry, 8 it does not stand any
-more, is undone already, or changed nothing.`,
+--files restores the working directory of an ended agent from the copy that "pwos run
+--snapshot" made, and prints what it makes, changes and removes. Files that have changed
+since the agent ended are listed and nothing is restored, unless --force is given. What is
+replaced is kept as a copy: "pwos undo --files ID" restores that one. Sockets, pipes,
+devices and mounted file systems are left alone. If it is interrupted, run it again.
+
+Exit status: 3 only the operator may, 4 there is no such entry or copy, 8 it
+does not stand any more, is undone already, or changed nothing; the agent is running, or
+files have changed since.`,
 		Example: `  pwos undo 327 --dry-run
-  pwos undo 327`,
-		Args: arguments(cobra.ExactArgs(1)),
+  pwos undo 327
+  pwos undo --files 7 --dry-run
+  pwos undo --files 7`,
+		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (files.of != "") {
+				return usage(cmd, errors.New("give the number of an entry, or --files with a PID or the id of a copy"))
+			}
+			if files.of != "" {
+				files.dryRun = dryRun
+				return a.undoFiles(cmd, &files)
+			}
+			if flag := files.alone(cmd); flag != "" {
+				return usage(cmd, fmt.Errorf("--%s goes with --files", flag))
+			}
 			seq, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || seq < 1 {
 				return usage(cmd, fmt.Errorf("%q is no entry of the journal: one is a number from 1 on, and \"pwos audit log\" lists them", args[0]))
@@ -96,6 +116,7 @@ more, is undone already, or changed nothing.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be done")
+	files.add(cmd.Flags())
 	return cmd
 }
 
