@@ -51,6 +51,8 @@ var entries = map[ID]Entry{
 	ExportBusy:        {Kind: Conflict, Meaning: "Another export uses the cursor or the file.", Fix: "End it, or name another file."},
 	ExportOtherRecord: {Kind: Conflict, Meaning: "The export has come to an entry that this kernel's record does not have.", Fix: "Name another cursor or file for this kernel, or restore the record."},
 	ExportUnreadable:  {Kind: Conflict, Meaning: "A cursor, a file or an entry has another form than an export knows.", Fix: "Name another file; nothing was changed."},
+	ExportRefused:     {Kind: Upstream, Meaning: "The receiver of an export refused a record.", Fix: "The message has its answer; the export goes on with that record once the receiver takes it."},
+	ExportUndelivered: {Kind: Timeout, Meaning: "The receiver of an export cannot be reached.", Fix: "Start it, or correct the address; the export goes on where it stopped."},
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe:       {Kind: Conflict, Meaning: "A file or a directory of the kernel's could be changed by others, or is not what it should be.", Fix: "The message says what to do; nothing is repaired."},
@@ -173,6 +175,9 @@ var entries = map[ID]Entry{
 	ClusterNoStream: {Kind: NotFound, Meaning: "The bus has no journal of this kernel.", Fix: "pwos cluster status names the members."},
 	ClusterNoKernel: {Kind: NotFound, Meaning: "No member of the cluster has this name.", Fix: "pwos cluster status names the members."},
 	ClusterMembers:  {Kind: Unavailable, Meaning: "The file of the members cannot be read.", Fix: "The message says why."},
+	ClusterAway:     {Kind: Unavailable, Meaning: "Nothing was done: no majority of the bus acknowledges entries of the journal.", Fix: "Try again once the bus is back; pwos cluster status shows what is wrong."},
+	ClusterUnknown:  {Kind: Unavailable, Meaning: "No majority of the bus has acknowledged the call in time: it is not known whether it lasts.", Fix: "Send it again with the same idempotency key once the bus is back, or look whether it took effect."},
+	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the kernel that wrote them; this one sets its own entries aside at its next start."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},

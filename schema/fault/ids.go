@@ -66,6 +66,8 @@ const (
 	ExportBusy        ID = "export.busy"
 	ExportOtherRecord ID = "export.other_record"
 	ExportUnreadable  ID = "export.unreadable"
+	ExportRefused     ID = "export.refused"
+	ExportUndelivered ID = "export.undelivered"
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe       ID = "place.unsafe"
@@ -171,6 +173,9 @@ const (
 	ClusterNoStream ID = "cluster.no_stream"
 	ClusterNoKernel ID = "cluster.unknown_kernel"
 	ClusterMembers  ID = "cluster.members"
+	ClusterAway     ID = "cluster.away"
+	ClusterUnknown  ID = "cluster.unknown_outcome"
+	ClusterFenced   ID = "cluster.fenced"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
