@@ -1,8 +1,17 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,15 +21,15 @@ import (
 
 func newExport(a *app) *cobra.Command {
 	return group("export", "export the record to other systems",
-		`export reads the record of all calls and writes each entry as a line of JSON.
-Each line has an id that is unique among all kernels: the instance, the epoch and the
+		`export reads the record of all calls and writes each entry as a line of JSON or as a
+CloudEvent. Each line has an id that is unique among all kernels: the instance, the epoch and the
 number of the entry.
 
 The data of calls and of their answers is left out unless --arguments is given.
 It is redacted as it is in the journal. An agent exports what it may see.`,
 		`  pwos export jsonl --to record.jsonl
   pwos export jsonl --to record.jsonl --follow`,
-		newExportJSONL(a))
+		newExportJSONL(a), newExportCloudEvents(a))
 }
 
 // exporting holds what the verbs of export share.
@@ -113,4 +122,78 @@ another kernel, or it is not an export.`,
 	e.flags(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "file to append to (default: stdout)")
 	return cmd
+}
+
+func newExportCloudEvents(a *app) *cobra.Command {
+	e := &exporting{app: a}
+	var to, headers string
+	cmd := &cobra.Command{
+		Use:   "cloudevents",
+		Short: "export the record as CloudEvents",
+		Long: `cloudevents writes each entry of the record as an event of the CloudEvents specification
+1.0, in JSON: its id is INSTANCE/EPOCH/SEQ, its source urn:pwos:INSTANCE, its type pwos.TYPE,
+and data is the entry, in the form of "pwos audit log".
+
+Events go to stdout or to a file, a line each, as with "pwos export jsonl"; or, with the
+URL of a receiver, as POST requests, one after the other. If a receiver is unreachable or
+busy, requests are repeated, without --follow for one minute. With --cursor the export
+continues where it ended; after a kill the last events are repeated, with the same id.
+
+Exit status: 1 the receiver refuses an event, 6 no kernel, 7 the receiver is unreachable,
+8 another export uses the file or the cursor, it is another another kernel, or it is not
+an export.`,
+		Example: `  pwos export cloudevents --to https://events.example/in --headers headers.txt --cursor ~/sent --follow
+  pwos export cloudevents --to record.events`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("to") && to == "" {
+				return usage(cmd, errors.New("--to needs the name of a file, or the URL of a receiver"))
+			}
+			if !strings.Contains(to, "://") {
+				if headers != "" {
+					return usage(cmd, errors.New("--headers needs --to URL"))
+				}
+				return e.to(cmd.Context(), func() (export.Sink, export.Position, error) { return e.lines(to, export.CloudEvents) })
+			}
+			if err := export.CheckReceiver(to); err != nil {
+				return usage(cmd, fmt.Errorf("--to: %w", err))
+			}
+			header, err := headersIn(headers)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) {
+				hook, err := export.NewWebhook(to, header, e.patience(), func(text string) { a.say("%s", text) })
+				return hook, export.Position{}, err
+			})
+		},
+	}
+	e.flags(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "file to append to, or URL of a receiver (default: stdout)")
+	cmd.Flags().StringVar(&headers, "headers", "", "file of headers that each request has, such as Authorization: Bearer …, a line each")
+	return cmd
+}
+
+// patience is how long a receiver that is away is waited for; 0: until interrupted.
+func (e *exporting) patience() time.Duration {
+	if e.follow {
+		return 0
+	}
+	return time.Minute
+}
+
+// headersIn reads the headers in a file; "" is no file. A credential in a file is not seen in the list of processes.
+func headersIn(path string) (http.Header, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--headers: %w", err)
+	}
+	header, err := textproto.NewReader(bufio.NewReader(io.MultiReader(bytes.NewReader(bytes.TrimSpace(text)), strings.NewReader("\r\n\r\n")))).ReadMIMEHeader()
+	if err != nil {
+		return nil, fmt.Errorf("--headers: %s has other lines than NAME: VALUE", path) // the error has a line, which may be a secret
+	}
+	return http.Header(header), nil
 }

@@ -55,7 +55,7 @@ http://127.0.0.1/callback on any port.`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.clientSecret != "" && (f.clientID == "" || !strings.HasPrefix(f.clientSecret, "vault/")) {
-				return usage(cmd, errors.New("--client-secret is the key of a secret, such as vault/docs-client, and goes with --client-id"))
+				return usage(cmd, errors.New("--client-secret is the key of a secret, such as vault/docs-client, and needs --client-id"))
 			}
 			return a.withKernel(cmd.Context(), loginTime, func(ctx context.Context, c *client.Client) error {
 				return a.logIn(ctx, c, args[0], &f)

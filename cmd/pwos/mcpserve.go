@@ -3,12 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -89,9 +86,9 @@ func endpointOf(address string) (string, error) {
 
 // mcpServeFlags are the flags of `pwos mcp serve`.
 type mcpServeFlags struct {
-	as, http, cert, key, tokenFile string
-	trustHost                      string
-	allow, hosts, origins          []string
+	serving
+	as, tokenFile, trustHost string
+	allow, hosts, origins    []string
 }
 
 func newMCPServe(a *app) *cobra.Command {
@@ -125,10 +122,11 @@ says.`,
   pwos mcp serve --as web --http 127.0.0.1:7433`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (f.cert == "") != (f.key == "") {
-				return usage(cmd, errors.New("--tls-cert and --tls-key must be given together"))
+			certificate, err := f.certificate()
+			if err != nil {
+				return usage(cmd, err)
 			}
-			if f.http == "" {
+			if f.address == "" {
 				for _, name := range []string{"tls-cert", "token-file", "allow-host", "allow-origin"} {
 					if cmd.Flags().Changed(name) {
 						return usage(cmd, fmt.Errorf("--%s needs --http", name))
@@ -143,11 +141,7 @@ says.`,
 					return usage(cmd, fmt.Errorf("--allow-origin: %w", err))
 				}
 			}
-			certificate, err := f.certificate()
-			if err != nil {
-				return usage(cmd, err)
-			}
-			listener, err := f.listen()
+			listener, err := f.listen("--http")
 			if err != nil {
 				return usage(cmd, err)
 			}
@@ -158,38 +152,13 @@ says.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.as, "as", "", "name of the process to act as")
 	flags.StringSliceVar(&f.allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be repeated")
-	flags.StringVar(&f.http, "http", "", "serve over HTTP at this address, such as 127.0.0.1:7433")
-	flags.StringVar(&f.cert, "tls-cert", "", "file of the server's certificate: serve over HTTPS")
-	flags.StringVar(&f.key, "tls-key", "", "file of the certificate's key")
+	flags.StringVar(&f.address, "http", "", "serve over HTTP at this address, such as 127.0.0.1:7433")
+	f.flags(cmd)
 	flags.StringVar(&f.tokenFile, "token-file", "", "file of the bearer token for requests; made if it does not exist")
 	flags.StringVar(&f.trustHost, "trust-host", "", "name of the MCP host whose user may approve waiting calls")
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "a name of this server, as in the Host header of requests; may be repeated")
 	flags.StringSliceVar(&f.origins, "allow-origin", nil, "origin of web pages that may call, such as https://app.example; may be repeated")
 	return cmd
-}
-
-// certificate is the server's certificate, nil if there is none.
-func (f *mcpServeFlags) certificate() (*tls.Certificate, error) {
-	if f.cert == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
-	}
-	return &pair, nil
-}
-
-// listen listens on the address, which must be loopback unless there is TLS.
-func (f *mcpServeFlags) listen() (net.Listener, error) {
-	listener, err := net.Listen("tcp", f.http)
-	if err != nil {
-		return nil, fmt.Errorf("--http: %w", err)
-	}
-	if addr := listener.Addr().(*net.TCPAddr); f.cert == "" && !addr.IP.IsLoopback() {
-		return nil, errors.Join(fmt.Errorf("--http %s would be open to other machines without encryption: name a loopback address such as 127.0.0.1:%d, or give --tls-cert and --tls-key", f.http, addr.Port), listener.Close())
-	}
-	return listener, nil
 }
 
 // mcpServe runs serve with a connected bridge.
@@ -229,40 +198,4 @@ func (a *app) mcpServeHTTP(ctx context.Context, f *mcpServeFlags, listener net.L
 			},
 		})
 	})
-}
-
-// shortestToken is the minimum length of a bearer token in bytes.
-const shortestToken = 16
-
-// bearer returns the token in a file that only its owner may read. It creates both if there is no file.
-func bearer(file string) (string, error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		token := rand.Text()
-		_, err = io.WriteString(f, token+"\n")
-		return token, errors.Join(err, f.Close())
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("make token: %w", err)
-	}
-	if f, err = os.Open(file); err != nil {
-		return "", fmt.Errorf("read token: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read token: %w", err)
-	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("token file %s is open to other users: run %q", file, "chmod 600 "+file)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, 4096))
-	if err != nil {
-		return "", fmt.Errorf("read token: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if len(token) < shortestToken || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("token file %s: a token must be one word of at least %d characters; remove the file to get a new one", file, shortestToken)
-	}
-	return token, nil
 }

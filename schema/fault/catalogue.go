@@ -51,6 +51,8 @@ var entries = map[ID]Entry{
 	ExportBusy:        {Kind: Conflict, Meaning: "Another export uses the cursor or the file.", Fix: "End it, or name another file."},
 	ExportOtherRecord: {Kind: Conflict, Meaning: "The export has come to an entry that this kernel's record does not have.", Fix: "Name another cursor or file for this kernel, or restore the record."},
 	ExportUnreadable:  {Kind: Conflict, Meaning: "A cursor, a file or an entry has another form than an export knows.", Fix: "Name another file; nothing was changed."},
+	ExportRefused:     {Kind: Upstream, Meaning: "The receiver of an export refused a record.", Fix: "The message has its answer; the export goes on with that record once the receiver takes it."},
+	ExportUndelivered: {Kind: Timeout, Meaning: "The receiver of an export cannot be reached.", Fix: "Start it, or correct the address; the export goes on where it stopped."},
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe:       {Kind: Conflict, Meaning: "A file or a directory of the kernel's could be changed by others, or is not what it should be.", Fix: "The message says what to do; nothing is repaired."},

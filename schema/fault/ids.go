@@ -66,6 +66,8 @@ const (
 	ExportBusy        ID = "export.busy"
 	ExportOtherRecord ID = "export.other_record"
 	ExportUnreadable  ID = "export.unreadable"
+	ExportRefused     ID = "export.refused"
+	ExportUndelivered ID = "export.undelivered"
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe       ID = "place.unsafe"
