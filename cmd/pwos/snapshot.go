@@ -46,7 +46,7 @@ func addLimit(flags *pflag.FlagSet, limit *byteCount) {
 func (f *copyFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "snapshot", false, `copy its working directory first: "pwos undo --files PID" restores it`)
 	addLimit(flags, &f.limit)
-	flags.StringArrayVar(&f.skip, "snapshot-skip", nil, "leave this name, or path with a slash, out of the copy and of the undo, such as node_modules or build/*.o; may be given again")
+	flags.StringArrayVar(&f.skip, "snapshot-skip", nil, "leave this name, or path with a slash, out of the copy and of the undo, such as node_modules or build/*.o; may be repeated")
 }
 
 // alone names a flag that says how to copy although nothing is copied.
