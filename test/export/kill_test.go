@@ -136,7 +136,7 @@ func write(t *testing.T, p *testkit.Place) (stop func()) {
 // pwos is an export that was not started yet.
 func pwos(t *testing.T, p *testkit.Place, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(testkit.Program(t, "pwos"), append([]string{"export", "jsonl", "--no-spawn"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), testkit.Program(t, "pwos"), append([]string{"export", "jsonl", "--no-spawn"}, args...)...)
 	cmd.Env = []string{"HOME=" + p.Dir, "PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "PWOS_STATE_DIR=" + p.StateDir()}
 	return cmd
 }
