@@ -174,6 +174,9 @@ var entries = map[ID]Entry{
 	ClusterNoStream: {Kind: NotFound, Meaning: "The bus has no journal of this kernel.", Fix: "pwos cluster status names the members."},
 	ClusterNoKernel: {Kind: NotFound, Meaning: "No member of the cluster has this name.", Fix: "pwos cluster status names the members."},
 	ClusterMembers:  {Kind: Unavailable, Meaning: "The file of the members cannot be read.", Fix: "The message says why."},
+	ClusterAway:     {Kind: Unavailable, Meaning: "Nothing was done: no majority of the bus acknowledges entries of the journal.", Fix: "Try again once the bus is back; pwos cluster status shows what is wrong."},
+	ClusterUnknown:  {Kind: Unavailable, Meaning: "No majority of the bus has acknowledged the call in time: it is not known whether it lasts.", Fix: "Send it again with the same idempotency key once the bus is back, or look whether it took effect."},
+	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the kernel that wrote them; this one sets its own entries aside at its next start."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},

@@ -172,6 +172,9 @@ const (
 	ClusterNoStream ID = "cluster.no_stream"
 	ClusterNoKernel ID = "cluster.unknown_kernel"
 	ClusterMembers  ID = "cluster.members"
+	ClusterAway     ID = "cluster.away"
+	ClusterUnknown  ID = "cluster.unknown_outcome"
+	ClusterFenced   ID = "cluster.fenced"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
