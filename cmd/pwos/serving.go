@@ -27,7 +27,7 @@ func (f *serving) flags(cmd *cobra.Command) {
 func (f *serving) certificate() (*tls.Certificate, error) {
 	switch {
 	case (f.cert == "") != (f.key == ""):
-		return nil, errors.New("--tls-cert and --tls-key go together")
+		return nil, errors.New("--tls-cert and --tls-key must be given together")
 	case f.cert == "":
 		return nil, nil
 	}
@@ -50,10 +50,10 @@ func (f *serving) listen(flag string) (net.Listener, error) {
 	return listener, nil
 }
 
-// shortestToken is the least length of a bearer token in bytes.
+// shortestToken is the minimum length of a bearer token in bytes.
 const shortestToken = 16
 
-// bearer returns the token in a file that only its owner may read; it creates both if there is no file.
+// bearer returns the token in a file that only its owner may read. It creates both if there is no file.
 func bearer(file string) (string, error) {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -73,7 +73,7 @@ func bearer(file string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read token: %w", err)
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("token file %s is open to others: %q mends that", file, "chmod 600 "+file)
+		return "", fmt.Errorf("token file %s is open to other users: run %q", file, "chmod 600 "+file)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 4096))
 	if err != nil {
@@ -81,7 +81,7 @@ func bearer(file string) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if len(token) < shortestToken || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("token file %s: a token is one word of at least %d characters; remove the file to have one made", file, shortestToken)
+		return "", fmt.Errorf("token file %s: a token must be one word of at least %d characters; remove the file to get a new one", file, shortestToken)
 	}
 	return token, nil
 }
