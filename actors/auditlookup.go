@@ -57,11 +57,13 @@ func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits 
 	return found, err
 }
 
+// latestFrom is latest, from the first entry on that is not archived. It asks for one range at a time: the index is then
+// read back to what fits and no further, and a walk from cause to cause reads it once.
 func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo uint64, fits func(*journal.Record) bool) (*journal.Record, error) {
 	for upTo >= floor {
 		ranges := []index.Range{{First: floor, Last: upTo}}
 		if s.snapshots != nil {
-			found, err := s.snapshots.Store.Before(ctx, f, upTo, rangesAtOnce)
+			found, err := s.snapshots.Store.Before(ctx, f, upTo, 1)
 			if err == nil {
 				ranges = found
 			} else if err := s.unindexed(ctx, err); err != nil {
@@ -85,7 +87,7 @@ func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo ui
 			}
 			upTo = r.First - 1
 		}
-		if len(ranges) < rangesAtOnce {
+		if len(ranges) == 0 {
 			break
 		}
 	}

@@ -120,7 +120,7 @@ func blockOf(seq uint64) int64 { return int64((seq + BlockEntries - 1) / BlockEn
 
 // Watermark returns the last entry that is indexed. Where none is, that is the entry behind which the index begins.
 func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
-	err = x.read(ctx, func(tx *sql.Tx, base journal.Head) error {
+	err = x.readBlocks(ctx, func(tx *sql.Tx, base journal.Head) error {
 		mark = base
 		return scan(ctx, tx, func(r *row) bool {
 			mark = journal.Head{Seq: last(r.block), Hash: r.hash}
@@ -133,8 +133,8 @@ func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
 	return mark, nil
 }
 
-// read calls do with one state of the blocks, and the entry behind which they begin: the zero Head where that is the first.
-func (x *Index) read(ctx context.Context, do func(tx *sql.Tx, base journal.Head) error) error {
+// readBlocks calls do with one state of the blocks, and the entry behind which they begin: the zero Head where that is the first.
+func (x *Index) readBlocks(ctx context.Context, do func(tx *sql.Tx, base journal.Head) error) error {
 	return x.use(&x.blocks, func(db *sql.DB) error {
 		return transact(ctx, db, func(tx *sql.Tx) error {
 			base, err := readHead(ctx, tx, "SELECT seq, hash FROM base")
@@ -317,7 +317,7 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 	var begins uint64
 	full, missing := false, false
 	entries, messages := f.terms()
-	err = x.read(ctx, func(tx *sql.Tx, base journal.Head) error {
+	err = x.readBlocks(ctx, func(tx *sql.Tx, base journal.Head) error {
 		if from <= base.Seq {
 			found = append(found, Range{First: from, Last: base.Seq})
 			from = base.Seq + 1
@@ -363,7 +363,7 @@ func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (fo
 	entries, messages := f.terms()
 	below, missing := int64(0), false // the block that was read last
 	var base journal.Head
-	err = x.read(ctx, func(tx *sql.Tx, begins journal.Head) error {
+	err = x.readBlocks(ctx, func(tx *sql.Tx, begins journal.Head) error {
 		if base = begins; seq <= base.Seq {
 			return nil
 		}
