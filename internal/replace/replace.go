@@ -8,7 +8,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// File gives a file a new text and exactly this mode. The text is on disk when it returns.
+// File gives a file a new text, which is on disk when it returns. A new file gets exactly this mode; one that is there keeps its own.
 func File(path string, text []byte, mode fs.FileMode) error {
 	return renameio.WriteFile(path, text, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
 }
