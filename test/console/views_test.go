@@ -65,7 +65,9 @@ func TestViews(t *testing.T) {
 		for _, view := range []struct{ name, at, says string }{
 			{"processes", "processes?pid=2", "Latest calls"},
 			{"timeline", "timeline", "Memory.Set"},
-			{"detail", "timeline?seq=20", "Message"},
+			{"detail", "timeline?seq=20", "Authority"},
+			{"past", "past?until=60", "messages"},
+			{"past-process", "past?until=60&pid=2", "may call"},
 			{"approvals", "approvals", "deploy/"},
 			{"denials", "denials", "Grant"},
 			{"budgets", "budgets", "Latency"},
