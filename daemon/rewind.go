@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// lookBack wires what makes past states and takes changes back. Both need the kernel.
+// lookBack wires replay and undo. Both need the kernel.
 func (d *Daemon) lookBack() {
 	past := d.state.Past(d.kernel.Recorded)
 	d.state.Rewind.Serve(rewind.Shell{Past: past, May: d.kernel.May})

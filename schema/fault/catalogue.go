@@ -128,7 +128,7 @@ var entries = map[ID]Entry{
 	RoleDenied:      {Kind: Forbidden, Meaning: "The key that the connection has shown is limited to a role, which does not include the call.", Fix: "Show another key, or have the operator take the role out of its line of authorized_keys."},
 	BudgetExhausted: {Kind: QuotaExceeded, Meaning: "What the agent, or an ancestor that it draws on, was given to use up is used up. Nothing was done.", Fix: "See what is left with pwos budget, and start the agent again with more."},
 	PolicyDenied:    {Kind: Forbidden, Meaning: "A rule of the policy forbids the call.", Fix: "Do as the rule's advice says, or have the operator change it: pwos policy show."},
-	PolicyFailed:    {Kind: Forbidden, Meaning: "A rule of the policy cannot be evaluated for the call, which is refused therefore.", Fix: "Send what the rule looks at in a form that it can compare, or have the operator change the rule."},
+	PolicyFailed:    {Kind: Forbidden, Meaning: "A rule of the policy cannot be evaluated for the call, which is therefore refused.", Fix: "Send what the rule looks at in a form that it can compare, or have the operator change the rule."},
 	PolicyAsks:      {Kind: Forbidden, Meaning: "A rule requires an approval where the kernel cannot ask for one, for example for a redirect.", Fix: "Have the operator make the call, or change the rule."},
 	PolicyInvalid:   {Kind: Forbidden, Meaning: "The files of the policy are not valid, so that no agent is served.", Fix: "Mend them and load them: pwos policy check, pwos policy reload."},
 	ApprovalPending: {Kind: Pending, Meaning: "The call waits for an approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
