@@ -58,10 +58,11 @@ Exit status: 3 denied, 4 no such entry, key or process then.`,
 
 func newUndo(a *app) *cobra.Command {
 	in := new(schema.UndoInput)
+	var files undoFiles
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use:   "undo SEQ",
-		Short: "undo what an entry of the journal did",
+		Use:   "undo SEQ | undo --files PID",
+		Short: "undo what an entry of the journal did, or what an agent did to its files",
 		Long: `undo reverts what an entry of the journal did, if nothing has changed its result since: a key
 gets its earlier value back, a process its token, a message is removed from
 the mailboxes where it is unread. The effect of a tool is undone by the syscall that the
@@ -69,12 +70,31 @@ tool's manifest names. "pwos audit log" has the numbers of entries.
 
 The undo is an entry too. Undoing that makes the change again.
 
-Exit status: 3 only the operator may undo, 4 no such entry, 8 its result was changed since,
-it is already undone, or it changed nothing.`,
+--files restores the working directory of an ended agent from the copy that "pwos run
+--snapshot" made, and prints what it makes, changes and removes. Files that have changed
+since the agent ended are listed and nothing is restored, unless --force is given. What is
+replaced is kept as a copy: "pwos undo --files ID" restores that one. Sockets, pipes,
+devices and mounted file systems are left alone. If it is interrupted, run it again.
+
+Exit status: 3 only the operator may undo, 4 no such entry or copy, 8 its result was changed
+since, it is already undone, or it changed nothing; the agent is running, or files were
+changed since it ended.`,
 		Example: `  pwos undo 327 --dry-run
-  pwos undo 327`,
-		Args: arguments(cobra.ExactArgs(1)),
+  pwos undo 327
+  pwos undo --files 7 --dry-run
+  pwos undo --files 7`,
+		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (files.of != "") {
+				return usage(cmd, errors.New("give the number of an entry, or --files with a PID or the id of a copy"))
+			}
+			if files.of != "" {
+				files.dryRun = dryRun
+				return a.undoFiles(cmd, &files)
+			}
+			if flag := files.alone(cmd); flag != "" {
+				return usage(cmd, fmt.Errorf("--%s goes with --files", flag))
+			}
 			seq, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || seq < 1 {
 				return usage(cmd, fmt.Errorf("%q is not the number of an entry: entries count from 1; \"pwos audit log\" lists them", args[0]))
@@ -96,6 +116,7 @@ it is already undone, or it changed nothing.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
+	files.add(cmd.Flags())
 	return cmd
 }
 

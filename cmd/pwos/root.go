@@ -136,7 +136,7 @@ value is damaged or altered, 130 interrupted. "pwos run" exits with the status o
 		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
 		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newWhy(a), newStory(a), newAuth(a), newBackup(a), newRestore(a), newMCP(a), newHook(a), newPolicy(a), newSDK(a),
 		newApprovals(a), newApprove(a), newRefuse(a), newBudget(a), newPause(a), newResume(a), newConsole(a),
-		newSearch(a), newGraph(a), newReplay(a), newUndo(a), newCluster(a), newExport(a), newMetrics(a),
+		newSearch(a), newGraph(a), newReplay(a), newUndo(a), newSnapshots(a), newCluster(a), newExport(a), newMetrics(a),
 	)
 	cmd.SetHelpCommand(newHelp())
 	return cmd

@@ -27,6 +27,7 @@ type runFlags struct {
 	http                               httpFlags
 	ttl                                time.Duration
 	ownDir, detach, tty                bool
+	copied                             copyFlags
 	learn                              learnFlag
 	confined                           confineFlags
 }
@@ -70,12 +71,18 @@ quota bounds what is held at once. --learn grants everything except
 opening secrets, which needs --allow Crypto.Open and --http-open,
 and then prints the smallest sufficient grant to stdout, as a command
 line. --learn=NAME writes it as a profile, with rules for the keys and hosts that were
-used.`,
+used.
+
+--snapshot copies the working directory before the program starts, and "pwos undo --files
+PID" restores it. Only the working directory is copied, not what --write names. Files
+share their blocks with the copy where the file system can do that (btrfs, XFS); else
+a directory above --snapshot-limit is not copied, and nothing is started.`,
 		Example: `  pwos run -- ./agent.sh
   pwos run --allow 'Memory.*,Ipc.Receive' --quota gpu=2 --ttl 5m -- python3 agent.py
   pwos run -d --name pong --restart on-failure --limit memory_bytes=256M -- ./pong
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
   pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
+  pwos run --snapshot -- ./agent.sh && pwos undo --files 7 --dry-run
   pwos run --learn -- ./agent.sh
   pwos run --learn=mine -- ./agent.sh && pwos policy reload && pwos run --profile mine -- ./agent.sh
   pwos run --tty --profile coder -- claude
@@ -101,7 +108,7 @@ used.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			if job.under(given); job.moved != nil && placed(given) {
+			if job.under(given); job.moved != nil && (placed(given) || f.copied.on) {
 				return usage(cmd, job.moved)
 			}
 			if err := a.setUp(&f, job); err != nil {
@@ -132,6 +139,7 @@ used.`,
 	flags.StringVar(&f.home, "home", "", "its HOME (default: its working directory)")
 	flags.StringVar(&f.preset, "preset", "", "setup for a known program: claude, codex or none (default: by the name of the program)")
 	flags.StringVar(&f.profile, "profile", "", "grant and sandbox by a profile: reader, worker, coder, or one of profiles/*.toml beside the configuration")
+	f.copied.add(flags)
 	flags.BoolVar(&f.tty, "tty", false, "give it this terminal; its channel is descriptor 3")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
 	flags.Var(&f.learn, "learn", "grant everything, and print the grant that would have been enough; with =NAME, write it as a profile")
@@ -161,6 +169,8 @@ type job struct {
 	sandbox *schema.Sandbox // by the flags, for a learned profile
 	profile *config.Profile // that it is run under; nil: none
 
+	copied *copyFlags // how the working directory is copied; nil: it is not
+
 	kept []string // flags that a learned command line repeats
 	args []string // the program as typed
 }
@@ -187,6 +197,11 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	}
 	if program.Limits, err = limitsOf(f.limits); err != nil {
 		return nil, err
+	}
+	if f.copied.on {
+		j.copied = &f.copied
+	} else if flag := f.copied.alone(cmd); flag != "" {
+		return nil, fmt.Errorf("--%s says how --snapshot copies: give that too", flag)
 	}
 	program.Restart = textGiven(cmd, "restart", f.restart)
 	program.Channel = textGiven(cmd, "channel", f.channel)
@@ -270,6 +285,8 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 	switch {
 	case f.learn.on && f.detach:
 		return errors.New("--learn must see the end of the program: leave out -d")
+	case f.copied.on && f.ownDir:
+		return errors.New("--snapshot copies an existing directory: leave out --own-dir")
 	case f.dir != "" && f.ownDir:
 		return errors.New("--dir and --own-dir exclude each other: give one of them")
 	case cmd.Flags().Changed("ttl") && f.ttl < time.Second:

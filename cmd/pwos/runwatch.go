@@ -221,6 +221,11 @@ func (a *app) run(ctx context.Context, j *job) error {
 // start starts the agent of j. In the foreground it returns after the agent's end with the last descriptor, of which
 // only the PID is certain if there is an error too.
 func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.Descriptor, err error) {
+	if j.copied != nil {
+		if err := a.copyBefore(ctx, j); err != nil {
+			return end, err
+		}
+	}
 	var t *terminal
 	if j.tty {
 		if t, err = newTerminal(a); err != nil {
@@ -231,7 +236,12 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	}
 	pid, err := j.spawn(ctx, c)
 	if err != nil {
-		return end, err
+		return end, errors.Join(err, j.uncopy(err))
+	}
+	if j.copied != nil {
+		if err := a.tellCopied(ctx, c, j, pid); err != nil {
+			a.say("%v", err) // the agent runs
+		}
 	}
 	if j.detach {
 		return end, a.announce(ctx, c, pid)

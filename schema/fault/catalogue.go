@@ -156,6 +156,7 @@ var entries = map[ID]Entry{
 	ProcessNeverWas:   {Kind: Conflict, Meaning: "The call is made as a process that never was.", Fix: "pwos ps shows the processes."},
 	ProcessEnded:      {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
 	ProcessIsEnded:    {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
+	ProcessAlive:      {Kind: Conflict, Meaning: "The process, or another one in the same directory, is running.", Fix: "End it first: pwos kill PID."},
 	ProcessNameTaken:  {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
 	ProcessNotStarted: {Kind: InvalidInput, Meaning: "The agent's program could not be started.", Fix: "The message says why."},
 	ProcessTaken:      {Kind: Conflict, Meaning: "A connection cannot attach to the process: it belongs to a program or to a key.", Fix: "Attach under another name."},
@@ -184,6 +185,13 @@ var entries = map[ID]Entry{
 	JobTimeout:    {Kind: Timeout, Meaning: "The job's call took longer than its timeout.", Fix: "Start it with a longer timeout."},
 	JobNoProcess:  {Kind: Ended, Meaning: "The process that started the job has ended.", Fix: "Start it from another process."},
 	JobLongResult: {Kind: InvalidInput, Meaning: "The job's call was answered more than a job keeps.", Fix: "Have the call ask for less, or store what it finds."},
+
+	// Copies of working directories.
+	SnapshotNone:    {Kind: NotFound, Meaning: "There is no such copy of a working directory.", Fix: "pwos snapshots lists them; pwos run --snapshot makes one."},
+	SnapshotTooBig:  {Kind: Insufficient, Meaning: "The working directory is larger than a copy may be. Nothing was started or changed.", Fix: "Raise --snapshot-limit, leave parts out with --snapshot-skip, or use a file system with reflinks."},
+	SnapshotFailed:  {Kind: Conflict, Meaning: "An entry of the working directory cannot be copied, compared or restored.", Fix: "The message names it and says why."},
+	SnapshotBusy:    {Kind: Conflict, Meaning: "Another command is using the copy.", Fix: "Wait until it has ended."},
+	SnapshotChanged: {Kind: Conflict, Meaning: "Files have changed since the agent ended. Nothing was restored.", Fix: "Save what you need of them; --force restores anyway, and keeps a copy of what it replaces."},
 
 	// Resources.
 	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},

@@ -158,6 +158,7 @@ const (
 	ProcessNotStarted ID = "process.not_started"
 	ProcessTaken      ID = "process.not_attachable"
 	ProcessOtherGrant ID = "process.other_capabilities"
+	ProcessAlive      ID = "process.alive"
 	SandboxTooWide    ID = "sandbox.too_wide"
 
 	// Messages between processes.
@@ -189,6 +190,13 @@ const (
 	UndoNothing    ID = "undo.nothing"
 	UndoOvertaken  ID = "undo.overtaken"
 	UndoAlready    ID = "undo.already"
+
+	// Copies of working directories.
+	SnapshotNone    ID = "snapshot.not_found"
+	SnapshotTooBig  ID = "snapshot.too_big"
+	SnapshotFailed  ID = "snapshot.failed"
+	SnapshotBusy    ID = "snapshot.busy"
+	SnapshotChanged ID = "snapshot.changed_since"
 
 	// Resources.
 	ResourceNotFound  ID = "resource.not_found"
