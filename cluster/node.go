@@ -19,6 +19,7 @@ type Node struct {
 	source  Source
 	conn    *nats.Conn
 	copy    *Copy
+	link    *Link
 	end     context.CancelFunc
 	running sync.WaitGroup
 }
@@ -49,10 +50,27 @@ func Start(o NodeOptions) (*Node, error) {
 		n.conn.Close()
 		return nil, err
 	}
+	n.link = newLink(o.Options, n.members, n.conn)
 	ctx, end := context.WithCancel(context.Background())
 	n.end = end
 	n.running.Go(func() { n.copy.Run(ctx) })
 	return n, nil
+}
+
+// Serve begins to carry messages between this kernel and others, until Hush: first those in the outbox. instance and epoch are
+// those of the kernel's state directory, which numbers its messages.
+func (n *Node) Serve(k Kernel, instance string, epoch int64, outbox []*schema.Letter) error {
+	return n.link.start(k, instance, epoch, outbox)
+}
+
+// Link carries messages to other kernels.
+func (n *Node) Link() *Link { return n.link }
+
+// Hush ends what Serve began: no call is made to the kernel any more. It may be called more than once.
+func (n *Node) Hush() {
+	if n != nil {
+		n.link.close()
+	}
 }
 
 // Close leaves the bus. It returns when nothing of the node runs any more; one that is nil has nothing that runs.
@@ -60,6 +78,7 @@ func (n *Node) Close() error {
 	if n == nil {
 		return nil
 	}
+	n.link.close()
 	n.end()
 	n.running.Wait()
 	n.conn.Close()

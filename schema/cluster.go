@@ -26,11 +26,25 @@ type ClusterMember struct {
 	Role  string   `json:"role,omitzero" keep:"always" doc:"What its operator may do here: viewer or approver; absent: nothing."`
 }
 
+// RefusedInput is the data of the kernel's own Cluster.Refused.
+type RefusedInput struct {
+	Kernel  string `json:"kernel" keep:"always" doc:"The other kernel, by the name that it uses."`
+	Sent    bool   `json:"sent" keep:"always" doc:"Whether this kernel made the request; else the other did."`
+	ErrorID string `json:"error_id" keep:"always" doc:"Id of the error."`
+	Reason  string `json:"reason" keep:"always" doc:"Why it was refused."`
+	More    int64  `json:"more,omitzero" keep:"always" doc:"How many others were refused since the last record; absent: none."`
+}
+
 // The syscalls of a cluster (PROTOCOL 13).
 var (
 	ClusterStatus = NewQuery[ClusterStatusInput, ClusterStatusOutput](Syscall{
 		Type: "Cluster.Status", Domain: Kernel, Grant: OperatorOnly,
 		Script:      "scripts/cluster.txtar",
 		Description: "Shows how this kernel is in its cluster: whether it reaches the bus, how far behind the copy of its journal is, and the other kernels.",
+	})
+
+	ClusterRefused = NewStep[RefusedInput, RefusedInput](Syscall{
+		Type: "Cluster.Refused", Domain: Kernel,
+		Description: "Records that a request between two kernels was refused before any call was made.",
 	})
 )

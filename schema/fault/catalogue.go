@@ -172,6 +172,12 @@ var entries = map[ID]Entry{
 	ClusterNoStream: {Kind: NotFound, Meaning: "The bus has no journal of this kernel.", Fix: "pwos cluster status names the members."},
 	ClusterNoKernel: {Kind: NotFound, Meaning: "No member of the cluster has this name.", Fix: "pwos cluster status names the members."},
 	ClusterMembers:  {Kind: Unavailable, Meaning: "The file of the members cannot be read.", Fix: "The message says why."},
+	ClusterSelf:     {Kind: InvalidInput, Meaning: "The kernel that is named is this one.", Fix: "Leave the name of the kernel out."},
+	ClusterTooLarge: {Kind: LineTooLong, Meaning: "The message is longer than the bus carries.", Fix: "Send less at a time."},
+	ClusterFull:     {Kind: QuotaExceeded, Meaning: "As many messages of this process wait for other kernels as may.", Fix: "Send again once some are delivered."},
+	ClusterRequest:  {Kind: InvalidInput, Meaning: "A request between kernels does not have its form.", Fix: "Run the same version of pwosd on both sides."},
+	ClusterReplayed: {Kind: Conflict, Meaning: "A request between kernels was made before, or belongs to an earlier session.", Fix: "A kernel makes it again by itself; many of these mean that somebody repeats what was sent on the bus."},
+	ClusterSigned:   {Kind: Unauthenticated, Meaning: "A request between kernels is not signed by the host key of the kernel that it names.", Fix: "Compare pwos cluster key there with the line of the members file here."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},

@@ -170,6 +170,12 @@ const (
 	ClusterNoStream ID = "cluster.no_stream"
 	ClusterNoKernel ID = "cluster.unknown_kernel"
 	ClusterMembers  ID = "cluster.members"
+	ClusterSelf     ID = "cluster.self"
+	ClusterTooLarge ID = "cluster.too_large"
+	ClusterFull     ID = "cluster.outbox_full"
+	ClusterRequest  ID = "cluster.request"
+	ClusterReplayed ID = "cluster.replayed"
+	ClusterSigned   ID = "cluster.signature"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
