@@ -123,8 +123,10 @@ func (n *Node) Status() schema.ClusterStatusOutput {
 		if k.Kernel == n.Name {
 			continue
 		}
+		queued, trouble := n.link.queued(k.Kernel)
 		out.Members = append(out.Members, schema.ClusterMember{
 			Name: k.Kernel, Key: k.Key.Fingerprint(), Allow: append([]string{}, k.Agent.Allow...), Role: k.Role,
+			Queued: queued, Trouble: trouble,
 		})
 	}
 	return out

@@ -101,7 +101,7 @@ func resumes(outbox []*schema.Letter) func(*idempotency.Intent) ([]byte, bool) {
 			return nil, false
 		}
 		out := schema.SendMsgOutput{
-			ReceiverPID: l.ReceiverPID, Status: schema.MailQueued, MsgID: l.MsgID,
+			ReceiverPID: l.ReceiverPID, Status: schema.MailQueued, MsgID: l.MsgID, ReceiverKernel: l.Kernel,
 			Reason: "this kernel was restarted before the kernel " + l.Kernel + " had answered",
 		}
 		return out.AppendJSON(nil), true

@@ -20,10 +20,12 @@ type ClusterStatusOutput struct {
 
 // ClusterMember is another kernel, as the members file has it.
 type ClusterMember struct {
-	Name  string   `json:"name" keep:"always" doc:"Its name."`
-	Key   string   `json:"key" keep:"always" doc:"Fingerprint of its host key."`
-	Allow []string `json:"allow" keep:"always" doc:"What it may call here."`
-	Role  string   `json:"role,omitzero" keep:"always" doc:"What its operator may do here: viewer or approver; absent: nothing."`
+	Name    string   `json:"name" keep:"always" doc:"Its name."`
+	Key     string   `json:"key" keep:"always" doc:"Fingerprint of its host key."`
+	Allow   []string `json:"allow" keep:"always" doc:"What it may call here."`
+	Queued  int64    `json:"queued,omitzero" keep:"always" doc:"How many messages to it are not settled; absent: none."`
+	Trouble string   `json:"trouble,omitzero" keep:"always" doc:"Why the latest attempt to reach it failed; absent: it did not."`
+	Role    string   `json:"role,omitzero" keep:"always" doc:"What its operator may do here: viewer or approver; absent: nothing."`
 }
 
 // RefusedInput is the data of the kernel's own Cluster.Refused.

@@ -120,6 +120,8 @@ type SendMsgOutput struct {
 	Status      string `json:"status" keep:"always" enum:"DELIVERED QUEUED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message. QUEUED: this kernel keeps it until the other kernel can be reached."`
 	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message, from 1, never used again."`
 	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
+
+	ReceiverKernel string `json:"receiver_kernel,omitzero" keep:"always" doc:"Kernel of the cluster that the receiver is of; absent: this one."`
 }
 
 // AppendJSON appends the answer.
@@ -128,7 +130,8 @@ func (o SendMsgOutput) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, o.ReceiverPID, 10)
 	dst = jsontype.AppendString(append(dst, `,"status":`...), o.Status)
 	dst = strconv.AppendInt(append(dst, `,"msg_id":`...), o.MsgID, 10)
-	return append(appendMember(dst, `,"reason":`, o.Reason), '}')
+	dst = appendMember(dst, `,"reason":`, o.Reason)
+	return append(appendMember(dst, `,"receiver_kernel":`, o.ReceiverKernel), '}')
 }
 
 // BroadcastInput is the data of Ipc.Broadcast.

@@ -25,7 +25,7 @@ const (
 
 // Forward is the effect of a Syscall.SendMsg to another kernel.
 type Forward struct {
-	Letter *schema.Letter              // nil: it is not sent
+	Letter *schema.Letter       // nil: it is not sent
 	Answer schema.SendMsgOutput // the answer unless the other kernel has another one
 }
 
@@ -56,11 +56,11 @@ func (d *Domain) sendAbroad(call *kernel.Call, in *schema.SendMsgInput) (out sch
 		return out, nil, fault.ClusterTooLarge.New("the payload has %d bytes; to another kernel it may have %d", len(in.Payload), maxAbroad)
 	}
 	if past(in.ExpiresAtTick, call.Tick) {
-		out = d.reply(in, expired, late(call, in))
+		out = d.replyAbroad(in, expired, late(call, in))
 		return out, &Forward{Answer: out}, nil
 	}
 	if rule := d.denied(said(in.Intent), call.PID, in.ReceiverPID); rule > 0 {
-		out = d.reply(in, blocked, fmt.Sprintf("governance rule %d of the configuration denies it", rule))
+		out = d.replyAbroad(in, blocked, fmt.Sprintf("governance rule %d of the configuration denies it", rule))
 		return out, &Forward{Answer: out}, nil
 	}
 	most := maxOperators
@@ -70,9 +70,15 @@ func (d *Domain) sendAbroad(call *kernel.Call, in *schema.SendMsgInput) (out sch
 	if d.waiting[call.PID] >= most {
 		return out, nil, fault.ClusterFull.New("%d messages of pid %d wait for other kernels, as many as may", most, call.PID)
 	}
-	out = d.reply(in, schema.MailQueued, "")
+	out = d.replyAbroad(in, schema.MailQueued, "")
 	l := newLetter(d.last+1, call.PID, &call.Message.Meta, in)
 	return out, &Forward{Letter: l, Answer: out}, nil
+}
+
+func (d *Domain) replyAbroad(in *schema.SendMsgInput, status, reason string) schema.SendMsgOutput {
+	out := d.reply(in, status, reason)
+	out.ReceiverKernel = *in.ReceiverKernel
+	return out
 }
 
 func newLetter(id, sender int64, meta *schema.Metadata, in *schema.SendMsgInput) *schema.Letter {

@@ -39,11 +39,11 @@ type Domain struct {
 	accepted  *schema.Type // likewise
 	kernels   Kernels      // nil: there are no others
 
-	boxes     *btree.Map[int64, mailbox] // by PID
-	last      int64                      // number of the latest message
-	addressed []int64                    // receivers of the next broadcast, whose step has been applied; else nil
+	boxes     *btree.Map[int64, mailbox]        // by PID
+	last      int64                             // number of the latest message
+	addressed []int64                           // receivers of the next broadcast, whose step has been applied; else nil
 	outbox    *btree.Map[int64, *schema.Letter] // messages to other kernels that are not settled, by number
-	waiting   map[int64]int              // how many of them are of a process
+	waiting   map[int64]int                     // how many of them are of a process
 }
 
 var _ kernel.Domain = (*Domain)(nil)
