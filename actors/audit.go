@@ -49,6 +49,7 @@ type audit struct {
 	moved      uint64 // seq of the first entry of that tick
 	snapshots  snapshotting
 	retries    []*step // steps to be made again once the journal can be written
+	quorum     *quorum // nil: answers wait for the kernel's own disk alone
 
 	rebuilding map[schema.Domain]bool // registries that have not rebuilt their state yet
 }
@@ -60,10 +61,12 @@ func newAudit(k *Kernel, log *journal.Log) *audit {
 	}
 }
 
-// unreleased is a batch whose answers wait until seq is on disk.
+// unreleased is a batch whose answers wait until seq is on disk, and a majority of other disks has all.
 type unreleased struct {
 	batch *batch
 	seq   uint64
+	all   uint64    // 0 without a quorum
+	since time.Time // zero without a quorum
 }
 
 // flush asks to write everything that was appended in a turn.
@@ -103,6 +106,12 @@ func (a *audit) Receive(ctx actor.Context) {
 		a.retries = append(a.retries, m.step)
 	case durable:
 		a.durable(ctx, m)
+	case acknowledged:
+		a.acknowledged(ctx, m.through)
+	case quorumTick:
+		a.quorumTick(ctx)
+	case fenced:
+		a.fenced(ctx, m.err)
 	case syncNow:
 		a.delayed = false
 		a.sync()
@@ -245,7 +254,17 @@ func (a *audit) awaitDisk(b *batch) {
 	if b.unrecorded() {
 		last = a.journal.Head().Seq
 	}
-	a.unreleased = append(a.unreleased, unreleased{batch: b, seq: min(a.reveals(b), last)})
+	a.hold(b, last)
+}
+
+// hold keeps b until all is durable that it reveals, up to the entry last.
+func (a *audit) hold(b *batch, last uint64) {
+	h := unreleased{batch: b, seq: min(a.reveals(b), last)}
+	if a.quorum != nil {
+		h.all, h.since = a.revealsToAll(b, last), time.Now()
+		h.seq = max(h.seq, h.all)
+	}
+	a.unreleased = append(a.unreleased, h)
 }
 
 // reveals is the last entry whose effect b may have seen, if answers wait for the disk.
@@ -256,20 +275,21 @@ func (a *audit) reveals(b *batch) uint64 {
 	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval], a.moved)
 }
 
-// release sends back every batch whose entries are on disk, and starts a sync for the others.
+// release sends back every batch whose entries are durable, and starts a sync for those whose entries are not on disk.
 func (a *audit) release(ctx actor.Context) {
-	kept := a.unreleased[:0]
+	kept, unsynced := a.unreleased[:0], false
 	for _, h := range a.unreleased {
-		if h.seq > a.synced {
-			kept = append(kept, h)
+		if !a.mayLeave(&h) {
+			kept, unsynced = append(kept, h), unsynced || h.seq > a.synced
 		} else {
 			h.batch.sender.answer(ctx, a)
 		}
 	}
 	clear(a.unreleased[len(kept):])
 	a.unreleased = kept
+	a.watchQuorum()
 	switch {
-	case len(kept) > 0, a.journal.CheckpointWaits(): // entries of queries are covered by checkpoints too
+	case unsynced, a.journal.CheckpointWaits(): // entries of queries are covered by checkpoints too
 		a.sync()
 	case a.syncEvery > 0 && a.journal.Written() > a.synced:
 		a.syncIn(a.syncEvery)

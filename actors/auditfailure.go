@@ -54,7 +54,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 			for i := range b.calls {
 				a.kernel.keys.Forget(&b.calls[i]) // the outcome has no entry to refer to
 			}
-			a.unreleased = append(a.unreleased, unreleased{batch: b, seq: min(a.reveals(b), a.journal.Head().Seq)})
+			a.hold(b, a.journal.Head().Seq)
 		}
 		a.release(ctx)
 		return
@@ -128,6 +128,10 @@ func (b *batch) withoutProof() {
 // stop ends the kernel: calls whose entries may not be on disk are not acknowledged. A running rebuild continues, so
 // that domains refuse what they have queued.
 func (a *audit) stop(ctx actor.Context, err error) {
+	a.stopWith(ctx, err, func(*kernel.Call) *fault.Fault { return errUncertain() })
+}
+
+func (a *audit) stopWith(ctx actor.Context, err error, why func(*kernel.Call) *fault.Fault) {
 	a.kernel.refusing.Store(true)
 	a.kernel.spent.Store(true)
 	a.kernel.requestShutdown(err)
@@ -139,7 +143,7 @@ func (a *audit) stop(ctx actor.Context, err error) {
 	}
 	a.fresh, a.unreleased = nil, nil
 	for _, b := range lost {
-		a.refuseWith(ctx, b, func(*kernel.Call) *fault.Fault { return errUncertain() })
+		a.refuseWith(ctx, b, why)
 	}
 }
 

@@ -37,6 +37,9 @@ func (v view) Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetr
 	if v.kernel.warnings != nil && call.PID == kernel.Operator {
 		out.Warnings = v.kernel.warnings()
 	}
+	if v.kernel.away.Load() && call.PID == kernel.Operator {
+		out.Warnings = append(out.Warnings, "no majority of the bus acknowledges entries: commands are refused, and this was answered from the kernel's own disk")
+	}
 	return out, nil
 }
 

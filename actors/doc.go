@@ -13,6 +13,9 @@
 //   - Each frame that calls for an answer gets exactly one, also when its handler panics or its domain fails.
 //   - A command's answer leaves only when its entry is on disk, a query's when its own is written and those of the
 //     commands that it may have seen are on disk.
+//   - With a quorum (Config.Quorum) the same holds for the disks of a majority, but for a bounded time: after that the caller is told
+//     that the outcome is unknown, and commands are refused before they are written. What the operator needs to end agents, and to look at
+//     the kernel, is then answered from its own disk and marked so.
 //   - A parked call delays no other call, and is given up when its connection closes or the kernel ends.
 //   - A call that waits at the gate delays the frames behind it on its connection, and no others. It passes the gate
 //     again when its question is answered (Kernel.Answered), and is refused where that takes too long.

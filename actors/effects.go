@@ -125,7 +125,9 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
 	}
 	if call.Syscall == schema.SyscallSendMsg.Row() { // no turn: the message is on its way already, and the wait is short
-		return r.guarded(ctx, runner, call, job)
+		data, err := r.guarded(ctx, runner, call, job)
+		end.Ran = begun(err)
+		return data, err
 	}
 	turns := &r.turns
 	if ok {

@@ -101,3 +101,6 @@ func (f *Feed) Work(work func()) {
 	f.conn.background(func() any { work(); return nil })
 	<-f.done
 }
+
+// RequestShutdown asks for an orderly end, as Syscall.Shutdown does.
+func (k *Kernel) RequestShutdown(err error) { k.requestShutdown(err) }

@@ -21,6 +21,15 @@ func expect(t testing.TB, c *client, want ...string) {
 	}
 }
 
+// expectNothing checks that no answer has arrived.
+func expectNothing(t testing.TB, c *client) {
+	t.Helper()
+	synctest.Wait()
+	if got := c.pending(); len(got) != 0 {
+		t.Errorf("answered too early: %v", show(got))
+	}
+}
+
 // TestFailuresOfDecide shows that a call which fails, or panics, is its caller's trouble alone: it changes nothing, and
 // what lies behind it is for the log.
 func TestFailuresOfDecide(t *testing.T) {

@@ -83,6 +83,10 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if d.kernel.refusing.Load() && (!call.Urgent || d.kernel.spent.Load()) {
 		return kernel.Result{}, errNoJournal()
 	}
+	if d.kernel.away.Load() && !call.Urgent {
+		call.Throttled = true
+		return kernel.Result{}, errAway()
+	}
 	if call.Message.Meta.IdempotencyKey == "" || call.Claimed {
 		return d.decide(call, f.alone)
 	}

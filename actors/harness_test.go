@@ -83,6 +83,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var gate kernel.Gate
 	var registry kernel.Registry
 	var patience time.Duration
+	var quorum *actors.Quorum
 	var processes kernel.Processes = nobody{}
 	for _, o := range options {
 		switch o := o.(type) {
@@ -104,6 +105,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			registry = o
 		case kernel.Processes:
 			processes = o
+		case *actors.Quorum:
+			quorum = o
 		case answering:
 			patience = time.Duration(o)
 		default:
@@ -117,6 +120,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.tokens = &tokens{}
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
+		Quorum:    quorum,
 		Bounds:    bounds,
 		Gate:      gate,
 		Registry:  registry, ProviderTime: patience,

@@ -1,6 +1,8 @@
 package actors_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -8,171 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
-
-// TestFailedWrite has one write fail, in every way in which one does: the callers are told so, the state is as it was,
-// and what follows finds a kernel that works.
-func TestFailedWrite(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name  string
-		fault faultfs.Fault
-	}{
-		{"disk full", faultfs.Fault{N: 1, Err: syscall.ENOSPC}},
-		{"input/output error", faultfs.Fault{N: 1, Err: syscall.EIO}},
-		{"disk full half way", faultfs.Fault{N: 1, Err: syscall.ENOSPC, Short: true}},
-		{"short without an error", faultfs.Fault{N: 1, Short: true, Lies: true}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				books := newLibrary()
-				s := startWith(t, books.domains())
-				c, d := s.connect(), s.connect()
-				c.send(set("a", "x"))
-				expect(t, c, "a 1")
-				s.files.Arm(test.fault)
-				c.send(get("b"), set("c", "y"), set("d", "z"))
-				expect(t, c, "b 503", "c 503", "d 503")
-				if hit := s.files.Hit(); hit != "write" {
-					t.Fatalf("the fault hit a %q", hit)
-				}
-				if diff := cmp.Diff([]string{"a"}, s.journaled()); diff != "" {
-					t.Errorf("journal (-want +got):\n%s", diff)
-				}
-				d.send(get("e"))
-				expect(t, d, `e "x"`)
-				c.send(set("f", "w"), get("g"))
-				expect(t, c, "f 2", `g "x w"`)
-				checkReplay(t, s, books)
-				checkNoGap(t, s)
-				if err := s.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// TestFullDisk shows a kernel whose disk stays full: commands are refused in every domain, questions are answered as
-// ever but without a proof, and when there is room again everything goes on from the state before.
-func TestFullDisk(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
-		c := s.connect()
-		c.send(set("a", "x"), spawn("b", "s"))
-		expect(t, c, "a 1", "b 1")
-
-		s.room.full(syscall.ENOSPC)
-		for range 3 {
-			c.send(set("c", "y"), spawn("d", "t"), grant("e", 7), get("f"), processes("g"))
-			expect(t, c, "c 503", "d 503", "e 503", `f "x"`, `g "s"`)
-		}
-		c.send(ping("h", "1"))
-		synctest.Wait()
-		if line := string(c.link.out.drain()); !strings.Contains(line, `"causation":"h"`) || strings.Contains(line, `"kernel":`) {
-			t.Errorf("answer without an entry: %s, want no proof in it", line)
-		}
-		if s.room.refused() == 0 {
-			t.Error("the disk was never full")
-		}
-		if why := askMetrics(t, c).Refusing; why != syscall.ENOSPC.Error() {
-			t.Errorf("it says %q of why it refuses commands, want what the disk says", why)
-		}
-		if diff := cmp.Diff([]string{"a", "b"}, s.journaled()); diff != "" {
-			t.Errorf("journal (-want +got):\n%s", diff)
-		}
-
-		s.room.free()
-		c.send(get("i"))
-		synctest.Wait()
-		if line := string(c.link.out.drain()); !strings.Contains(line, `"data":"x"`) || !strings.Contains(line, `"kernel":{"seq":3,`) {
-			t.Errorf("first answer after there is room: %s, want its proof", line)
-		}
-		c.send(set("j", "y"), spawn("k", "t"), get("l"))
-		expect(t, c, "j 2", "k 2", `l "x y"`)
-		if why := askMetrics(t, c).Refusing; why != "" {
-			t.Errorf("it says %q of why it refuses commands, and does not", why)
-		}
-		checkReplay(t, s, books)
-		checkNoGap(t, s)
-		log := s.log.String()
-		for _, words := range []string{"journal cannot be written", "journal can be written again"} {
-			if n := strings.Count(log, words); n != 1 {
-				t.Errorf("%q was logged %d times, want once", words, n)
-			}
-		}
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
-	})
-}
-
-// TestRoomIsFound shows that commands alone find out that there is room again: the first may be refused, not the next.
-func TestRoomIsFound(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
-		c := s.connect()
-		s.room.full(syscall.ENOSPC)
-		c.send(set("a", "x"))
-		expect(t, c, "a 503")
-		s.room.free()
-		c.send(set("b", "y"))
-		synctest.Wait()
-		c.pending()
-		c.send(set("c", "z"))
-		synctest.Wait()
-		if got := c.pending(); len(got) != 1 || got[0].Kind != schema.KindReply {
-			t.Errorf("answers %v, want a reply", show(got))
-		}
-		checkReplay(t, s, books)
-	})
-}
-
-// TestLostTogether has batches of several connections share a write that fails: none of their calls happened, and a
-// query that had seen one of them does not say so.
-func TestLostTogether(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLibrary()
-		s := startWith(t, books.domains())
-		writing := make(chan struct{})
-		s.disk.Hook = func(op faultfs.Op) {
-			if op.Kind == faultfs.Write && strings.HasSuffix(op.Path, ".ndjson") {
-				<-writing
-			}
-		}
-		a, b, c, d := s.connect(), s.connect(), s.connect(), s.connect()
-		a.send(set("a", "x"))
-		synctest.Wait() // the audit log is writing it, and the others queue up
-		b.send(set("b", "y"))
-		synctest.Wait()
-		c.send(spawn("c", "s"))
-		d.send(get("d"))
-		synctest.Wait()
-		s.room.full(syscall.ENOSPC)
-		close(writing)
-		expect(t, a, "a 1")
-		expect(t, b, "b 503")
-		expect(t, c, "c 503")
-		expect(t, d, "d 503")
-		s.room.free()
-		d.send(get("e"), processes("f"), set("g", "z"))
-		expect(t, d, `e "x"`, `f ""`, "g 2")
-		if diff := cmp.Diff([]string{"a", "e", "f", "g"}, s.journaled()); diff != "" {
-			t.Errorf("journal (-want +got):\n%s", diff)
-		}
-		checkReplay(t, s, books)
-	})
-}
 
 // TestLostGrantOpensNothing shows that nobody makes use of a grant whose entry was lost, while the registry is still
 // making its state anew: the grant's caller was told that it never happened.
@@ -237,6 +78,41 @@ func (p *publisher) Publish() {
 	p.view.mu.Lock()
 	defer p.view.mu.Unlock()
 	p.view.held = held
+}
+
+// TestFailedSyncWhileRestoring has a sync fail while states are made anew because of a write that failed: what the domains hold
+// meanwhile is answered, so that the kernel can end.
+func TestFailedSyncWhileRestoring(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startReserving(t, newLibrary().domains(), actors.Hosting{})
+		gate := s.holdSyncs()
+		release := make(chan struct{})
+		s.restoring = func(name schema.Domain) {
+			if name == schema.Process {
+				<-release
+			}
+		}
+		a, b, c := s.connect(), s.connect(), s.connect()
+		a.send(set("a", "x"))
+		synctest.Wait()
+		s.disk.Leave(0)
+		for range 20 {
+			b.send(set("b", strings.Repeat("y", 1000)))
+		}
+		expect(t, b, slices.Repeat([]string{"b 503"}, 20)...)
+		c.send(set("c", "z"))
+		synctest.Wait()
+		s.room.breakSync(syscall.EIO)
+		gate.open()
+		<-s.kernel.Stopping()
+		expect(t, a, "a 503")
+		close(release)
+		expect(t, c, "c 503")
+		if err := s.end(); !errors.Is(err, syscall.EIO) {
+			t.Errorf("close kernel: %v, want the failed fsync", err)
+		}
+	})
 }
 
 // checkReplay compares the state with the one that the next start would make.

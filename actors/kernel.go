@@ -39,6 +39,7 @@ type Config struct {
 	Dir           string            // where the journal is
 	Snapshots     *Snapshots        // if nil, none are taken
 	SnapshotEvery uint64            // entries between two
+	Quorum        *Quorum           // nil: answers wait for the disk of this kernel alone
 	SyncEvery     time.Duration     // 0: answer a command once it is on disk; else once it is written, and sync this much later
 	Made          uint64            // seq of the entry that all snapshots are of; 0 if they differ, or one is missing
 	FS            journal.FS        // that holds Dir; nil: journal.OSFS
@@ -105,6 +106,7 @@ type Kernel struct {
 	ids        ids
 	refusing   atomic.Bool            // the journal cannot be written
 	refusal    atomic.Pointer[string] // why commands are refused; nil if they are not
+	away       atomic.Bool            // no majority of the bus acknowledges entries: commands are refused
 	followed   atomic.Bool            // the audit domain wants to be told of the next entry
 	spent      atomic.Bool            // urgent commands are refused too: the journal's reserve is used up, or there is none
 	probes     probes
@@ -201,7 +203,7 @@ func New(cfg Config) *Kernel {
 	a := newAudit(k, cfg.Journal)
 	a.tick = cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
-	a.syncEvery = cfg.SyncEvery
+	a.syncEvery, a.quorum = cfg.SyncEvery, newQuorum(cfg.Quorum, cfg.Journal.Head().Seq)
 	k.auditor = a
 	k.audit = k.spawn("domain/"+string(record), a)
 	k.domains[record] = k.audit

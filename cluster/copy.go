@@ -18,8 +18,8 @@ import (
 const (
 	// linger is how long the copy waits for more entries before it sends: it bounds how often the bus syncs.
 	linger = 20 * time.Millisecond
-	// ackWait is how long the bus may take for a message.
-	ackWait = 15 * time.Second
+	// ackWait is how long the bus may take for a message, and quorumWait the same where answers wait for it.
+	ackWait, quorumWait = 15 * time.Second, 3 * time.Second
 	// minPause and maxPause bound the time between two attempts to go on.
 	minPause, maxPause = 250 * time.Millisecond, 5 * time.Second
 )
@@ -41,8 +41,10 @@ type Copy struct {
 	conn     *nats.Conn
 	stream   jetstream.JetStream
 	log      *slog.Logger
+	quorum   bool // answers wait for the copy
 
 	mu     sync.Mutex
+	told   *Quorum // nil: nobody is told
 	copied uint64
 	alarm  string // why the copy has stopped for good; "": it has not
 	wrong  string // why it does not get on at present; "": it does
@@ -55,6 +57,31 @@ func NewCopy(name string, signer journal.Signer, source Source, replicas int, co
 		return nil, fmt.Errorf("use the bus: %w", err)
 	}
 	return &Copy{name: name, signer: signer, source: source, replicas: replicas, conn: conn, stream: stream, log: log}, nil
+}
+
+// Quorum is told how far the copy is by a kernel whose answers wait for it.
+type Quorum struct {
+	Acknowledged func(through uint64) // a majority of the bus has all entries up to through
+	Fenced       func(error)          // the stream has other entries than the journal
+}
+
+// Tell has to told how far the copy is, from now on; nil: nobody. Entries are copied without a delay from then on. It must be
+// called before Run, but for nil.
+func (c *Copy) Tell(told *Quorum) {
+	c.set(func() { c.told = told })
+	if told != nil {
+		c.quorum = true
+	}
+}
+
+// acknowledged notes the last entry that the bus has.
+func (c *Copy) acknowledged(through uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.copied = through
+	if c.told != nil {
+		c.told.Acknowledged(through)
+	}
 }
 
 // Progress is how far a Copy is.
@@ -85,7 +112,12 @@ func (c *Copy) Run(ctx context.Context) {
 		}
 		if errors.Is(err, errDiverged) {
 			c.log.Error("the copy of the journal has stopped", "error", err)
-			c.set(func() { c.alarm = err.Error() })
+			c.set(func() {
+				c.alarm = err.Error()
+				if c.told != nil {
+					c.told.Fenced(err)
+				}
+			})
 			return
 		}
 		if c.Progress().Copied > before {
@@ -145,7 +177,8 @@ func (c *Copy) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.set(func() { c.copied, c.wrong = at.Seq, "" })
+	c.set(func() { c.wrong = "" })
+	c.acknowledged(at.Seq)
 	if err := c.send(ctx, at.Seq+1, last); ctx.Err() == nil {
 		return err
 	}
@@ -220,7 +253,7 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for {
 		c.source.Await(ctx, from)
-		if !sleep(ctx, linger) {
+		if ctx.Err() != nil || !c.quorum && !sleep(ctx, linger) {
 			return ctx.Err()
 		}
 		for more := true; more; {
@@ -242,14 +275,18 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 				last++
 			}
 			from = g.head.Seq + 1
-			c.set(func() { c.copied = g.head.Seq })
+			c.acknowledged(g.head.Seq)
 		}
 	}
 }
 
 // append puts a message behind the last one of the stream.
 func (c *Copy) append(ctx context.Context, m *nats.Msg, last uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, ackWait)
+	wait := ackWait
+	if c.quorum {
+		wait = quorumWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if _, err := c.stream.PublishMsg(ctx, m, jetstream.WithExpectLastSequence(last), jetstream.WithExpectStream(Stream(c.name))); err != nil {
 		return fmt.Errorf("send to stream: %w", err)

@@ -81,7 +81,9 @@ func letter(id int64, payload string) *schema.Letter {
 // but a member can write to a kernel on the bus, so a member does it here.
 func TestForgedRequests(t *testing.T) {
 	t.Parallel()
-	keyOf := func(name string) (*access.HostKey, string) { return testbus.Key(t, testkit.Dir(t), name, `allow="Syscall.SendMsg"`) }
+	keyOf := func(name string) (*access.HostKey, string) {
+		return testbus.Key(t, testkit.Dir(t), name, `allow="Syscall.SendMsg"`)
+	}
 	alpha, lineOfAlpha := keyOf("alpha")
 	beta, lineOfBeta := keyOf("beta")
 	mallory, lineOfMallory := keyOf("mallory")

@@ -20,6 +20,7 @@ type Node struct {
 	conn    *nats.Conn
 	copy    *Copy
 	link    *Link
+	quorum  bool
 	end     context.CancelFunc
 	running sync.WaitGroup
 }
@@ -32,7 +33,7 @@ type NodeOptions struct {
 	Replicas int
 }
 
-// Start joins the bus, and copies the journal until Close. It waits for nothing: a bus that is away is tried again.
+// Start joins the bus. It waits for nothing: a bus that is away is tried again. Begin begins to copy.
 func Start(o NodeOptions) (*Node, error) {
 	n := &Node{Options: o.Options, members: NewMembers(o.Members), source: o.Journal}
 	list, refused, err := n.members.List()
@@ -51,10 +52,27 @@ func Start(o NodeOptions) (*Node, error) {
 		return nil, err
 	}
 	n.link = newLink(o.Options, n.members, n.conn)
+	n.end = func() {}
+	return n, nil
+}
+
+// Begin copies the journal until Close. answers is told how far the copy is; nil: no answer waits for that.
+func (n *Node) Begin(answers *Quorum) {
+	if n == nil {
+		return
+	}
+	n.quorum = answers != nil
+	n.copy.Tell(answers)
 	ctx, end := context.WithCancel(context.Background())
 	n.end = end
 	n.running.Go(func() { n.copy.Run(ctx) })
-	return n, nil
+}
+
+// Silence has the copy tell nobody any more how far it is: the kernel is about to close.
+func (n *Node) Silence() {
+	if n != nil {
+		n.copy.Tell(nil)
+	}
 }
 
 // Serve begins to carry messages between this kernel and others, until Hush: first those in the outbox. instance and epoch are
@@ -108,9 +126,12 @@ const maxMembers = 64
 
 // Status is the answer of Cluster.Status.
 func (n *Node) Status() schema.ClusterStatusOutput {
-	progress, synced := n.copy.Progress(), n.source.Synced()
+	progress, synced, acknowledge := n.copy.Progress(), n.source.Synced(), "disk"
+	if n.quorum {
+		acknowledge = "quorum"
+	}
 	out := schema.ClusterStatusOutput{
-		Name: n.Name, Bus: n.Servers, Connected: n.conn.IsConnected(), Acknowledge: "disk",
+		Name: n.Name, Bus: n.Servers, Connected: n.conn.IsConnected(), Acknowledge: acknowledge,
 		Synced: int64(synced), Copied: int64(progress.Copied), Behind: int64(synced - min(synced, progress.Copied)), Alarm: progress.Alarm,
 		Trouble: progress.Wrong, Members: []schema.ClusterMember{},
 	}

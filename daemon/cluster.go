@@ -5,21 +5,24 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// joinCluster begins what the configuration's cluster asks for; without one nothing of it runs.
+// joinCluster joins the configuration's cluster; without one nothing of it runs. A single call joins only if its answer waits
+// for the bus.
 func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	c := &d.config.Cluster
-	if c.Name == "" || d.once {
+	if c.Name == "" || d.once && c.Acknowledge != config.Quorum {
 		return nil
 	}
 	d.cluster, err = cluster.Start(cluster.NodeOptions{
@@ -30,7 +33,9 @@ func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	})
 	if err == nil {
 		d.state.Self.SeeCluster(d.cluster)
-		d.state.Mailboxes().SeeKernels(d.cluster.Link())
+		if !d.once {
+			d.state.Mailboxes().SeeKernels(d.cluster.Link())
+		}
 	}
 	return err
 }
@@ -65,7 +70,7 @@ func (l *link) Accept(ctx context.Context, member *access.AuthorizedKey, in *sch
 
 // serveCluster begins to carry messages between kernels: first those that the last life left in the outbox.
 func (d *Daemon) serveCluster(members *keyed.Members, outbox []*schema.Letter) error {
-	if d.cluster == nil {
+	if d.cluster == nil || d.once {
 		return nil
 	}
 	return d.cluster.Serve(&link{Kernel: d.kernel, members: members}, d.state.Booted.Instance, d.state.Booted.Epoch, outbox)
@@ -106,4 +111,22 @@ func resumes(outbox []*schema.Letter) func(*idempotency.Intent) ([]byte, bool) {
 		}
 		return out.AppendJSON(nil), true
 	}
+}
+
+// quorum says that answers wait for a majority of the bus; nil: they do not. An entry waits for four fifths of the lease, after
+// which another kernel may lead.
+func (d *Daemon) quorum() *actors.Quorum {
+	if d.cluster == nil || d.config.Cluster.Acknowledge != config.Quorum {
+		return nil
+	}
+	return &actors.Quorum{Patience: time.Duration(d.config.Cluster.Lease) / 5 * 4}
+}
+
+// copyJournal begins to copy the journal to the bus.
+func (d *Daemon) copyJournal() {
+	var answers *cluster.Quorum
+	if d.quorum() != nil {
+		answers = &cluster.Quorum{Acknowledged: d.kernel.Acknowledge, Fenced: d.kernel.Fence}
+	}
+	d.cluster.Begin(answers)
 }

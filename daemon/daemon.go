@@ -187,7 +187,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.kernel = actors.New(actors.Config{
 		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
 		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
-		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
+		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal), Quorum: d.quorum(),
 		Origin: d.config.Origin, ReadOrigin: Origin, Tick: s.Tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
 		Bounds: actors.Bounds{
 			InFlightBytes:         d.config.Agents.InFlightBytes,
@@ -195,6 +195,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		},
 		Poller: poller, Log: d.log, Runners: d.runners(), Begins: d.begins(), Resumes: resumes(outbox), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
 	})
+	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
 	}
@@ -312,6 +313,7 @@ func (d *Daemon) end() error {
 	if d.keyed != nil {
 		d.keyed.End()
 	}
+	d.cluster.Silence()
 	if err := d.kernel.Close(); err != nil {
 		return err
 	}
@@ -390,6 +392,7 @@ func (d *Daemon) Close() error {
 	if d.state != nil {
 		if !d.ran {
 			d.closeEffects()
+			d.cluster.Silence()
 			if d.kernel != nil {
 				err = errors.Join(err, d.kernel.Close())
 			}

@@ -87,7 +87,12 @@ func (f *File) resume(path string, size int64) error {
 		}
 	}
 	if end > 0 {
-		if f.at, err = f.format.At(line); err != nil {
+		if !bytes.HasPrefix(line, []byte(f.format.Begin)) {
+			err = errors.New("it has another form")
+		} else {
+			f.at, err = f.format.At(line)
+		}
+		if err != nil {
 			return fault.ExportUnreadable.New("the last line of %s is no exported record (%v): nothing was changed; name another file", path, err)
 		}
 	}

@@ -169,9 +169,39 @@ func weight(r *Record) int {
 	return 512 + len(r.Entry.Request) + len(r.Entry.Payload) + len(r.Entry.Error)
 }
 
+// Bounds of the time between two attempts.
+const (
+	minWait = 200 * time.Millisecond
+	maxWait = 15 * time.Second
+)
+
 // pace is how fast an export tries again.
 func pace() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = 200*time.Millisecond, 15*time.Second
+	b.InitialInterval, b.MaxInterval = minWait, maxWait
 	return b
+}
+
+// retry calls try until it succeeds, its error is final, ctx ends, or patience is over; 0: it is endless. With an error, try
+// returns the least time before the next attempt; 0: there is none. notice is called before the first wait.
+func retry(ctx context.Context, patience time.Duration, notice func(text string), try func() (least time.Duration, err error)) error {
+	wait, begin := pace(), time.Now()
+	for told := false; ; told = true {
+		least, err := try()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case least == 0 || patience > 0 && time.Since(begin) > patience:
+			return err
+		case !told:
+			notice(err.Error() + "; it is tried again")
+		}
+		select {
+		case <-time.After(max(least, wait.NextBackOff())):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }

@@ -1,196 +1,267 @@
 package journal_test
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// TestTampering is every way to tamper, and what is found of it, as "file:line entry reason". The host key is known and
-// the checkpoints are there, unless a case says otherwise.
+// TestTampering runs the files of testdata. A case is "tamper", lines that change a good journal, and what comes of it: what
+// verify finds, and what a start does. With -rewrite it writes down what comes of it instead. The good journal is signedJournal, or,
+// with the argument unsynced, the one of that name. A LINE is an entry's, as 12, or checkpoints:3; a FILE is head, checkpoints
+// or, as 10.ndjson, a segment. The changes:
+//
+//	edit LINE OLD NEW     replaces words of a line, and mends nothing
+//	swap ENTRY            swaps it with the next
+//	copy LINE BEFORE      repeats a line before another
+//	cut FILE LENGTH       leaves so many bytes; as a negative number, removes so many
+//	zero FILE FROM [TO]   puts NULs there; a negative number is from the end
+//	append FILE "TEXT"    makes the file if there is none
+//	rename FILE FILE
+//	remove LINE|FILE
+//	remove-after LINE     removes all entries, or checkpoints, after it
+//	take LINE|FILE        takes it from a journal that is as good
+//	rebuild ENTRY         makes the chain whole again from there on, without the key
+//	continue N            has a kernel without the key append entries, in spite of the checkpoints
+//	sign N                has one checkpoint, of another key, in place of all
+//
+// Further arguments: key=N is the key with which the kernel starts; limits shows what verify cannot see, and what it finds
+// with the last good checkpoint, kept outside.
 func TestTampering(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		change func(*testing.T, image)
-		want   []string // how each finding begins
-	}{
-		"nothing": {tamper(), nil},
-		"edit": {
-			tamper(edit(12, `"pid":5`, `"pid":0`)),
-			[]string{"10:4 13 prev is not the hash of entry 12: that entry was altered"},
-		},
-		"edit two": {
-			tamper(edit(3, `"pid":3`, `"pid":0`), edit(30, `"pid":2`, `"pid":0`)),
-			[]string{"1:4 4 prev is not", "28:4 31 prev is not"},
-		},
-		"edit first": {
-			tamper(edit(1, `"pid":1`, `"pid":0`)),
-			[]string{"1:2 2 prev is not the hash of entry 1"},
-		},
-		"edit last": {
-			tamper(edit(40, `"pid":5`, `"pid":0`)),
-			[]string{"37:4 40 entry 40 is not the one that the head mark vouches for: an entry after 36"},
-		},
-		"edit a prev": {
-			tamper(edit(12, `"prev":"`, `"prev":"0`)),
-			[]string{"10:3 12 line is not a journal entry", "10:4 13 prev is not"},
-		},
-		"edit layout": {
-			tamper(edit(12, `,"tick"`, `, "tick"`)),
-			[]string{"10:3 12 line is not a journal entry", "10:4 13 prev is not"},
-		},
-		"reorder": {
-			tamper(func(m image) {
-				path, i := m.find(12)
-				m.splice(path, i, 2, m.line(13), m.line(12))
-			}),
-			[]string{
-				"10:3 13 entry 13 is where entry 12 should be: entries were removed or moved",
-				"10:4 12 entry 12 is where entry 14 should be: it was repeated or moved",
-				"10:5 14 entry 14 is where entry 13 should be: entries were removed or moved",
-			},
-		},
-		"remove": {
-			tamper(func(m image) { m.replace(12) }),
-			[]string{"10:3 13 entry 13 is where entry 12 should be: entries were removed"},
-		},
-		"remove first": {
-			tamper(func(m image) { m.replace(1) }),
-			[]string{"1:1 2 entry 2 is where entry 1 should be"},
-		},
-		"remove last of a segment": {
-			tamper(func(m image) { m.replace(18) }),
-			[]string{"19:0 19 the segment is named after entry 19 where entry 18 follows", "19:1 19 entry 19 is where"},
-		},
-		"repeat": {
-			tamper(func(m image) { m.replace(12, m.line(12), m.line(12)) }),
-			[]string{"10:4 12 entry 12 is where entry 13 should be: it was repeated"},
-		},
-		"remove a segment": {
-			tamper(func(m image) { delete(m, segmentPath(10)) }),
-			[]string{"19:0 19 the segment is named after entry 19 where entry 10 follows", "19:1 19 entry 19 is where"},
-		},
-		"rename a segment": {
-			tamper(func(m image) {
-				m[segmentPath(11)] = m[segmentPath(10)]
-				delete(m, segmentPath(10))
-			}),
-			[]string{"11:0 11 the segment is named after entry 11 where entry 10 follows"},
-		},
-		"remove a line end": {
-			tamper(func(m image) { m[segmentPath(10)] = m[segmentPath(10)][:len(m[segmentPath(10)])-1] }),
-			[]string{"10:9 18 the segment does not end with a line end", "19:0 19 the segment is named", "19:1 19 entry"},
-		},
-		"splice an entry": {
-			func(t *testing.T, m image) { m.replace(12, foreign(t).line(12)) },
-			[]string{"10:3 12 prev is not the hash of entry 11", "10:4 13 prev is not the hash of entry 12"},
-		},
-		"splice a segment": {
-			func(t *testing.T, m image) { m[segmentPath(10)] = foreign(t)[segmentPath(10)] },
-			[]string{
-				"10:1 10 prev is not the hash of entry 9: that entry was altered, or this one is from elsewhere",
-				"10:8 17 entry 17 is not the one that line 3 of checkpoints", "10:9 18 entry 18 is not", "19:1 19 prev is not",
-			},
-		},
-		"truncate": {
-			tamper(func(m image) { m.cutAfter(33) }, noHead),
-			[]string{"28:0 34 the journal ends here, but line 9 of checkpoints vouches that entry 40 was on disk"},
-		},
-		"truncate by one": {
-			tamper(func(m image) { m.cutAfter(39) }),
-			[]string{"37:0 40 the journal ends here"},
-		},
-		"truncate to nothing": {
-			tamper(func(m image) { m.cutAfter(1) }, func(m image) { delete(m, segmentPath(1)) }),
-			[]string{"journal:0 1 the journal ends here"},
-		},
-		"truncate and continue": {
-			func(t *testing.T, m image) {
-				m.cutAfter(33)
-				m.goOn(t, 9)
-			},
-			[]string{
-				"28:8 35 entry 35 is not the one that line 7 of checkpoints vouches for: an entry after 27 and up to it was " +
-					"altered, or the journal was cut before it and continued",
-				"28:9 36 entry 36 is not", "37:4 40 entry 40 is not",
-			},
-		},
-		"rebuild": {
-			tamper(edit(12, `"pid":5`, `"pid":0`), func(m image) { m.rebuild(12) }),
-			[]string{
-				"10:8 17 entry 17 is not the one that line 3 of checkpoints vouches for: an entry after 9 and up to it was altered",
-				"10:9 18 entry 18", "19:8 26 entry 26", "19:9 27 entry 27", "28:8 35 entry 35", "28:9 36 entry 36", "37:4 40 entry 40",
-			},
-		},
-		"rebuild with another key": {
-			func(t *testing.T, m image) {
-				edit(12, `"pid":5`, `"pid":0`)(m)
-				m.rebuild(12)
-				m.sign(t, newHostKey(2))
-			},
-			[]string{"checkpoints:1 40 the checkpoint is signed with a key that is not trusted"},
-		},
-		"remove the checkpoints": {
-			tamper(func(m image) { delete(m, checkpointsPath) }),
-			[]string{"checkpoints:0 0 there is no file of checkpoints"},
-		},
-		"edit a checkpoint": {
-			tamper(func(m image) {
-				m.splice(checkpointsPath, 2, 1, strings.Replace(m.lines(checkpointsPath)[2], `:17,`, `:16,`, 1))
-			}),
-			[]string{"checkpoints:3 16 verify checkpoint: signature does not match"},
-		},
-		"break a checkpoint": {
-			tamper(func(m image) { m.splice(checkpointsPath, 2, 1, "x\n") }),
-			[]string{"checkpoints:3 0 line is not a checkpoint"},
-		},
-		"repeat a checkpoint": {
-			tamper(func(m image) { m.splice(checkpointsPath, 2, 0, m.lines(checkpointsPath)[0]) }),
-			[]string{"checkpoints:3 8 checkpoint of entry 8 follows that of entry 9"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	testkit.Must(t, err)
+	signed, other := signedJournal(t), foreign(t)
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			t.Parallel()
-			m := signedJournal(t)
-			c.change(t, m)
-			report := verify(t, faultfs.FromImage(m), dir, journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}})
-			for i, e := range report.Findings {
-				if got := finding(e); i >= len(c.want) || !strings.HasPrefix(got, c.want[i]) {
-					t.Errorf("finding %d: got %q", i, got)
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				good := signed
+				if d.HasArg("unsynced") {
+					good = unsynced(t)
 				}
-			}
-			if len(report.Findings) != len(c.want) || report.OK() != (len(c.want) == 0) {
-				t.Errorf("%d findings, want %d", len(report.Findings), len(c.want))
-			}
+				m := image(faultfs.FromImage(good).Image())
+				for line := range strings.Lines(d.Input) {
+					m.change(t, other, strings.SplitN(strings.TrimSpace(line), " ", 4))
+				}
+				key := 1
+				d.MaybeScanArgs(t, "key", &key)
+				seen := m.verified(t, d.HasArg("limits"), checkpoints(t, faultfs.FromImage(signed)))
+				return seen + m.started(t, byte(key))
+			})
 		})
 	}
 }
 
-// finding puts what was found in the form of the table: a segment by its first entry.
-func finding(e *journal.DamageError) string {
-	name := strings.TrimLeft(strings.TrimSuffix(filepath.Base(e.File), ".ndjson"), "0")
-	return fmt.Sprintf("%s:%d %d %s", name, e.Line, e.Seq, e.Reason)
-}
-
-func tamper(changes ...func(image)) func(*testing.T, image) {
-	return func(_ *testing.T, m image) {
-		for _, change := range changes {
-			change(m)
-		}
+// unsynced is a journal whose last three entries were written and not synced when its process died.
+func unsynced(t *testing.T) image {
+	t.Helper()
+	disk := faultfs.NewDisk()
+	l, _ := open(t, journal.Options{Dir: dir, FS: disk})
+	grow(t, l, 3)
+	for seq := uint64(4); seq <= 6; seq++ {
+		l.Append(entry(seq, 10))
 	}
+	testkit.Must(t, l.Flush())
+	return disk.Image()
 }
-
-func noHead(m image) { delete(m, headPath) }
 
 // foreign is a good journal that is not signedJournal.
 func foreign(t *testing.T) image {
 	t.Helper()
 	m := signedJournal(t)
-	edit(5, `"pid":5`, `"pid":0`)(m)
+	m.replace(5, strings.Replace(m.line(5), `"pid":5`, `"pid":0`, 1))
 	m.rebuild(6)
 	return m
+}
+
+// change makes a change, given as its word and up to three more.
+func (m image) change(t *testing.T, other image, words []string) {
+	t.Helper()
+	number := func(i int) int { return testkit.Value(strconv.Atoi(words[i]))(t) }
+	path := filePath(words[1])
+	offset := func(i int) int {
+		if n := number(i); n < 0 {
+			return len(m[path]) + n
+		} else {
+			return n
+		}
+	}
+	switch words[0] {
+	case "edit":
+		path, i := m.place(t, words[1])
+		m.splice(path, i, 1, strings.Replace(m.lines(path)[i], words[2], words[3], 1))
+	case "swap":
+		path, i := m.find(number(1))
+		m.splice(path, i, 2, m.lines(path)[i+1], m.lines(path)[i])
+	case "copy":
+		from, i := m.place(t, words[1])
+		to, j := m.place(t, words[2])
+		m.splice(to, j, 0, m.lines(from)[i])
+	case "cut":
+		m[path] = m[path][:offset(2)]
+	case "zero":
+		to := len(m[path])
+		if len(words) > 3 {
+			to = offset(3)
+		}
+		m[path] = punch(m[path], offset(2), to)
+	case "append":
+		m[path] = append(m[path], testkit.Value(strconv.Unquote(strings.Join(words[2:], " ")))(t)...)
+	case "rename":
+		m[filePath(words[2])] = m[path]
+		delete(m, path)
+	case "remove":
+		if _, ok := m[path]; ok {
+			delete(m, path)
+			return
+		}
+		path, i := m.place(t, words[1])
+		m.splice(path, i, 1)
+	case "remove-after":
+		if path, i := m.place(t, words[1]); path == checkpointsPath {
+			m.splice(path, i+1, len(m.lines(path))-i-1)
+			return
+		}
+		m.cutAfter(number(1))
+	case "take":
+		if _, ok := m[path]; ok {
+			m[path] = other[path]
+			return
+		}
+		m.replace(number(1), other.line(number(1)))
+	case "rebuild":
+		m.rebuild(number(1))
+	case "continue":
+		m.goOn(t, number(1))
+	case "sign":
+		m.sign(t, newHostKey(byte(number(1))))
+	default:
+		t.Fatalf("no change %q", words[0])
+	}
+}
+
+// filePath is the path of a file that a case names.
+func filePath(name string) string {
+	if first, ok := strings.CutSuffix(name, ".ndjson"); ok {
+		if n, err := strconv.ParseUint(first, 10, 64); err == nil {
+			return segmentPath(n)
+		}
+	}
+	return dir + "/" + name
+}
+
+// fileName is the name of a path in a case.
+func fileName(path string) string {
+	return strings.TrimLeft(filepath.Base(path), "0")
+}
+
+// place finds a line that a case names.
+func (m image) place(t *testing.T, line string) (path string, index int) {
+	t.Helper()
+	name, number, ok := strings.Cut(line, ":")
+	if !ok {
+		return m.find(testkit.Value(strconv.Atoi(line))(t))
+	}
+	return filePath(name), testkit.Value(strconv.Atoi(number))(t) - 1
+}
+
+// punch puts NULs into a copy of b.
+func punch(b []byte, from, to int) []byte {
+	b = bytes.Clone(b)
+	clear(b[from:to])
+	return b
+}
+
+// verified is what Verify finds.
+func (m image) verified(t *testing.T, limits bool, kept []journal.Checkpoint) string {
+	t.Helper()
+	var b strings.Builder
+	o := journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}}
+	report := verify(t, faultfs.FromImage(m), dir, o)
+	if report.OK() {
+		fmt.Fprintf(&b, "verify: %d entries, %d vouched for\n", report.Entries, report.Vouched)
+	}
+	if report.TornBytes > 0 {
+		fmt.Fprintf(&b, "verify: %s ends with %d bytes of a write\n", fileName(report.TornFile), report.TornBytes)
+	}
+	for _, e := range report.Findings {
+		fmt.Fprintf(&b, "verify: %s\n", finding(e))
+	}
+	if limits {
+		for _, limit := range report.Limits() {
+			fmt.Fprintf(&b, "limit: %s\n", limit)
+		}
+		o.Known = kept[len(kept)-1:]
+		report = verify(t, faultfs.FromImage(m), dir, o)
+		for _, e := range report.Findings {
+			fmt.Fprintf(&b, "with the last checkpoint: %s\n", finding(e))
+		}
+		for _, limit := range report.Limits() {
+			fmt.Fprintf(&b, "limit with the last checkpoint: %s\n", limit)
+		}
+	}
+	return b.String()
+}
+
+// started is what a start does. What it cuts off does not come back, and where verify found nothing before, it finds nothing then.
+func (m image) started(t *testing.T, key byte) string {
+	t.Helper()
+	var b strings.Builder
+	disk := faultfs.FromImage(m)
+	l, rec, err := journal.Open(journal.Options{Dir: dir, FS: disk, Signer: newHostKey(key)})
+	if err != nil {
+		damage := asDamage(t, err)
+		if damage.Remedy == "" {
+			t.Errorf("%v says nothing to do", err)
+		}
+		return fmt.Sprintf("start: refused: %s\n", finding(damage))
+	}
+	fmt.Fprintf(&b, "start: %d entries", rec.Head.Seq)
+	if c := rec.Cut; c != nil {
+		fmt.Fprintf(&b, ", cuts %d bytes off %s after entry %d", c.Bytes, fileName(c.File), c.After)
+		if left := len(disk.Image()[c.File]); c.Offset != int64(left) {
+			t.Errorf("%+v: the file has %d bytes", c, left)
+		}
+	}
+	if rec.CheckpointCut > 0 {
+		fmt.Fprintf(&b, ", cuts %d bytes off checkpoints", rec.CheckpointCut)
+	}
+	b.WriteByte('\n')
+	for _, note := range rec.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	crashed := disk.Crash(nil, faultfs.LoseAll)
+	testkit.Must(t, l.Close())
+	again, rec := open(t, journal.Options{Dir: dir, FS: crashed, Signer: newHostKey(key)})
+	if rec.Cut != nil || rec.CheckpointCut > 0 {
+		t.Errorf("what was cut is back after a power cut: %+v", rec)
+	}
+	grow(t, again, 1)
+	testkit.Must(t, again.Close())
+	if before, after := verify(t, faultfs.FromImage(m), dir, journal.VerifyOptions{}), verify(t, crashed, dir, journal.VerifyOptions{}); before.OK() && !after.OK() {
+		t.Errorf("after the start: %v", after.Findings)
+	}
+	return b.String()
+}
+
+// finding puts what was found in the form of the cases.
+func finding(e *journal.DamageError) string {
+	where := fileName(e.File)
+	if e.Line > 0 {
+		where += fmt.Sprintf(":%d", e.Line)
+	}
+	if e.Seq > 0 {
+		where += fmt.Sprintf(", entry %d", e.Seq)
+	}
+	return where + ": " + e.Reason
 }

@@ -50,7 +50,7 @@ type Call struct {
 	Asks         *Call        // of a Capability.Check with data: the call that it asks about
 	Probe        *Probe       // it is only asked about: no stage has an effect; nil: it is made
 	Refused      *fault.Fault // why its connection refuses it, which its handler answers; nil: it does not
-	Throttled    bool         // it was refused before any other check, because its agent exceeds a bound: it has no entry
+	Throttled    bool         // it has no entry: its agent exceeds a bound, or no majority of the bus acknowledges entries
 
 	// The outcome: one of Data and Err.
 	Data []byte

@@ -8,7 +8,7 @@ type ClusterStatusOutput struct {
 	Name        string          `json:"name" keep:"always" doc:"Name of this kernel."`
 	Bus         string          `json:"bus" keep:"always" doc:"Addresses of the bus."`
 	Connected   bool            `json:"connected" keep:"always" doc:"Whether the bus is reached at present."`
-	Acknowledge string          `json:"acknowledge" keep:"always" doc:"When a command is answered: disk: once it is on the disk of this kernel."`
+	Acknowledge string          `json:"acknowledge" keep:"always" doc:"When a command is answered: disk: once it is on the disk of this kernel; quorum: once a majority of the bus has it too."`
 	Synced      int64           `json:"synced" keep:"always" doc:"The last entry on the disk of this kernel."`
 	Copied      int64           `json:"copied" keep:"always" doc:"The last entry that the bus has acknowledged; 0: none since the start of this kernel."`
 	Behind      int64           `json:"behind" keep:"always" doc:"How many entries the copy is behind."`

@@ -105,6 +105,9 @@ func appendTail(dst []byte, req *Message, st *Stamp, failure *fault.Fault) []byt
 		dst = strconv.AppendInt(dst, p.Tick, 10)
 		dst = append(dst, `,"latency_us":`...)
 		dst = strconv.AppendInt(dst, p.LatencyUS, 10)
+		if p.DiskOnly {
+			dst = append(dst, `,"acknowledged":"disk"`...)
+		}
 		dst = append(dst, '}')
 	}
 	if st.Refs != nil {

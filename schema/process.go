@@ -41,6 +41,12 @@ var (
 		Description: "Resumes a paused process and its descendants, or all agents.",
 	})
 
+	ProcessRestoreFiles = NewCommand[RestoreFilesInput, RestoreFilesOutput](Syscall{
+		Type: "Process.RestoreFiles", Domain: Process, Grant: OperatorOnly,
+		Script:      "scripts/snapshot.txtar",
+		Description: "Records that the operator is about to restore the working directory of an ended process from a copy. It is refused while the process, or another program in that directory, is running. The kernel itself changes no files.",
+	})
+
 	ProcessSubscribe = NewQuery[ProcessSubscribeInput, ProcessSubscribeOutput](Syscall{
 		Type: "Process.Subscribe", Domain: Process,
 		Script:      "scripts/process.txtar",
@@ -172,6 +178,22 @@ type PauseInput struct {
 // PauseOutput is the answer of Process.Pause and Process.Resume.
 type PauseOutput struct {
 	Processes int64 `json:"processes" keep:"always" doc:"How many processes changed their state."`
+}
+
+// RestoreFilesInput is the data of Process.RestoreFiles.
+type RestoreFilesInput struct {
+	PID      int64   `json:"pid" keep:"always" min:"1" doc:"Process whose files are restored."`
+	Snapshot string  `json:"snapshot" keep:"always" minlen:"1" maxlen:"64" doc:"Id of the copy that they are restored from."`
+	Dir      string  `json:"dir" keep:"always" minlen:"1" maxlen:"4096" doc:"The directory, an absolute path."`
+	Replaced *string `json:"replaced,omitzero" keep:"always" minlen:"1" maxlen:"64" doc:"Id of the copy that has what is replaced."`
+	Made     int64   `json:"made" keep:"always" min:"0" doc:"How many entries are made."`
+	Changed  int64   `json:"changed" keep:"always" min:"0" doc:"How many entries are changed."`
+	Removed  int64   `json:"removed" keep:"always" min:"0" doc:"How many entries are removed."`
+}
+
+// RestoreFilesOutput is the answer of Process.RestoreFiles.
+type RestoreFilesOutput struct {
+	PID int64 `json:"pid" keep:"always" doc:"The process."`
 }
 
 // ProcessListInput is the data of Process.List.

@@ -16,6 +16,7 @@ type Program struct {
 	Secrets  map[string]string `json:"secrets,omitzero" keep:"always" maxlen:"1024" doc:"Variables by the key of a sealed value below vault/, which the kernel opens at each start. The program gets the secret; the journal has only the key. Operator only."`
 	Upstream *ProgramUpstream  `json:"upstream,omitzero" keep:"always" doc:"A remote server that the program uses with a credential of the kernel: requests to the address in PWOS_UPSTREAM are sent to it. Needs network kernel, and the capability Upstream: with the agent's name. Operator only."`
 	Cwd      *string           `json:"cwd,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Working directory, where it may write: an absolute path without symbolic links. Operator only. Default: a private directory."`
+	Snapshot *string           `json:"snapshot,omitzero" keep:"always" minlen:"1" maxlen:"64" doc:"Id of the copy of cwd that was made before. Operator only."`
 	Restart  *string           `json:"restart,omitzero" keep:"always" enum:"never on-failure always" doc:"When the program is restarted after it ends. Default never."`
 	TTY      *string           `json:"tty,omitzero" keep:"always" minlen:"10" maxlen:"32" doc:"Its terminal, /dev/pts/N: standard input, output and error. Operator only. The channel is then descriptor 3, and the program is not restarted."`
 	Channel  *string           `json:"channel,omitzero" keep:"always" enum:"stdio fd3" doc:"Its channel to the kernel: standard input and output, or descriptor 3. Default stdio."`
@@ -104,6 +105,7 @@ type Hosted struct {
 	OSPID    *int64   `json:"os_pid,omitzero" keep:"always" doc:"Operating system PID of the program's first process, from its start until all its processes have ended."`
 	Restarts *int64   `json:"restarts,omitzero" keep:"always" doc:"How often the program was started again."`
 	Exit     *Exit    `json:"exit,omitzero" keep:"always" doc:"The program's last end."`
+	Snapshot *string  `json:"snapshot,omitzero" keep:"always" doc:"Id of the copy of its working directory from before its start."`
 	Sandbox  *string  `json:"sandbox,omitzero" keep:"always" doc:"What confines the program: a level such as namespaces+landlock:v7, none where the system has none, off."`
 }
 
@@ -115,6 +117,7 @@ type Exit struct {
 	Fault  *string `json:"fault,omitzero" keep:"always" enum:"RECOVERABLE QUARANTINE EXILE" doc:"What the end counts as."`
 	Why    *string `json:"why,omitzero" keep:"always" doc:"The same in words."`
 	Tick   int64   `json:"tick" keep:"always" doc:"Tick at which it was recorded."`
+	Time   int64   `json:"time,omitzero" keep:"always" doc:"When it was recorded, in milliseconds since the Unix epoch."`
 }
 
 // ProcessStartInput is the data of the kernel's own Process.NoteStart.

@@ -22,6 +22,7 @@ type Proof struct {
 	PID       int64
 	Tick      int64
 	LatencyUS int64
+	DiskOnly  bool // in a cluster that answers after a majority: the entry is on the kernel's own disk alone
 }
 
 // Stamper makes stamps. It is not safe for concurrent use: each connection has its own.

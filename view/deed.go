@@ -133,6 +133,7 @@ var deeds = map[string]deed{
 	"Process.NoteStart":        {"{pid|pid}, sandbox {sandbox}", ""},
 	"Process.Pause":            {"[{target_pid|pid}][{all|all}]", "{=processes} paused"},
 	"Process.Prepare":          {"{pid|pid}", ""},
+	"Process.RestoreFiles":     {"{pid|pid}: {dir} from {snapshot}, {made} made, {changed} changed, {removed} removed", "[kept as {replaced}]"},
 	"Process.Resume":           {"[{target_pid|pid}][{all|all}]", "{=processes} go on"},
 	"Process.Subscribe":        {"[{pid|pid}]", ""},
 	"Resource.Free":            {"{pids|pids}", ""},

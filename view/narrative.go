@@ -43,7 +43,7 @@ var verbs = map[string]string{
 	"Kernel.LoginFailed": "lets nobody in:", "Kernel.Throttled": "throttles", "Memory.CompareAndSet": "sets", "Memory.Delete": "deletes", "Memory.Get": "reads",
 	"Memory.List": "lists keys", "Memory.Set": "sets", "Net.Connect": "connects to", "Net.Request": "asks the upstream", "Policy.Loaded": "loads the policy",
 	"Process.Attach": "attaches as", "Process.Exit": "notes the end of", "Process.NoteEnd": "notes the end of the program of", "Process.NoteStart": "starts the program of",
-	"Process.Pause": "pauses", "Process.Resume": "lets go on", "Syscall.Alloc": "takes", "Syscall.Call": "calls the tool", "Syscall.CommitDelta": "remembers",
+	"Process.Pause": "pauses", "Process.RestoreFiles": "restores the files of", "Process.Resume": "lets go on", "Syscall.Alloc": "takes", "Syscall.Call": "calls the tool", "Syscall.CommitDelta": "remembers",
 	"Syscall.Register": "adds the syscall", "Syscall.Release": "gives back", "Syscall.Rollback": "rolls back", "Syscall.SendMsg": "sends mail",
 	"Syscall.Shutdown": "ends the kernel", "Syscall.Spawn": "spawns", "Syscall.Terminate": "ends",
 }

@@ -94,9 +94,9 @@ func (s *settings) check() error {
 	case s.Dir == "" || s.members == "":
 		return errors.New("--dir and --members are required: pwos-bus --help")
 	case (s.Cert == "") != (s.Key == ""):
-		return errors.New("--cert and --key go together")
+		return errors.New("--cert and --key must be given together")
 	case (s.Name == "") != (s.Peers == ""):
-		return errors.New("--name and --peers go together")
+		return errors.New("--name and --peers must be given together")
 	case s.Name == "" && len(s.Routes) > 0:
 		return errors.New("--route needs --name and --peers")
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// app is what the verbs share: the standard streams, and the global flags.
+// app holds what the verbs share: the standard streams and the global flags.
 type app struct {
 	stdin, stdout, stderr *os.File
 
@@ -49,14 +49,14 @@ func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "pwos: "+format+"\n", args...)
 }
 
-// usualTimeout bounds a verb that waits for single answers: longer than a call waits for an approval, unless
-// approval.wait says otherwise.
+// usualTimeout bounds a verb that waits for single answers: longer than a call waits for an approval by
+// default.
 const usualTimeout = time.Minute
 
 // errTimeout is the cause of a context that --timeout ended.
 var errTimeout = fault.CallTimeout.New("timed out")
 
-// bound limits ctx to --timeout, or to otherwise if that is not given; 0 is no limit.
+// bound limits ctx to --timeout, or to otherwise if --timeout was not given; 0 is no limit.
 func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Context, context.CancelFunc) {
 	limit := a.timeout
 	if limit == 0 {
@@ -68,14 +68,14 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 	return context.WithTimeoutCause(ctx, limit, fault.CallTimeout.New("timed out after %v", limit))
 }
 
-// dialing is how a verb connects, besides the flags.
+// dialing is how a verb connects, in addition to the flags.
 type dialing struct {
-	args    []string // flags of a kernel that is started
+	args    []string // flags for a kernel that this call starts
 	running bool     // do not start one
 	events  bool     // use the socket of the older dialect, whose lines are longer
 }
 
-// dial connects to the kernel, and starts one if none runs and the user did not say otherwise.
+// dial connects to the kernel. It starts one if none runs, unless --no-spawn was given.
 func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, dialing{}) }
 
 // dialRunning is dial for verbs that never start a kernel.
@@ -105,7 +105,8 @@ func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	return c, err
 }
 
-// options are the client's options by the flags. --timeout also bounds the start of a kernel.
+// options returns the client options that the flags ask for. --timeout also bounds the start of a
+// kernel.
 func (a *app) options() (client.Options, error) {
 	options := client.Options{RuntimeDir: a.runtimeDir, Patience: a.timeout, Keys: a.keys()}
 	if a.origin != "" {
@@ -124,7 +125,7 @@ func (a *app) options() (client.Options, error) {
 	return options, nil
 }
 
-// keys are the keys by the flags; a passphrase is asked for if there is a terminal.
+// keys returns the keys that the flags name. It asks for a passphrase if there is a terminal.
 func (a *app) keys() client.Keys {
 	keys := client.Keys{Identity: a.identity, Notice: func(text string) { a.say("%s", text) }}
 	if canAsk() {
@@ -133,7 +134,7 @@ func (a *app) keys() client.Keys {
 	return keys
 }
 
-// daemonCommand is this program as a daemon.
+// daemonCommand returns the command that runs this program as a daemon.
 func daemonCommand() (client.Command, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -142,8 +143,8 @@ func daemonCommand() (client.Command, error) {
 	return client.Command{Path: self, Args: []string{"--mode=daemon"}}, nil
 }
 
-// untilHangup is ctx until the terminal hangs up, unless SIGHUP is ignored. The returned function stops listening for
-// the signal.
+// untilHangup returns a context that ends with ctx or when the terminal hangs up, unless SIGHUP is ignored. The
+// returned function stops listening for the signal.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if signal.Ignored(syscall.SIGHUP) { // nohup

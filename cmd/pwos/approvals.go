@@ -16,11 +16,11 @@ func newApprovals(a *app) *cobra.Command {
 	var follow, all bool
 	cmd := &cobra.Command{
 		Use:   "approvals",
-		Short: "show what waits for somebody's approval",
-		Long: `approvals lists the questions that rules of the policy with @ask have raised: who wants
-to call what, under which rule, and how long there is for an answer. --all lists those
-that were answered too, as far as they are remembered. -f shows what waits, and goes on
-with each new question and each answer, until interrupted.`,
+		Short: "list the calls that wait for approval",
+		Long: `approvals lists the questions that policy rules with @ask have raised: who wants to make
+which call, under which rule, and how much time is left to answer. --all also lists
+the answered questions that the kernel still remembers. -f lists the open questions, then
+prints each new question and each answer until interrupted.`,
 		Example: `  pwos approvals
   pwos approvals -f
   pwos approvals --json | jq -c '.data'`,
@@ -28,7 +28,7 @@ with each new question and each answer, until interrupted.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if follow {
 				if all {
-					return usage(cmd, errors.New("--follow shows what comes: --all does not go with it"))
+					return usage(cmd, errors.New("--all and --follow exclude each other: give one of them"))
 				}
 				return a.followApprovals(cmd.Context())
 			}
@@ -37,8 +37,8 @@ with each new question and each answer, until interrupted.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
-	cmd.Flags().BoolVar(&all, "all", false, "those that were answered or have expired too")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print new questions and answers as they arrive")
+	cmd.Flags().BoolVar(&all, "all", false, "also list questions that were answered or have expired")
 	return cmd
 }
 
@@ -81,9 +81,9 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 	}
 	switch {
 	case next != "":
-		a.say("pwos approve %s lets it be done once, pwos approve %s --for 1h for an hour; pwos refuse %s --why '...' does not", next, next, next)
+		a.say("allow it once with \"pwos approve %s\", for an hour with \"pwos approve %s --for 1h\"; refuse it with \"pwos refuse %s --why '...'\"", next, next, next)
 	case len(list) == 0:
-		a.say("nothing waits for an approval")
+		a.say("no call waits for approval")
 	}
 	return a.printTable(t)
 }
@@ -101,12 +101,12 @@ func newApprove(a *app) *cobra.Command {
 	var span time.Duration
 	cmd := &cobra.Command{
 		Use:   "approve ID",
-		Short: "let a call be made that waits for approval",
-		Long: `approve answers a question of "pwos approvals": that very call may be made, once and
-before the question expires, or with --for as often as it is made until then. Another
-call, with other data, is another question.
+		Short: "approve a call that waits",
+		Long: `approve answers a question of "pwos approvals": the agent may make exactly that call,
+once before the question expires, or with --for any number of times in that period. A
+call with other data raises another question.
 
-Exit status: 4 there is no such question, 8 it was answered already or has expired.`,
+Exit status: 4 no such question, 8 it was already answered or has expired.`,
 		Example: `  pwos approve q-17
   pwos approve q-17 --for 1h`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -122,7 +122,7 @@ Exit status: 4 there is no such question, 8 it was answered already or has expir
 			return a.decide(cmd.Context(), in)
 		},
 	}
-	cmd.Flags().Var((*spanFlag)(&span), "for", "let the same call be made for so long, such as 1h (default: once)")
+	cmd.Flags().Var((*spanFlag)(&span), "for", "allow the same call for this long, such as 1h (default: once)")
 	memberFlag(cmd, in, "why", "why", "the reason, for the record")
 	return cmd
 }
@@ -131,11 +131,11 @@ func newRefuse(a *app) *cobra.Command {
 	in := &schema.ApprovalDecideInput{Decision: schema.Refuse}
 	cmd := &cobra.Command{
 		Use:   "refuse ID",
-		Short: "refuse a call that waits for approval",
+		Short: "refuse a call that waits",
 		Long: `refuse answers a question of "pwos approvals": the call is refused, and the same call is
-refused without asking again until the question expires. The agent is told why.
+refused without another question until this one expires. The agent is told the reason.
 
-Exit status: 4 there is no such question, 8 it was answered already or has expired.`,
+Exit status: 4 no such question, 8 it was already answered or has expired.`,
 		Example: `  pwos refuse q-17
   pwos refuse q-17 --why 'not in production'`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -160,7 +160,7 @@ func (a *app) decide(ctx context.Context, in *schema.ApprovalDecideInput) error 
 		}
 		a.say("%s %s: %s of %s", s.State, s.ID, view.ApprovalCall(&s), view.ApprovalAgent(&s))
 		if s.Advisory {
-			a.say("it is advisory: the kernel does not confine pid %d, which could have answered itself; \"pwos run\" confines it", s.PID)
+			a.say("this approval is advisory: pid %d is not confined, so it could have answered the question itself; start agents with \"pwos run\" to confine them", s.PID)
 		}
 		return nil
 	})

@@ -17,8 +17,8 @@ import (
 
 func newAudit(a *app) *cobra.Command {
 	return group("audit", "read, follow and verify the record of all calls",
-		`audit is about the journal: an entry for each call that the kernel understood, denied
-ones too, each chained to the one before by its hash.`,
+		`audit reads the journal. It has an entry for each call that the kernel understood, denied
+calls included; each entry contains the hash of the one before.`,
 		`  pwos audit log --last 20
   pwos audit log --pid 7
   pwos audit show 34
@@ -33,9 +33,9 @@ func newAuditMetrics(a *app) *cobra.Command {
 		Use:   "metrics",
 		Short: "count calls and refusals, and show how long calls took",
 		Long: `metrics counts the calls in the journal and their refusals (by capability or quota), in
-all and by syscall, and shows how long the calls of each took: the median, and what 99
-of 100 stayed below. A call is counted once, when it has ended, as "pwos audit log"
-shows it; what the kernel does itself is in the log and not counted.`,
+total and by syscall, and shows the median and the 99th percentile of their duration. A
+call is counted once, when it has ended, as "pwos audit log" shows it. Entries that the
+kernel writes on its own are in the log, but are not counted.`,
 		Example: `  pwos audit metrics
   pwos audit metrics --json | jq .denied_by_code`,
 		Args: arguments(cobra.NoArgs),
@@ -76,8 +76,9 @@ func newAuditTail(a *app) *cobra.Command {
 		Use:   "tail",
 		Short: "follow the record live",
 		Long: `tail prints a line for each new entry of the journal as it comes, as "pwos audit log"
-shows it, until interrupted: a line of JSON each where stdout is no terminal. It subscribes to the record, which is one call with
-an entry of its own in the journal; that one is not printed.`,
+shows it, until interrupted: a line of JSON each where stdout is no terminal. It
+subscribes to the record, which is one call with an entry of its own in the journal; that
+one is not printed.`,
 		Example: `  pwos audit tail
   pwos audit tail --pid 7 --type 'Memory.*' --type Http.Fetch
   pwos audit tail --from 1000 --limit 50
@@ -93,14 +94,14 @@ an entry of its own in the journal; that one is not printed.`,
 		},
 	}
 	memberFlag(cmd, &in, "pid", "pid", "only calls of this process; 0 is the operator")
-	cmd.Flags().StringArrayVar(&in.Types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be given again")
-	cmd.Flags().Var(number(&in.SinceSeq, 1), "from", "number of the entry to begin with (default: what comes from now on)")
+	cmd.Flags().StringArrayVar(&in.Types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be repeated")
+	cmd.Flags().Var(number(&in.SinceSeq, 1), "from", "number of the first entry to print (default: only new entries)")
 	cmd.Flags().Var(number(&limit, 1), "limit", "end after this many entries (default: never)")
 	return cmd
 }
 
-// auditTail prints new entries, at most that many; nil: without end. Data of messages comes where the caller may see
-// it.
+// auditTail prints new entries, at most that many; nil means no limit. It includes message data that the caller may
+// see.
 func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, limit *int64) error {
 	err := a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		names, err := a.agentNames(ctx, c)

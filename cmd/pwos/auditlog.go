@@ -22,7 +22,7 @@ type auditPart struct {
 	next    int64
 }
 
-// auditPage asks for a page of the log.
+// auditPage requests a page of the log.
 func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) (page auditPart, err error) {
 	typ := schema.AuditLog.Type
 	data, err := invoke(ctx, c, typ, in)
@@ -42,8 +42,8 @@ func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) 
 	return page, nil
 }
 
-// eachPage reads pages of the log from the first entry that in asks for, up to its limit; nil: all. more says that
-// another page follows. The first error of do ends it; errEnough is not returned.
+// eachPage reads pages of the log from the first entry that in names, up to its limit; nil means all. more reports
+// whether another page follows. The first error of do ends the loop; errEnough is not returned.
 func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []view.Entry, more bool) error) error {
 	return pages(in.Limit, func(limit int64) (int, bool, error) {
 		in.Limit = &limit
@@ -56,7 +56,7 @@ func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do
 	})
 }
 
-// auditFeed prints entries as they come.
+// auditFeed prints entries as they arrive.
 type auditFeed struct {
 	*feed
 
@@ -82,8 +82,8 @@ func (f auditFeed) entries(entries []view.Entry) error {
 	return nil
 }
 
-// agentNames asks for the names of all processes, for people to read; programs get PIDs. A caller who may not list
-// processes reads PIDs too.
+// agentNames returns the names of all processes for output to people; programs get PIDs. A caller that must not
+// list processes gets PIDs too.
 func (a *app) agentNames(ctx context.Context, c *client.Client) (view.Names, error) {
 	if a.wantsJSON() {
 		return make(view.Names), nil
@@ -91,7 +91,7 @@ func (a *app) agentNames(ctx context.Context, c *client.Client) (view.Names, err
 	return allNames(ctx, c)
 }
 
-// allNames asks for the names of all processes.
+// allNames returns the names of all processes.
 func allNames(ctx context.Context, c *client.Client) (view.Names, error) {
 	names := make(view.Names)
 	processes, err := listProcesses(ctx, c, nil)
@@ -115,19 +115,19 @@ func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
 	return end, err
 }
 
-// auditQuestion is which entries a reader of the record wants to see.
+// auditQuestion selects the entries that a reader of the record wants to see.
 type auditQuestion struct {
 	schema.AuditLogInput
 
-	queries bool // those of the operator too
+	queries bool // include the operator's queries
 }
 
-// wants reports whether the entry is to be shown. What the operator only asked is left out, unless it is asked for.
+// wants reports whether to show the entry. Queries by the operator are left out unless they are asked for.
 func (q *auditQuestion) wants(e *schema.AuditEntry) bool {
 	return q.queries || q.PID != nil || q.Type != nil || !view.OperatorQuery(e)
 }
 
-// page asks for entries after one, with the data of their messages where the caller may see it.
+// page requests the entries after one, with the message data that the caller may see.
 func (q *auditQuestion) page(ctx context.Context, c *client.Client, since, limit int64) (auditPart, error) {
 	in := q.AuditLogInput
 	in.SinceSeq, in.Limit = &since, &limit
@@ -143,7 +143,7 @@ func (q *auditQuestion) page(ctx context.Context, c *client.Client, since, limit
 	return part, err
 }
 
-// each calls do with the entries that are wanted, oldest first, page after page until its limit or the end.
+// each calls do with the wanted entries, oldest first, page by page, until its limit or the end.
 func (q *auditQuestion) each(ctx context.Context, c *client.Client, do func([]view.Entry) error) error {
 	since, left := view.Deref(q.SinceSeq), int64(math.MaxInt64)
 	if q.Limit != nil {
@@ -162,7 +162,7 @@ func (q *auditQuestion) each(ctx context.Context, c *client.Client, do func([]vi
 	return nil
 }
 
-// auditLog prints the entries that are wanted.
+// auditLog prints the wanted entries.
 func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		names, err := a.agentNames(ctx, c)
@@ -173,8 +173,8 @@ func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
 	})
 }
 
-// auditLast prints the newest entries that are wanted, at most that many, of the journal before the first question
-// about it: the search's own entries are not what just happened.
+// auditLast prints the newest wanted entries, at most that many. It stops before its own first query, since the
+// entries of its own queries are not what just happened.
 func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error {
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		end, err := journalEnd(ctx, c)
@@ -196,8 +196,8 @@ func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error 
 }
 
 // newest returns the last matching entries between floor and last, at most that many, oldest first. Pages only go
-// forward, so it searches ever longer parts of the journal back from the end: everything at most once, and nothing
-// before what it finds.
+// forward, so it searches longer and longer parts of the journal, from the end backwards. It reads each entry at
+// most once.
 func newest(floor, last, most int64, page func(since, limit int64) (auditPart, error)) ([]view.Entry, error) {
 	var found []view.Entry
 	for span := most; last > floor && int64(len(found)) < most; span *= 8 { // at most 8 times an entry's number
@@ -246,16 +246,16 @@ func newAuditLog(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "print the record, oldest entries first",
-		Long: `log prints a line an entry of the journal, oldest first: when, which process, and what
-was done in the terms of the syscall, with what came of it. A refusal has its id, and
-what to do about it. Data that the journal does not keep is not shown. --last 20 prints
-what just happened: the newest 20 of those that the other flags ask for.
+		Long: `log prints one line for each entry of the journal, oldest first: the time, the process, and
+what the call did, with its outcome. A refusal has its error id and
+the fix. Data that the journal does not keep is not shown. --last 20 prints
+the newest 20 entries that the other flags select.
 
-What the operator only asked, such as each page of the log itself, is left out, unless
---all, --pid or --type asks for it. An agent sees its own calls and its descendants'.
+Queries by the operator, such as those of this command itself, are left out unless
+--all, --pid or --type selects them. An agent sees its own calls and its descendants'.
 
-Where stdout is no terminal, each entry is a line of JSON: what Audit.Log says of it,
-with request, the data of the message.`,
+If stdout is no terminal, each entry is a line of JSON: the answer of Audit.Log,
+plus request, the data of the message.`,
 		Example: `  pwos audit log --last 20
   pwos audit log --denied --after 15m
   pwos audit log --pid 7 --since 1000
@@ -287,19 +287,20 @@ with request, the data of the message.`,
 		},
 	}
 	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process; 0 is the operator")
-	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one of this number")
+	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one with this number")
 	memberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	cmd.Flags().BoolVar(&denied, "denied", false, "only calls that were refused")
-	cmd.Flags().BoolVar(&q.queries, "all", false, "what the operator only asked too")
-	cmd.Flags().StringVar(&after, "after", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
-	cmd.Flags().StringVar(&before, "before", "", "only calls up to then, likewise")
+	cmd.Flags().BoolVar(&q.queries, "all", false, "include the operator's queries")
+	cmd.Flags().StringVar(&after, "after", "", "only calls after this time, such as 2026-11-21T08:00:00Z, or this long ago, such as 15m")
+	cmd.Flags().StringVar(&before, "before", "", "only calls before this time, in the same form")
 	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")
-	cmd.Flags().Var(number(&last, 1), "last", "only the newest entries, so many")
+	cmd.Flags().Var(number(&last, 1), "last", "print only this many of the newest entries")
 	return cmd
 }
 
-// moment is the time of a flag, in milliseconds since the Unix epoch; nil if it was not given.
+// moment returns the time of a flag in milliseconds since the Unix epoch; nil if the flag was not
+// given.
 func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, error) {
 	if !cmd.Flags().Changed(name) {
 		return nil, nil
@@ -327,5 +328,5 @@ func (a *app) warnOfType(typ string) {
 	} else if schema.Registrable(typ) || schema.UserSpace(typ) {
 		return
 	}
-	a.say("no syscall, and no entry of the kernel's own, has the type %q%s", typ, also)
+	a.say("neither a syscall nor an entry of the kernel has the type %q%s", typ, also)
 }

@@ -17,14 +17,14 @@ import (
 func newAuditShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show SEQ",
-		Short: "show one call whole",
-		Long: `show prints all that the record has of one call: who made it and by which door, the
-tokens that it was made on, its data without secrets, what came of it, its cause and what
-it has caused, the approval or the rule that decided it, and the hashes and the signed
+		Short: "show everything recorded about one call",
+		Long: `show prints all that the record has about one call: its caller and its door, the
+tokens in force then, its data without secrets, its outcome, its cause and what
+it caused, the approval or the rule that decided it, and the hashes and the signed
 checkpoint that prove it. SEQ is the number of an entry, as "pwos audit log" prints it.
 
-An agent is shown its own calls and its descendants'. Exit status: 3 the call is another
-process's, 4 there is no such entry.`,
+An agent sees its own calls and its descendants'. Exit status: 3 the call is of another
+process, 4 no such entry.`,
 		Example: `  pwos audit show 34
   pwos audit show 34 --json | jq .proof`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -54,15 +54,15 @@ func newWhy(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why SEQ|KEY",
 		Short: "show the causes of a call, or of a value in memory",
-		Long: `why prints the chain of causes of a call, or of the value that is now in memory under a
-key: the call, the one that its message names as its cause or that sent the mail it had,
-or that made the agent, and so on, to the operator or a start of the kernel. Below each
-call is on whose authority it was made, and by which approval or against which rule.
+		Long: `why prints the chain of causes of a call, or of the value that memory now has under a
+key: the call, then the call that its message names as its cause, or that sent the mail
+it read, or that spawned the agent, up to the operator or a start of the kernel. Below
+each call are the authority for it, and the approval or the rule that decided it.
 
-What a message names as its cause is what its sender says. A number is an entry; a key of
+The cause in a message is a claim of its sender. A number is an entry; a key of
 digits alone is written with a slash, such as /7. An agent sees its own calls and its
-descendants'. Exit status: 3 the call is another process's, or the value is not the
-caller's to read, 4 there is no such entry or key.`,
+descendants'. Exit status: 3 the call is of another process, or the caller must not
+read the value, 4 no such entry or key.`,
 		Example: `  pwos why 34
   pwos why notes/1
   pwos why notes/1 --json | jq '.chain[].entry.type'`,
@@ -82,7 +82,7 @@ caller's to read, 4 there is no such entry or key.`,
 	}
 }
 
-// entryOf is the number of an entry.
+// entryOf parses the number of an entry.
 func entryOf(cmd *cobra.Command, text string) (int64, error) {
 	seq, err := pidOf(text, 1)
 	if err != nil {
@@ -91,8 +91,8 @@ func entryOf(cmd *cobra.Command, text string) (int64, error) {
 	return seq, nil
 }
 
-// why prints the causes of a call. Of a key it asks for the value first: the gate says whether the caller may read it
-// now, and the kernel whether it is there.
+// why prints the causes of a call. For a key it reads the value first, so that a caller without the right, or a
+// missing key, gets the usual error.
 func (a *app) why(ctx context.Context, c *client.Client, in *schema.AuditShowInput) error {
 	if in.Key != nil {
 		if _, err := invokeAs(ctx, c, schema.MemoryGet, &schema.MemoryGetInput{Key: *in.Key}); err != nil {
@@ -116,7 +116,7 @@ func (a *app) why(ctx context.Context, c *client.Client, in *schema.AuditShowInp
 	return a.printEither(causes.Line(), causes.Table(names, a.style))
 }
 
-// showCall asks for one call whole.
+// showCall returns everything recorded about one call.
 func showCall(ctx context.Context, c *client.Client, in *schema.AuditShowInput) (shown view.WholeCall, err error) {
 	typ := schema.AuditShow.Type
 	if shown.Raw, err = invoke(ctx, c, typ, in); err != nil {
@@ -126,7 +126,8 @@ func showCall(ctx context.Context, c *client.Client, in *schema.AuditShowInput) 
 	return shown, err
 }
 
-// questionOf is the question that was asked before a call, as far as the kernel remembers it and the caller may see it.
+// questionOf returns the question that was asked before a call, if the kernel still remembers it and the caller may see
+// it.
 func questionOf(ctx context.Context, c *client.Client, shown *view.WholeCall) (*schema.ApprovalState, error) {
 	if shown.Approval == nil {
 		return nil, nil

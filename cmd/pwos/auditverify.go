@@ -58,14 +58,14 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 }
 
 // noCheckpoint is the limit of verifying a new journal.
-const noCheckpoint = "no checkpoint vouches for the entries yet, so whether the last entries were cut off cannot be seen"
+const noCheckpoint = "no checkpoint covers the entries yet, so a cut at the end cannot be detected"
 
 // fresh reports whether a journal is intact and too new to have a checkpoint.
 func fresh(r *journal.Report) bool {
 	return r.OK() && r.Segments == 1 && r.Checkpoints == 0 && r.Outside == 0 && r.TornBytes == 0
 }
 
-// orDash formats a number; 0 is unknown.
+// orDash formats a number; 0 means unknown.
 func orDash(n int64) string {
 	if n == 0 {
 		return "-"
@@ -111,19 +111,19 @@ func newAuditVerify(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [DIR]",
 		Short: "check a journal without a kernel",
-		Long: `verify reads a whole journal with its checkpoints and reports whether it is what was
+		Long: `verify reads a whole journal with its checkpoints and reports whether it is as it was
 written. It needs no kernel, changes nothing, and may run while one writes. DIR is the
 journal's directory, or a state directory (default: the environment's).
 
-What such a check cannot see is said on stderr. --checkpoints and --keys let it see
-more: they name files that were kept where nobody could change them with the journal,
+The limits of the check are printed to stderr. --checkpoints and --keys extend
+it: they name files that were kept where nobody could change them with the journal,
 a copy of the file "checkpoints", and the kernel's public keys. The key of the last epoch
 is enough: the record says which keys the epochs before had.
 
 --kernel NAME checks the copy of another kernel's journal, on the bus of the cluster, without
-that kernel: the chain, and its signatures by the key that the members file has.
+that kernel: the chain, and its signatures with the key in the members file.
 
-Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 something does
+Exit status: 0 nothing contradicts the record, 4 no journal, 10 something does
 (the report names each place).`,
 		Example: `  pwos audit verify
   pwos audit verify /backup/journal --checkpoints /safe/checkpoints --keys /safe/host_key.pub
@@ -133,7 +133,7 @@ Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 somethi
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.kernel != "" {
 				if len(args) > 0 || f.keys != "" || f.checkpoints != "" {
-					return usage(cmd, errors.New("--kernel goes with no directory, and with no other flag"))
+					return usage(cmd, errors.New("--kernel takes neither a directory nor another flag"))
 				}
 				return a.verifyKernel(cmd.Context(), f.kernel)
 			}
@@ -151,13 +151,13 @@ Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 somethi
 			return a.auditVerify(cmd.Context(), dir, options)
 		},
 	}
-	cmd.Flags().StringVar(&f.kernel, "kernel", "", "check the journal that the bus has of this kernel")
+	cmd.Flags().StringVar(&f.kernel, "kernel", "", "check this kernel's journal on the bus")
 	cmd.Flags().StringVar(&f.checkpoints, "checkpoints", "", "file of checkpoints that were kept elsewhere")
-	cmd.Flags().StringVar(&f.keys, "keys", "", "file of public keys, a line each, that checkpoints may be signed with")
+	cmd.Flags().StringVar(&f.keys, "keys", "", "file of the public keys that may sign checkpoints, one a line")
 	return cmd
 }
 
-// journalIn is dir, or the journal in it if dir is a state directory.
+// journalIn returns dir, or the journal in it if dir is a state directory.
 func journalIn(dir string) string {
 	if segments, err := filepath.Glob(filepath.Join(dir, "*.ndjson")); err == nil && len(segments) == 0 {
 		if info, err := os.Stat(filepath.Join(dir, "journal")); err == nil && info.IsDir() {
@@ -192,8 +192,8 @@ func bootedKey(record *journal.Record) string {
 	return ""
 }
 
-// eachLine calls do with the lines of a file, without empty ones; without a file it does nothing. It refuses an empty
-// file, which would make the check weaker than asked for.
+// eachLine calls do with each non-empty line of a file; without a file it does nothing. It refuses an empty file,
+// which would make the check weaker than the user asked for.
 func eachLine(file string, do func(line string) error) error {
 	if file == "" {
 		return nil
@@ -203,7 +203,7 @@ func eachLine(file string, do func(line string) error) error {
 		return err
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return fmt.Errorf("%s has nothing in it", file)
+		return fmt.Errorf("%s is empty", file)
 	}
 	n := 0
 	for line := range strings.Lines(string(text)) {

@@ -21,11 +21,11 @@ import (
 )
 
 func newAuth(a *app) *cobra.Command {
-	return group("auth", "who may talk to the kernel, and which kernel it is",
-		`auth is about who is at either end of a connection. Where a kernel has a file
-authorized_keys beside its configuration, it lets in who holds an SSH key of that
-file, and nobody else; and it proves by a host key of its own that it is the kernel
-that it was.`,
+	return group("auth", "show keys, logins and trusted kernels",
+		`auth is about the identity of both ends of a connection. If a kernel has a file
+authorized_keys beside its configuration, it admits only clients with an SSH key of that
+file. It also proves its own identity with a host key,
+which clients remember.`,
 		`  pwos auth status               # does the kernel let me in, and as whom
   pwos auth keys                 # whom does authorized_keys let in
   pwos auth trust --list         # which kernels are known here`,
@@ -35,18 +35,18 @@ that it was.`,
 func newAuthKeys(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keys [FILE]",
-		Short: "show whom authorized_keys lets in",
+		Short: "show which keys authorized_keys admits",
 		Long: `keys reads a file of authorized keys as the kernel does, by default the one beside the
-configuration, and shows whom each line lets in, and which lines are refused and why.
+configuration, and shows whom each line admits, which lines are refused, and why.
 It needs no kernel.
 
-A line without options is the operator's. A line that says allow, quota, origin, agent
-or expiry-time before the key is an agent's, which may do what the line says:
+A line without options is for the operator. A line with allow, quota, origin, agent
+or expiry-time before the key is for an agent, which may do what the line says:
 
   agent="scout",allow="Memory.*,Syscall.SendMsg" ssh-ed25519 AAAA... me@laptop
 
-Whether what it allows exists is for the kernel to say, which logs it when it reads the
-file. Exit status: 4 where there is no such file, which means open mode.`,
+This command does not check whether the allowed syscalls exist: the kernel logs that
+when it reads the file. Exit status: 4 no such file, which means open mode.`,
 		Example: `  pwos auth keys
   pwos auth keys /etc/pwos/authorized_keys
   pwos auth keys --json`,
@@ -71,7 +71,7 @@ func (a *app) authKeys(path string) error {
 	}
 	keys, err := access.NewSource(path, time.Now).Load()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.PlaceNotThere.New("there is no %s: a kernel that starts without one is in open mode", path)
+		return fault.PlaceNotThere.New("%s does not exist: a kernel that starts without it is in open mode", path)
 	}
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (a *app) authKeys(path string) error {
 	return l.end()
 }
 
-// keyObject is a line of keys as JSON.
+// keyObject formats a line of authorized keys as JSON.
 func keyObject(k *access.AuthorizedKey) []byte {
 	o := view.Object(nil).Integer("line", int64(k.Line)).Text("key", k.Key.Fingerprint()).Text("type", k.Key.Type())
 	if k.Comment != "" {
@@ -153,13 +153,13 @@ func untilOf(k *access.AuthorizedKey) string {
 func newAuthStatus(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "show whether the kernel lets you in, and as whom",
+		Short: "show whether the kernel admits you, and as whom",
 		Long: `status logs in to the running kernel and shows the outcome: in open mode everybody who
-reaches the socket is the operator; in signature mode it shows which key got you in,
-as whom, and the kernel's own key. It shows too which keys there are to offer.
+reaches the socket is the operator; in signature mode it shows which key was accepted,
+your identity, and the kernel's own key. It also lists the keys that you can offer.
 
-It never starts a kernel. Exit status: 3 where the kernel does not let you in, or is
-not the one that it was; 6 where none runs.`,
+It never starts a kernel. Exit status: 3 the kernel does not admit you, or has another
+host key than before; 6 no kernel runs.`,
 		Example: `  pwos auth status
   pwos auth status --identity ~/.ssh/id_work
   pwos auth status --json`,
@@ -177,7 +177,7 @@ type standing struct {
 	skipped []string
 }
 
-// as is a word for the identity that the kernel sees.
+// as names the identity that the kernel sees.
 func (s *standing) as() string {
 	if s.who.PID == 0 {
 		return "operator"
@@ -238,7 +238,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 	case s.mode == "none":
 		t.Row("mode", "open: everybody who reaches the socket is the operator")
 	default:
-		t.Row("mode", "signature: keys of its authorized_keys alone")
+		t.Row("mode", "signature: only keys in its authorized_keys")
 		t.Row("kernel's key", s.who.Host.Fingerprint())
 		t.Row("you showed", s.who.Key.Fingerprint()+" from "+view.Escaped(s.who.From))
 	}
@@ -274,16 +274,16 @@ func newAuthTrust(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust [FINGERPRINT]",
 		Short: "decide which kernel is trusted",
-		Long: `trust is about the host keys of kernels. A client remembers in known_kernels, beside
-the configuration, which key a kernel had when it first met it, and signs nothing for a
-kernel that has another one, or that asks for no key any more.
+		Long: `trust manages the host keys of kernels. A client remembers in known_kernels, beside
+the configuration, which key a kernel had at the first connection. It signs nothing for
+a kernel that has another key now, or that no longer asks for a key.
 
-Without a flag, trust asks the running kernel for its key and remembers it. Where
-another key is known it does so only for the FINGERPRINT that it is given: compare it
-with what "ssh-keygen -lf" says of host_key in the kernel's state directory.
+Without a flag, trust asks the running kernel for its key and remembers it. If
+another key is known, it replaces that only by the key with the given FINGERPRINT: compare
+it with the output of "ssh-keygen -lf" for host_key in the kernel's state directory.
 
---forget drops what is known of the kernel; the next login trusts the one that it meets.
---list shows what is known.`,
+--forget drops the key of the kernel; the next login trusts the key that it sees.
+--list shows the known keys.`,
 		Example: `  pwos auth trust
   pwos auth trust SHA256:mVPwvezndPv/ARoIadVY98vAC0g+P/5633yTC4d/wXE
   pwos auth trust --forget
@@ -306,7 +306,7 @@ with what "ssh-keygen -lf" says of host_key in the kernel's state directory.
 			return a.trustKernel(cmd.Context(), known, options, append(args, "")[0])
 		},
 	}
-	cmd.Flags().BoolVar(&f.forget, "forget", false, "drop what is known of the kernel")
+	cmd.Flags().BoolVar(&f.forget, "forget", false, "drop the known key of the kernel")
 	cmd.Flags().BoolVar(&f.list, "list", false, "show which kernels are known")
 	return cmd
 }

@@ -23,19 +23,19 @@ func newBackup(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "copy the kernel's record into one file, while it runs or not",
-		Long: `backup writes the record up to the last entry on disk into FILE, "-" for stdout: from it
-a kernel like this one can be made elsewhere ("pwos restore FILE"). It verifies the record
-first, reads its files alone, and needs no kernel; one that runs goes on meanwhile.
+		Short: "copy the kernel's record into one file",
+		Long: `backup writes the record up to the last entry on disk into FILE, or to stdout for "-".
+"pwos restore FILE" makes a kernel from it elsewhere. backup verifies the record
+first. It reads only files, so it needs no kernel and does not disturb a running one.
 
-In it are the journal with its checkpoints and redactions, the anchor with its state if older
-entries were archived, and the public host key; a manifest with the SHA-256 of each file is
-signed with the host key. Not in it: the private host key, snapshots and the index (made
-anew), the configuration with authorized_keys and the policy, directories of agents, blobs,
-and what was archived.
+It contains the journal with its checkpoints and redactions, the anchor with its state if
+older entries were archived, and the public host key; a manifest with the SHA-256 of each
+file is signed with the host key. It does not contain: the private host key, snapshots and
+the index (rebuilt at the next start), the configuration with authorized_keys and the
+policy, directories of agents, blobs, and archived entries.
 
-The file has everything that agents were told, secrets sealed: it gets mode 0600. One that
-is there already is not overwritten without --force.
+The file has everything that agents were told, with secrets sealed, so its mode is 0600. An
+existing file is overwritten only with --force.
 
 Exit status: 4 there is no journal, 8 FILE exists, 10 the journal is damaged.`,
 		Example: `  pwos backup /backup/pwos-$(date +%F)
@@ -67,7 +67,7 @@ func (a *app) backup(ctx context.Context, path string, force bool) error {
 	source := backup.Source{Dir: stateDir, Key: key, Version: daemon.Version(), Now: time.Now}
 	if path == "-" {
 		if a.stdoutTerminal() {
-			return fault.UsageInvalid.New("a backup is no text: name a file, or send stdout to a program").With("verb", "pwos backup")
+			return fault.UsageInvalid.New("a backup is binary and stdout is a terminal: name a FILE, or pipe stdout to a program").With("verb", "pwos backup")
 		}
 		_, _, err := backup.Write(ctx, a.stdout, source)
 		return err
@@ -75,7 +75,7 @@ func (a *app) backup(ctx context.Context, path string, force bool) error {
 	return a.backupFile(ctx, path, force, source)
 }
 
-// backupFile writes a file that is there as a whole or not at all.
+// backupFile writes a file atomically.
 func (a *app) backupFile(ctx context.Context, path string, force bool, source backup.Source) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fault.FileExists.New("%s exists: give another name, or --force to overwrite it", path)

@@ -29,15 +29,15 @@ func newBench(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "measure the kernel beside a raw line echo",
-		Long: `bench drives the running kernel and, beside it in turns, a server that does nothing
-but send each line back over the same kind of socket. Both get the same load from the
-same code, and every answer is decoded strictly; so the ratio is what the kernel costs,
-whatever the machine. Each call is an entry of the kernel's journal, and stays there for good: the
-whole set adds hundreds of megabytes to it, one round of ping-1 and set-1 some ten.
+		Long: `bench drives the running kernel and, in alternating rounds, a server that does nothing
+but echo each line over the same kind of socket. Both get the same load from the
+same code, and every answer is decoded strictly; so the ratio is the cost of the kernel,
+whatever the machine. Each call stays in the kernel's journal for good: the
+whole set adds hundreds of megabytes to it, one round of ping-1 and set-1 about ten.
 
---own measures a kernel of its own instead, which it starts in a temporary directory and
-takes down afterwards: the running one is not touched, and nothing is left behind. TMPDIR
-says on which disk: where that is memory, a command costs less than it does elsewhere.
+--own measures a separate kernel instead, which it starts in a temporary directory and
+removes afterwards. TMPDIR
+chooses the disk; on a memory file system commands are faster than on a real disk.
 
 The work:
 ` + workLines() + `
@@ -66,8 +66,8 @@ Rates are the median of the rounds, in answers a second; latencies are over all 
 	flags.DurationVar(&f.duration, "duration", time.Second, "how long one round of one server takes")
 	flags.IntVar(&f.rounds, "rounds", 5, "how many rounds each server gets")
 	flags.StringSliceVar(&f.only, "only", nil, "only the named work")
-	flags.BoolVar(&f.lean, "lean", false, "decode the first answer of a connection, and of the others only compare the bytes that make them the right ones")
-	flags.BoolVar(&f.own, "own", false, "measure a kernel of its own, of which nothing is left: the running one's journal keeps each call for good")
+	flags.BoolVar(&f.lean, "lean", false, "decode the first answer of a connection fully; of later answers compare only the bytes that identify them")
+	flags.BoolVar(&f.own, "own", false, "measure a separate, temporary kernel, so that the running one's journal does not grow")
 	return cmd
 }
 
@@ -75,7 +75,7 @@ Rates are the median of the rounds, in answers a second; latencies are over all 
 func othersKernel(cmd *cobra.Command) error {
 	for _, name := range []string{"runtime-dir", "no-spawn", "identity"} {
 		if cmd.Flags().Changed(name) {
-			return fmt.Errorf("--%s is about the kernel that runs, and --own measures another", name)
+			return fmt.Errorf("--%s chooses the running kernel, but --own measures another one: leave one of them out", name)
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func workLines() string {
 // work finds the workloads to measure; its errors are wrong usage.
 func (f *benchFlags) work() ([]bench.Workload, error) {
 	if f.duration <= 0 || f.rounds <= 0 {
-		return nil, fmt.Errorf("--duration and --rounds must be more than nothing")
+		return nil, fmt.Errorf("--duration and --rounds must be greater than 0")
 	}
 	if len(f.only) == 0 {
 		return bench.Workloads(), nil
@@ -101,7 +101,7 @@ func (f *benchFlags) work() ([]bench.Workload, error) {
 	for _, name := range f.only {
 		w, ok := bench.Find(name)
 		if !ok {
-			return nil, fmt.Errorf("there is no work %q; there is:\n%s", name, strings.TrimRight(workLines(), "\n"))
+			return nil, fmt.Errorf("no workload %q; choose from:\n%s", name, strings.TrimRight(workLines(), "\n"))
 		}
 		chosen = append(chosen, w)
 	}

@@ -15,10 +15,10 @@ func newBudget(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "budget [PID]",
 		Short: "show what agents have left of their budgets",
-		Long: `budget shows what agents were given with --budget: what is spent, what is kept for
-calls that are under way, what was given on to children, and what is left. With PID it
-shows that process and those below it. What an agent has left at its end goes back to
-the one that it came from.`,
+		Long: `budget shows the budgets of agents: what is spent, what is reserved for
+calls in flight, what was passed on to children, and what is left. With PID it
+shows that process and its descendants. When an agent ends, the rest of its budget goes
+back to the process that gave it.`,
 		Example: `  pwos run --budget calls=500,usd=2 -- ./agent.sh
   pwos budget
   pwos budget 7 --json`,

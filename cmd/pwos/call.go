@@ -32,13 +32,13 @@ func newCall(a *app) *cobra.Command {
 		Short: "send one message and print its answer's data",
 		Long: `call sends one message and prints the data of its answer.
 
-Each key=value is a member of the message's data. A value that is JSON is taken as
-that, anything else is a string; quote what would be JSON but is to be a string:
-'version="1"'. --data gives all of the data as JSON, to which key=value adds.
+Each key=value is a member of the message's data. A value that is valid JSON is sent as
+JSON, any other value as a string. To send valid JSON as a string, quote it:
+'version="1"'. --data gives the whole data as JSON; key=value adds to it.
 
-With --explain nothing is done: call prints what the kernel would ask of the message,
-stage by stage, and by what it is allowed or refused. Exit status: 0 it would be done,
-9 it would wait for an approval, else as the call itself would exit: 3 denied, 5 quota.`,
+With --explain the call is not made: call prints the checks that the kernel would apply,
+stage by stage, and what allows or refuses it. Exit status: 0 it would be done,
+9 it would wait for an approval, else the status of the call itself: 3 denied, 5 quota.`,
 		Example: `  pwos call Syscall.Echo message=hello
   pwos call Syscall.Ping payload='{"n": [1, 2.50]}'
   pwos call Syscall.Ping --data '{"payload": null}' --id my-1
@@ -72,10 +72,10 @@ stage by stage, and by what it is allowed or refused. Exit status: 0 it would be
 	flags.StringVar(&f.kind, "kind", "", "command or query (default: what the syscall table says; command where it does not know the type)")
 	flags.StringVar(&f.id, "id", "", "the message's id (default: a fresh UUIDv7)")
 	flags.StringVar(&f.correlation, "correlation", "", "id of the conversation that the message belongs to")
-	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "runs a command once, however often it is sent with this key")
-	flags.BoolVar(&f.progress, "progress", false, "tell on stderr how far the call has come, where its provider says that")
-	flags.Int64Var(&f.pid, "pid", 0, "the process to act as, or that the call is about: data member pid")
-	flags.BoolVar(&f.explain, "explain", false, "do nothing: say what would happen, and why")
+	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "run the command once, however often it is sent with this key")
+	flags.BoolVar(&f.progress, "progress", false, "print the progress of the call to stderr, if its provider reports it")
+	flags.Int64Var(&f.pid, "pid", 0, "process to act as, or that the call is about: the data member pid")
+	flags.BoolVar(&f.explain, "explain", false, "do not make the call: show what would happen, and why")
 	return cmd
 }
 
@@ -86,7 +86,7 @@ func (f *callFlags) message(typ string, members []string, pid *int64) (schema.Me
 		Meta: schema.Metadata{ID: f.id, Correlation: f.correlation, IdempotencyKey: f.idempotencyKey},
 	}
 	if !schema.ValidType(typ) {
-		return m, fmt.Errorf("%q is no message type: one looks like Syscall.Ping, and \"pwos describe\" lists them", typ)
+		return m, fmt.Errorf("%q is not a message type such as Syscall.Ping: \"pwos describe\" lists them", typ)
 	}
 	var err error
 	if m.Kind, err = kindFor(typ, f.kind); err != nil {
@@ -99,8 +99,8 @@ func (f *callFlags) message(typ string, members []string, pid *int64) (schema.Me
 	return m, err
 }
 
-// kindFor is the kind to send typ as. An unknown type is sent as a command: the kernel then says that it does not
-// know it either.
+// kindFor returns the kind of message to send for typ. An unknown type is sent as a command: then the kernel
+// reports the unknown type.
 func kindFor(typ, asked string) (schema.Kind, error) {
 	switch asked {
 	case "command":
@@ -145,7 +145,7 @@ func (a *app) progressed(e *schema.ProgressedEvent) {
 	a.say("%s", text)
 }
 
-// excepted is the refusal, by a rule, of a call that the operator made as an agent.
+// excepted is a rule's refusal of a call that the operator made as an agent.
 type excepted struct {
 	error
 	seq int64 // of its entry; 0: unknown
@@ -167,7 +167,8 @@ func completeType(_ *cobra.Command, args []string, _ string) ([]cobra.Completion
 	return types, cobra.ShellCompDirectiveNoFileComp
 }
 
-// buildData makes a message's data of --data and key=value arguments. Its errors are wrong usage.
+// buildData makes a message's data from --data and the key=value arguments. Its errors are wrong
+// usage.
 func buildData(base string, members []string) ([]byte, error) {
 	data := bytes.TrimSpace([]byte(base))
 	if len(data) == 0 {
@@ -181,14 +182,14 @@ func buildData(base string, members []string) ([]byte, error) {
 	}
 	taken, ok := view.Members(data)
 	if !ok {
-		return nil, errors.New("--data must be a JSON object where key=value is to be added to it")
+		return nil, errors.New("--data must be a JSON object if key=value arguments are given too")
 	}
 	data = bytes.TrimSpace(data[:len(data)-1]) // without its closing brace
 	for _, member := range members {
 		name, value, found := strings.Cut(member, "=")
 		switch _, twice := taken[name]; {
 		case !found || name == "":
-			return nil, fmt.Errorf("%q is not of the form key=value", member)
+			return nil, fmt.Errorf("%q does not have the form key=value", member)
 		case !utf8.ValidString(member):
 			return nil, fmt.Errorf("%q is not UTF-8", member)
 		case twice:
@@ -204,7 +205,7 @@ func buildData(base string, members []string) ([]byte, error) {
 	return append(data, '}'), nil
 }
 
-// appendArgument appends the value of a key=value: as it is where it is JSON, else as a string.
+// appendArgument appends the value of a key=value: unchanged if it is JSON, else as a string.
 func appendArgument(dst []byte, value string) []byte {
 	if schema.Valid([]byte(value)) {
 		return append(dst, value...)
@@ -231,7 +232,7 @@ func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
 	})
 }
 
-// printExplained is the answer for people.
+// printExplained prints the answer for people.
 func (a *app) printExplained(out *schema.CheckOutput) error {
 	t := new(view.Table)
 	t.Header("stage", "verdict", "why")

@@ -16,7 +16,7 @@ import (
 func newCap(a *app) *cobra.Command {
 	return group("cap", "grant, revoke, show and check what processes may do",
 		`cap is about capabilities: which syscalls a process may make, and how much of each
-resource it may hold. A process that was granted nothing may do next to nothing.`,
+resource it may hold. A process without a grant may make almost no call.`,
 		`  pwos cap grant 7 'Memory.*' SYS_SEND_MSG --quota gpu=2
   pwos cap check 7 Memory.Set
   pwos cap show
@@ -35,12 +35,12 @@ func newCapCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check PID SYSCALL",
 		Short: "ask whether a process could make a call now",
-		Long: `check asks whether a call would pass capability and quota now, and runs nothing. With
+		Long: `check asks whether a call would pass capability and quota now, without making it. With
 --resource and --amount it asks about Syscall.Alloc, Release or Query of that much. With
---data it asks about the process's call with these data, as "pwos call --explain" does
-about your own.
+--data it asks about a call of the process with this data, as "pwos call --explain" does
+for your own calls.
 
-Exit status: 0 it would, 3 it would not (the answer has the reason), 4 no such syscall.`,
+Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no such syscall.`,
 		Example: `  pwos cap check 7 Memory.Set
   pwos cap check 7 SYS_ALLOC --resource gpu --amount 2 || echo not now`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -71,7 +71,7 @@ func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInpu
 	in.PID, in.Syscall = &pid, args[1]
 	if cmd.Flags().Changed("amount") {
 		if in.ResourceID == nil {
-			return nil, errors.New("--amount is of a --resource: name one")
+			return nil, errors.New("--amount needs a --resource: name one")
 		}
 		amount, err := amountOf(f.amount)
 		if err != nil {
@@ -81,7 +81,7 @@ func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInpu
 	}
 	if cmd.Flags().Changed("data") {
 		if in.ResourceID != nil {
-			return nil, errors.New("--data says it all: leave out --resource and --amount")
+			return nil, errors.New("--data excludes --resource and --amount: leave them out")
 		}
 		if in.Data, err = buildData(f.data, nil); err != nil {
 			return nil, err
@@ -119,23 +119,23 @@ func newCapGrant(a *app) *cobra.Command {
 	var f grantFlags
 	cmd := &cobra.Command{
 		Use:   "grant PID SYSCALL...",
-		Short: "say what a process may call and hold",
-		Long: `grant says what a process may call, in place of all that it was granted before. A
+		Short: "set what a process may call and hold",
+		Long: `grant sets what a process may call. It replaces all earlier grants. A
 SYSCALL is a type such as Memory.Set, a code such as SYS_ALLOC, Domain.* for all of
-a domain, or * for all but what only the operator may; "pwos describe" lists the
-types. Crypto.Open has to be named: neither of the last two includes it. The token is
+a domain, or * for all except the operator's own; "pwos describe" lists the
+types. Crypto.Open must be named: no pattern includes it. The token is
 printed.
 
---add keeps what is there and adds to it, in one step: syscalls and hosts join, a quota
-replaces the one of the same resource, and the expiry stays unless another is given. A
-grant that has expired is not added to, unless --expires-at-tick renews it. What the
-operator adds to an agent's grant is not cut down to what that agent may do.
+--add keeps the present grant and adds to it, in one step: syscalls and hosts are added, a
+quota replaces the one for the same resource, and the expiry stays unless another is
+given. A grant that has expired can only be added to with a new --expires-at-tick. What
+the operator adds to a grant is not limited by what the original granter may do.
 
-A quota bounds what is held at once. Holding uses nothing up: what is released can be
-held again. A budget says what may be used up in all: the process and what it spawns
-have used a part of it already, and to grant it the same again refills nothing.
+A quota bounds what is held at once: released units can be
+held again. A budget bounds the total use: what the process and its descendants
+have used stays used, and granting the same budget again refills nothing.
 
-Exit status: 0 granted, 1 no resource or syscall of that name, 3 more than the
+Exit status: 0 granted, 1 no resource or syscall has that name, 3 more than the
 granter holds, 4 no such process.`,
 		Example: `  pwos cap grant 7 Memory.Get Memory.Set
   pwos cap grant 7 SYS_ALLOC SYS_RELEASE --quota gpu=2 --quota tokens=1000 --expires-at-tick 3600
@@ -151,11 +151,11 @@ granter holds, 4 no such process.`,
 			return a.grant(cmd.Context(), in)
 		},
 	}
-	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
+	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be repeated")
 	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
 	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, budgetUsage)
 	f.http.add(cmd)
-	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which the grant holds (default: it does not expire)")
+	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which the grant is valid (default: it does not expire)")
 	return cmd
 }
 
@@ -203,8 +203,8 @@ func newCapRevoke(a *app) *cobra.Command {
 		Use:   "revoke PID",
 		Short: "take a process's capability away",
 		Long: `revoke takes away all that a process was granted. No call that starts after revoke
-has returned gets through. What the process holds of resources stays with it until
-it is released. That it had nothing to take away is no error: see "revoked".`,
+has returned is allowed. The process keeps the resources that it holds until
+it releases them. Revoking from a process without a grant is not an error: see "revoked".`,
 		Example: `  pwos cap revoke 7`,
 	}, schema.CapabilityRevoke.Type, new(schema.RevokeInput), "pid")
 }
@@ -213,12 +213,12 @@ func newCapShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [PID]",
 		Short: "show what processes were granted, and what they hold",
-		Long: `show prints a process's token: who granted it, what it may call, how much of each
-resource it may hold at once, and how much it holds. "effective" is what is left of it:
-an agent's grant is cut down to what that agent may do itself, then and later. Without a PID it shows all living processes that have
-one, a line of JSON each where stdout is no terminal.
+		Long: `show prints a process's token: who granted it, what it may call, how much of each resource
+it may hold at once, and how much it holds. "effective" is what counts now: a grant by an
+agent is limited to what that agent may do itself. Without a PID, show lists all living
+processes with a token, one line of JSON each if stdout is no terminal.
 
-Exit status: 4 where the named process has no token.`,
+Exit status: 4 the named process has no token.`,
 		Example: `  pwos cap show
   pwos cap show 7
   pwos cap show 7 --json`,

@@ -25,8 +25,8 @@ import (
 )
 
 func newCluster(a *app) *cobra.Command {
-	return group("cluster", "other kernels, and the copy of the journal that they keep",
-		`cluster is about kernels that know each other: they meet at a bus (pwos-bus), which keeps a
+	return group("cluster", "show the other kernels, and the copies of the journals",
+		`cluster is about kernels that know each other. They connect to a bus (pwos-bus), which keeps a
 copy of each one's journal. The section [cluster] of the configuration names this kernel, the
 bus, and the file of the members.`,
 		`  pwos cluster key      # the line of this kernel for members files
@@ -38,11 +38,11 @@ bus, and the file of the members.`,
 func newClusterStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "show how the kernel is in its cluster",
+		Short: "show the kernel's state in its cluster",
 		Long: `status shows whether the kernel reaches the bus, how many entries the copy of its journal is
-behind, and which other kernels may do what here.
+behind, and what the other kernels may do here.
 
-Exit status: 10 the copy has stopped since the stream has other entries than the journal.`,
+Exit status: 10 the copy has stopped, since the stream and the journal differ.`,
 		Example: `  pwos cluster status
   pwos cluster status --json | jq .behind`,
 		Args: arguments(cobra.NoArgs),
@@ -73,7 +73,7 @@ func newClusterKey(a *app) *cobra.Command {
 		Use:   "key",
 		Short: "print the kernel's line for members files",
 		Long: `key prints the line that names this kernel and its host key, for the members file of the bus
-and of other kernels. It needs no kernel; where there is no host key yet it makes one.
+and of other kernels. It needs no kernel, and makes the host key if there is none yet.
 
 --allow says what this kernel may call there. What the line on the other side says is what
 counts.`,
@@ -103,11 +103,12 @@ counts.`,
 			return a.printLine([]byte(line))
 		},
 	}
-	cmd.Flags().StringVar(&options, "allow", "", "types that it may call there, with commas between")
+	cmd.Flags().StringVar(&options, "allow", "", "types that it may call there, separated by commas")
 	return cmd
 }
 
-// clusterSettings are the settings of a kernel of this environment, which has to be in a cluster.
+// clusterSettings returns the settings of this environment's kernel. It fails if that kernel is in
+// no cluster.
 func clusterSettings() (*config.Config, error) {
 	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version())
 	if err != nil {
@@ -119,7 +120,7 @@ func clusterSettings() (*config.Config, error) {
 	return &cfg, nil
 }
 
-// onBus calls do on a connection to the bus of this environment's kernel, as that kernel.
+// onBus connects to the bus as this environment's kernel, and calls do.
 func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config, jetstream.JetStream) error) error {
 	cfg, err := clusterSettings()
 	if err != nil {
@@ -146,10 +147,10 @@ func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config
 	return do(ctx, cfg, js)
 }
 
-// busPatience is how long a verb tries to reach the bus.
+// busPatience bounds the time to reach the bus.
 const busPatience = 5 * time.Second
 
-// keysOf are the keys that a kernel's stream may be signed with: that of its line in the members file, or the own one.
+// keysOf returns the keys that may sign a kernel's stream: the key in its line of the members file, or our own.
 func keysOf(cfg *config.Config, kernel string) ([]access.PublicKey, error) {
 	members := cluster.NewMembers(cfg.MembersFile())
 	member, err := members.Find(kernel)
@@ -187,10 +188,10 @@ func newAuditMirror(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mirror DIR",
 		Short: "keep a checked copy of the journals of a cluster",
-		Long: `mirror copies the journals that the bus has, each to DIR/NAME, and checks them: the chain, and
-the signatures by the key that the members file has. What DIR has already is compared with the
-bus. It needs neither this kernel nor the others. "pwos audit verify DIR/NAME" reads such a
-copy.
+		Long: `mirror copies the journals on the bus, each to DIR/NAME, and checks them: the chain, and
+the signatures with the keys in the members file. Copies that exist in DIR are compared
+with the bus. It needs neither this kernel nor the others. "pwos audit verify DIR/NAME"
+reads such a copy.
 
 Exit status: 10 a journal on the bus is not what its kernel wrote.`,
 		Example: `  pwos audit mirror /backup/journals
@@ -212,11 +213,12 @@ Exit status: 10 a journal on the bus is not what its kernel wrote.`,
 			})
 		},
 	}
-	cmd.Flags().StringArrayVar(&kernels, "kernel", nil, "only this kernel's; may be repeated (default: this one and all members that have one)")
+	cmd.Flags().StringArrayVar(&kernels, "kernel", nil, "only the journal of this kernel; may be repeated (default: all kernels with a journal on the bus)")
 	return cmd
 }
 
-// journalsOn are the kernels of the members file, and this one, whose journal is on the bus.
+// journalsOn returns the kernels with a journal on the bus: this one, and those in the members
+// file.
 func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream) ([]string, error) {
 	members := cluster.NewMembers(cfg.MembersFile())
 	list, _, err := members.List()
@@ -243,7 +245,7 @@ func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream)
 
 func (a *app) mirror(ctx context.Context, cfg *config.Config, js jetstream.JetStream, kernel, dir string) error {
 	if !access.KernelName(kernel) {
-		return misuse("pwos audit mirror", fmt.Errorf("--kernel is the name of a kernel, not %q", kernel))
+		return misuse("pwos audit mirror", fmt.Errorf("--kernel takes the name of a kernel, not %q", kernel))
 	}
 	keys, err := keysOf(cfg, kernel)
 	if err != nil {
@@ -256,7 +258,7 @@ func (a *app) mirror(ctx context.Context, cfg *config.Config, js jetstream.JetSt
 	return a.printStream(report, dir)
 }
 
-// printStream shows what a stream has, and returns what is wrong with it.
+// printStream prints the content of a stream, and returns an error if it is forged or damaged.
 func (a *app) printStream(r *cluster.Report, dir string) error {
 	o := view.Object(nil).Text("kernel", r.Kernel).Boolean("ok", r.Finding == nil).
 		Integer("entries", int64(r.Entries)).Integer("messages", int64(r.Messages)).Integer("bytes", r.Bytes).

@@ -24,18 +24,18 @@ func newClusterDemo(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo DIR",
 		Short: "run a bus and two kernels, alpha and beta",
-		Long: `demo makes DIR, and runs a bus there and two kernels that are members of one cluster, until it
-is interrupted. When both serve it prints one line of JSON: for each name its runtime_dir,
-state_dir and config, to be given to other commands as PWOS_RUNTIME_DIR, PWOS_STATE_DIR and
-PWOS_CONFIG. It needs the program pwos-bus, beside pwos or in PATH. DIR stays; another demo
-there goes on with it.`,
+		Long: `demo makes DIR, and runs a bus and two kernels of one cluster there until it
+is interrupted. When both serve, it prints one line of JSON: for each name its runtime_dir,
+state_dir and config, which other commands take as PWOS_RUNTIME_DIR, PWOS_STATE_DIR and
+PWOS_CONFIG. It needs the program pwos-bus, beside pwos or in PATH. DIR stays; the next demo
+there continues with it.`,
 		Example: `  pwos cluster demo ./two`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.clusterDemo(cmd.Context(), args[0]) },
 	}
 }
 
-// demoKernels are the kernels of a demo.
+// demoKernels names the kernels of a demo.
 var demoKernels = []string{"alpha", "beta"}
 
 func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
@@ -108,8 +108,8 @@ func startBus(dir, members string, stderr *os.File) (*exec.Cmd, string, error) {
 	}
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		_ = bus.Wait() // it has ended, and said why
-		return nil, "", fault.ClusterBus.New("pwos-bus has ended before it was ready")
+		_ = bus.Wait() // it has ended, and printed the reason
+		return nil, "", fault.ClusterBus.New("pwos-bus ended before it was ready")
 	}
 	return bus, strings.TrimSpace(address), nil
 }

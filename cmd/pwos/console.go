@@ -25,17 +25,17 @@ func newConsole(a *app) *cobra.Command {
 	var open bool
 	cmd := &cobra.Command{
 		Use:   "console",
-		Short: "serve a page that shows the kernel, and steers it",
-		Long: `console serves a page on this machine's loopback: processes, the record as it grows, what
-waits for approval, what was refused, budgets, search. It runs until interrupted.
+		Short: "serve a web page that shows and controls the kernel",
+		Long: `console serves a page on a loopback address: processes, the record as it grows, calls that
+wait for approval, refusals, budgets, search. It runs until interrupted.
 
-The page is opened by a file in the runtime directory, which only its owner may read: it
-holds a link that logs one page in, once, within five minutes. A second use is refused,
+To open the page, open the file that console writes to the runtime directory. It
+has a link that logs in one page, once, within five minutes. A second use is refused,
 and the page says so. At a terminal, Enter makes another link. A page's session ends
 after 30 minutes without it, and after 12 hours in any case.
 
-What the page does it does as you. It can pause and end processes, answer approvals,
-add to grants and take them away; it cannot replace a grant, nor call anything else.`,
+The page acts as you. It can pause and end processes, answer approvals,
+add to grants and take them away. It cannot replace a grant or make any other call.`,
 		Example: `  pwos console --open
   pwos console --listen 127.0.0.1:7480`,
 		Args: arguments(cobra.NoArgs),
@@ -51,7 +51,7 @@ add to grants and take them away; it cannot replace a grant, nor call anything e
 			return a.console(cmd.Context(), listener, open)
 		},
 	}
-	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:0", "loopback address to serve at; port 0: any that is free")
+	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 takes any free port")
 	cmd.Flags().BoolVar(&open, "open", false, "open the page in a browser")
 	return cmd
 }
@@ -98,7 +98,7 @@ func (a *app) moreLinks() string {
 	return ""
 }
 
-// showLink writes a new link, and says where it is.
+// showLink writes a new link, and prints where it is.
 func (a *app) showLink(server *console.Server, link *linkFile, open bool) error {
 	if err := link.write(server.NewLink()); err != nil {
 		return err
@@ -124,7 +124,8 @@ func (a *app) renewLinks(server *console.Server, link *linkFile) {
 	}
 }
 
-// linkFile is a page that leads to the link. The link is in no command line, because other users could read it there.
+// linkFile is a page that redirects to the link. The link must not be on a command line, where other users could read
+// it.
 type linkFile struct{ path string }
 
 func (l *linkFile) write(link string) error {
@@ -145,7 +146,7 @@ func (l *linkFile) remove() error {
 	return nil
 }
 
-// openFile opens a file in the user's browser, and does not wait for it.
+// openFile opens a file in the user's browser, without waiting for it.
 func openFile(path string) error {
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {

@@ -26,14 +26,14 @@ const demoTimeout = 10 * time.Second
 func newDemo(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "boot a kernel, run two agents in it, show what happens, take it down",
-		Long: `demo boots a kernel of its own in a temporary place and runs two agents in it, shell
-programs of a few lines (examples/demo). They talk; one crashes, is started again and
-finds its work where it left it; one tries what it may not. What the kernel recorded
-of that is shown as the story of what caused what, and checked. Then all of it is
-taken down. It touches no kernel that runs, and leaves nothing behind.
+		Short: "boot a kernel, run two agents in it, show what happens, shut it down",
+		Long: `demo boots a separate kernel in a temporary directory and runs two agents in it, shell
+scripts of a few lines (examples/demo). They talk. One crashes, is started again, and
+continues its work. One tries a call that it was not granted. Then demo shows what the
+kernel recorded, as a tree of causes, verifies the record, and removes
+everything. It does not touch a running kernel.
 
-With --json the story is printed, a line of JSON an entry of the record.`,
+With --json it prints only the story, one line of JSON for each entry of the record.`,
 		Example: `  pwos demo
   pwos demo --json
   NO_COLOR=1 pwos demo | less`,
@@ -58,7 +58,7 @@ func (a *app) demo(ctx context.Context) error {
 	return d.curtain()
 }
 
-// perform boots the kernel, plays, and waits for the kernel's end, which ends the agents.
+// perform boots the kernel, plays the demo, and waits for the kernel's end, which ends the agents.
 func (d *demo) perform(ctx context.Context) error {
 	daemon, err := launchIn(ctx, d.dir)
 	if err != nil {
@@ -141,7 +141,7 @@ type role struct {
 	said bytes.Buffer // read from the log, not yet shown
 }
 
-// cast has the kernel start a role's program in a directory of its own.
+// cast asks the kernel to start a role's program in a separate directory.
 func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	script := filepath.Join(d.dir, r.name+".sh")
 	if err := os.WriteFile(script, r.script, 0o600); err != nil {
@@ -170,7 +170,7 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 
 // listen prints the agents' standard error until the first of them, which ends by itself, has ended.
 func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (err error) {
-	d.heading("They talk. This is what they say on standard error, as it comes.")
+	d.heading("They talk. This is what they write to standard error:")
 	life, err := followLife(ctx, d.options(), 0)
 	if err != nil {
 		return err
@@ -226,12 +226,12 @@ func (d *demo) pause(ctx context.Context, life *life, agents []*role) error {
 	}
 }
 
-// hear shows new output of the agents, the one that spoke first before others, so that an answer follows its
+// hear shows new output of the agents. The agent that wrote first comes first, so that an answer follows its
 // question.
 func (d *demo) hear(agents []*role) error {
 	spoke := make(map[*role]time.Time)
 	for _, r := range agents {
-		if info, err := os.Stat(r.log.path); err == nil { // else it has said nothing yet
+		if info, err := os.Stat(r.log.path); err == nil { // else it has written nothing yet
 			spoke[r] = info.ModTime()
 		}
 	}
@@ -243,7 +243,7 @@ func (d *demo) hear(agents []*role) error {
 	return nil
 }
 
-// read shows the whole lines that are new in an agent's log.
+// read shows the new complete lines of an agent's log.
 func (d *demo) read(r *role) error {
 	if err := r.log.copy(); err != nil {
 		return err
@@ -271,7 +271,7 @@ func temporaryDir(prefix string) (string, error) {
 	return dir, nil
 }
 
-// launchIn starts a kernel with these flags whose directories are all in dir. ownOptions connect to it.
+// launchIn starts a kernel with these flags. All its directories are in dir. ownOptions connect to it.
 func launchIn(ctx context.Context, dir string, args ...string) (*client.Daemon, error) {
 	command, err := daemonCommand()
 	if err != nil {
@@ -344,10 +344,10 @@ func (d *demo) remark(text string) {
 
 func (d *demo) opening(kernelPID int) {
 	d.text("%s\n", d.app.style(view.Faint, d.prose("pwos is a kernel for AI agents. An agent is any program that prints a line of JSON. All that "+
-		"it does goes through the kernel: each message is checked against what the agent was granted, "+
+		"it does goes through the kernel: each message is checked against the agent's grant, "+
 		"carried out in order, written down, and answered once.")))
 	d.heading(fmt.Sprintf("A kernel boots in a temporary directory: process %d.", kernelPID))
-	d.heading("It starts two programs, shell scripts of some ten lines. Standard input and output are their way to the kernel.")
+	d.heading("It starts two programs, shell scripts of about ten lines. Standard input and output connect them to the kernel.")
 }
 
 // enter introduces an agent.
@@ -366,7 +366,7 @@ func (d *demo) story(s *view.Story) error {
 		}
 		return nil
 	}
-	d.heading("What the kernel wrote down of it. What stands below a line, further in, was caused by it.")
+	d.heading("This is what the kernel recorded. An indented line was caused by the line above it.")
 	t := s.Table(d.app.style)
 	t.Width = d.app.width()
 	d.text("%s", t.Text())
@@ -374,13 +374,13 @@ func (d *demo) story(s *view.Story) error {
 }
 
 func (d *demo) verified(proof *schema.AuditVerifyOutput) {
-	d.heading("The record is a chain: each entry holds the hash of the one before it. It is checked now.")
+	d.heading("The record is a chain: each entry holds the hash of the one before it. Verifying it:")
 	d.text("    %s, %d entries, the last one's hash is %.16s...\n", d.app.style(view.Good, "unbroken"), proof.Entries, proof.Head)
 }
 
 // curtain ends the demo, after the agents have ended.
 func (d *demo) curtain() error {
-	d.heading("The agents are gone, the kernel has shut down, and its directory is removed.")
-	d.line(`Next: "pwos run -- PROGRAM" runs a program as an agent; examples/ has some, docs/agents.md tells how to write one.`)
+	d.heading("The agents have ended, the kernel has shut down, and its directory is removed.")
+	d.line(`Next: "pwos run -- PROGRAM" runs a program as an agent; see examples/ for some, and docs/agents.md for how to write one.`)
 	return d.err
 }

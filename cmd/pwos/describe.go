@@ -16,15 +16,15 @@ func newDescribe(a *app) *cobra.Command {
 	var failures bool
 	cmd := &cobra.Command{
 		Use:   "describe [TYPE]",
-		Short: "show what the kernel can do, or how one syscall is called",
+		Short: "list the syscalls, or show how to call one",
 		Long: `describe asks the kernel for its syscalls. With a TYPE it shows that one: what it
-does, what its data and its answer hold.
+does, its data and its answer.
 
-Where stdout is no terminal, each syscall is a line of JSON with the JSON Schemas of
+If stdout is no terminal, each syscall is a line of JSON with the JSON Schemas of
 its data and of its answer.
 
-With --errors it lists the ids of errors instead, which no kernel is asked for: their
-codes in both dialects, what they mean, and what to do. With an ID it shows that one.`,
+With --errors it lists the ids of errors instead, without asking a kernel: their
+codes in both dialects, their meaning, and the fix. With an ID it shows that one.`,
 		Example: `  pwos describe
   pwos describe Syscall.Ping
   pwos describe --json Syscall.Ping
@@ -92,7 +92,7 @@ func (a *app) describe(ctx context.Context, c *client.Client, types []string) er
 	return l.end()
 }
 
-// listSyscalls names the syscalls that the kernel lets us call.
+// listSyscalls lists the syscalls that the caller may make.
 func listSyscalls(ctx context.Context, c *client.Client) ([]string, error) {
 	list, err := client.Call(ctx, c, schema.SyscallList, &schema.ListInput{})
 	if err != nil {
@@ -108,7 +108,7 @@ func describeOne(ctx context.Context, c *client.Client, typ string) ([]byte, err
 	return answer.Data, err
 }
 
-// printSyscall writes a description as the kernel gave it, or so that a person can read it.
+// printSyscall writes a description: unchanged as JSON, or formatted for people.
 func (a *app) printSyscall(raw schema.Value) error {
 	if a.wantsJSON() {
 		return a.printLine(raw)

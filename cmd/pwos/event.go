@@ -17,12 +17,13 @@ func newSearch(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
 		Short: "search the record of all calls, the best first",
-		Long: `search finds calls by words: of their types, agents, origins, correlations and errors,
-and of the data, as far as it is in the journal. A call must have all of them. Words in
-quotes follow one another; a word that ends in * stands for all that begin with it. Of the
-calls that fit, the newest 1000 are ranked. The search runs in the kernel; no model is asked.
+		Long: `search finds calls by words: of their types, agents, origins, correlations and errors, and
+of the data that the journal keeps. A call must have all words. Words in quotes must
+follow one another; a word that ends in * matches all words with that prefix. Of the
+matching calls, the newest 1000 are ranked. The search runs in the kernel, without a
+model.
 
-It prints a line of JSON each where stdout is no terminal, and nothing where nothing is
+If stdout is no terminal, each call is a line of JSON. It prints nothing if nothing is
 found.`,
 		Example: `  pwos search api.example.com timeout
   pwos search '"disk full"' 'Memory.*' --since 24h
@@ -38,7 +39,7 @@ found.`,
 		},
 	}
 	memberFlag(cmd, &in, "limit", "limit", "most calls to print (default 20)")
-	cmd.Flags().StringVar(&since, "since", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
+	cmd.Flags().StringVar(&since, "since", "", "only calls after this time, such as 2026-11-21T08:00:00Z, or this long ago, such as 15m")
 	return cmd
 }
 
@@ -64,10 +65,10 @@ func newGraph(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph --correlation ID",
 		Short: "show what caused what in a workflow",
-		Long: `graph shows the calls that have a correlation: what each caused, the processes that they
-spawned, and whom they sent mail. Its format is json (nodes and edges), mermaid (a
-flowchart as text) or svg (a picture that stands alone). It shows 2000 nodes at most, and
-says how many calls are left out. Nothing is printed where no call has the correlation.`,
+		Long: `graph shows the calls of a correlation: what each caused, the processes that they
+spawned, and the receivers of their mail. Its format is json (nodes and edges), mermaid (a
+flowchart as text) or svg (a self-contained picture). It shows at most 2000 nodes, and
+how many calls are left out. It prints nothing if no call has the correlation.`,
 		Example: `  pwos graph --correlation flow-7 --format svg > flow-7.svg
   pwos graph --correlation flow-7 --format mermaid
   pwos graph --correlation flow-7 | jq '.nodes[] | select(.status == "denied")'`,
@@ -75,11 +76,11 @@ says how many calls are left out. Nothing is printed where no call has the corre
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case in.CorrelationID == "":
-				return usage(cmd, errors.New("--correlation says which calls: give the correlation of a workflow"))
+				return usage(cmd, errors.New("--correlation is required: give the correlation of a workflow"))
 			case format == "mermaid":
 				in.Format = &format
 			case format != "json" && format != "svg":
-				return usage(cmd, errors.New("--format is json, mermaid or svg"))
+				return usage(cmd, errors.New("--format must be json, mermaid or svg"))
 			}
 			return a.graph(cmd, &in, format)
 		},

@@ -29,7 +29,8 @@ const (
 	exitInterrupted = 130
 )
 
-// errSeen says that a stream contained error frames: they are on stdout, and there is nothing to add.
+// errSeen means that a stream contained error frames. They are on stdout, so report prints nothing
+// more.
 var errSeen = errors.New("error frames were seen")
 
 // usage is the error of an invalid command line.
@@ -50,14 +51,14 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 		case len(cmd.ValidArgs) > 0 && len(args) == 1: // a wrong word
 			return usage(cmd, err)
 		case len(args) == 1:
-			return usage(cmd, fmt.Errorf("%q does not go with 1 argument", cmd.UseLine()))
+			return usage(cmd, fmt.Errorf("%q does not take 1 argument", cmd.UseLine()))
 		default:
-			return usage(cmd, fmt.Errorf("%q does not go with %d arguments", cmd.UseLine(), len(args)))
+			return usage(cmd, fmt.Errorf("%q does not take %d arguments", cmd.UseLine(), len(args)))
 		}
 	}
 }
 
-// report prints to stderr why a verb ended and what to do next, and returns the exit status.
+// report prints to stderr why a verb failed and what to do, and returns the exit status.
 func (a *app) report(err error, interrupted bool) int {
 	code := status(err, interrupted)
 	if code == exitOK || code == exitInterrupted || errors.Is(err, errSeen) || errors.As(err, new(exitStatus)) {
@@ -70,7 +71,8 @@ func (a *app) report(err error, interrupted bool) int {
 	return code
 }
 
-// exits are the exit statuses of faults of the client. All others have that of their kind.
+// exits maps faults of the client to exit statuses. Other faults have the exit status of their
+// kind.
 var exits = map[fault.ID]int{
 	fault.StateDamaged: exitIntegrity, fault.BackupBroken: exitIntegrity, fault.SealBroken: exitIntegrity,
 	fault.SealSilent:        exitTimeout,
@@ -101,7 +103,7 @@ func status(err error, interrupted bool) int {
 		return exitOf(failure)
 	case errors.Is(err, fault.StateDamaged):
 		return exitIntegrity
-	case errors.Is(err, syscall.EPIPE): // the reader of stdout has seen enough
+	case errors.Is(err, syscall.EPIPE): // the reader of stdout has closed it
 		return exitOK
 	}
 	return exitError
@@ -134,7 +136,7 @@ func (a *app) unanswered(err error) string {
 	return ": no answer from the kernel at " + a.asked
 }
 
-// codeOf is the code of a kernel's error, to look it up.
+// codeOf returns the code of a kernel's error, for a lookup.
 func codeOf(err error) string {
 	if code := kernelCode(err); code != 0 {
 		return fmt.Sprintf(" (%d)", code)
@@ -142,7 +144,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// kernelCode is the code of a kernel's error, 0 for any other.
+// kernelCode returns the code of a kernel's error, 0 for any other error.
 func kernelCode(err error) int {
 	if failure := client.Answered(err); failure != nil {
 		return failure.Code()
@@ -150,14 +152,14 @@ func kernelCode(err error) int {
 	return 0
 }
 
-// advice says what to do about err; "" if err says it.
+// advice returns what to do about err; "" if err already says so.
 func advice(err error) string {
 	var refused *excepted
 	switch {
 	case errors.As(err, &refused) && refused.seq > 0:
 		return view.Exception(refused.seq) + " shows the narrowest change that allows it"
 	case errors.Is(err, fault.UsageInvalid):
-		return fmt.Sprintf("%q says how it is used", fault.Of(err).Detail("verb")+" --help")
+		return fmt.Sprintf("%q shows its usage", fault.Of(err).Detail("verb")+" --help")
 	case errors.Is(err, fault.DaemonNotRunning):
 		return `start it with "pwosd", or let a call start it, such as "pwos call Syscall.Ping payload=1"`
 	case errors.Is(err, fault.DaemonNoAnswer):

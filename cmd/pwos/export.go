@@ -1,8 +1,17 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,19 +20,19 @@ import (
 )
 
 func newExport(a *app) *cobra.Command {
-	return group("export", "hand the record on to other systems",
-		`export reads the record of all calls and hands each entry on, as a line of JSON.
-Each has an id that no other entry of any kernel has: the instance, the epoch and the
+	return group("export", "export the record to other systems",
+		`export reads the record of all calls and writes each entry as a line of JSON or as a
+CloudEvent. Each line has an id that is unique among all kernels: the instance, the epoch and the
 number of the entry.
 
-What a call was given, and what it answered, stays behind unless --arguments asks for
-it; it is as redacted as the journal is. An agent exports what it may see.`,
+The data of calls and of their answers is left out unless --arguments is given.
+It is redacted as it is in the journal. An agent exports what it may see.`,
 		`  pwos export jsonl --to record.jsonl
   pwos export jsonl --to record.jsonl --follow`,
-		newExportJSONL(a))
+		newExportJSONL(a), newExportCloudEvents(a))
 }
 
-// exporting is what the verbs of export share.
+// exporting holds what the verbs of export share.
 type exporting struct {
 	app       *app
 	follow    bool
@@ -32,13 +41,12 @@ type exporting struct {
 }
 
 func (e *exporting) flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&e.follow, "follow", false, "go on with what is recorded from now on, also after the kernel was away, until interrupted")
-	cmd.Flags().BoolVar(&e.arguments, "arguments", false, "add what calls were given and what they answered")
-	cmd.Flags().StringVar(&e.cursor, "cursor", "", "file that keeps how far the export has come, to go on from there")
+	cmd.Flags().BoolVar(&e.follow, "follow", false, "then export new entries until interrupted, also across restarts of the kernel")
+	cmd.Flags().BoolVar(&e.arguments, "arguments", false, "include the data of calls and of their answers")
+	cmd.Flags().StringVar(&e.cursor, "cursor", "", "file that stores the export's position, to continue from there")
 }
 
-// to exports to a sink that open opens. after is how far the sink itself has come; the zero position leaves that to
-// the cursor.
+// to exports to the sink that open returns. after is the sink's own position; if it is zero, the cursor decides.
 func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after export.Position, err error)) (err error) {
 	options := export.Options{
 		Live: e.follow, Arguments: e.arguments,
@@ -94,13 +102,13 @@ func newExportJSONL(a *app) *cobra.Command {
 {"id":"INSTANCE/EPOCH/SEQ","instance":…,"epoch":…,"seq":…,"entry":{…}}, where entry has
 the form of "pwos audit log".
 
-A file given with --to is its own cursor: the same command goes on behind its last line,
-and no entry is written twice, whenever the export was killed. With --cursor too, an
-empty file goes on where the one before it ended. To stdout, --cursor keeps how far the
-export has come; after a kill some lines come again, with the same id.
+A file given with --to is its own cursor: the same command continues after its last line,
+and no entry is written twice, even if the export was killed. With --cursor too, an
+empty file continues where the previous one ended. For stdout, --cursor stores the position
+of the export; after a kill some lines are repeated, with the same id.
 
-Exit status: 6 no kernel, 8 another export uses the file or the cursor, it is another
-kernel's, or it is something else.`,
+Exit status: 6 no kernel, 8 another export uses the file or the cursor, or it belongs to
+another kernel, or it is not an export.`,
 		Example: `  pwos export jsonl --to record.jsonl --follow
   pwos export jsonl --cursor ~/seen | jq -c 'select(.entry.success | not)'`,
 		Args: arguments(cobra.NoArgs),
@@ -114,4 +122,78 @@ kernel's, or it is something else.`,
 	e.flags(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "file to append to (default: stdout)")
 	return cmd
+}
+
+func newExportCloudEvents(a *app) *cobra.Command {
+	e := &exporting{app: a}
+	var to, headers string
+	cmd := &cobra.Command{
+		Use:   "cloudevents",
+		Short: "export the record as CloudEvents",
+		Long: `cloudevents writes each entry of the record as an event of the CloudEvents specification
+1.0, in JSON: its id is INSTANCE/EPOCH/SEQ, its source urn:pwos:INSTANCE, its type pwos.TYPE,
+and data is the entry, in the form of "pwos audit log".
+
+Events go to stdout or to a file, a line each, as with "pwos export jsonl"; or, with the
+URL of a receiver, as POST requests, one after the other. If a receiver is unreachable or
+busy, requests are repeated, without --follow for one minute. With --cursor the export
+continues where it ended; after a kill the last events are repeated, with the same id.
+
+Exit status: 1 the receiver refuses an event, 6 no kernel, 7 the receiver is unreachable,
+8 another export uses the file or the cursor, it is another another kernel, or it is not
+an export.`,
+		Example: `  pwos export cloudevents --to https://events.example/in --headers headers.txt --cursor ~/sent --follow
+  pwos export cloudevents --to record.events`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("to") && to == "" {
+				return usage(cmd, errors.New("--to needs the name of a file, or the URL of a receiver"))
+			}
+			if !strings.Contains(to, "://") {
+				if headers != "" {
+					return usage(cmd, errors.New("--headers needs --to URL"))
+				}
+				return e.to(cmd.Context(), func() (export.Sink, export.Position, error) { return e.lines(to, export.CloudEvents) })
+			}
+			if err := export.CheckReceiver(to); err != nil {
+				return usage(cmd, fmt.Errorf("--to: %w", err))
+			}
+			header, err := headersIn(headers)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) {
+				hook, err := export.NewWebhook(to, header, e.patience(), func(text string) { a.say("%s", text) })
+				return hook, export.Position{}, err
+			})
+		},
+	}
+	e.flags(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "file to append to, or URL of a receiver (default: stdout)")
+	cmd.Flags().StringVar(&headers, "headers", "", "file of headers that each request has, such as Authorization: Bearer …, a line each")
+	return cmd
+}
+
+// patience is how long a receiver that is away is waited for; 0: until interrupted.
+func (e *exporting) patience() time.Duration {
+	if e.follow {
+		return 0
+	}
+	return time.Minute
+}
+
+// headersIn reads the headers in a file; "" is no file. A credential in a file is not seen in the list of processes.
+func headersIn(path string) (http.Header, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--headers: %w", err)
+	}
+	header, err := textproto.NewReader(bufio.NewReader(io.MultiReader(bytes.NewReader(bytes.TrimSpace(text)), strings.NewReader("\r\n\r\n")))).ReadMIMEHeader()
+	if err != nil {
+		return nil, fmt.Errorf("--headers: %s has other lines than NAME: VALUE", path) // the error has a line, which may be a secret
+	}
+	return http.Header(header), nil
 }

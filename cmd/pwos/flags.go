@@ -18,9 +18,9 @@ import (
 )
 
 // budgetUsage is the help of --budget.
-const budgetUsage = "what it may use up, as kind=amount: calls, fetches, tokens, usd, wall_seconds; separated by commas, may be given again"
+const budgetUsage = "most that it may use in total, as kind=amount: calls, fetches, tokens, usd, wall_seconds; separated by commas, may be repeated"
 
-// budgetOf reads what --budget was given: kind=amount, each kind once.
+// budgetOf parses --budget: kind=amount, each kind once.
 func budgetOf(given []string) (*schema.BudgetGrant, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -35,16 +35,16 @@ func budgetOf(given []string) (*schema.BudgetGrant, error) {
 		case kind == "usd":
 			usd, err := strconv.ParseFloat(amount, 64)
 			if err != nil || !(usd >= 0 && usd <= 1e6) {
-				return fmt.Errorf("%q is no amount such as 2 or 0.5, of a million at most", amount)
+				return fmt.Errorf("%q is not an amount such as 2 or 0.5, of at most a million", amount)
 			}
 			budget.USD = &usd
 			return nil
 		case !known:
-			return errors.New("there is none of that kind; calls, fetches, tokens, usd and wall_seconds there are")
+			return errors.New("is not a kind of budget: use calls, fetches, tokens, usd or wall_seconds")
 		}
 		n, err := strconv.ParseInt(amount, 10, 54)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q is no whole number such as 0 or 500", amount)
+			return fmt.Errorf("%q is not a whole number such as 0 or 500", amount)
 		}
 		*place = &n
 		return nil
@@ -59,15 +59,15 @@ type confineFlags struct {
 }
 
 func (f *confineFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.level, "sandbox", "", "default, strict or off: what the machine can do, only what is named, nothing (default default)")
-	flags.StringArrayVar(&f.read, "read", nil, "a path that it may read beside its directory; may be given again")
-	flags.StringArrayVar(&f.write, "write", nil, "a path that it may write beside its directory; may be given again")
-	flags.StringArrayVar(&f.hide, "hide", nil, "a path that is hidden from it; may be given again")
+	flags.StringVar(&f.level, "sandbox", "", "default (what this machine supports), strict (only system files and what is named) or off (no confinement)")
+	flags.StringArrayVar(&f.read, "read", nil, "a path outside its directory that it may read; may be repeated")
+	flags.StringArrayVar(&f.write, "write", nil, "a path outside its directory that it may write; may be repeated")
+	flags.StringArrayVar(&f.hide, "hide", nil, "a path that is hidden from it; may be repeated")
 	flags.StringVar(&f.net, "net", "", "none, kernel or open: no network, through the kernel, as the kernel's user (default kernel; none with strict, open with off)")
-	flags.BoolVar(&f.allowGaps, "allow-gaps", false, "run it though this machine cannot hide the kernel's state and keys")
+	flags.BoolVar(&f.allowGaps, "allow-gaps", false, "run it even if this machine cannot hide the kernel's state and keys")
 }
 
-// sandbox is the requested sandbox; nil is the default.
+// sandbox returns the requested sandbox; nil means the default.
 func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
 	s := &schema.Sandbox{Level: textGiven(cmd, "sandbox", f.level), Net: textGiven(cmd, "net", f.net)}
 	for _, list := range []struct {
@@ -77,7 +77,7 @@ func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
 	}{{"read", f.read, &s.Read}, {"write", f.write, &s.Write}, {"hide", f.hide, &s.Hide}} {
 		for _, path := range list.from {
 			if path == "" {
-				return nil, fmt.Errorf("--%s names no path", list.flag)
+				return nil, fmt.Errorf("--%s needs a path", list.flag)
 			}
 			path, err := filepath.Abs(path)
 			if err != nil {
@@ -106,12 +106,12 @@ type httpFlags struct {
 }
 
 func (f *httpFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "server that it may reach: a name, *.name for all below it, an address, or * for any name; with or without a port; may be given again")
-	cmd.Flags().BoolVar(&f.plain, "http-plain", false, "it may fetch over http: too")
-	cmd.Flags().BoolVar(&f.open, "http-open", false, "sealed header values are opened for it")
+	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "server that it may reach: a name, *.name for all names below it, an address, or * for any name; with or without a port; may be repeated")
+	cmd.Flags().BoolVar(&f.plain, "http-plain", false, "also allow plain http:")
+	cmd.Flags().BoolVar(&f.open, "http-open", false, "open sealed header values for it")
 }
 
-// grant is the grant by the flags, nil if none was given.
+// grant returns the grant that the flags name, nil if none was given.
 func (f *httpFlags) grant() *schema.HTTPGrant {
 	if f.hosts == nil && !f.plain && !f.open {
 		return nil
@@ -125,7 +125,7 @@ func (f *httpFlags) grant() *schema.HTTPGrant {
 func pidOf(text string, least int64) (int64, error) {
 	pid, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || pid < least {
-		return 0, fmt.Errorf("%q is no PID: one is a number from %d on, and \"pwos ps\" lists them", text, least)
+		return 0, fmt.Errorf("%q is not a PID: PIDs are numbers from %d; \"pwos ps\" lists them", text, least)
 	}
 	return pid, nil
 }
@@ -196,7 +196,7 @@ func flagError(err error) error {
 		return err
 	}
 	if errors.Is(err, strconv.ErrRange) {
-		return fmt.Errorf("--%s takes %s, and %s is too large for one", wrong.GetFlag().Name, what, wrong.GetValue())
+		return fmt.Errorf("--%s takes %s, and %s is too large", wrong.GetFlag().Name, what, wrong.GetValue())
 	}
 	return fmt.Errorf("--%s takes %s, not %q", wrong.GetFlag().Name, what, wrong.GetValue())
 }
@@ -216,7 +216,7 @@ func eachPair(flag, form string, given []string, do func(name, value string) err
 		name, value, found := strings.Cut(text, "=")
 		switch {
 		case !found || name == "":
-			return fmt.Errorf("--%s %q is not of the form %s", flag, text, form)
+			return fmt.Errorf("--%s %q does not have the form %s", flag, text, form)
 		case seen[name]:
 			return fmt.Errorf("--%s names %s twice", flag, name)
 		}
@@ -251,7 +251,7 @@ func amountOf(text string) (float64, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no amount: one is a number of at least 0", text)
+	return 0, fmt.Errorf("%q is not an amount: give a number of at least 0", text)
 }
 
 // limitsOf parses --limit: name=number, each name once.
@@ -270,7 +270,7 @@ func limitsOf(given []string) (*schema.Limits, error) {
 	return limits, eachPair("limit", "name=number", given, func(name, amount string) error {
 		place, known := places[name]
 		if !known {
-			return errors.New("there is none of that name; cpu_seconds, wall_seconds, memory_bytes, open_files and processes there are")
+			return errors.New("is not a limit: use cpu_seconds, wall_seconds, memory_bytes, open_files or processes")
 		}
 		n, err := countOf(amount)
 		*place = &n
@@ -291,11 +291,11 @@ func countOf(text string) (int64, error) {
 	case "G":
 		factor = 1 << 30
 	default:
-		return 0, fmt.Errorf("%q is no number such as 10 or 256M", text)
+		return 0, fmt.Errorf("%q is not a number such as 10 or 256M", text)
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 1 || n > math.MaxInt64/factor {
-		return 0, fmt.Errorf("%q is no number such as 10 or 256M", text)
+		return 0, fmt.Errorf("%q is not a number such as 10 or 256M", text)
 	}
 	return n * factor, nil
 }

@@ -24,10 +24,10 @@ import (
 )
 
 func newHook(a *app) *cobra.Command {
-	return group("hook", "have an agent host ask before it uses its own tools",
-		`hook has an agent host ask the kernel before it uses one of its own tools, such as Bash
-or Edit: whether the process that it is was granted Tool:HOST/TOOL. Each question is
-recorded. A host that asks is trusted to ask and to obey: only "pwos run" enforces.`,
+	return group("hook", "make an agent host ask the kernel before it uses a tool",
+		`hook makes an agent host ask the kernel before it uses one of its own tools, such as Bash
+or Edit. The kernel checks whether the host's process was granted Tool:HOST/TOOL, and
+records each question. The host is trusted to ask and to obey: only "pwos run" enforces.`,
 		`  pwos hook install claude --allow 'Tool:claude/Read,Tool:claude/Bash'
   pwos cap grant 7 --add Tool:claude/Edit`,
 		newHookInstall(a), newHookUninstall(a), newHookRun(a))
@@ -59,13 +59,13 @@ func newHookInstall(a *app) *cobra.Command {
 	var f hookInstallFlags
 	cmd := &cobra.Command{
 		Use:   "install claude|codex",
-		Short: "have a host ask before it uses a tool",
-		Long: `install writes into the settings of an agent host that it is to ask the kernel before it
-uses any of its own tools. What is not granted is denied, and so is everything where the
-kernel cannot be reached: run "pwos hook uninstall" from another terminal to get out of
-that. The host has to be in PATH, and not older than the versions in docs/doors.md.
+		Short: "make a host ask before it uses a tool",
+		Long: `install changes the settings of an agent host, so that it asks the kernel before it uses
+any of its own tools. Tools that are not granted are denied, and so are all tools while
+the kernel cannot be reached: then run "pwos hook uninstall" from another terminal. The
+host must be in PATH, and must not be older than the versions in docs/doors.md.
 
-A hook advises: the host is trusted to ask, and to obey. Only "pwos run" enforces.`,
+The host is trusted to ask and to obey. Only "pwos run" enforces.`,
 		Example: `  pwos hook install claude --allow 'Tool:claude/Read,Tool:claude/Bash' --dry-run`,
 		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,8 +92,8 @@ func newHookUninstall(a *app) *cobra.Command {
 	var f hostFlags
 	cmd := &cobra.Command{
 		Use:     "uninstall claude|codex",
-		Short:   "have it ask no more",
-		Long:    `uninstall takes out of the settings of an agent host what "pwos hook install" has written there.`,
+		Short:   "make it stop asking",
+		Long:    `uninstall removes what "pwos hook install" wrote from the settings of an agent host.`,
 		Example: `  pwos hook uninstall claude`,
 		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -104,7 +104,7 @@ func newHookUninstall(a *app) *cobra.Command {
 	return cmd
 }
 
-// hookEntry is our entry in a host's settings.
+// hookEntry returns our entry for a host's settings.
 func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -166,15 +166,15 @@ func everyTool(hook []byte) []byte {
 	return view.Object(nil).Text("matcher", "*").Raw("hooks", hostfile.Array([][]byte{hook})).Close()
 }
 
-// claudeHook has Claude Code start the program without a shell, and block the tool if it cannot, or if the program
-// fails or is too slow: without onFailure it would proceed.
+// claudeHook makes Claude Code start the program without a shell, and block the tool if the program cannot start,
+// fails or is too slow. Without onFailure it would proceed.
 func claudeHook(command []string, env [][2]string) []byte {
 	return everyTool(view.Object(nil).Text("type", "command").Text("command", "/usr/bin/env").Raw("args", view.Texts(append(assignments(env), command...))).
 		Text("onFailure", "block").Integer("timeout", int64(hostTime.Seconds())).Close())
 }
 
-// codexHook has Codex start the program through a shell, which denies if the program does not exist or fails: Codex
-// by itself would proceed.
+// codexHook makes Codex start the program through a shell, which denies if the program does not exist or fails.
+// Codex itself would proceed.
 func codexHook(command []string, env [][2]string) []byte {
 	return everyTool(view.Object(nil).Text("type", "command").Text("command", codexLine(command, env)).Integer("timeout", int64(hostTime.Seconds())).Close())
 }
@@ -206,10 +206,10 @@ func (h hookHost) recent(ctx context.Context, name string) error {
 	}
 	is := version3.FindString(string(out))
 	if is == "" {
-		return fmt.Errorf("%s --version says no version: %.100q", name, out)
+		return fmt.Errorf("%s --version printed no version: %.100q", name, out)
 	}
 	if older(is, h.oldest) {
-		return fmt.Errorf("%s %s may go on where its hook denies or fails: %s or newer is needed", name, is, h.oldest)
+		return fmt.Errorf("%s %s may use the tool although its hook denies or fails: install %s or newer", name, is, h.oldest)
 	}
 	return nil
 }
@@ -230,8 +230,8 @@ func older(a, b string) bool {
 // exitDeny is the exit status with which a hook of Claude Code and of Codex denies; stderr has the reason.
 const exitDeny exitStatus = 2
 
-// Bounds of a hook: to reach the kernel, and in all, since its call may wait for an approval; and how long a host
-// waits for it, which is longer, so that the hook is the one that refuses.
+// Time limits of a hook: to reach the kernel, and in total, since its call may wait for an approval. A host waits
+// longer, so that the hook itself refuses.
 const (
 	reachTime = 10 * time.Second
 	hookTime  = 55 * time.Second
@@ -243,12 +243,11 @@ func newHookRun(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run claude|codex",
 		Short: "answer a host's question, on stdin",
-		Long: `run is what "pwos hook install" has a host start before each use of a tool. It reads the
-host's question from stdin, and asks the kernel. Where the tool is granted it says
-nothing, and the host goes on as it would have without a hook. Otherwise, and where the
-kernel cannot be reached within 10 s, does not answer within 55 s (the use may wait for
-an approval), or answers something else, it writes why to stderr and exits with 2, which
-denies the use.`,
+		Long: `A host with the hook starts run before each use of a tool. run reads the host's question
+from stdin, and asks the kernel. If the tool is granted, it prints nothing, and the host
+continues as without a hook. Otherwise, and if the kernel cannot be reached within 10 s,
+does not answer within 55 s (the use may wait for an approval), or sends an invalid
+answer, it prints the reason to stderr and exits with 2, which denies the use.`,
 		Example: `  pwos hook run claude --as claude < question.json`,
 		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -267,15 +266,15 @@ denies the use.`,
 
 // addAgent adds the flags that choose the process.
 func addAgent(cmd *cobra.Command, agent *door.Agent) {
-	cmd.Flags().StringVar(&agent.Name, "as", "", "name of the process to be")
-	cmd.Flags().StringSliceVar(&agent.Allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be given again")
+	cmd.Flags().StringVar(&agent.Name, "as", "", "name of the process to act as")
+	cmd.Flags().StringSliceVar(&agent.Allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be repeated")
 }
 
 // toolUse asks the kernel about the question on stdin, and returns why the tool must not be used; "" if it may be.
 func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) string {
 	in, err := hook.Read(host, a.stdin)
 	if err != nil {
-		return "the host asked what cannot be understood, so it is denied: " + err.Error()
+		return "the host's question is invalid, so the tool is denied: " + err.Error()
 	}
 	name := "Tool:" + in.Host + "/" + in.Tool
 	reach, cancel := context.WithTimeoutCause(ctx, reachTime, fault.CallTimeout.New("no answer within %v", reachTime))
@@ -284,7 +283,7 @@ func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) strin
 	if err != nil {
 		return fmt.Sprintf(`the kernel could not be asked whether %s may be used, so it is denied: %v: start it with "pwosd" or any call of pwos, and try again`, name, err)
 	}
-	defer func() { _ = c.Close() }() // the answer is all that matters
+	defer func() { _ = c.Close() }() // only the answer matters
 	pid, err := agent.Become(reach, c, func(string, ...any) {})
 	if err != nil {
 		return fmt.Sprintf("the kernel could not be asked whether %s may be used, so it is denied: %v", name, err)

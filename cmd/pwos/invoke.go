@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// withKernel connects, starting a kernel if none runs, and calls do with the connection. All of it is bounded by
-// --timeout, or by otherwise if that is not given; 0 is no limit.
+// withKernel connects, and starts a kernel if none runs, then calls do with the connection. --timeout bounds all
+// of it, or otherwise if --timeout was not given; 0 is no limit.
 func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(context.Context, *client.Client) error) error {
 	return a.with(ctx, otherwise, a.dial, do)
 }
@@ -27,7 +27,7 @@ func (a *app) asking(do func(ctx context.Context, c *client.Client, args []strin
 	}
 }
 
-// with is withKernel on a connection of dial.
+// with does the work of withKernel on a connection from dial.
 func (a *app) with(
 	ctx context.Context, otherwise time.Duration, dial func(context.Context) (*client.Client, error), do func(context.Context, *client.Client) error,
 ) (err error) {
@@ -48,11 +48,11 @@ func invoke(ctx context.Context, c *client.Client, typ string, input any) (schem
 	return answer.Data, err
 }
 
-// request is invoke with metadata, and with the whole answer.
+// request makes a call like invoke, with metadata, and returns the whole answer.
 func request(ctx context.Context, c *client.Client, m schema.Message, input any) (schema.Message, error) {
 	row, ok := schema.Lookup(m.Type)
 	if !ok {
-		return schema.Message{}, fmt.Errorf("call %s: this pwos does not know it", m.Type)
+		return schema.Message{}, fmt.Errorf("call %s: this version of pwos does not know it", m.Type)
 	}
 	m.Kind = row.Kind
 	if data, ok := input.(schema.Value); ok {
@@ -75,15 +75,15 @@ func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Cal
 	return view.AnswerAs[Out](row.Row().Type, data)
 }
 
-// subscribe makes a call that events follow, each with data of one type, until each returns an error. id is the
-// call's.
+// subscribe makes a call that events follow, and calls each with the data of every event until it returns an
+// error. id is the id of the call.
 func subscribe[In, Out, Event any](
 	ctx context.Context, a *app, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
 ) error {
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error { return subscribeOn(ctx, c, row, in, each) })
 }
 
-// subscribeOn is subscribe on a connection.
+// subscribeOn does the work of subscribe on a given connection.
 func subscribeOn[In, Out, Event any](
 	ctx context.Context, c *client.Client, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
 ) error {
@@ -104,10 +104,10 @@ func subscribeOn[In, Out, Event any](
 // listPage is how many keys or entries are requested at once: the kernel's maximum.
 const listPage = 1000
 
-// errEnough ends a loop that has nothing more to do.
+// errEnough ends a loop early, without being an error.
 var errEnough = errors.New("limit is reached")
 
-// pages requests the pages of a list until it ends, or has given that many elements; nil: all of them.
+// pages requests the pages of a list until its end, or up to most elements; nil means all.
 func pages(most *int64, page func(limit int64) (got int, more bool, err error)) error {
 	left := int64(math.MaxInt64)
 	if most != nil {

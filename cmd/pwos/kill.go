@@ -19,12 +19,12 @@ func newKill(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kill PID",
 		Short: "end a process and all its descendants",
-		Long: `kill ends a process with all its descendants: their capabilities, what they held and
-their mailboxes go, and their programs: they are asked to end, and after some seconds
-made to. kill returns when nothing of them is left. Ending one that has ended is fine.
+		Long: `kill ends a process with all its descendants. Their capabilities, resources and
+mailboxes are released. Their programs are asked to end, and killed after some seconds.
+kill returns when all of them have ended. To end a process that has ended is not an error.
 --all ends all agents.
 
-Exit status: 4 there never was such a process.`,
+Exit status: 4 no process ever had this PID.`,
 		Example: `  pwos kill 7
   pwos kill 7 --reason 'ran away'
   pwos kill --all`,
@@ -42,12 +42,13 @@ Exit status: 4 there never was such a process.`,
 			return a.show(cmd.Context(), schema.SyscallTerminate.Type, in, a.printValue)
 		},
 	}
-	memberFlag(cmd, in, "reason", "reason", "why, for the record")
+	memberFlag(cmd, in, "reason", "reason", "the reason, for the record")
 	cmd.Flags().BoolVar(&all, "all", false, "all agents")
 	return cmd
 }
 
-// killAll ends what the operator has spawned, and so everything that lives. What is spawned meanwhile is ended too.
+// killAll ends the processes that the operator spawned, and so all processes. It also ends those that are spawned
+// meanwhile.
 func (a *app) killAll(ctx context.Context, reason *string) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		for {
@@ -68,7 +69,8 @@ func (a *app) killAll(ctx context.Context, reason *string) error {
 	})
 }
 
-// killsAtOnce is how many agents are ended at a time: each may use its whole grace period.
+// killsAtOnce is the number of agents that are ended at a time: each may use its whole grace
+// period.
 const killsAtOnce = 64
 
 func (a *app) killEach(ctx context.Context, c *client.Client, living []view.Process, reason *string) error {
@@ -91,14 +93,14 @@ func (a *app) killEach(ctx context.Context, c *client.Client, living []view.Proc
 func newPause(a *app) *cobra.Command {
 	return pausing(a, schema.ProcessPause.Type, &cobra.Command{
 		Use:   "pause PID",
-		Short: "stop agents where they are",
-		Long: `pause stops a process with all its descendants where they are, or with --all all agents:
-their programs get SIGSTOP, and the calls that they make wait, in their order, until
-"pwos resume". Nothing of theirs is refused or lost. What an effect has begun goes on to
-its end, and limits of time go on too. An agent stays paused when the kernel is started
-again. How many processes were not paused before is printed.
+		Short: "pause agents",
+		Long: `pause stops a process with all its descendants, or all agents with --all:
+their programs get SIGSTOP, and their calls wait, in their order, until
+"pwos resume". No call is refused or lost. An effect in flight continues to
+its end, and time limits keep running. An agent stays paused when the kernel is
+restarted. pause prints how many processes it paused.
 
-Exit status: 4 there never was such a process.`,
+Exit status: 4 no process ever had this PID.`,
 		Example: `  pwos pause 7
   pwos pause --all`,
 	})
@@ -107,10 +109,10 @@ Exit status: 4 there never was such a process.`,
 func newResume(a *app) *cobra.Command {
 	return pausing(a, schema.ProcessResume.Type, &cobra.Command{
 		Use:   "resume PID",
-		Short: "have agents go on that were paused",
-		Long: `resume has a process with all its descendants go on, or with --all all agents, where
-"pwos pause" has stopped them: first what they had called, in its order. How many processes
-were paused before is printed.`,
+		Short: "resume paused agents",
+		Long: `resume lets a process with all its descendants, or all agents with --all, continue after
+"pwos pause": first the calls that waited, in their order. It prints how many processes
+it resumed.`,
 		Example: `  pwos resume 7
   pwos resume --all`,
 	})

@@ -10,9 +10,9 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// learnFrom reads the calls of a process and its descendants. A process can grant no more than it has, and its
-// descendants' holdings count against its quota: so the first one needs what any of them needed, and of each resource
-// the most that they all used at once.
+// learnFrom reads the calls of a process and its descendants. The process itself needs every right that any of them
+// used, since it can grant no more than it has. Of each resource it needs the most that all of them held at once,
+// since their holdings count against its quota.
 func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, error) {
 	l := view.NewLesson()
 	request := true
@@ -43,7 +43,8 @@ func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, 
 	return l, err
 }
 
-// learned prints what the agent of j would have needed, and what would have been denied without it.
+// learned prints the grant that the agent of j would have needed, and the calls that would have
+// been denied without it.
 func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
 	defer cancel()

@@ -28,7 +28,7 @@ type agentLog struct {
 	out  io.Writer
 }
 
-// newAgentLog is the log of a process from its oldest kept byte, written to out.
+// newAgentLog follows the log of a process from its oldest kept byte, and writes it to out.
 func newAgentLog(pid int64, out *os.File) (*agentLog, error) {
 	path, err := agentLogFile(pid)
 	if err != nil {
@@ -82,7 +82,7 @@ func (l *agentLog) copy() error {
 	}
 }
 
-// copyLast is copy of the last lines only; nil is all. An unfinished line counts.
+// copyLast copies only the last lines; nil means all. An unfinished line counts as one.
 func (l *agentLog) copyLast(lines *int64) error {
 	if lines == nil {
 		return l.copy()
@@ -101,7 +101,7 @@ func (l *agentLog) copyLast(lines *int64) error {
 	return nil
 }
 
-// lastLines is the end of text with that many lines.
+// lastLines returns the end of text with that many lines.
 func lastLines(text []byte, lines int64) []byte {
 	begin := len(text)
 	for ; lines > 0 && begin > 0; lines-- {
@@ -162,8 +162,8 @@ func (l *agentLog) close() error {
 	return nil
 }
 
-// life signals events of processes, over a connection of its own. The process's descriptor says what happened:
-// reading it after a signal costs an entry of the journal per event, instead of one per poll.
+// life signals events of processes over its own connection. The process's descriptor tells what happened.
+// Reading it after a signal costs one journal entry per event, instead of one per poll.
 type life struct {
 	news chan struct{} // buffered: a signal since the last one was received
 
@@ -207,8 +207,7 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 	return l, nil
 }
 
-// letGo is input that a stream can stop reading when the kernel has closed the connection: else it would wait for
-// more.
+// letGo is the input of a stream. It lets the stream stop reading once the kernel has closed the connection.
 type letGo struct{ *io.PipeReader }
 
 // SetReadDeadline ends reading at once; a stream only sets past deadlines.
@@ -268,7 +267,7 @@ const (
 	longLook  = 250 * time.Millisecond
 )
 
-// pause is how long to wait for an event before polling, given the last pause.
+// pause returns how long to wait for an event before polling, given the last pause.
 func (l *life) pause(last time.Duration) time.Duration {
 	if !l.refused.Load() {
 		return time.Minute
@@ -290,14 +289,14 @@ func newLogs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs PID",
 		Short: "show what an agent wrote to standard error",
-		Long: `logs prints what an agent's program wrote to standard error, as far as it is kept: the
-last mebibyte or two, over restarts and after its end. --lines 20 prints the last 20
-lines of that. --follow goes on until the process has ended, or until interrupted.
+		Long: `logs prints what an agent's program wrote to standard error. The kernel keeps the
+last one to two mebibytes, across restarts and after its end. --lines 20 prints the last 20
+lines. --follow continues until the process has ended, or until interrupted.
 
-The files are read where a kernel of this environment keeps them: PWOS_STATE_DIR has
-to be what it is for the kernel.
+logs reads the files in the state directory, so PWOS_STATE_DIR must
+be the same as for the kernel.
 
-Exit status: 4 there never was such a process, or it runs no program.`,
+Exit status: 4 no process ever had this PID, or it runs no program.`,
 		Example: `  pwos logs 7
   pwos logs -n 20 7
   pwos logs -f 7`,
@@ -310,8 +309,8 @@ Exit status: 4 there never was such a process, or it runs no program.`,
 			return a.logs(cmd.Context(), pid, lines, follow)
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the process has ended")
-	cmd.Flags().VarP(number(&lines, 0), "lines", "n", "only the last lines, so many (default: all)")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log until the process has ended")
+	cmd.Flags().VarP(number(&lines, 0), "lines", "n", "print only this many of the last lines (default: all)")
 	return cmd
 }
 
@@ -335,7 +334,7 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 		}
 		defer closeInto(&err, closer(log.close))
 		if _, err := os.Stat(log.path); errors.Is(err, fs.ErrNotExist) {
-			return fault.PlaceNotThere.New("there is no log at %s: the kernel may keep its state elsewhere; set PWOS_STATE_DIR to what it has", log.path)
+			return fault.PlaceNotThere.New("there is no log at %s: the kernel may keep its state elsewhere; set PWOS_STATE_DIR to the kernel's state directory", log.path)
 		}
 		if _, err := log.open(log.path + ".1"); err != nil { // copy continues with the current file
 			return err

@@ -31,16 +31,17 @@ func newRecv(a *app) *cobra.Command {
 		Use:   "recv PID|operator",
 		Short: "take messages out of a process's mailbox",
 		Long: `recv takes messages out of a process's mailbox, or out of the operator's own, urgent
-ones first, and prints them: a line of JSON each where stdout is no terminal. Without a message it prints nothing
-and exits with 0; --wait waits for the first one. --follow prints each as it comes,
-until interrupted or until the process ends.
+messages first, and prints them, one line of JSON each if stdout is no terminal. An empty
+mailbox prints nothing and exits with 0; --wait waits for a message. --follow prints
+messages as they arrive, until interrupted or until the process ends.
 
-What was taken is gone from the mailbox, also if recv is killed before it printed it.
-With --follow it is gone once it is printed (Ipc.Ack): what was not is delivered again,
-marked "redelivered". Other receivers of the mailbox get the messages that this one does not.
+recv removes what it takes from the mailbox, even if it is killed before it prints it.
+With --follow a message is removed after it was printed (Ipc.Ack); one that was not is
+delivered again, marked "redelivered". Several receivers of one mailbox share its
+messages.
 
-Exit status: 3 the process may not receive, or with --follow not acknowledge, or it
-never was; 1 it has ended, unless --follow saw it end.`,
+Exit status: 3 the process may not receive (with --follow: or acknowledge), or it
+never existed; 1 it has ended, unless --follow saw it end.`,
 		Example: `  pwos recv 7
   pwos recv 7 --max 1 --intent work
   pwos recv 7 --wait 5s
@@ -58,10 +59,10 @@ never was; 1 it has ended, unless --follow saw it end.`,
 			return a.recv(cmd.Context(), in, f.wait+usualTimeout)
 		},
 	}
-	memberFlag(cmd, &f.in, "max", "max", "most messages to take at once, 1 to 1000 (default: what is there)")
-	memberFlag(cmd, &f.in, "intent", "intent", "only messages of this intent")
+	memberFlag(cmd, &f.in, "max", "max", "most messages to take at once, 1 to 1000 (default: all that wait)")
+	memberFlag(cmd, &f.in, "intent", "intent", "only messages with this intent")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a first message, such as 5s, at most 10m")
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they come, until interrupted or until the process ends")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they arrive, until interrupted or until the process ends")
 	return cmd
 }
 
@@ -79,9 +80,9 @@ func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveIn
 	}
 	switch {
 	case wait < 0 || wait > maxWait:
-		return nil, fmt.Errorf("--wait is from 0 to %v, not %v", maxWait, wait)
+		return nil, fmt.Errorf("--wait must be from 0 to %v, not %v", maxWait, wait)
 	case cmd.Flags().Changed("wait") && wait < time.Millisecond && wait != 0:
-		return nil, errors.New("--wait is in milliseconds at the finest")
+		return nil, errors.New("--wait must be a whole number of milliseconds")
 	}
 	if ms := wait.Milliseconds(); ms > 0 {
 		in.WaitMS = &ms
@@ -136,18 +137,18 @@ func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 	return written, nil
 }
 
-// noMessage is a number that no message has.
+// noMessage is a number that no message can have.
 const noMessage = 1<<53 - 1
 
-// recvFollow prints messages as they come, without end. It receives rather than subscribes: a mailbox has one
-// subscriber, which may be the process itself, and a subscription cannot select. It acknowledges what it has printed;
-// the rest is delivered again when the connection ends.
+// recvFollow prints messages as they arrive, without end. It receives instead of subscribing, because a mailbox has
+// one subscriber, which may be the process itself, and a subscription cannot select. It acknowledges what it has
+// printed; the rest is delivered again when the connection ends.
 func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 	keep := true
 	in.Ack = &keep
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		// A process that may not acknowledge is refused before it gets anything: else it would get the same messages
-		// again and again.
+		// A process that may not acknowledge is refused before the first message. Otherwise it would receive the
+		// same messages again and again.
 		if err := acknowledge(ctx, c, in, []int64{noMessage}); err != nil {
 			return err
 		}
@@ -193,8 +194,8 @@ func newSend(a *app) *cobra.Command {
 		Use:   "send PID|operator|PID@KERNEL [PAYLOAD|-]",
 		Short: "put a message into a process's mailbox",
 		Long: `send puts a message into a process's mailbox, or from an agent into the operator's,
-which "pwos recv operator" reads. From the operator, PID 0 stands for every process.
-Without a PAYLOAD it is null.
+which "pwos recv operator" reads. If the operator sends to PID 0, every process gets it.
+The default PAYLOAD is null.
 
 PID@KERNEL is a process of another kernel of the cluster, and operator@KERNEL that
 kernel's operator. If that kernel cannot be reached the message is QUEUED: this kernel
@@ -232,7 +233,7 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
 			})
 		},
 	}
-	memberFlag(cmd, &f.in, "intent", "intent", "what the message is about: receivers select by it, governance denies by it")
+	memberFlag(cmd, &f.in, "intent", "intent", "topic of the message: receivers can select by it, policies can deny by it")
 	memberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT, which is received first (default NORMAL)")
 	memberFlag(cmd, &f.in, "pid", "as", "process to send as (default 0, the operator)")
 	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which it may be received (default: it does not expire)")
@@ -240,8 +241,8 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
 	return cmd
 }
 
-// notOperator refuses the operator as the sender: the kernel would take its message to PID 0 as one to everybody.
-// Only the operator may ask about PID 0, so the kernel's answer says who the sender is.
+// notOperator refuses the operator as the sender: the kernel would broadcast its message to PID 0. Only the
+// operator may ask about PID 0, so the kernel's answer says who the sender is.
 func notOperator(ctx context.Context, c *client.Client) error {
 	var operator int64
 	_, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &operator})

@@ -18,7 +18,7 @@ func main() {
 	os.Exit(start(os.Args[1:]))
 }
 
-// start decides what this process is, and returns its exit status (PROTOCOL 8).
+// start chooses the mode of this process, runs it, and returns its exit status (PROTOCOL 8).
 func start(args []string) int {
 	mode, rest := cutMode(args)
 	switch mode {
@@ -40,8 +40,8 @@ func start(args []string) int {
 	return a.report(root.ExecuteContext(ctx), ctx.Err() != nil)
 }
 
-// cutMode removes --mode from args if it precedes the first operand: flags after a verb are the verb's, or those of a
-// program that it runs. It comes before all other parsing, since the other flags are the daemon's.
+// cutMode removes --mode from args if it precedes the first operand: flags after a verb belong to the verb, or to a
+// program that it runs. It runs before all other parsing, since a daemon has its own flags.
 func cutMode(args []string) (mode string, rest []string) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]

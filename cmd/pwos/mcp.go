@@ -18,10 +18,10 @@ import (
 )
 
 func newMCP(a *app) *cobra.Command {
-	return group("mcp", "let hosts of the Model Context Protocol call the kernel",
-		`mcp is the door for hosts of the Model Context Protocol, such as Claude Code, Codex and
-VS Code: what they call is checked against what was granted, and recorded. The other way
-round it has the tools of MCP servers called as syscalls, the servers confined.`,
+	return group("mcp", "connect hosts and servers of the Model Context Protocol",
+		`mcp connects hosts of the Model Context Protocol, such as Claude Code, Codex and
+VS Code, to the kernel, which checks and records their calls. It also
+runs MCP servers in a sandbox, and offers their tools as syscalls.`,
 		`  pwos mcp serve --as claude --allow 'Memory.*'
   pwos mcp install claude --allow 'Memory.*'
   pwos mcp add fs --dir ~/project -- mcp-server-filesystem .`,
@@ -98,7 +98,7 @@ func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServe
 	return e, err
 }
 
-// offer is the server's present offer.
+// offer returns the server's present offer.
 func (e *addedServer) offer(ctx context.Context, c *client.Client) (*upstream.Offer, error) {
 	if e.agent == nil {
 		return nil, fault.ProviderAway.New(`the agent of the MCP server %s has ended: "pwos mcp rm %[1]s" takes it away, so that it can be added again`, e.name)
@@ -154,7 +154,7 @@ func newMCPLs(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
 		Short: "list the MCP servers that were added",
-		Long: `ls lists the MCP servers that were added: the PID of each one's agent, whether the server
+		Long: `ls lists the MCP servers that were added: the PID of each agent, whether the server
 answers, how many of its tools are accepted, how many changes wait for "pwos mcp accept",
 and what it runs.`,
 		Example: `  pwos mcp ls`,
@@ -184,7 +184,7 @@ func (a *app) listServers(ctx context.Context, c *client.Client) error {
 	return a.printValue(data)
 }
 
-// lookTime is how long `pwos mcp ls` waits for one server.
+// lookTime bounds how long `pwos mcp ls` waits for one server.
 const lookTime = 3 * time.Second
 
 // rowOf asks a server.
@@ -230,9 +230,9 @@ func newMCPDiff(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff NAME",
 		Short: "show how an MCP server differs from what was accepted",
-		Long: `diff asks an MCP server what it offers now, and shows what differs from what was
-accepted: tools that are new, changed, gone, or cannot be accepted, with what was
-accepted and what is offered. Nothing is printed where nothing differs.`,
+		Long: `diff asks an MCP server for its present offer, and shows the difference to what was
+accepted: tools that are new, changed, removed, or not acceptable, with the
+accepted and the offered form. It prints nothing if nothing differs.`,
 		Example: `  pwos mcp diff fs`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
@@ -257,8 +257,9 @@ func newMCPAccept(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "accept NAME [TOOL...]",
 		Short: "accept what an MCP server offers now",
-		Long: `accept pins what an MCP server offers now, of its tools alone those that are named, and
-prints what it has accepted, as "pwos mcp diff" would have. What is gone is taken away.`,
+		Long: `accept pins the present offer of an MCP server, or only the named tools of it, and prints
+what it accepted, in the form of "pwos mcp diff". Tools that the server no longer offers
+are removed.`,
 		Example: `  pwos mcp accept fs
   pwos mcp accept fs read_file`,
 		Args: arguments(cobra.MinimumNArgs(1)),
@@ -279,9 +280,9 @@ prints what it has accepted, as "pwos mcp diff" would have. What is gone is take
 func newMCPRm(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME",
-		Short: "take an MCP server away again",
-		Long: `rm ends the agent of an MCP server, with all that it started, and takes its tools and its
-login away.`,
+		Short: "remove an MCP server",
+		Long: `rm ends the agent of an MCP server, with all that it started, and removes its tools and its
+login.`,
 		Example: `  pwos mcp rm fs`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
@@ -345,7 +346,7 @@ func (a *app) printChanges(changes []upstream.Change) error {
 	return a.print(b.String())
 }
 
-// lines are a tool's description of itself, a line each.
+// lines returns a tool's own description, split into lines.
 func lines(t *upstream.Tool) []string {
 	if t == nil {
 		return nil

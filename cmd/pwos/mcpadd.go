@@ -44,22 +44,22 @@ func newMCPAdd(a *app) *cobra.Command {
 	var f mcpAddFlags
 	cmd := &cobra.Command{
 		Use:   "add NAME [flags] [--url URL | -- COMMAND [ARGS...]]",
-		Short: "have the tools of an MCP server called as syscalls",
-		Long: `add has the kernel run an MCP server as the agent mcp.NAME, confined as with "pwos run",
-and started again when it ends. Each of its tools is the user-space syscall
+		Short: "offer the tools of an MCP server as syscalls",
+		Long: `add makes the kernel run an MCP server as the agent mcp.NAME, confined as with "pwos run",
+and restarted when it ends. Each of its tools becomes the user-space syscall
 mcp/NAME/TOOL, for agents that are granted Call:mcp/NAME/TOOL or Call:mcp/NAME/*. With --url
-the server runs elsewhere, and the agent reaches that address and no other, through the
+the server runs elsewhere, and the agent reaches only that address, through the
 kernel, which adds the credential: the token that --bearer names, or the login of
 "pwos mcp login NAME". upstream://UPSTREAM/PATH is a server behind an upstream of the
 configuration.
 
-The tools that the server offers now are accepted, and printed. Their descriptions and
-schemas are pinned: a tool whose description or schema is another later on is suspended,
-and a new one is not there, until "pwos mcp accept NAME"; "pwos mcp diff NAME" shows
-what is different. --pin pins the file of COMMAND too.
+add accepts and prints the tools that the server offers now. Their descriptions and
+schemas are pinned: a tool whose description or schema changes later is suspended,
+and a new tool is not offered, until "pwos mcp accept NAME"; "pwos mcp diff NAME" shows
+the difference. --pin also pins the file of COMMAND.
 
-COMMAND works in a directory of its own, which is its HOME too, unless --dir names one.
-It does not see this shell's variables: --env names those that it needs, as NAME=value,
+COMMAND works in its own directory, which is also its HOME, unless --dir names another.
+It does not see this shell's variables: name those that it needs with --env, as NAME=value,
 or as NAME=vault/KEY for a secret, which the kernel opens when it starts the server. The
 server's messages are in "pwos logs".`,
 		Example: `  pwos mcp add fs --dir ~/project -- mcp-server-filesystem .
@@ -82,11 +82,11 @@ server's messages are in "pwos logs".`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.url, "url", "", "address of a server that speaks streamable HTTP")
-	flags.StringVar(&f.bearer, "bearer", "", "key below vault/ of the token that requests to --url bear")
+	flags.StringVar(&f.bearer, "bearer", "", "key below vault/ of the bearer token for requests to --url")
 	flags.BoolVar(&f.pin, "pin", false, "pin the executable too")
-	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, NAME=vault/KEY for a secret, or NAME for its value here; may be given again")
-	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be given again")
-	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: one of its own)")
+	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, NAME=vault/KEY for a secret, or NAME for its value here; may be repeated")
+	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be repeated")
+	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: its own directory)")
 	f.http.add(cmd)
 	f.confined.add(flags)
 	return cmd
@@ -138,12 +138,12 @@ func (s *mcpServer) setEnv(env map[string]string) {
 func (s *mcpServer) complete(command []string, bearer string) (err error) {
 	switch {
 	case !schema.ValidMCPName(s.name):
-		return fmt.Errorf("%q is no NAME of a server: one has a to z, 0 to 9 and -, at most 64 of them", s.name)
+		return fmt.Errorf("%q is not a server NAME: use a to z, 0 to 9 and -, at most 64 characters", s.name)
 	case (s.url == "") == (len(command) == 0):
 		return errors.New("give the COMMAND of a server or its --url")
 	case s.url == "":
 		if bearer != "" {
-			return errors.New("--bearer goes with --url")
+			return errors.New("--bearer needs --url")
 		}
 		s.command, err = commandOf(command)
 		return err
@@ -152,21 +152,21 @@ func (s *mcpServer) complete(command []string, bearer string) (err error) {
 	}
 	at, err := url.Parse(s.url)
 	if err != nil || at.Host == "" || at.User != nil || at.Fragment != "" {
-		return fmt.Errorf("--url %q is no address such as https://mcp.example.com/mcp", s.url)
+		return fmt.Errorf("--url %q is not an address such as https://mcp.example.com/mcp", s.url)
 	}
 	switch at.Scheme {
 	case upstreamScheme:
 		s.allow = append(s.allow, "Upstream:"+at.Host)
 		if bearer != "" {
-			return errors.New("--bearer goes with an address elsewhere: the credential of an upstream is the configuration's")
+			return errors.New("--bearer is not for an upstream: the configuration holds the credential of an upstream")
 		}
 		return nil
 	case "https", "http":
 	default:
-		return fmt.Errorf("--url %q: its scheme is https, http or upstream", s.url)
+		return fmt.Errorf("--url %q: the scheme must be https, http or upstream", s.url)
 	}
 	if bearer != "" && !strings.HasPrefix(bearer, "vault/") {
-		return fmt.Errorf("--bearer %q is no key of a secret, such as vault/docs", bearer)
+		return fmt.Errorf("--bearer %q is not the key of a secret, such as vault/docs", bearer)
 	}
 	s.program.Upstream = &schema.ProgramUpstream{URL: s.url, From: cmp.Or(bearer, loginKey(s.name))}
 	if _, err := s.program.Upstream.Target(); err != nil {
@@ -176,7 +176,7 @@ func (s *mcpServer) complete(command []string, bearer string) (err error) {
 	return nil
 }
 
-// loginKey is the key of the login at the server with that name.
+// loginKey returns the memory key of the login at the server with that name.
 func loginKey(name string) string { return "vault/mcp/" + name }
 
 // addServer registers a server's entry, starts its agent, and accepts its offer.
@@ -213,7 +213,7 @@ func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]
 	return changes, err
 }
 
-// spawn is the spawn of a server's agent.
+// spawn returns the data that spawns a server's agent.
 func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	entry, always, channel, intent := "mcp/"+s.name, "always", "fd3", "MCP server "+s.name
 	in := &schema.SpawnInput{
 		ChildAgentID: schema.MCPAgent(entry), Intent: &intent, Program: s.program,
-		// It may call nothing, least of all its own entry.
+		// The agent may make no call, in particular none of its own entry.
 		Capabilities: &schema.SpawnCapability{AllowedSyscalls: append([]string{"Call:" + entry}, s.allow...), HTTP: s.http},
 	}
 	in.Restart, in.Channel = &always, &channel
@@ -243,7 +243,7 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	return in, nil
 }
 
-// mcpFile is the form of a .mcp.json.
+// mcpFile is the content of a .mcp.json.
 type mcpFile struct {
 	Servers map[string]mcpFileServer `json:"mcpServers"`
 }
@@ -261,13 +261,13 @@ func newMCPImport(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE",
 		Short: "add the MCP servers of a .mcp.json",
-		Long: `import adds each server of a .mcp.json, as "pwos mcp add" does without further flags. The
-file is read whole before anything is added: a server that it says something of which
-cannot be kept is an error, and nothing is added. So are a variable of this shell (${…}),
-and a header other than Authorization: a secret is the key of one, as in
+		Long: `import adds each server of a .mcp.json, like "pwos mcp add" without further flags. It
+reads the whole file first: if a setting of a server
+cannot be kept, it fails, and adds nothing. It also refuses variables of this shell (${…})
+and headers other than Authorization. Name secrets by their key, as in
 "env": {"TOKEN": "vault/token"} and "headers": {"Authorization": "Bearer vault/token"}.
 
-A server that does not start stays added, and "pwos mcp accept" takes its tools once it
+A server that does not start stays added; "pwos mcp accept" accepts its tools once it
 does. The PIDs and states are printed, as "pwos mcp ls" does.`,
 		Example: `  pwos mcp import .mcp.json`,
 		Args:    arguments(cobra.ExactArgs(1)),
@@ -324,19 +324,19 @@ func serverIn(name string, in mcpFileServer) (*mcpServer, error) {
 	for header, value := range in.Headers {
 		key, ok := strings.CutPrefix(value, "Bearer ")
 		if !strings.EqualFold(header, "Authorization") || !ok {
-			return nil, fmt.Errorf("the header %s cannot be kept: Authorization can, as Bearer vault/KEY", header)
+			return nil, fmt.Errorf("the header %s is not supported: only Authorization is, as Bearer vault/KEY", header)
 		}
 		bearer = key
 	}
 	switch {
 	case in.Type == "stdio" && in.Command == "", in.Type == "http" && in.URL == "", in.Command == "" && in.Args != nil, in.Headers != nil && in.URL == "":
-		return nil, errors.New("has a command with its arguments, or a url with its headers")
+		return nil, errors.New("must have either a command with its arguments, or a url with its headers")
 	case in.URL != "" && in.Env != nil:
-		return nil, errors.New("env goes with a command")
+		return nil, errors.New("env needs a command")
 	}
 	for _, text := range slices.Concat(command, []string{in.URL}, slices.Collect(maps.Values(in.Env))) {
 		if strings.Contains(text, "${") {
-			return nil, fmt.Errorf("%q has a variable: put its value there, or the key of a secret such as vault/token", text)
+			return nil, fmt.Errorf("%q has a variable: replace it by its value, or by the key of a secret such as vault/token", text)
 		}
 	}
 	s.setEnv(in.Env)

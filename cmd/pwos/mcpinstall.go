@@ -24,7 +24,7 @@ type hostFlags struct {
 }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the change, and make none")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the change without making it")
 	cmd.Flags().BoolVar(&f.project, "project", false, "the configuration of the project in this directory instead of the user's")
 }
 
@@ -54,14 +54,14 @@ func newMCPInstall(a *app) *cobra.Command {
 	var f mcpInstallFlags
 	cmd := &cobra.Command{
 		Use:   "install claude|codex|vscode",
-		Short: "give an agent host the tools of a process",
-		Long: `install writes into the configuration of an agent host that it is to start "pwos mcp
-serve" as its MCP server pwos. The directories of this kernel are written with it, since
-hosts hand their servers next to nothing of their environment. The change is printed as
-lines that go (-) and come (+); the file of before is kept beside it. All else in the
-file stays as it is, and installing again changes nothing.
+		Short: "offer a process's syscalls to an agent host as tools",
+		Long: `install changes the configuration of an agent host, so that it starts "pwos mcp
+serve" as its MCP server pwos. The entry names the directories of this kernel, since
+hosts pass almost nothing of their environment to servers. install prints the change as
+removed (-) and added (+) lines, and keeps the old file beside the new one. The rest of the
+file is unchanged, and installing again changes nothing.
 
-The file is ~/.claude.json, ~/.codex/config.toml, or VS Code's mcp.json of the user; with
+The file is ~/.claude.json, ~/.codex/config.toml, or the user's mcp.json of VS Code; with
 --project .mcp.json, .codex/config.toml or .vscode/mcp.json in this directory. Restart
 the host afterwards.`,
 		Example: `  pwos mcp install claude --allow 'Memory.*' --dry-run
@@ -71,8 +71,8 @@ the host afterwards.`,
 			if f.as == "" {
 				f.as = args[0]
 			}
-			if !serverName(f.name) {
-				return usage(cmd, fmt.Errorf("--name %q: a name of a server has letters, digits, - and _", f.name))
+			if !isServerName(f.name) {
+				return usage(cmd, fmt.Errorf("--name %q: a server name has only letters, digits, - and _", f.name))
 			}
 			entry, err := a.mcpEntry(&f)
 			if err != nil {
@@ -84,9 +84,9 @@ the host afterwards.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.as, "as", "", "name of the process to be (default: the host's)")
-	cmd.Flags().StringVar(&f.name, "name", "pwos", "name of the server in the host")
-	cmd.Flags().StringSliceVar(&f.allow, "allow", nil, "what a new process may call, as in mcp serve; may be given again")
+	cmd.Flags().StringVar(&f.as, "as", "", "name of the process to act as (default: the name of the host)")
+	cmd.Flags().StringVar(&f.name, "name", "pwos", "name of the server in the host's configuration")
+	cmd.Flags().StringSliceVar(&f.allow, "allow", nil, "what a new process may call, as in mcp serve; may be repeated")
 	return cmd
 }
 
@@ -94,9 +94,9 @@ func newMCPUninstall(a *app) *cobra.Command {
 	var f mcpInstallFlags
 	cmd := &cobra.Command{
 		Use:   "uninstall claude|codex|vscode",
-		Short: "take them away again",
-		Long: `uninstall takes out of the configuration of an agent host what "pwos mcp install" has
-written there. The process stays, with all that it has: see "pwos ps", "pwos kill".`,
+		Short: "remove the entry again",
+		Long: `uninstall removes what "pwos mcp install" wrote from the configuration of an agent
+host. The process and its data stay: see "pwos ps", "pwos kill".`,
 		Example: `  pwos mcp uninstall claude`,
 		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -106,7 +106,7 @@ written there. The process stays, with all that it has: see "pwos ps", "pwos kil
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.name, "name", "pwos", "name of the server in the host")
+	cmd.Flags().StringVar(&f.name, "name", "pwos", "name of the server in the host's configuration")
 	return cmd
 }
 
@@ -140,7 +140,7 @@ func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), 
 		return err
 	}
 	if backup != "" {
-		a.say("what %s was before is in %s", path, backup)
+		a.say("the old %s is kept in %s", path, backup)
 	}
 	return nil
 }
@@ -167,8 +167,8 @@ func (a *app) mcpEntry(f *mcpInstallFlags) (*mcpEntry, error) {
 	return e, nil
 }
 
-// kernelEnv names the kernel that this command uses, for programs with a reduced environment: else they would find
-// another one, or start it.
+// kernelEnv returns variables that name this command's kernel, for programs with a reduced environment. Otherwise
+// they would find or start another kernel.
 func (a *app) kernelEnv() ([][2]string, error) {
 	options, err := a.options()
 	if err != nil {
@@ -269,13 +269,13 @@ func (h mcpHost) ours(text []byte, name string) error {
 		args, _ = view.As[[]string](members["args"])
 	}
 	if len(args) < 2 || !slices.Equal(args[:2], []string{"mcp", "serve"}) {
-		return fmt.Errorf("its server %q is not of pwos: choose another --name", name)
+		return fmt.Errorf("its server %q was not installed by pwos: choose another --name", name)
 	}
 	return nil
 }
 
-// serverName reports whether hosts accept a text as the name of a server.
-func serverName(name string) bool {
+// isServerName reports whether hosts accept a text as the name of a server.
+func isServerName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	})
@@ -284,7 +284,7 @@ func serverName(name string) bool {
 // errNoHome says that a host's file cannot be found.
 var errNoHome = errors.New("find the host's configuration: HOME is not set")
 
-// inHome is a path below the user's home, or below the directory that a variable names.
+// inHome returns a path below the user's home, or below the directory that a variable names.
 func inHome(variable, otherwise string) (string, error) {
 	if dir := os.Getenv(variable); variable != "" && dir != "" {
 		return filepath.Abs(dir)

@@ -29,33 +29,33 @@ type mcpLoginFlags struct {
 	scopes                 []string
 }
 
-// loginTime is how long a person may take to log in.
+// loginTime bounds how long a person may take to log in.
 const loginTime = 5 * time.Minute
 
 func newMCPLogin(a *app) *cobra.Command {
 	var f mcpLoginFlags
 	cmd := &cobra.Command{
 		Use:   "login NAME",
-		Short: "log in at an MCP server that was added by its address",
-		Long: `login logs in at an MCP server that was added with --url, as the server asks for it (OAuth
-2.1). It prints the address of the login, opens it in a browser where this is a terminal,
-and waits for the browser to come back to 127.0.0.1, 5 minutes at most. BROWSER names
+		Short: "log in at a remote MCP server",
+		Long: `login logs in at an MCP server that was added with --url, if the server requires it (OAuth
+2.1). It prints the address of the login, opens it in a browser if this is a terminal,
+and waits up to 5 minutes for the browser to return to 127.0.0.1. BROWSER names
 another browser.
 
 The login is sealed with the kernel's key and stored as vault/mcp/NAME. The kernel adds
-its token to what the server's agent sends, and renews it; the agent never has it. Tools
-that nobody has accepted yet are accepted then, and printed.
+the token to requests of the server's agent, and renews it; the agent never sees it. Tools
+that were not accepted yet are accepted then, and printed.
 
-pwos registers itself with the authorization server. Where that registers nobody, give
-the --client-id that it has for pwos, with http://127.0.0.1/callback as its redirect, on
-any port.`,
+pwos registers itself with the authorization server. If that allows no registration, give
+the --client-id that was registered there for pwos, with the redirect
+http://127.0.0.1/callback on any port.`,
 		Example: `  pwos mcp login docs
   pwos mcp login docs --scope read --scope write
   pwos mcp login docs --client-id 4f2a --client-secret vault/docs-client`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.clientSecret != "" && (f.clientID == "" || !strings.HasPrefix(f.clientSecret, "vault/")) {
-				return usage(cmd, errors.New("--client-secret is the key of a secret, such as vault/docs-client, and goes with --client-id"))
+				return usage(cmd, errors.New("--client-secret is the key of a secret, such as vault/docs-client, and needs --client-id"))
 			}
 			return a.withKernel(cmd.Context(), loginTime, func(ctx context.Context, c *client.Client) error {
 				return a.logIn(ctx, c, args[0], &f)
@@ -63,8 +63,8 @@ any port.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.scopes, "scope", nil, "what to ask for (default: what the server names); may be given again")
-	flags.StringVar(&f.clientID, "client-id", "", "client that the authorization server knows already")
+	flags.StringArrayVar(&f.scopes, "scope", nil, "scope to request (default: what the server names); may be repeated")
+	flags.StringVar(&f.clientID, "client-id", "", "client id that is registered with the authorization server")
 	flags.StringVar(&f.clientSecret, "client-secret", "", "key below vault/ of that client's secret")
 	return cmd
 }
@@ -126,7 +126,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	return a.printChanges(changes)
 }
 
-// address is the address of a remote server that a login is kept for.
+// address returns the address of a remote server, for its login.
 func (e *addedServer) address() (*url.URL, error) {
 	const flag = 4 // in an agent's command, see serverOf
 	if e.agent == nil || len(e.agent.Command) <= flag+1 || e.agent.Command[flag] != "--url" {
@@ -135,7 +135,7 @@ func (e *addedServer) address() (*url.URL, error) {
 	at, err := url.Parse(e.agent.Command[flag+1])
 	switch {
 	case err != nil || at.Scheme == upstreamScheme:
-		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s lies behind an upstream: its credential is the configuration's", e.name))
+		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s is behind an upstream: the configuration holds its credential", e.name))
 	case len(e.agent.Command) > flag+2:
 		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s has a bearer token, %s: seal another one, and store it there", e.name, e.agent.Command[len(e.agent.Command)-1]))
 	}
@@ -170,7 +170,7 @@ func (a *app) browse(address string) error {
 		opener = "open"
 	}
 	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), address)
-	browser.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this program, and this terminal
+	browser.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it may outlive this program and this terminal
 	if err := browser.Start(); err != nil {
 		a.say("no browser was opened: %v", err)
 		return nil

@@ -3,12 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -27,10 +24,10 @@ func newMCPBridge(a *app) *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
 		Use:    "bridge NAME [--url URL | -- COMMAND [ARGS...]]",
-		Short:  "be the agent of an MCP server",
+		Short:  "run as the agent of an MCP server",
 		Hidden: true,
-		Long: `bridge is what the agent of an MCP server runs: see "pwos mcp add". It provides the tools
-of the server to the kernel, as the process that it is.`,
+		Long: `The agent of an MCP server runs bridge: see "pwos mcp add". It provides the tools
+of the server to the kernel.`,
 		Example: `  pwos mcp bridge fs -- mcp-server-filesystem .`,
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +38,7 @@ of the server to the kernel, as the process that it is.`,
 		},
 	}
 	cmd.Flags().StringVar(&address, "url", "", "address of the server")
-	cmd.Flags().String("bearer", "", "key of the token that the kernel adds")
+	cmd.Flags().String("bearer", "", "key of the token that the kernel adds to requests")
 	return cmd
 }
 
@@ -67,7 +64,7 @@ func (a *app) mcpBridge(ctx context.Context, name, address string, command []str
 // upstreamScheme is the scheme of a URL whose host is an upstream of the configuration.
 const upstreamScheme = "upstream"
 
-// endpointOf is the address of a server from inside the sandbox.
+// endpointOf returns the address of a server as seen from inside the sandbox.
 func endpointOf(address string) (string, error) {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -77,21 +74,21 @@ func endpointOf(address string) (string, error) {
 		if endpoint := os.Getenv("PWOS_UPSTREAM"); endpoint != "" {
 			return endpoint, nil
 		}
-		return "", errors.New("--url: this agent has no upstream of its own: add the server again")
+		return "", errors.New("--url: this agent has no upstream: remove the server and add it again")
 	}
 	variable := "PWOS_UPSTREAM_" + strings.ToUpper(strings.ReplaceAll(at.Host, "-", "_"))
 	base := os.Getenv(variable)
 	if base == "" {
-		return "", fmt.Errorf("--url: this agent has no upstream %s", at.Host)
+		return "", fmt.Errorf("--url: this agent has no upstream %s: grant it one, or remove the server and add it again", at.Host)
 	}
 	return strings.TrimSuffix(base, "/") + at.RequestURI(), nil
 }
 
 // mcpServeFlags are the flags of `pwos mcp serve`.
 type mcpServeFlags struct {
-	as, http, cert, key, tokenFile string
-	trustHost                      string
-	allow, hosts, origins          []string
+	serving
+	as, tokenFile, trustHost string
+	allow, hosts, origins    []string
 }
 
 func newMCPServe(a *app) *cobra.Command {
@@ -99,39 +96,40 @@ func newMCPServe(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve --as NAME",
 		Short: "serve a process as an MCP server",
-		Long: `serve is an MCP server that is the process NAME: made where there is none, found again by
-its name where there is, with its mail, its grants and what it has. Each syscall that it
-may call is a tool, Memory.Set as Memory_Set, and so is each user-space syscall that it
-was granted by its path. A call that is refused says how the operator can allow it.
-Below pwos:///memory/ and pwos:///audit/ are resources, the documents that it has
+		Long: `serve is an MCP server that acts as the process NAME. It spawns the process if there is none;
+an existing one keeps its mail, its grants and its resources. Each syscall that it
+may call is a tool (Memory.Set is Memory_Set), and so is each user-space syscall that it
+was granted by its path. The error of a refused call tells how the operator can allow it.
+The resources are below pwos:///memory/ and pwos:///audit/; documents that it has
 ingested are prompts.
 
---allow is what a new process is granted, as in "pwos cap grant"; one that is there
-keeps what it has. Without it a new process has the default grant of "pwos run".
+--allow is the grant of a new process, as in "pwos cap grant"; an existing process
+keeps its grant. Without it a new process gets the default grant of "pwos run".
 
 It speaks over stdin and stdout, and ends when stdin does. With --http it serves at
-http://ADDR/mcp instead: to this machine alone, unless --tls-cert and --tls-key are
-given, and only to who sends the bearer token in --token-file, which is made where it
-is not there (default: mcp.token in the runtime directory).
+http://ADDR/mcp instead: only on this machine, unless --tls-cert and --tls-key are
+given, and only to clients that send the bearer token in --token-file, which serve makes if
+it does not exist (default: mcp.token in the runtime directory).
 
-A call that a rule has somebody asked about waits. --trust-host NAME takes the host of that
-name at its word where its user accepts such a call there: only do so where a person
-answers what that host asks. Without it "pwos approve" alone counts.
+A call that needs approval waits. --trust-host NAME accepts the answer of the user of the
+host with that name as an approval: use it only if a person answers the questions of that
+host. Without it only "pwos approve" counts.
 
-A kernel that ends is found again once it is back. serve starts one only at its own
-start, and not at all with --no-spawn. In an agent serve is that agent, whatever --as
+serve reconnects to a kernel that was restarted. It starts a kernel only at its own
+start, and not at all with --no-spawn. In an agent, serve acts as that agent, whatever --as
 says.`,
 		Example: `  pwos mcp serve --as claude --allow 'Memory.*'
   pwos mcp serve --as web --http 127.0.0.1:7433`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (f.cert == "") != (f.key == "") {
-				return usage(cmd, errors.New("--tls-cert and --tls-key go together"))
+			certificate, err := f.certificate()
+			if err != nil {
+				return usage(cmd, err)
 			}
-			if f.http == "" {
+			if f.address == "" {
 				for _, name := range []string{"tls-cert", "token-file", "allow-host", "allow-origin"} {
 					if cmd.Flags().Changed(name) {
-						return usage(cmd, fmt.Errorf("--%s goes with --http", name))
+						return usage(cmd, fmt.Errorf("--%s needs --http", name))
 					}
 				}
 				return a.mcpServe(cmd.Context(), &f, func(ctx context.Context, b *mcp.Bridge) error {
@@ -143,11 +141,7 @@ says.`,
 					return usage(cmd, fmt.Errorf("--allow-origin: %w", err))
 				}
 			}
-			certificate, err := f.certificate()
-			if err != nil {
-				return usage(cmd, err)
-			}
-			listener, err := f.listen()
+			listener, err := f.listen("--http")
 			if err != nil {
 				return usage(cmd, err)
 			}
@@ -156,40 +150,15 @@ says.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.as, "as", "", "name of the process to be")
-	flags.StringSliceVar(&f.allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be given again")
-	flags.StringVar(&f.http, "http", "", "serve over HTTP at this address, such as 127.0.0.1:7433")
-	flags.StringVar(&f.cert, "tls-cert", "", "file of the server's certificate: serve over HTTPS")
-	flags.StringVar(&f.key, "tls-key", "", "file of the certificate's key")
-	flags.StringVar(&f.tokenFile, "token-file", "", "file of the token that each request has to bear; made where it is not there")
-	flags.StringVar(&f.trustHost, "trust-host", "", "name of the MCP client whose user's accept approves a call that waits")
-	flags.StringSliceVar(&f.hosts, "allow-host", nil, "a name of this server, as requests have it in Host; may be given again")
-	flags.StringSliceVar(&f.origins, "allow-origin", nil, "origin of pages that may call, such as https://app.example; may be given again")
+	flags.StringVar(&f.as, "as", "", "name of the process to act as")
+	flags.StringSliceVar(&f.allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be repeated")
+	flags.StringVar(&f.address, "http", "", "serve over HTTP at this address, such as 127.0.0.1:7433")
+	f.flags(cmd)
+	flags.StringVar(&f.tokenFile, "token-file", "", "file of the bearer token for requests; made if it does not exist")
+	flags.StringVar(&f.trustHost, "trust-host", "", "name of the MCP host whose user may approve waiting calls")
+	flags.StringSliceVar(&f.hosts, "allow-host", nil, "a name of this server, as in the Host header of requests; may be repeated")
+	flags.StringSliceVar(&f.origins, "allow-origin", nil, "origin of web pages that may call, such as https://app.example; may be repeated")
 	return cmd
-}
-
-// certificate is the server's certificate, nil if there is none.
-func (f *mcpServeFlags) certificate() (*tls.Certificate, error) {
-	if f.cert == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
-	}
-	return &pair, nil
-}
-
-// listen listens on the address, which must be loopback unless there is TLS.
-func (f *mcpServeFlags) listen() (net.Listener, error) {
-	listener, err := net.Listen("tcp", f.http)
-	if err != nil {
-		return nil, fmt.Errorf("--http: %w", err)
-	}
-	if addr := listener.Addr().(*net.TCPAddr); f.cert == "" && !addr.IP.IsLoopback() {
-		return nil, errors.Join(fmt.Errorf("--http %s would be open to other machines without encryption: name a loopback address such as 127.0.0.1:%d, or give --tls-cert and --tls-key", f.http, addr.Port), listener.Close())
-	}
-	return listener, nil
 }
 
 // mcpServe runs serve with a connected bridge.
@@ -223,46 +192,10 @@ func (a *app) mcpServeHTTP(ctx context.Context, f *mcpServeFlags, listener net.L
 					if f.cert != "" {
 						scheme = "https"
 					}
-					a.say("serving at %s://%s/mcp, to who bears the token in %s", scheme, listener.Addr(), file)
+					a.say("serving at %s://%s/mcp; clients need the token in %s", scheme, listener.Addr(), file)
 				}
 				return token, err
 			},
 		})
 	})
-}
-
-// shortestToken is the least length of a bearer token in bytes.
-const shortestToken = 16
-
-// bearer returns the token in a file that only its owner may read; it creates both if there is no file.
-func bearer(file string) (string, error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		token := rand.Text()
-		_, err = io.WriteString(f, token+"\n")
-		return token, errors.Join(err, f.Close())
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("make token: %w", err)
-	}
-	if f, err = os.Open(file); err != nil {
-		return "", fmt.Errorf("read token: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read token: %w", err)
-	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("token file %s is open to others: %q mends that", file, "chmod 600 "+file)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, 4096))
-	if err != nil {
-		return "", fmt.Errorf("read token: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if len(token) < shortestToken || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("token file %s: a token is one word of at least %d characters; remove the file to have one made", file, shortestToken)
-	}
-	return token, nil
 }

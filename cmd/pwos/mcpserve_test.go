@@ -30,7 +30,7 @@ func TestBearer(t *testing.T) {
 		mode os.FileMode
 		want string
 	}{
-		"open":  {"a-token-of-some-length\n", 0o644, "open to others"},
+		"open":  {"a-token-of-some-length\n", 0o644, "open to other users"},
 		"short": {"short\n", 0o600, "one word of at least"},
 		"words": {"two words of some length\n", 0o600, "one word of at least"},
 		"empty": {"", 0o600, "one word of at least"},

@@ -13,8 +13,8 @@ import (
 func newMem(a *app) *cobra.Command {
 	return group("mem", "read and write the kernel's key-value memory",
 		`mem is about the kernel's memory: JSON values under keys such as notes/1. Each origin
-has its own. What lies under proc/ is made by the kernel, vault/ takes sealed values
-only. A leading slash makes no difference.`,
+has its own keys. The kernel makes the values under proc/; vault/ takes only sealed
+values. A leading slash makes no difference.`,
 		`  pwos mem set notes/1 hello
   pwos mem get notes/1
   pwos mem ls notes/
@@ -31,10 +31,10 @@ func newMemGet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KEY",
 		Short: "print the value under a key",
-		Long: `get prints the value under a key: as JSON, byte for byte as it was stored, where
+		Long: `get prints the value under a key: as JSON, byte for byte as it was stored, if
 stdout is no terminal. --raw prints a string without its quotes there too.
 
-Exit status: 3 denied, 4 there is no such key.`,
+Exit status: 3 denied, 4 no such key.`,
 		Example: `  pwos mem get notes/1
   pwos mem get notes/1 --raw > note.txt
   pwos mem get proc/7/status
@@ -64,12 +64,12 @@ func newMemLs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "list keys, one a line",
-		Long: `ls lists all keys that begin with PREFIX, in ascending order, one a line, each with a
-leading slash. Where stdout is no terminal each line is a JSON string; --raw leaves
-out the quotes there too: a key has no line ends. No key: nothing is printed.
+		Long: `ls lists all keys with PREFIX in ascending order, one a line, each with a
+leading slash. If stdout is no terminal, each line is a JSON string; --raw leaves
+out the quotes there too, since a key has no line ends. It prints nothing if there is no key.
 
-It asks for page after page: keys that come or go meanwhile may be missed or not. Keys
-under proc/ come only where PREFIX begins with that.`,
+ls reads page by page, so keys that are added or removed meanwhile may or may not be
+listed. Keys under proc/ are listed only if PREFIX begins with that.`,
 		Example: `  pwos mem ls
   pwos mem ls notes/ --limit 10
   pwos mem ls proc/
@@ -125,7 +125,7 @@ func newMemRm(a *app) *cobra.Command {
 		Short: "remove a key with its value",
 		Long: `rm removes a key with its value.
 
-Exit status: 3 denied, or the key is read-only, 4 there is no such key.`,
+Exit status: 3 denied, or the key is read-only, 4 no such key.`,
 		Example: `  pwos mem rm notes/1
   pwos mem ls notes/ --raw | xargs -d '\n' -n 1 pwos mem rm`,
 	}, schema.MemoryDelete.Type, in, "key")

@@ -14,10 +14,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A verb that is one call of a syscall takes its operands and flags from the type of the call's data: each sets a
+// A verb that makes one syscall takes its operands and flags from the type of the call's data. Each sets a
 // member, which has the type and the bounds.
 
-// oneCall completes the command of a verb that is one call. Its arguments set the named members of in, in their order.
+// oneCall completes the command of a verb that makes one syscall. Its arguments set the named members of in, in order.
 func (a *app) oneCall(cmd *cobra.Command, typ string, in any, operands ...string) *cobra.Command {
 	cmd.Args = arguments(cobra.ExactArgs(len(operands)))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -31,7 +31,7 @@ func (a *app) oneCall(cmd *cobra.Command, typ string, in any, operands ...string
 	return cmd
 }
 
-// show makes a call, and has its answer printed.
+// show makes a call and prints its answer.
 func (a *app) show(ctx context.Context, typ string, input any, print func(schema.Value) error) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		data, err := invoke(ctx, c, typ, input)
@@ -48,7 +48,7 @@ type member struct {
 	tag reflect.StructTag
 }
 
-// memberOf returns the member of a name.
+// memberOf returns the member with that name.
 func memberOf(in any, name string) member {
 	data := reflect.ValueOf(in).Elem()
 	for _, f := range reflect.VisibleFields(data.Type()) {
@@ -64,7 +64,7 @@ func memberFlag(cmd *cobra.Command, in any, member, name, what string) {
 	cmd.Flags().Var(memberOf(in, member), name, what)
 }
 
-// number is a number that may be zero, with a least value.
+// number is a number that may be zero, with a minimum.
 func number(to **int64, least int64) member {
 	return member{reflect.ValueOf(to).Elem(), reflect.StructTag(fmt.Sprintf(`min:"%d"`, least))}
 }
@@ -88,7 +88,7 @@ func (m member) String() string {
 	return ""
 }
 
-// unfit says why a value is invalid for a member: the text follows its name.
+// unfit is the reason why a value is invalid for a member. The text follows the member's name.
 type unfit string
 
 func (u unfit) Error() string { return string(u) }

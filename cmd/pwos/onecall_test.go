@@ -15,17 +15,17 @@ func TestMembers(t *testing.T) {
 	}{
 		{[]string{"mem", "get", "k", "--as", "-1"}, "--as must be at least 0, not -1"},
 		{[]string{"mem", "get", "k", "--as", "x"}, `--as takes a whole number, not "x"`},
-		{[]string{"mem", "get", "k", "--as", "9223372036854775808"}, "--as takes a whole number, and 9223372036854775808 is too large for one"},
+		{[]string{"mem", "get", "k", "--as", "9223372036854775808"}, "--as takes a whole number, and 9223372036854775808 is too large"},
 		{[]string{"mem", "ls", "--limit", "0"}, "--limit must be at least 1, not 0"},
 		{[]string{"recv", "7", "--max", "1001"}, "--max is at most 1000"},
 		{[]string{"spawn", "x", "--priority", "low"}, `--priority is LOW, NORMAL, HIGH or URGENT, not "low"`},
-		{[]string{"cap", "revoke", "0"}, `"0" is no PID: one is a number from 1 on, and "pwos ps" lists them`},
-		{[]string{"mem", "rm"}, `"pwos mem rm KEY [flags]" does not go with 0 arguments`},
-		{[]string{"policy", "reload", "x"}, `"pwos policy reload [flags]" does not go with 1 argument`},
-		{[]string{"run", "--budget", "calls", "--", "x"}, `--budget "calls" is not of the form kind=amount`},
+		{[]string{"cap", "revoke", "0"}, `"0" is not a PID: PIDs are numbers from 1; "pwos ps" lists them`},
+		{[]string{"mem", "rm"}, `"pwos mem rm KEY [flags]" does not take 0 arguments`},
+		{[]string{"policy", "reload", "x"}, `"pwos policy reload [flags]" does not take 1 argument`},
+		{[]string{"run", "--budget", "calls", "--", "x"}, `--budget "calls" does not have the form kind=amount`},
 		{[]string{"run", "--budget", "calls=1,calls=2", "--", "x"}, "--budget names calls twice"},
-		{[]string{"run", "--budget", "moons=1", "--", "x"}, "--budget moons: there is none of that kind; calls, fetches, tokens, usd and wall_seconds there are"},
-		{[]string{"run", "--limit", "processes=no", "--", "x"}, `--limit processes: "no" is no number such as 10 or 256M`},
+		{[]string{"run", "--budget", "moons=1", "--", "x"}, "--budget moons: is not a kind of budget: use calls, fetches, tokens, usd or wall_seconds"},
+		{[]string{"run", "--limit", "processes=no", "--", "x"}, `--limit processes: "no" is not a number such as 10 or 256M`},
 	} {
 		if got := pwos.Misused(t.Context(), tt.args...); got != tt.want {
 			t.Errorf("%q: %s, want %s", tt.args, got, tt.want)

@@ -26,15 +26,15 @@ import (
 )
 
 func newPolicy(a *app) *cobra.Command {
-	return group("policy", "rules about the arguments of agents' calls",
+	return group("policy", "manage the rules about the arguments of agents' calls",
 		`policy is about the rules that narrow what agents may do: which keys, hosts, paths and
 amounts. They are written in Cedar, in policy.cedar and policy.d/*.cedar beside the
-configuration of the kernel. Without files there is no policy.`,
-		`  pwos policy check              # is what the files say valid
-  pwos policy test --since 24h   # what would it have done
+configuration of the kernel. Without these files there is no policy.`,
+		`  pwos policy check              # are the files valid
+  pwos policy test --since 24h   # what would the rules have decided
   pwos policy allow --from 1204  # an exception for a refused call
-  pwos policy reload             # have the kernel take it
-  pwos policy show               # what it goes by, and how often`,
+  pwos policy reload             # make the kernel load the files
+  pwos policy show               # the rules in force, and their counts`,
 		newPolicyCheck(a), newPolicyTest(a), newPolicyAllow(a), newPolicyReload(a), newPolicyShow(a))
 }
 
@@ -47,13 +47,13 @@ func newPolicyAllow(a *app) *cobra.Command {
 		Long: `allow finds the call of an entry of the journal, and the rules beside the configuration
 that refuse it, and prints the narrowest change that lets it through: an exception for its
 agent, its syscall, and the arguments that the rule looks at. With --write the files are
-changed; "pwos policy reload" has the kernel take them.`,
+changed; then "pwos policy reload" loads them.`,
 		Example: `  pwos policy allow --from 1204
   pwos policy allow --from 1204 --write && pwos policy reload`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == 0 {
-				return usage(cmd, errors.New("--from is required: the number of the call's entry, as pwos audit log shows it"))
+				return usage(cmd, errors.New("--from is required: give the number of the call's entry, as pwos audit log shows it"))
 			}
 			return a.policyAllow(cmd.Context(), from, write)
 		},
@@ -114,13 +114,13 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 			if err := replaceFile(filepath.Join(filepath.Dir(config), filepath.FromSlash(f.Name)), f.Text); err != nil {
 				return err
 			}
-			a.say("%s is changed: \"pwos policy reload\" has the kernel take it", f.Name)
+			a.say("%s was changed: load it with \"pwos policy reload\"", f.Name)
 		}
 	}
 	return nil
 }
 
-// entryAt reads the journal up to an entry, and has past record all before.
+// entryAt reads the journal up to an entry, and records all entries before it in past.
 func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint64) (*policy.Entry, error) {
 	for {
 		record, err := r.Next(ctx)
@@ -161,11 +161,11 @@ func newPolicyCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE…]",
 		Short: "check rules without a kernel",
-		Long: `check reads rules and reports what is wrong with them, as FILE:LINE: text: what is no
+		Long: `check reads rules and reports their faults as FILE:LINE: text: invalid
 Cedar, names and types that no syscall has, and rules that can never match. It needs no
 kernel. Default: policy.cedar and policy.d/*.cedar beside the configuration.
 
-Exit status: 0 they can be loaded, 2 they cannot.`,
+Exit status: 0 the rules can be loaded, 2 they cannot.`,
 		Example: `  pwos policy check
   pwos policy check new.cedar`,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -202,10 +202,10 @@ func (a *app) policyOf(paths []string) (*policy.Set, error) {
 		a.say("the policy is not valid")
 		return nil, exitStatus(exitUsage)
 	case len(files) == 0:
-		a.say("there is no policy: neither policy.cedar nor policy.d/*.cedar is there")
+		a.say("there is no policy: neither policy.cedar nor policy.d/*.cedar exists")
 		return nil, nil
 	case set == nil:
-		return nil, errors.New("check policy: no rules came of valid files")
+		return nil, errors.New("check policy: valid files compiled to no rules")
 	}
 	a.say("%d rules in %d files are valid", len(set.Rules), len(files))
 	return set, nil
@@ -214,9 +214,9 @@ func (a *app) policyOf(paths []string) (*policy.Set, error) {
 func newPolicyReload(a *app) *cobra.Command {
 	return a.oneCall(&cobra.Command{
 		Use:   "reload",
-		Short: "have the kernel read the rules again",
-		Long: `reload has the running kernel read the files of its policy again: it takes all of them,
-or none where one is not valid, and says which line that is. SIGHUP does the same.`,
+		Short: "make the kernel read the rules again",
+		Long: `reload makes the running kernel read its policy files again. It loads all of them,
+or, if one is invalid, none, and names the invalid line. SIGHUP does the same.`,
 		Example: `  pwos policy reload`,
 	}, schema.PolicyReload.Type, new(schema.PolicyReloadInput))
 }
@@ -224,9 +224,9 @@ or none where one is not valid, and says which line that is. SIGHUP does the sam
 func newPolicyShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
-		Short: "show the rules that the kernel goes by",
-		Long: `show lists the rules that the running kernel judges calls by, with the digest of their
-files, and how many calls each has decided since it was loaded.`,
+		Short: "show the rules in force",
+		Long: `show lists the rules that the running kernel applies, with the digest of their
+files, and the number of calls that each has decided since it was loaded.`,
 		Example: `  pwos policy show
   pwos policy show --json | jq .hash`,
 		Args: arguments(cobra.NoArgs),
@@ -249,10 +249,10 @@ files, and how many calls each has decided since it was loaded.`,
 func (a *app) printPolicy(shown *schema.PolicyShowOutput) error {
 	switch {
 	case shown.Invalid != "":
-		a.say("no agent is served, since the policy is not valid: %s", shown.Invalid)
+		a.say("all calls of agents are refused, since the policy is not valid: %s", shown.Invalid)
 		return nil
 	case shown.Hash == "":
-		a.say("there is no policy: what a token allows is allowed")
+		a.say("there is no policy: tokens alone decide")
 		return nil
 	}
 	a.say("policy %s", shown.Hash)
@@ -271,17 +271,17 @@ func newPolicyTest(a *app) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "test [FILE…]",
-		Short: "show what rules would have done to the calls of the journal",
-		Long: `test judges the calls of agents that the journal has by rules, and reports for which of
-them the verdict would be another one: "would deny", "would ask" or "would now allow", with the rule,
-the syscall, how many calls there were, and the entry of the first. It needs no kernel,
+		Short: "replay the journal's calls against rules",
+		Long: `test applies rules to the agents' calls in the journal, and reports the calls for which
+the verdict would differ: "would deny", "would ask" or "would now allow", with the rule,
+the syscall, the number of calls, and the entry of the first. It needs no kernel,
 may run while one writes, and changes nothing. Default: the rules beside the
 configuration, and all of the journal.
 
-What the journal does not keep of a call, rules do not see. Names beside a resource
+Rules do not see data that the journal does not keep. Names beside a resource
 that an agent has adopted are judged as they were written.
 
-Exit status: 0 it is done, 2 the rules cannot be loaded.`,
+Exit status: 0 done, 2 the rules cannot be loaded.`,
 		Example: `  pwos policy test
   pwos policy test new.cedar --since 24h
   pwos policy test --since 12000 --json`,
@@ -297,7 +297,7 @@ Exit status: 0 it is done, 2 the rules cannot be loaded.`,
 			return a.policyTest(cmd.Context(), set, from, after)
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "only calls of this last time, such as 24h, or from this entry on")
+	cmd.Flags().StringVar(&since, "since", "", "only calls of this last period, such as 24h, or from this entry on")
 	return cmd
 }
 
@@ -333,7 +333,7 @@ func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, afte
 	}
 	a.say("%d entries read", read)
 	if past.Withheld > 0 {
-		a.say("%d calls are not on record with all that was sent: rules that look at the rest may say otherwise", past.Withheld)
+		a.say("the journal does not have all data of %d calls: rules that look at the missing data may decide otherwise", past.Withheld)
 	}
 	l := a.listing("verdict", "rule", "syscall", "calls", "first")
 	for _, f := range found.List() {

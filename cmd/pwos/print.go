@@ -83,7 +83,7 @@ func (a *app) printEither(json []byte, t *view.Table) error {
 	return a.printTable(t)
 }
 
-// listing is a list: a line of JSON an element, or for people a table.
+// listing prints a list: a line of JSON for each element, or a table for people.
 type listing struct {
 	view.Table
 
@@ -106,7 +106,8 @@ func (l *listing) add(json []byte, cells ...string) error {
 // end ends the list.
 func (l *listing) end() error { return l.app.printTable(&l.Table) }
 
-// withRaw is the data of a call with one member as it was written: marshalling would normalize the value.
+// withRaw returns the data of a call with one member as it was written: marshalling would normalize the
+// value.
 func withRaw(in any, name string, value schema.Value) (schema.Value, error) {
 	data, err := schema.Marshal(in)
 	if err != nil {
@@ -119,7 +120,7 @@ func withRaw(in any, name string, value schema.Value) (schema.Value, error) {
 	return o.Raw(name, value).Close(), nil
 }
 
-// printEach writes the elements of a list, a line of JSON each.
+// printEach writes the elements of a list, one line of JSON each.
 func printEach[T any](a *app, list []T) error {
 	for i := range list {
 		line, err := schema.Marshal(&list[i])

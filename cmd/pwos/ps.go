@@ -65,14 +65,14 @@ func newPs(a *app) *cobra.Command {
 	var f psFlags
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "list the processes, with what they hold",
-		Long: `ps lists the processes that have not ended, children below their parents, with the
-tick of their birth, what each holds of its quotas (held/limit), what it has left of its
-budget, and for agents with a program how often that was started again, and its command. Where a terminal has no
-room for all of it, priority and birth tick are left out, unless --wide is given.
+		Short: "list the processes and their resources",
+		Long: `ps lists the living processes, children below their parents, with the
+tick of their birth, the use of their quotas (held/limit), what is left of their
+budgets, and for agents with a program its restarts and its command. If the terminal is
+too narrow, priority and birth tick are left out, unless --wide is given.
 
-Where stdout is no terminal, each process is a line of JSON: what Process.List says
-of it, and its quotas as they are now. No processes: nothing is printed.`,
+If stdout is no terminal, each process is a line of JSON: the answer of Process.List
+and its present quotas. It prints nothing if there are no processes.`,
 		Example: `  pwos ps
   pwos ps --all
   pwos ps --wide
@@ -80,14 +80,14 @@ of it, and its quotas as they are now. No processes: nothing is printed.`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if states := []string{"CREATED", "READY", "RUNNING", "BLOCKED", view.Terminated}; f.state != "" && !slices.Contains(states, strings.ToUpper(f.state)) {
-				return usage(cmd, fmt.Errorf("--state is one of %s, not %q", strings.Join(states, ", "), f.state))
+				return usage(cmd, fmt.Errorf("--state must be one of %s, not %q", strings.Join(states, ", "), f.state))
 			}
 			return a.ps(cmd.Context(), f)
 		},
 	}
 	cmd.Flags().StringVar(&f.state, "state", "", "only processes in this state, such as READY or TERMINATED")
-	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "ended processes too, as far as the kernel remembers them")
-	cmd.Flags().BoolVarP(&f.wide, "wide", "w", false, "all columns, however wide the terminal is")
+	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also list ended processes that the kernel still remembers")
+	cmd.Flags().BoolVarP(&f.wide, "wide", "w", false, "print all columns, even on a narrow terminal")
 	return cmd
 }
 

@@ -23,21 +23,21 @@ func newRestore(a *app) *cobra.Command {
 	var here, agents bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE | --here",
-		Short: "make a kernel of its own of a backup, or of a copied state directory",
-		Long: `restore FILE makes the state directory of this environment out of a backup ("-" is stdin).
-There must be none yet, or an empty one. All of the backup is verified before anything takes
-the directory's place: one that is cut short or altered leaves nothing behind.
+		Short: "make a new kernel from a backup or a copied state directory",
+		Long: `restore FILE makes the state directory of this environment from a backup ("-" is stdin).
+The directory must not exist yet, or must be empty. The whole backup is verified before
+anything takes the directory's place: a truncated or altered backup leaves nothing behind.
 
-restore --here is for a state directory that is a copy already: of another machine, or moved
-to another file system. A kernel does not start on one, since it could run the agents of the
-first one a second time.
+restore --here is for a state directory that was copied from another machine, or moved to
+another file system. A kernel does not start on such a directory, since it could run the
+agents of the original kernel a second time.
 
-Either way another epoch of the record begins, with a host key of its own, which the record's
-next entry names. The programs of the agents stay where they are, and are not started until
-you say so: with --agents now, or by "pwos restore --here --agents" later. The processes can
-be looked at and ended meanwhile.
+Both begin a new epoch of the record with a new host key, which the record's next entry
+names. The programs of the agents are not started until you allow it: with --agents now,
+or with "pwos restore --here --agents" later. The processes can be inspected and ended
+meanwhile.
 
-Clients sign nothing for a host key that they do not know: confirm the new one with
+Clients do not sign for an unknown host key: confirm the new one with
 "pwos auth trust FINGERPRINT".
 
 Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
@@ -62,11 +62,12 @@ Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
 		},
 	}
 	cmd.Flags().BoolVar(&here, "here", false, "restore the state directory of this environment")
-	cmd.Flags().BoolVar(&agents, "agents", false, "let the programs of agents be started at the next start")
+	cmd.Flags().BoolVar(&agents, "agents", false, "allow the programs of agents to start with the kernel")
 	return cmd
 }
 
-// restore makes the state directory of a backup: beside its place first, which it takes as a whole.
+// restore makes the state directory from a backup. It writes beside the final path, then renames
+// the whole directory.
 func (a *app) restore(ctx context.Context, path string, agents bool) (made daemon.Restored, err error) {
 	ctx, cancel := a.bound(ctx, 0)
 	defer cancel()
@@ -125,12 +126,12 @@ func vacant(dir string) error {
 		return nil
 	}
 	if err == nil && len(entries) > 0 {
-		err = fault.FileExists.New("%s is not empty, and a restored record takes no other's place: set PWOS_STATE_DIR to a new directory", dir)
+		err = fault.FileExists.New("%s is not empty, and restore never overwrites a record: set PWOS_STATE_DIR to a new directory", dir)
 	}
 	return err
 }
 
-// roomIn is how many bytes can be written in a directory.
+// roomIn returns how many bytes can be written in a directory.
 func roomIn(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -19,14 +19,14 @@ func newReplay(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay --until SEQ",
 		Short: "show what the state was after an entry of the journal",
-		Long: `replay makes the state of the kernel as it was after an entry of the journal, beside
-the live one, which goes on and is not changed. It shows a summary, with --get the value
+		Long: `replay rebuilds the state of the kernel as it was after an entry of the journal, beside
+the live state, which does not change. It shows a summary, with --get the value
 of a key then, with --pid a process: its descriptor, its token, its agent's memory and
-how much mail it had. "pwos audit log" has the numbers of entries.
+the number of its messages. "pwos audit log" has the numbers of entries.
 
-On a long journal it tells on stderr how far it has come; an interrupt gives it up.
+On a long journal it prints its progress to stderr; an interrupt cancels it.
 
-Exit status: 3 denied, 4 the entry, the key or the process was not there.`,
+Exit status: 3 denied, 4 no such entry, key or process then.`,
 		Example: `  pwos replay --until 120
   pwos replay --until 120 --get notes/1
   pwos replay --until 120 --pid 7 --json`,
@@ -34,9 +34,9 @@ Exit status: 3 denied, 4 the entry, the key or the process was not there.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case in.UntilSeq == 0:
-				return usage(cmd, errors.New(`--until is missing: the number of an entry, as "pwos audit log" shows them`))
+				return usage(cmd, errors.New(`--until is required: give the number of an entry, as "pwos audit log" shows it`))
 			case in.Key != nil && in.PID != nil:
-				return usage(cmd, errors.New("--get and --pid do not go together"))
+				return usage(cmd, errors.New("--get and --pid exclude each other: give one of them"))
 			}
 			return a.withKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
 				out, data, err := reported(ctx, a, c, schema.MessageReplay, in)
@@ -50,34 +50,54 @@ Exit status: 3 denied, 4 the entry, the key or the process was not there.`,
 			})
 		},
 	}
-	memberFlag(cmd, in, "until_seq", "until", "the last entry that counts")
-	memberFlag(cmd, in, "key", "get", "show the value that this key had")
-	memberFlag(cmd, in, "pid", "pid", "show what this process was")
+	memberFlag(cmd, in, "until_seq", "until", "number of the last entry to replay")
+	memberFlag(cmd, in, "key", "get", "show the value of this key then")
+	memberFlag(cmd, in, "pid", "pid", "show this process then")
 	return cmd
 }
 
 func newUndo(a *app) *cobra.Command {
 	in := new(schema.UndoInput)
+	var files undoFiles
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use:   "undo SEQ",
-		Short: "take back what an entry of the journal did",
-		Long: `undo takes back what an entry of the journal did, where its result still stands: a key
-has the value again that it had before, a process its token, a message is taken out of
-the mailboxes in which it is unread. What a tool did is undone by the syscall that the
+		Use:   "undo SEQ | undo --files PID",
+		Short: "undo what an entry of the journal did, or what an agent did to its files",
+		Long: `undo reverts what an entry of the journal did, if nothing has changed its result since: a key
+gets its earlier value back, a process its token, a message is removed from
+the mailboxes where it is unread. The effect of a tool is undone by the syscall that the
 tool's manifest names. "pwos audit log" has the numbers of entries.
 
-The undo is an entry too, so it can be undone: that does the change again.
+The undo is an entry too. Undoing that makes the change again.
 
-Exit status: 3 only the operator may, 4 there is no such entry, 8 it does not stand any
-more, is undone already, or changed nothing.`,
+--files restores the working directory of an ended agent from the copy that "pwos run
+--snapshot" made, and prints what it makes, changes and removes. Files that have changed
+since the agent ended are listed and nothing is restored, unless --force is given. What is
+replaced is kept as a copy: "pwos undo --files ID" restores that one. Sockets, pipes,
+devices and mounted file systems are left alone. If it is interrupted, run it again.
+
+Exit status: 3 only the operator may undo, 4 no such entry or copy, 8 its result was changed
+since, it is already undone, or it changed nothing; the agent is running, or files were
+changed since it ended.`,
 		Example: `  pwos undo 327 --dry-run
-  pwos undo 327`,
-		Args: arguments(cobra.ExactArgs(1)),
+  pwos undo 327
+  pwos undo --files 7 --dry-run
+  pwos undo --files 7`,
+		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (files.of != "") {
+				return usage(cmd, errors.New("give the number of an entry, or --files with a PID or the id of a copy"))
+			}
+			if files.of != "" {
+				files.dryRun = dryRun
+				return a.undoFiles(cmd, &files)
+			}
+			if flag := files.alone(cmd); flag != "" {
+				return usage(cmd, fmt.Errorf("--%s goes with --files", flag))
+			}
 			seq, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || seq < 1 {
-				return usage(cmd, fmt.Errorf("%q is no entry of the journal: one is a number from 1 on, and \"pwos audit log\" lists them", args[0]))
+				return usage(cmd, fmt.Errorf("%q is not the number of an entry: entries count from 1; \"pwos audit log\" lists them", args[0]))
 			}
 			in.Seq = seq
 			if dryRun {
@@ -95,11 +115,12 @@ more, is undone already, or changed nothing.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be done")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
+	files.add(cmd.Flags())
 	return cmd
 }
 
-// reported makes a call that tells on stderr how far it has come.
+// reported makes a call and prints its progress to stderr.
 func reported[In, Out any](ctx context.Context, a *app, c *client.Client, row schema.Callable[In, Out], in *In) (*Out, schema.Value, error) {
 	data, err := row.Encode(in)
 	if err != nil {

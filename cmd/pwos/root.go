@@ -39,12 +39,12 @@ types. It needs no kernel.`,
 	}
 }
 
-// newHelp is cobra's help, except that an unknown verb is wrong usage.
+// newHelp returns cobra's help command, except that an unknown verb is wrong usage.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB]",
 		Short: "show how a verb is used",
-		Long:  `help shows how a verb is used, as --help behind it does. It needs no kernel.`,
+		Long:  `help shows how a verb is used, like --help after the verb. It needs no kernel.`,
 		Example: `  pwos help
   pwos help cap grant`,
 		ValidArgsFunction: completeVerb,
@@ -83,16 +83,16 @@ func newRoot(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pwos",
 		Short: "talk to a kernel for AI agents",
-		Long: `pwos talks to the kernel: each line of JSON that it is given is one message, each
-answer is one line. Where no kernel runs yet, it starts one.
+		Long: `pwos talks to the kernel: each line of JSON is one message, and each
+answer is one line. It starts a kernel if none runs.
 
 With piped input and no verb it streams: stdin to the kernel, answers to stdout.
-At a terminal and with no verb it shows where the kernel is and what to try next.
+At a terminal and with no verb, it shows where the kernel is and what to try next.
 
-Exit status: 0 all well, 1 an error message was seen, 2 wrong usage, 3 denied or not
-let in, 4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
-out, 8 in conflict with what is there, 9 waits for approval, 10 the journal or a sealed
-value is not what was written, 130 interrupted. "pwos run" exits as the program that it ran.`,
+Exit status: 0 success, 1 an error, 2 wrong usage, 3 denied or not
+admitted, 4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
+out, 8 conflict with the present state, 9 waits for approval, 10 the journal or a sealed
+value is damaged or altered, 130 interrupted. "pwos run" exits with the status of its program.`,
 		Example: `  echo '{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"m1","timestamp":0}}' | pwos
   pwos call Syscall.Echo message=hello
   pwos describe
@@ -112,7 +112,7 @@ value is not what was written, 130 interrupted. "pwos run" exits as the program 
 				return a.home(cmd.Context())
 			}
 			if a.origin != "" {
-				return usage(cmd, errors.New("--origin goes with a verb: a message of a stream names its own, in metadata.origin"))
+				return usage(cmd, errors.New("--origin needs a verb: each message of a stream names its origin in metadata.origin"))
 			}
 			return a.stream(cmd.Context(), mode == "inline")
 		},
@@ -121,7 +121,7 @@ value is not what was written, 130 interrupted. "pwos run" exits as the program 
 	flags.BoolVar(&a.json, "json", false, "print JSON at a terminal too")
 	flags.StringVar(&a.runtimeDir, "runtime-dir", "", "the kernel's runtime directory (default: $PWOS_RUNTIME_DIR and so on)")
 	flags.Var((*spanFlag)(&a.timeout), "timeout", "give up after this long, such as 500ms or 2m (default 1m; streams: never)")
-	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
+	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel if none runs")
 	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
 	flags.StringVar(&a.origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags; inline: serve piped input without a daemon")
@@ -136,7 +136,7 @@ value is not what was written, 130 interrupted. "pwos run" exits as the program 
 		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
 		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newWhy(a), newStory(a), newAuth(a), newBackup(a), newRestore(a), newMCP(a), newHook(a), newPolicy(a), newSDK(a),
 		newApprovals(a), newApprove(a), newRefuse(a), newBudget(a), newPause(a), newResume(a), newConsole(a),
-		newSearch(a), newGraph(a), newReplay(a), newUndo(a), newCluster(a), newExport(a),
+		newSearch(a), newGraph(a), newReplay(a), newUndo(a), newSnapshots(a), newCluster(a), newExport(a), newMetrics(a),
 	)
 	cmd.SetHelpCommand(newHelp())
 	return cmd

@@ -27,6 +27,7 @@ type runFlags struct {
 	http                               httpFlags
 	ttl                                time.Duration
 	ownDir, detach, tty                bool
+	copied                             copyFlags
 	learn                              learnFlag
 	confined                           confineFlags
 }
@@ -36,46 +37,52 @@ func newRun(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGS...]",
 		Short: "run a program as an agent",
-		Long: `run has the kernel start a program as an agent. Its standard input and output are its
-channel to the kernel, a line of JSON a message; what it writes to standard error is
-shown here. It may do what --allow says and nothing else. --tty runs a program that
-knows nothing of that: it has this terminal, with job control, and the channel is
-descriptor 3. What it prints then reaches the terminal as it is, control sequences too.
+		Long: `run makes the kernel start a program as an agent. Its standard input and output are its
+channel to the kernel, one line of JSON a message; its standard error is
+shown here. It may do only what --allow says. --tty runs a program that
+does not know the kernel: it gets this terminal, with job control, and its channel is
+descriptor 3. Its output reaches the terminal unchanged, control sequences included.
 
-In the foreground, run ends when the agent does, with its exit status, and says on
+In the foreground, run ends with the agent, with its exit status, and prints to
 stderr how it ended; 128+N means that signal N ended it, 127 that it could not be
-started. Ctrl-C takes the agent down with all that it started, and run exits with 130
-once they are gone; with --tty it is the program's. With -d run prints the PID and
+started. Ctrl-C ends the agent with all that it started, and run exits with 130
+when they have ended; with --tty, Ctrl-C goes to the program. With -d, run prints the PID and
 leaves the agent running: see "pwos ps", "pwos logs", "pwos kill".
 
 PROGRAM is looked for in the PATH of this shell, and works in the current directory,
-the one place where the sandbox lets it write; where the kernel's own things lie below
-that, in a new directory of its own instead. It does not see this shell's variables:
-name with --env those that it needs. They are in the journal, so name no secrets. HOME
-is its working directory, or that of --home.
+the only place where the sandbox lets it write. If the kernel's own files are below
+that, it works in a new directory instead. It does not see this shell's variables:
+name those that it needs with --env. The journal keeps them, so name no secrets. HOME
+is its working directory, or the directory of --home.
 
-Claude Code and Codex are known by their names, claude and codex, or by --preset: they get
-a home of their own that stays, hidden from all other agents (--name says which), or the
-one of --home; their tools ask the kernel first, and the kernel's are among them; their
-own sandbox is off. With --allow Upstream:anthropic or Upstream:openai the kernel holds the
-key. See docs/doors.md.
+Claude Code and Codex are recognized by their names, claude and codex, or by --preset.
+They get a permanent home, hidden from all other agents (one for each --name), or the one
+of --home. Their tools ask the kernel first, the syscalls are added to their tools, and
+their own sandbox is off. With --allow Upstream:anthropic or Upstream:openai the kernel
+holds the key. See docs/doors.md.
 
---profile gives many of these flags a name: reader may read its directory and nothing
+--profile sets many of these flags at once: reader may read its directory and nothing
 more, worker may also write it and use memory and messages, coder is for a coding agent.
-Flags that are given beside it take the place of what it says. See docs/profiles.md.
+Flags on the command line override the profile. See docs/profiles.md.
 
 Without --allow it is granted the default: the ten syscalls of the capability model,
 Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is given. A
-quota bounds what is held at once; it is not used up. --learn grants everything but
-the opening of secrets, for which --allow Crypto.Open and --http-open have to be given,
-and prints afterwards the smallest grant that would have done, on stdout, as a command
+quota bounds what is held at once. --learn grants everything except
+opening secrets, which needs --allow Crypto.Open and --http-open,
+and then prints the smallest sufficient grant to stdout, as a command
 line. --learn=NAME writes it as a profile, with rules for the keys and hosts that were
-used.`,
+used.
+
+--snapshot copies the working directory before the program starts, and "pwos undo --files
+PID" restores it. Only the working directory is copied, not what --write names. Files
+share their blocks with the copy where the file system can do that (btrfs, XFS); else
+a directory above --snapshot-limit is not copied, and nothing is started.`,
 		Example: `  pwos run -- ./agent.sh
   pwos run --allow 'Memory.*,Ipc.Receive' --quota gpu=2 --ttl 5m -- python3 agent.py
   pwos run -d --name pong --restart on-failure --limit memory_bytes=256M -- ./pong
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
   pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
+  pwos run --snapshot -- ./agent.sh && pwos undo --files 7 --dry-run
   pwos run --learn -- ./agent.sh
   pwos run --learn=mine -- ./agent.sh && pwos policy reload && pwos run --profile mine -- ./agent.sh
   pwos run --tty --profile coder -- claude
@@ -91,7 +98,7 @@ used.`,
 				options.RuntimeDir = client.RuntimeDir()
 			}
 			if f.tty && (!a.stdinTerminal() || !a.stdoutTerminal()) {
-				return usage(cmd, errors.New("--tty needs a terminal for stdin and stdout"))
+				return usage(cmd, errors.New("--tty needs a terminal as stdin and stdout"))
 			}
 			given, err := a.applyProfile(cmd, &f)
 			if err != nil {
@@ -101,14 +108,14 @@ used.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			if job.under(given); job.moved != nil && placed(given) {
+			if job.under(given); job.moved != nil && (placed(given) || f.copied.on) {
 				return usage(cmd, job.moved)
 			}
 			if err := a.setUp(&f, job); err != nil {
 				return err
 			}
 			if job.moved != nil {
-				a.say("the agent works in a directory of its own, as with --own-dir: it may write where it works, and the kernel keeps its own things in %s, below %s",
+				a.say("the agent works in a new directory, as with --own-dir: an agent may write where it works, and the kernel keeps its files in %s, below %s",
 					job.moved.Detail("place"), job.moved.Detail("dir"))
 			}
 			return a.run(cmd.Context(), job)
@@ -117,24 +124,25 @@ used.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // flags after PROGRAM are the program's
 	flags.StringVar(&f.name, "name", "", "name of the agent (default: that of the program)")
-	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas; may be given again")
-	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
+	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas; may be repeated")
+	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be repeated")
 	f.http.add(cmd)
-	flags.DurationVar(&f.ttl, "ttl", 0, "how long its grant holds, in ticks of a second, such as 5m (default: it does not expire)")
-	flags.StringVar(&f.restart, "restart", "", "never, on-failure or always: after which ends it is started again (default never)")
-	flags.StringVar(&f.channel, "channel", "", "stdio or fd3: where it speaks with the kernel (default stdio)")
+	flags.DurationVar(&f.ttl, "ttl", 0, "how long its grant is valid, in ticks of a second, such as 5m (default: it does not expire)")
+	flags.StringVar(&f.restart, "restart", "", "when to restart it: never, on-failure or always (default never)")
+	flags.StringVar(&f.channel, "channel", "", "its channel to the kernel: stdio or fd3 (default stdio)")
 	f.confined.add(flags)
-	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be given again")
+	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be repeated")
 	flags.StringSliceVar(&f.budget, "budget", nil, budgetUsage)
-	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, or NAME for its value here; may be given again")
+	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, or NAME for its value here; may be repeated")
 	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: the current one)")
-	flags.BoolVar(&f.ownDir, "own-dir", false, "work in a new directory of its own instead")
+	flags.BoolVar(&f.ownDir, "own-dir", false, "work in a new directory instead")
 	flags.StringVar(&f.home, "home", "", "its HOME (default: its working directory)")
-	flags.StringVar(&f.preset, "preset", "", "claude, codex or none: what it is set up as (default: by the name of the program)")
-	flags.StringVar(&f.profile, "profile", "", "reader, worker, coder, or one of profiles/*.toml beside the configuration: what it is granted, and how it is confined")
+	flags.StringVar(&f.preset, "preset", "", "setup for a known program: claude, codex or none (default: by the name of the program)")
+	flags.StringVar(&f.profile, "profile", "", "grant and sandbox by a profile: reader, worker, coder, or one of profiles/*.toml beside the configuration")
+	f.copied.add(flags)
 	flags.BoolVar(&f.tty, "tty", false, "give it this terminal; its channel is descriptor 3")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
-	flags.Var(&f.learn, "learn", "grant everything, and print what would have been enough; with =NAME, write it as the profile of that name")
+	flags.Var(&f.learn, "learn", "grant everything, and print the grant that would have been enough; with =NAME, write it as a profile")
 	flags.Lookup("learn").NoOptDefVal = "true"
 	if err := cmd.RegisterFlagCompletionFunc("profile", completeProfile); err != nil {
 		panic(err) // the flag is there
@@ -142,7 +150,8 @@ used.`,
 	return cmd
 }
 
-// job is what `pwos run` does. Its grant is completed when the kernel's clock and pools are known.
+// job describes what `pwos run` does. Its grant is completed when the kernel's clock and pools are
+// known.
 type job struct {
 	input schema.SpawnInput // grant fills in Capabilities
 
@@ -155,10 +164,12 @@ type job struct {
 	learn   learnFlag // allow and http are for comparison
 	tty     bool
 	unnamed bool         // its name comes from the program, with a number if the name is taken
-	moved   *fault.Fault // why it works in a directory of its own although none was named
+	moved   *fault.Fault // why it works in a new directory although none was named
 
 	sandbox *schema.Sandbox // by the flags, for a learned profile
 	profile *config.Profile // that it is run under; nil: none
+
+	copied *copyFlags // how the working directory is copied; nil: it is not
 
 	kept []string // flags that a learned command line repeats
 	args []string // the program as typed
@@ -187,6 +198,11 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	if program.Limits, err = limitsOf(f.limits); err != nil {
 		return nil, err
 	}
+	if f.copied.on {
+		j.copied = &f.copied
+	} else if flag := f.copied.alone(cmd); flag != "" {
+		return nil, fmt.Errorf("--%s says how --snapshot copies: give that too", flag)
+	}
 	program.Restart = textGiven(cmd, "restart", f.restart)
 	program.Channel = textGiven(cmd, "channel", f.channel)
 	if program.Sandbox, err = f.confined.sandbox(cmd); err != nil {
@@ -206,7 +222,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		if err != nil {
 			return nil, err
 		}
-		// Without --dir another directory will do; a named one must be used.
+		// Without --dir, a new directory replaces the current one; a named one must be used.
 		switch dir, err := workDir(f.dir, state, runtimeDir); {
 		case err == nil:
 			program.Cwd = &dir
@@ -250,7 +266,7 @@ func (f *runFlags) surroundings(program *schema.Program) error {
 	return nil
 }
 
-// contradiction says which flags are invalid, or exclude each other.
+// contradiction returns an error for flags that are invalid or exclude each other.
 func (f *runFlags) contradiction(cmd *cobra.Command) error {
 	for _, flag := range []struct {
 		name, value string
@@ -263,29 +279,31 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 		{"net", f.confined.net, []string{"none", "kernel", "open"}},
 	} {
 		if cmd.Flags().Changed(flag.name) && !slices.Contains(flag.values, flag.value) {
-			return fmt.Errorf("--%s is one of %s, not %q", flag.name, strings.Join(flag.values, ", "), flag.value)
+			return fmt.Errorf("--%s must be one of %s, not %q", flag.name, strings.Join(flag.values, ", "), flag.value)
 		}
 	}
 	switch {
 	case f.learn.on && f.detach:
-		return errors.New("--learn has to see the end of the program: it does not go with -d")
+		return errors.New("--learn must see the end of the program: leave out -d")
+	case f.copied.on && f.ownDir:
+		return errors.New("--snapshot copies an existing directory: leave out --own-dir")
 	case f.dir != "" && f.ownDir:
-		return errors.New("--dir and --own-dir are two answers to one question")
+		return errors.New("--dir and --own-dir exclude each other: give one of them")
 	case cmd.Flags().Changed("ttl") && f.ttl < time.Second:
-		return fmt.Errorf("--ttl is at least 1s, not %v", f.ttl)
+		return fmt.Errorf("--ttl must be at least 1s, not %v", f.ttl)
 	case f.tty && f.detach:
-		return errors.New("--tty connects the program to this terminal: it does not go with -d")
+		return errors.New("--tty connects the program to this terminal: leave out -d")
 	case f.tty && f.channel == "stdio":
-		return errors.New("--tty takes standard input and output: the channel is fd3 then")
+		return errors.New("--tty uses standard input and output: the channel must be fd3")
 	case f.tty && f.restart != "" && f.restart != "never":
-		return errors.New("--tty is for one run: it does not go with --restart " + f.restart)
+		return errors.New("--tty is for one run: it cannot be combined with --restart " + f.restart)
 	case f.learn.on && (f.quotas != nil || f.ttl != 0):
-		return errors.New("--learn grants everything: --quota and --ttl do not go with it; --allow and --host say what to compare with")
+		return errors.New("--learn grants everything: leave out --quota and --ttl; --allow and --host name the grant to compare with")
 	}
 	return nil
 }
 
-// keptFlags are the flags that say how the program runs, as given.
+// keptFlags returns the given flags about how the program runs.
 func keptFlags(cmd *cobra.Command) []string {
 	var kept []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -305,8 +323,8 @@ func keptFlags(cmd *cobra.Command) []string {
 	return kept
 }
 
-// workDir makes a directory absolute; without one it is the current one. It refuses one that contains the kernel's
-// own directories, where an agent could rewrite its own history.
+// workDir makes a directory absolute; the default is the current one. It refuses a directory that contains the
+// kernel's own, where an agent could rewrite its history.
 func workDir(dir string, places ...string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -319,7 +337,7 @@ func workDir(dir string, places ...string) (string, error) {
 	}
 	for _, place := range places {
 		if inside(place, abs) {
-			return "", fault.PlaceInside.New("the agent may write in its working directory, and the kernel keeps its own things in %s, below %s: name another with --dir, or use --own-dir",
+			return "", fault.PlaceInside.New("the agent may write in its working directory, and the kernel keeps its files in %s, below %s: name another directory with --dir, or use --own-dir",
 				place, abs).With("place", place).With("dir", abs)
 		}
 	}
@@ -380,7 +398,7 @@ func envOf(given []string, lookup func(string) (string, bool)) (map[string]strin
 		}
 		if !found {
 			if value, found = lookup(name); !found {
-				return nil, fmt.Errorf("--env %s: it is not set here; give it a value with %s=value", name, name)
+				return nil, fmt.Errorf("--env %s: the variable is not set here; give it a value with %s=value", name, name)
 			}
 		}
 		env[name] = value

@@ -18,21 +18,21 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// preset is how to run an agent host that does not know the kernel (PROTOCOL 9, 11). Its doors into the kernel, and
-// that it runs without a sandbox of its own, are on its command line, which takes precedence over anything that it
-// writes.
+// preset describes how to run an agent host that does not know the kernel (PROTOCOL 9, 11). The command line
+// connects it to the kernel and turns off its own sandbox, since the command line takes precedence over anything
+// that the host writes.
 type preset struct {
-	// upstream is the service that holds its key, if it is granted.
+	// upstream is the service with its key, if that is granted.
 	upstream string
 	settings map[string]string // files below its home that it may only read, with their initial content
 	env      map[string]string // in addition to --env
 	own      string            // an option of the host that only the preset may set
 	command  func(argv []string, d *doors) []string
-	// keyed are lines of sh that configure what only the kernel knows, if it has the key.
+	// keyed are lines of sh that configure what only the kernel knows, if the kernel has the key.
 	keyed string
 }
 
-// doors are the commands by which a host reaches the kernel: its MCP server and its hook.
+// doors are the commands that connect a host to the kernel: its MCP server and its hook.
 type doors struct {
 	server mcpEntry
 	hook   []string // also gets the environment of the server
@@ -81,7 +81,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		return nil
 	}
 	if i := slices.IndexFunc(j.args[1:], func(arg string) bool { return p.own != "" && (arg == p.own || strings.HasPrefix(arg, p.own+"=")) }); i >= 0 {
-		return misuse("pwos run", fmt.Errorf("%s would take the place of what pwos run tells %s: use the settings in its home, or --preset none", p.own, host))
+		return misuse("pwos run", fmt.Errorf("%s would override what pwos run sets for %s: use the settings in its home, or --preset none", p.own, host))
 	}
 	program := &j.input.Program
 	if f.channel == "" { // standard input and output are the host's own
@@ -120,9 +120,9 @@ func (a *app) setUp(f *runFlags, j *job) error {
 	return nil
 }
 
-// jobControl are lines of sh that run a program as a job of a session, as an interactive shell does: else Ctrl-Z
-// could not stop it, since the system stops no process whose parent is in another session. When it stops the
-// session's leader this process notices: see terminal.control.
+// jobControl are lines of sh that run a program as a job of a session, as an interactive shell does. Otherwise
+// Ctrl-Z could not stop it, since the system stops no process whose parent is in another session. They also stop
+// the session's leader, which this process notices: see terminal.control.
 const jobControl = `set -m
 "$@"
 status=$?
@@ -133,7 +133,7 @@ while jobs %1 >/dev/null 2>&1; do
 done
 exit $status`
 
-// started is the command that starts the program.
+// started returns the command that starts the program.
 func (p preset) started(argv []string, d *doors, tty bool) []string {
 	argv = p.command(argv, d)
 	script := ""
@@ -151,7 +151,8 @@ func (p preset) started(argv []string, d *doors, tty bool) []string {
 	return append([]string{"/bin/sh", "-c", script, "pwos"}, argv...)
 }
 
-// doors are those of an agent under this kernel, which recognises its processes: so they name no agent.
+// doors returns the doors of an agent under this kernel. They name no agent, since the kernel
+// recognises its processes.
 func (a *app) doors(host string) (*doors, error) {
 	self, err := os.Executable()
 	if err == nil {
@@ -171,8 +172,8 @@ func (a *app) doors(host string) (*doors, error) {
 	}, nil
 }
 
-// presetHome is the host's home: --home, or a permanent one below the kernel's state that is hidden from all other
-// agents.
+// presetHome returns the host's home: --home, or a permanent one below the kernel's state that is hidden from all
+// other agents.
 func (f *runFlags) presetHome(host string) (string, error) {
 	home := f.home
 	if home == "" {
@@ -181,7 +182,7 @@ func (f *runFlags) presetHome(host string) (string, error) {
 			name = host
 		}
 		if strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
-			return "", fmt.Errorf("no home can have the name %q: choose another --name, or name a directory with --home", name)
+			return "", fmt.Errorf("%q cannot be the name of a home: choose another --name, or name a directory with --home", name)
 		}
 		state, err := stateDir()
 		if err != nil {
@@ -202,8 +203,8 @@ func (f *runFlags) presetHome(host string) (string, error) {
 	return home, nil
 }
 
-// makeSettings creates missing settings files, and returns all. The host may write around them, and so may have put
-// links in their way: nothing outside its home is touched.
+// makeSettings creates missing settings files, and returns all. The host may write beside them, so it may have
+// placed links there: nothing outside its home is touched.
 func (p preset) makeSettings(home string) (paths []string, err error) {
 	root, err := os.OpenRoot(home)
 	if err != nil {

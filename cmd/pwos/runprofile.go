@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// learnFlag is --learn, or --learn=NAME: the lesson is written as the profile with that name.
+// learnFlag is --learn, or --learn=NAME, which writes the result as the profile with that name.
 type learnFlag struct {
 	on   bool
 	name string
@@ -38,12 +38,12 @@ func (f *learnFlag) Set(text string) error {
 	if text == "true" { // without a name
 		f.name = ""
 	} else if !config.IsProfileName(text) {
-		return fmt.Errorf("%q can be no profile's name", text)
+		return fmt.Errorf("%q cannot be the name of a profile: use letters and digits, such as mine", text)
 	}
 	return nil
 }
 
-// profilePaths are the files of a profile to be written: its grant and its rules.
+// profilePaths are the files to write for a profile: its grant and its rules.
 func profilePaths(name string) (grant, rules string) {
 	at := filepath.Join(policy.Profiles(client.ConfigFile()), name)
 	return at + ".toml", at + ".cedar"
@@ -54,7 +54,7 @@ func free(name string) error {
 	grant, rules := profilePaths(name)
 	for _, path := range []string{grant, rules} {
 		if _, err := os.Lstat(path); err == nil {
-			return fmt.Errorf("--learn=%s would overwrite %s: remove it, or learn another", name, path)
+			return fmt.Errorf("--learn=%s would overwrite %s: remove it, or choose another name", name, path)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (j *job) writeProfile(l *view.Lesson, peaks map[string]float64, servers vie
 	return writeNew(grant, []byte(j.profileText(filepath.Base(rules), l.Allow(), peaks, servers)))
 }
 
-// profileText is the file of a profile.
+// profileText returns the text of a profile's file.
 func (j *job) profileText(rules string, allow []string, quotas map[string]float64, servers view.Servers) string {
 	var b strings.Builder
 	list := func(name string, all []string) {
@@ -119,7 +119,7 @@ func (j *job) profileText(rules string, allow []string, quotas map[string]float6
 	return b.String()
 }
 
-// writeNew writes a file that must not exist yet.
+// writeNew writes a file, which must not exist yet.
 func writeNew(path string, text []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -138,7 +138,8 @@ type flag struct {
 	values []string
 }
 
-// profileFlags are the flags of pwos run for a profile. Relative paths are below dir, or with ~/ below home.
+// profileFlags returns the flags of pwos run for a profile. Relative paths are below dir, or with ~/ below
+// home.
 func profileFlags(p *config.Profile, dir, home string) []flag {
 	paths := func(list []string) (all []string) {
 		for _, path := range list {
@@ -220,13 +221,13 @@ func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, er
 		return nil, fmt.Errorf("find home directory: %w", err)
 	}
 	if placed(p) && f.ownDir {
-		return nil, usage(cmd, fmt.Errorf("the profile %s is for a directory that is there: it does not go with --own-dir", p.Name))
+		return nil, usage(cmd, fmt.Errorf("the profile %s is for an existing directory: leave out --own-dir", p.Name))
 	}
 	for _, one := range profileFlags(p, dir, home) {
 		switch given := cmd.Flags().Lookup(one.name); {
 		case len(one.values) == 0:
 		case given.Changed:
-			a.say("--%s takes the place of what the profile %s says", one.name, p.Name)
+			a.say("--%s overrides the profile %s", one.name, p.Name)
 		case f.learn.on && (one.name == "quota" || one.name == "ttl"): // everything is granted
 		default:
 			for _, value := range one.values {
@@ -281,12 +282,12 @@ func ruled(ctx context.Context, c *client.Client, p *config.Profile) error {
 		return err
 	}
 	if !slices.ContainsFunc(files, func(f policy.File) bool { return f.Name == name }) {
-		return fault.PolicyInvalid.New("the profile %s has its rules in %s, which is not there", p.Name, name).WithFix("write it, or leave policy out")
+		return fault.PolicyInvalid.New("the profile %s has its rules in %s, which does not exist", p.Name, name).WithFix("write that file, or leave out policy")
 	}
 	set, problems := policy.Compile(files)
 	for _, one := range problems {
 		if !one.Warning {
-			return fault.PolicyInvalid.New("%s", one).WithFix(`"pwos policy check" names all that is wrong`)
+			return fault.PolicyInvalid.New("%s", one).WithFix(`"pwos policy check" lists all faults`)
 		}
 	}
 	shown, err := invokeAs(ctx, c, schema.PolicyShow, &schema.PolicyShowInput{})
@@ -294,7 +295,7 @@ func ruled(ctx context.Context, c *client.Client, p *config.Profile) error {
 	case err != nil:
 		return err
 	case set != nil && shown.Hash != set.Hash:
-		return fault.PolicyInvalid.New("the kernel does not go by the rules of %s as they are now", name).WithFix(`"pwos policy reload" has it take them`)
+		return fault.PolicyInvalid.New("the kernel has not loaded the rules of %s as they are now", name).WithFix(`load them with "pwos policy reload"`)
 	}
 	return nil
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// exitStatus is another program's exit status, passed on; there is nothing to add to it.
+// exitStatus passes on another program's exit status. report prints nothing for it.
 type exitStatus int
 
 func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
 
-// ended is the exit status of run for the end of an agent's program.
+// ended returns the exit status of run for the end of an agent's program.
 func ended(d schema.Descriptor) error {
 	end := d.Exit
 	switch {
@@ -137,8 +137,8 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 	return grant, nil
 }
 
-// everything is the grant of --learn for a kernel with these syscalls: all except those that open secrets, which must
-// be asked for.
+// everything returns the grant of --learn for a kernel with these syscalls: all except those that open secrets, which
+// need an explicit flag.
 func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
 	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // patterns do not include them
 	allow = append(allow, "*")
@@ -154,7 +154,8 @@ func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
 	return allow, http
 }
 
-// ticksOf is a duration in ticks, one a second unless the kernel's clock is configured otherwise (PROTOCOL 6).
+// ticksOf returns a duration in ticks: one a second unless the kernel's clock is configured otherwise
+// (PROTOCOL 6).
 func ticksOf(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 // defaultGrant lists what an agent may call by default: the syscalls with a code (CAP 2), and receiving messages.
@@ -168,10 +169,10 @@ func defaultGrant() []string {
 	return codes
 }
 
-// defaultQuota is how many units of each resource the default grant allows (CAP 3).
+// defaultQuota is the quota of each resource in the default grant (CAP 3).
 const defaultQuota = 200.0
 
-// resources returns the capacity of each resource that there is.
+// resources returns the capacity of each resource.
 func resources(ctx context.Context, c *client.Client) (map[string]float64, error) {
 	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
@@ -201,7 +202,8 @@ func (a *app) run(ctx context.Context, j *job) error {
 		}
 		pid := end.PID
 		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != view.NotStarted || err != nil && ctx.Err() != nil) {
-			// The user ends an agent that does not end by itself, and still wants the lesson.
+			// An agent may run until the user interrupts it. The user still wants the learned
+			// grant.
 			if err := a.learned(context.WithoutCancel(ctx), c, j, pid); err != nil {
 				return err
 			}
@@ -219,6 +221,11 @@ func (a *app) run(ctx context.Context, j *job) error {
 // start starts the agent of j. In the foreground it returns after the agent's end with the last descriptor, of which
 // only the PID is certain if there is an error too.
 func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.Descriptor, err error) {
+	if j.copied != nil {
+		if err := a.copyBefore(ctx, j); err != nil {
+			return end, err
+		}
+	}
 	var t *terminal
 	if j.tty {
 		if t, err = newTerminal(a); err != nil {
@@ -229,7 +236,12 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	}
 	pid, err := j.spawn(ctx, c)
 	if err != nil {
-		return end, err
+		return end, errors.Join(err, j.uncopy(err))
+	}
+	if j.copied != nil {
+		if err := a.tellCopied(ctx, c, j, pid); err != nil {
+			a.say("%v", err) // the agent runs
+		}
 	}
 	if j.detach {
 		return end, a.announce(ctx, c, pid)
@@ -269,8 +281,8 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 	return end, nil
 }
 
-// spawn has the kernel start the program, and returns the PID. It ignores interruptions: else the agent would run,
-// and nobody would know its PID.
+// spawn makes the kernel start the program, and returns the PID. It ignores interruptions: otherwise the agent
+// would run and nobody would know its PID.
 func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error) {
 	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
@@ -289,7 +301,7 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 	return out.ChildPID, err
 }
 
-// mostAlike bounds the agents that are named after one program at a time.
+// mostAlike bounds how many living agents are named after one program.
 const mostAlike = 1000
 
 // taken reports whether a spawn was refused because a living agent has the name.
@@ -359,7 +371,7 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 func (w *watch) restarted(d *schema.Descriptor) {
 	if n := view.Deref(d.Restarts); d.PID == w.pid && n > w.restarts {
 		w.restarts = n
-		w.app.say("%s (pid %d) was started again, the %s time: it %s", view.Escaped(d.AgentID), d.PID, view.Ordinal(n), view.EndText(d.Exit))
+		w.app.say("%s (pid %d) was restarted, the %s time: it %s", view.Escaped(d.AgentID), d.PID, view.Ordinal(n), view.EndText(d.Exit))
 	}
 }
 
@@ -371,7 +383,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
-	reason := "the pwos run in whose foreground it was has ended"
+	reason := "its foreground pwos run has ended"
 	_, err := invoke(ctx, w.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: w.pid, Reason: &reason})
 	for over := false; err == nil && !over; {
 		var d schema.Descriptor

@@ -15,12 +15,12 @@ func newSDK(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sdk LANGUAGE",
 		Short: "print a client for programs in Python or TypeScript",
-		Long: `sdk prints one file without dependencies, for Python 3.9 or Node 22 and later: what speaks
-with the kernel, and a typed method for each of its syscalls. The same kernel prints the
-same bytes. The file knows which syscalls it was made from, and warns where it connects
-to a kernel that has others.
+		Long: `sdk prints one file without dependencies, for Python 3.9 or Node 22 and later. It has the
+connection to the kernel, and a typed method for each syscall. The same kernel prints the
+same bytes. The file knows the syscalls that it was made from, and warns if it connects to
+a kernel that has others.
 
-With --registered it has the syscalls that were registered at run time, too.`,
+With --registered it includes the syscalls that were registered at run time.`,
 		Example: `  pwos sdk python >pwos.py
   pwos sdk typescript >pwos.ts`,
 		Args:      arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
@@ -31,7 +31,7 @@ With --registered it has the syscalls that were registered at run time, too.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&registered, "registered", false, "with the syscalls that were registered at run time")
+	cmd.Flags().BoolVar(&registered, "registered", false, "include the syscalls that were registered at run time")
 	return cmd
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-const sealHelp = `The key is an SSH key of your own, ed25519 or rsa: one that the ssh-agent holds, else a file
-in ~/.ssh; --identity or PWOS_IDENTITY names another. No kernel is asked. A kernel with the
-same key opens the value by Crypto.Open, and what its Crypto.Seal gives is opened here.
+const sealHelp = `The key is one of your SSH keys, ed25519 or rsa: one that the ssh-agent holds, else a file
+in ~/.ssh; --identity or PWOS_IDENTITY names another. No kernel is needed. A kernel with the
+same key opens the value with Crypto.Open; unseal opens what its Crypto.Seal returns.
 
-Exit status: 3 there is no key for it, or its holder refuses; 7 the ssh-agent is silent;
-10 the value is not what was sealed.`
+Exit status: 3 no matching key, or its holder refuses; 7 the ssh-agent does not answer;
+10 the value was altered.`
 
 func newSeal(a *app) *cobra.Command {
 	var aad string
@@ -28,7 +28,7 @@ func newSeal(a *app) *cobra.Command {
 		Use:   "seal",
 		Short: "seal a secret with your own key",
 		Long: `seal reads a secret from stdin, byte for byte, and prints it sealed: a line of text that
-may be stored and shown, and is what the kernel's vault/ takes. It is another one each time.
+may be stored and shown, and that the kernel's vault/ accepts. It differs each time.
 
 ` + sealHelp,
 		Example: `  printf %s "$TOKEN" | pwos seal
@@ -54,8 +54,8 @@ may be stored and shown, and is what the kernel's vault/ takes. It is another on
 			return a.printText(value)
 		},
 	}
-	cmd.Flags().StringVar(&aad, "aad", "", "text that goes with the value in the clear and cannot be changed, such as its key")
-	cmd.Flags().BoolVar(&line, "line", false, "leave out one line end at the end of stdin")
+	cmd.Flags().StringVar(&aad, "aad", "", "text that is stored with the value unencrypted and cannot be changed, such as its key")
+	cmd.Flags().BoolVar(&line, "line", false, "remove one line end at the end of stdin")
 	return cmd
 }
 
@@ -85,16 +85,16 @@ for byte. A JSON string will do, as "pwos mem get" prints it.
 			}
 			defer clear(plaintext)
 			if cmd.Flags().Changed("aad") && string(carried) != aad {
-				return fault.SealBroken.New("the value carries another aad: it is the value of something else")
+				return fault.SealBroken.New("the value has another aad: it was sealed for another purpose")
 			}
 			return a.printSecret(plaintext)
 		},
 	}
-	cmd.Flags().StringVar(&aad, "aad", "", "what the value has to carry in the clear")
+	cmd.Flags().StringVar(&aad, "aad", "", "the aad that the value must have")
 	return cmd
 }
 
-// sealedValue is the argument, or stdin.
+// sealedValue returns the argument, or stdin.
 func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 	text := strings.Join(args, "")
 	if len(args) == 0 {
@@ -115,7 +115,7 @@ func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 func (a *app) printSecret(plaintext []byte) error {
 	if a.stdoutTerminal() {
 		if !utf8.Valid(plaintext) {
-			return errors.New("what was sealed is no text: send it to a file")
+			return errors.New("the secret is binary and stdout is a terminal: send it to a file")
 		}
 		return a.printText(shownLines(string(plaintext)))
 	}
@@ -125,7 +125,7 @@ func (a *app) printSecret(plaintext []byte) error {
 	return nil
 }
 
-// shownLines is an escaped text, without its last line end.
+// shownLines returns a text escaped, without its last line end.
 func shownLines(text string) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, line := range lines {

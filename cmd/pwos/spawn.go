@@ -21,14 +21,14 @@ func newSpawn(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "spawn AGENT_ID",
 		Short: "add a process to the kernel's table",
-		Long: `spawn adds a process: an agent with a PID, a capability and a mailbox of its own. It
-starts no program. Its PID and name are printed.
+		Long: `spawn adds a process: an agent with its own PID, capability and mailbox. It
+starts no program. spawn prints its PID and name.
 
 Without --allow it is granted the default: the ten syscalls of the capability model,
 Ipc.Receive, and 200 units of each resource, cut down to what its parent holds. A quota
-bounds what is held at once; it is not used up.
+bounds what is held at once.
 
-Exit status: 3 more than the parent may give, 1 no resource or syscall of that name.`,
+Exit status: 3 more than the parent may grant, 1 no resource or syscall has that name.`,
 		Example: `  pwos spawn scout
   pwos spawn scout --intent 'look ahead' --priority HIGH --allow 'Memory.*,SYS_SEND_MSG' --quota gpu=2
   pwos spawn helper --parent 7`,
@@ -42,19 +42,19 @@ Exit status: 3 more than the parent may give, 1 no resource or syscall of that n
 		},
 	}
 	flags := cmd.Flags()
-	memberFlag(cmd, &f.in, "intent", "intent", "what it is for, in words")
-	memberFlag(cmd, &f.in, "role", "role", "its part in a larger task, in words")
+	memberFlag(cmd, &f.in, "intent", "intent", "its purpose, in words")
+	memberFlag(cmd, &f.in, "role", "role", "its role in a larger task, in words")
 	memberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT (default NORMAL)")
 	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas")
-	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again; needs --allow")
+	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be repeated; needs --allow")
 	f.http.add(cmd)
-	memberFlag(cmd, &f.grant, "expires_at_tick", "expires-at-tick", "last tick at which its grant holds (default: it does not expire); needs --allow")
+	memberFlag(cmd, &f.grant, "expires_at_tick", "expires-at-tick", "last tick at which its grant is valid (default: it does not expire); needs --allow")
 	flags.StringSliceVar(&f.budget, "budget", nil, budgetUsage+"; needs --allow")
 	memberFlag(cmd, &f.in, "pid", "parent", "process that spawns it (default 0, the operator)")
 	return cmd
 }
 
-// input is what the command line spawns; its errors are wrong usage.
+// input returns the spawn that the command line describes. Its errors are wrong usage.
 func (f *spawnFlags) input(cmd *cobra.Command, agent string) (*schema.SpawnInput, error) {
 	in, grant := &f.in, &f.grant
 	in.ChildAgentID = agent

@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// home is the output of pwos without a verb: whether a kernel runs and where, and what to try.
+// home prints the output of pwos without a verb: whether a kernel runs and where, and what to try.
 func (a *app) home(ctx context.Context) error {
 	s, err := a.inspect(ctx)
 	switch {
@@ -42,7 +42,7 @@ try:
 `)
 }
 
-// withLastStart adds to the error that no kernel runs how the last start by a client failed, if it did.
+// withLastStart adds to the error that no kernel runs why the last start by a client failed, if it did.
 func (a *app) withLastStart(err error) error {
 	if !errors.Is(err, fault.DaemonNotRunning) {
 		return err
@@ -58,8 +58,9 @@ func (a *app) withLastStart(err error) error {
 	return err
 }
 
-// lastFailure says from the log's last lines how the last daemon failed; "" if it did not, or does not say. The
-// reason is in the line about its end or, if it failed before its log was configured, after its name.
+// lastFailure returns why the last daemon failed, from the last lines of its log; "" if it did not fail, or the
+// log has no reason. The reason is in the line about its end or, if it failed before its log was configured,
+// after its name.
 func lastFailure(lines []string) string {
 	const start, run = "the last start failed: ", "the last one ended with an error: "
 	why := ""
@@ -85,7 +86,7 @@ func lastFailure(lines []string) string {
 	return run + why
 }
 
-// logLine is the message of a line of the log, and its error.
+// logLine returns the message of a line of the log, and its error.
 func logLine(line string) (message, reason string) {
 	if text, ok := strings.CutPrefix(line, "pwosd: "); ok {
 		return "ended", text
@@ -102,9 +103,9 @@ func logLine(line string) (message, reason string) {
 func newShutdown(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "shutdown",
-		Short: "end the kernel in good order",
-		Long: `shutdown asks the kernel to end and waits until it has: what it accepted before is
-finished and answered. Without a kernel it starts none and exits with 6.`,
+		Short: "shut down the kernel in good order",
+		Long: `shutdown asks the kernel to end and waits until it has. Calls that it accepted before are
+finished and answered. If no kernel runs, it starts none and exits with 6.`,
 		Example: `  pwos shutdown
   pwos shutdown --timeout 2m`,
 		Args: arguments(cobra.NoArgs),
@@ -127,11 +128,11 @@ func (a *app) shutdown(ctx context.Context) error {
 func newStatus(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "show the kernel that runs",
-		Long: `status shows the kernel that runs: its process, its sockets, how fast it answers.
-It never starts one: without a kernel it exits with 6, and says why the last start
-failed, if it did. Where the journal cannot be written, as on a full disk, it says so:
-commands are refused until it can. It also says what you have to see to, such as a
+		Short: "show the running kernel",
+		Long: `status shows the running kernel: its process, its sockets, its response time.
+It never starts one: if none runs, it exits with 6, and prints why the last start
+failed. It reports if the journal cannot be written, for example on a full disk:
+commands are refused until it can. It also lists warnings that need your attention, such as a
 file of keys whose mode became unsafe.`,
 		Example: `  pwos status
   pwos status --json`,
@@ -158,13 +159,13 @@ type kernelInfo struct {
 	others map[string]int64 // number of keys of each origin with memory, except the operator's
 }
 
-// condition is what is wrong with a kernel, as far as it says.
+// condition is what is wrong with a kernel, if it reports that.
 type condition struct {
 	refusing string   // why commands are refused; "" if they are not
 	warnings []string // what the operator should look at
 }
 
-// parameters are what the kernel was started with, as far as it says; else "" and nil.
+// parameters are the kernel's start parameters, if it reports them; else "" and nil.
 type parameters struct {
 	origin  string   // the operator's
 	sync    string   // when a command is answered
@@ -208,7 +209,7 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	return p
 }
 
-// readOrigins reads which origins have memory; only the operator is told.
+// readOrigins reads which origins have memory. Only the operator may read that.
 func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/origins"})
 	if err != nil {
@@ -218,8 +219,8 @@ func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	return keys
 }
 
-// readCondition asks whether commands are refused, and what else is wrong, which the caller may be denied. It is the
-// last question: the earlier ones are journaled, so the kernel knows by then whether it can write.
+// readCondition asks whether commands are refused, and what else is wrong. The caller may be denied that. It comes
+// last: the earlier queries are journaled, so the kernel knows by then whether it can write.
 func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	data, err := invoke(ctx, c, schema.AuditMetrics.Type, &schema.AuditMetricsInput{})
 	if err != nil {
@@ -231,19 +232,19 @@ func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	return is
 }
 
-// durability says what a command's answer guarantees.
+// durability returns what a command's answer guarantees.
 func durability(sync string) string {
 	switch sync {
 	case "always":
 		return "a command is on disk before it is answered"
 	case "interval":
-		return "interval: a power cut takes what was answered last"
+		return "interval: a power cut may lose the last answered commands"
 	default:
 		return sync
 	}
 }
 
-// measurePing is the time of one round trip.
+// measurePing returns the time of one round trip.
 func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
 	begin := time.Now()
 	_, err := c.Call(ctx, schema.KindQuery, "Syscall.Ping", []byte(`{"payload":null}`))

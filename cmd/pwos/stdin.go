@@ -24,7 +24,8 @@ const maxPassphrase = 1 << 10
 
 var errNoPassphrase = errors.New("no passphrase was typed")
 
-// askPassphrase asks for the passphrase of a key file at the terminal of this process, wherever its stdin comes from.
+// askPassphrase asks for the passphrase of a key file at the terminal of this process, even if its stdin is not that
+// terminal.
 func askPassphrase(ctx context.Context, path string) (passphrase []byte, err error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -34,12 +35,12 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 	if err != nil {
 		return nil, errors.Join(err, tty.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails when closed: nobody reads then
+	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails when closed: then nobody reads
 	defer func() {
 		stop()
 		err = errors.Join(err, in.Close(), tty.Close())
 	}()
-	// Raw mode: a read in line mode could not be interrupted, and nothing must be echoed.
+	// Raw mode: a read in line mode could not be interrupted, and would be echoed.
 	before, err := term.MakeRaw(int(tty.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("ask for a passphrase: %w", err)
@@ -99,13 +100,13 @@ const maxPayload = 64 << 20
 type payload struct{ text bool }
 
 func (p *payload) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&p.text, "string", false, "take the value as a string, even if it is JSON")
+	cmd.Flags().BoolVar(&p.text, "string", false, "send the value as a string, even if it is JSON")
 }
 
-// payloadHelp is the help of verbs that take a value.
-const payloadHelp = `A value that is JSON is taken as that, anything else is a string; --string makes it a
-string whatever it looks like. With - it is read from stdin; of a string there, one
-line end at its end is left out.`
+// payloadHelp is the help text of verbs that take a value.
+const payloadHelp = `A value that is valid JSON is sent as JSON, any other value as a string; --string always
+sends a string. With - it is read from stdin; one line end at the end of a string is
+removed.`
 
 // value makes a JSON value of an argument, or of stdin if that is "-".
 func (a *app) value(ctx context.Context, cmd *cobra.Command, p payload, arg string) (schema.Value, error) {
@@ -134,7 +135,7 @@ func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails when closed: nobody reads then
+	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails when closed: then nobody reads
 	defer func() {
 		stop()
 		err = errors.Join(err, in.Close())
@@ -151,9 +152,9 @@ func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
 	return text, nil
 }
 
-// patientFile reads a file whose Read may block forever, such as a pipe that another process holds open, and can be
-// interrupted. The runtime's poller would do that for a non-blocking descriptor, but stdin is shared with other
-// processes, which would see it become non-blocking.
+// patientFile reads a file whose Read may block forever, such as a pipe that another process holds open. Its reads
+// can be interrupted. The runtime's poller could do that for a non-blocking descriptor, but stdin is shared with
+// other processes, for which it would become non-blocking too.
 type patientFile struct {
 	file  *os.File
 	awake *os.File // readable when reading must stop

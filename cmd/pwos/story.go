@@ -18,13 +18,13 @@ func newStory(a *app) *cobra.Command {
 	var page string
 	cmd := &cobra.Command{
 		Use:   "story",
-		Short: "tell the record as a tree of what caused what",
-		Long: `story tells the calls of the record in words, each below the one that its message names as
-its cause, where that comes before it. It prints while it reads, so a long record begins
-at once. The kernel's housekeeping and what the operator only asked are left out.
+		Short: "show the record as a tree of causes",
+		Long: `story describes the calls of the record in words, each below the one that its message names as
+its cause, if that comes before it. It prints while it reads, so a long record starts
+at once. The kernel's housekeeping and the operator's queries are left out.
 
---html writes one page that needs nothing but itself, runs no script, and can be sent to
-somebody. Where stdout is no terminal, each call is a line of JSON: depth, who, text, entry.`,
+--html writes one self-contained page without scripts, which can be sent to
+somebody. If stdout is no terminal, each call is a line of JSON: depth, who, text, entry.`,
 		Example: `  pwos story --since 1000
   pwos story --correlation flow-1
   pwos story --pid 7 --html story.html`,
@@ -38,13 +38,13 @@ somebody. Where stdout is no terminal, each call is a line of JSON: depth, who, 
 	}
 	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process; 0 is the operator")
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
-	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one of this number")
+	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one with this number")
 	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to read (default: all)")
-	cmd.Flags().StringVar(&page, "html", "", "write a page to this file instead")
+	cmd.Flags().StringVar(&page, "html", "", "write a page to this file instead of stdout")
 	return cmd
 }
 
-// story tells the entries that are wanted, to stdout or as a page.
+// story prints the story of the wanted entries, to stdout or as a page.
 func (a *app) story(ctx context.Context, q auditQuestion, page string) error {
 	switch {
 	case page != "":
@@ -55,7 +55,7 @@ func (a *app) story(ctx context.Context, q auditQuestion, page string) error {
 	return a.tell(ctx, q, func(s *view.Sentence) error { return a.printText(s.Line(a.style)) })
 }
 
-// storyPage writes a story as a page, all of it or nothing.
+// storyPage writes a story as a page, atomically.
 func (a *app) storyPage(ctx context.Context, q auditQuestion, page string) (err error) {
 	file, err := renameio.NewPendingFile(page, renameio.WithPermissions(0o600))
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *app) tellPage(ctx context.Context, q auditQuestion, file io.Writer) err
 	return put(view.PageFoot)
 }
 
-// tell calls write with each sentence of a story, as the record is read.
+// tell calls write with each sentence of a story, while it reads the record.
 func (a *app) tell(ctx context.Context, q auditQuestion, write func(*view.Sentence) error) error {
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		names, err := allNames(ctx, c)
@@ -110,7 +110,7 @@ func (a *app) tell(ctx context.Context, q auditQuestion, write func(*view.Senten
 		}
 		err = q.each(ctx, c, func(entries []view.Entry) error {
 			for i := range entries {
-				if entries[i].Seq >= end { // what came while the story is told is another story
+				if entries[i].Seq >= end { // entries that arrive meanwhile are left out
 					return errEnough
 				}
 				if err := all(n.Tell(&entries[i])); err != nil {

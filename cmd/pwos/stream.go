@@ -58,14 +58,15 @@ func (a *app) converse(ctx context.Context, c *client.Client, in io.Reader) (err
 	return err
 }
 
-// begun is the input of a stream, of which the first line may have been read.
+// begun is the input of a stream. Its first line may already have been read.
 type begun struct {
 	*patientFile
 	head []byte // read, not passed on
 	err  error  // that ended it
 }
 
-// dialect is the dialect of the first frame: OsMessage if that is no frame, or longer than any line may be.
+// dialect returns the dialect of the first frame: OsMessage if that is not a frame, or is longer than any
+// line may be.
 func (b *begun) dialect() schema.Dialect {
 	const most = schema.MaxEventLine + 1
 	for from, read := 0, 0; ; {
@@ -80,7 +81,7 @@ func (b *begun) dialect() schema.Dialect {
 			line = b.head[from : read+end]
 		}
 		if len(bytes.TrimLeft(line, " \t\r")) > 0 || end < 0 {
-			m, _ := schema.Decode(line, schema.OsMessage) // the kernel refuses what is no frame
+			m, _ := schema.Decode(line, schema.OsMessage) // the kernel refuses anything that is not a frame
 			return m.Dialect
 		}
 		from, read = read+end+1, read+end+1

@@ -37,7 +37,7 @@ func (a *app) misused(err error) error {
 	return a.respond(nil, err, fault.UsageInvalid.New("%s", err.Error()))
 }
 
-// rpcFault is err in the form of a kernel's fault; nil for nil.
+// rpcFault converts err to a kernel's fault; nil for nil.
 func rpcFault(err error, in *schema.CallInput) *fault.Fault {
 	if err == nil {
 		return nil
@@ -81,7 +81,7 @@ func remote(answer *fault.Fault) *fault.Fault {
 }
 
 // unknownName reports whether a 404 means an unknown syscall rather than a missing object: JSON-RPC has different
-// codes for them, the wire has not.
+// codes for them, the wire has one.
 func unknownName(in *schema.CallInput) bool {
 	if schema.UserSpace(in.Syscall) {
 		return true
@@ -105,21 +105,21 @@ func newSyscall(a *app) *cobra.Command {
 	var f syscallFlags
 	cmd := &cobra.Command{
 		Use:   "syscall [flags] NAME [ARGS...]",
-		Short: "make one call of the older contract, and print one JSON-RPC 2.0 response",
+		Short: "make one call of the ABI, and print one JSON-RPC 2.0 response",
 		Long: `syscall is pwosSyscall(NAME, ...ARGS) for a command line: it prints exactly one
-JSON-RPC 2.0 response, whatever happens. NAME is a short name of the kernel's, such as
+JSON-RPC 2.0 response in every case. NAME is a short name of the kernel, such as
 ping, describe or memory, or the path of a tool: os/tools/name, ./name. An argument that
-is JSON is taken as that, anything else is a string. Flags stand before NAME: all that
-follows it is the call's.
+is valid JSON is sent as JSON, any other argument as a string. Flags precede NAME: all that
+follows NAME belongs to the call.
 
-The error's code is -32601 for a name that there is not, -32602 for arguments that do not
-fit, -32700 for an argument that is no text or begins as an object or an array and is
-none, else -32000; its data is the kernel's error.
+The error's code is -32601 for an unknown name, -32602 for invalid arguments, -32700 for
+an argument that is not text, or that begins like an object or an array but is not valid
+JSON, else -32000; its data is the kernel's error.
 
-Where no kernel runs it starts one, with the --root, --origin and --state-dir that it is
-given. Where none can be started either, it carries the call out itself, on the state
-that the next kernel finds. A kernel that runs keeps the root and origin that it has: to
-ask it for others is an error.`,
+If no kernel runs, syscall starts one with the given --root, --origin and
+--state-dir. If it cannot start one either, it makes the call itself, on the state
+that the next kernel finds. A running kernel keeps its root and origin:
+to name others is an error.`,
 		Example: `  pwos syscall ping 1
   pwos syscall memory set notes/1 '{"text": "hello"}'
   pwos syscall describe Memory.Set
@@ -139,15 +139,15 @@ ask it for others is an error.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.misused(usage(cmd, err)) })
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVar(&f.root, "root", "", "what os:///… means, for a kernel that is not running yet: a directory, or an https: address")
-	flags.StringVar(&f.origin, "origin", "", "whose stored things the operator sees, likewise: an address, or a name")
-	flags.StringVar(&f.stateDir, "state-dir", "", "directory of what outlives a restart, likewise")
-	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "runs a command once, however often it is sent with this key")
+	flags.StringVar(&f.root, "root", "", "root of os:///… for a kernel that is started: a directory, or an https: address")
+	flags.StringVar(&f.origin, "origin", "", "the operator's origin for a kernel that is started: an address, or a name")
+	flags.StringVar(&f.stateDir, "state-dir", "", "state directory for a kernel that is started")
+	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "run the command once, however often it is sent with this key")
 	flags.Int64Var(&f.pid, "pid", 0, "the process to act as")
 	return cmd
 }
 
-// input is the data of the call that the command line asks for.
+// input returns the data of the call that the command line describes.
 func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInput, *fault.Fault) {
 	in := &schema.CallInput{Syscall: args[0]}
 	for _, arg := range args {
@@ -167,7 +167,7 @@ func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInp
 	return in, nil
 }
 
-// daemonArgs are the flags of a daemon that is started for the call, with absolute paths.
+// daemonArgs returns the flags of a daemon that is started for the call, with absolute paths.
 func (f *syscallFlags) daemonArgs() (args []string, err error) {
 	root, state := f.root, f.stateDir
 	if root != "" && !strings.HasPrefix(strings.ToLower(root), "https:") {
@@ -213,7 +213,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 	return answer.Data, err
 }
 
-// verbatim is a call with its arguments as they were written.
+// verbatim returns the data of a call with its arguments as they were written.
 func verbatim(in *schema.CallInput) schema.Value {
 	o := view.Object(nil).Text("syscall", in.Syscall)
 	args := []byte{'['}
@@ -230,10 +230,11 @@ func verbatim(in *schema.CallInput) schema.Value {
 	return o.Close()
 }
 
-// once is CLI mode (ABI 7.2), used if no kernel could be reached because of unreachable.
+// once makes the call in CLI mode (ABI 7.2), after no kernel could be reached because of
+// unreachable.
 func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *schema.CallInput, unreachable error) ([]byte, error) {
 	if f.idempotencyKey != "" {
-		return nil, fmt.Errorf("%w; --idempotency-key takes a running kernel", unreachable)
+		return nil, fmt.Errorf("%w; --idempotency-key needs a running kernel", unreachable)
 	}
 	data, err := daemon.Once(ctx, args, os.Getenv, a.stderr, in)
 	failure, answered := errors.AsType[*fault.Fault](err)
@@ -262,7 +263,7 @@ func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, arg
 		name, value, wanted string
 	}{{"root", f.root, root}, {"origin", f.origin, origin}} {
 		if has, _ := view.Text(members[given.name]); given.value != "" && has != given.wanted {
-			return fault.KernelMismatch.New("the kernel that runs has the %s %q, not %q: leave out --%s, or shut it down first",
+			return fault.KernelMismatch.New("the running kernel has the %s %q, not %q: leave out --%s, or shut it down first",
 				given.name, has, given.wanted, given.name)
 		}
 	}

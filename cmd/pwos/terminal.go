@@ -19,13 +19,13 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is an agent's pseudo-terminal. The agent's program has one end; this process copies between the other end
+// terminal is an agent's pseudo-terminal. The agent's program has one end. This process copies between the other end
 // and its own terminal, which is in raw mode meanwhile, so that every key reaches the program.
 type terminal struct {
 	app    *app
 	name   string   // of the program's end
 	ours   *os.File // closing it hangs up: the program gets SIGHUP
-	theirs *os.File // open until the program has it: else our end would read a hang-up
+	theirs *os.File // open until the program has it: otherwise our end would read a hang-up
 
 	before  *term.State
 	in      *patientFile
@@ -36,7 +36,7 @@ type terminal struct {
 	hangUp  func() error
 }
 
-// newTerminal makes a pseudo-terminal of the size of this process's.
+// newTerminal makes a pseudo-terminal with the size of this process's terminal.
 func newTerminal(a *app) (*terminal, error) {
 	ours, theirs, err := openPair()
 	if err != nil {
@@ -69,14 +69,14 @@ func (t *terminal) resize() error {
 // attach connects the terminal of this process, once the program has its end.
 func (t *terminal) attach() (err error) {
 	if err := t.theirs.Close(); err != nil {
-		return fmt.Errorf("hand over terminal: %w", err)
+		return fmt.Errorf("connect terminal: %w", err)
 	}
 	t.out.to = t.app.stdout
 	if t.in, err = newPatientFile(t.app.stdin); err != nil {
 		return err
 	}
 	if t.before, err = term.MakeRaw(int(t.app.stdin.Fd())); err != nil {
-		return errors.Join(fmt.Errorf("take over terminal: %w", err), t.in.Close())
+		return errors.Join(fmt.Errorf("set terminal to raw mode: %w", err), t.in.Close())
 	}
 	t.signals, t.shown = make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
@@ -134,13 +134,15 @@ func (t *terminal) suspend(leader int, settle time.Duration) {
 	_ = syscall.Kill(-leader, syscall.SIGCONT)
 }
 
-// takeBack sets the terminal of this process to raw mode again. A closed one is for its reader to find out.
+// takeBack sets the terminal of this process to raw mode again. It ignores a closed terminal, which its
+// reader reports.
 func (t *terminal) takeBack() {
 	_, _ = term.MakeRaw(int(t.app.stdin.Fd()))
 	_ = t.resize()
 }
 
-// lastOutput bounds the wait for output after the program's end: another process may hold its end.
+// lastOutput bounds the wait for output after the program's end: another process may keep the
+// terminal open.
 const lastOutput = time.Second
 
 // detach restores the terminal of this process. The program has ended or gets SIGHUP.
@@ -153,9 +155,9 @@ func (t *terminal) detach() error {
 	signal.Stop(t.signals)
 	close(t.signals)
 	t.workers.Wait()
-	_ = t.out.undo() // fails if there is nobody to see it
+	_ = t.out.undo() // fails if the terminal is closed
 	if restoreErr := term.Restore(int(t.app.stdin.Fd()), t.before); restoreErr != nil {
-		err = errors.Join(err, fmt.Errorf("give back terminal: %w", restoreErr))
+		err = errors.Join(err, fmt.Errorf("restore terminal: %w", restoreErr))
 	}
 	return errors.Join(err, t.in.Close())
 }
@@ -214,7 +216,7 @@ func (m *terminalModes) note(b byte) {
 	}
 }
 
-// end takes a sequence.
+// end handles a complete sequence.
 func (m *terminalModes) end(parameters string, final byte) {
 	if private, ok := strings.CutPrefix(parameters, "?"); ok && (final == 'h' || final == 'l') {
 		for text := range strings.SplitSeq(private, ";") {
@@ -250,7 +252,7 @@ func (m *terminalModes) end(parameters string, final byte) {
 // usuallyOn reports whether a private mode is on by default: line wrapping, the cursor.
 func usuallyOn(mode int) bool { return mode == 7 || mode == 25 }
 
-// undo resets the modes that the program has not.
+// undo resets the modes that the program has left changed.
 func (m *terminalModes) undo() error {
 	var b bytes.Buffer
 	if m.keys > 0 {

@@ -9,7 +9,7 @@ import (
 
 // openPair refuses: agents have terminals only on Linux.
 func openPair() (ours, theirs *os.File, err error) {
-	return nil, nil, errors.New("an agent can have a terminal on Linux alone")
+	return nil, nil, errors.New("agents can have terminals only on Linux: leave out --tty")
 }
 
 // leader is never called.

@@ -21,23 +21,23 @@ func newTop(a *app) *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "watch the processes live, kill them or take their grants away",
-		Long: `top shows the processes as ps does, again and again, above them how many calls are
-made and refused a second, and lets one process be chosen:
+		Short: "watch the processes live, kill them or revoke their grants",
+		Long: `top shows the processes like ps, refreshed regularly, with the rate of calls
+and refusals above them. Keys act on one chosen process:
 
   up, down, j, k    choose a process
-  K                 kill it and its descendants, once that is confirmed with y
-  R                 take away what it was granted, likewise
+  K                 kill it and its descendants, after confirmation with y
+  R                 revoke its grant, after confirmation
   q, Ctrl-C         quit
 
-It needs a terminal; "pwos ps" is for pipes. Each look is a few calls, each with an
-entry of its own in the journal.`,
+It needs a terminal; "pwos ps" is for pipes. Each refresh makes a few calls, each with
+an entry in the journal.`,
 		Example: `  pwos top
   pwos top --every 5s`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < 100*time.Millisecond {
-				return usage(cmd, fmt.Errorf("--every is at least 100ms, not %v", every))
+				return usage(cmd, fmt.Errorf("--every must be at least 100ms, not %v", every))
 			}
 			if !a.stdinTerminal() || !a.stdoutTerminal() {
 				return usage(cmd, errors.New(`top needs a terminal for stdin and stdout; "pwos ps" lists the processes once, "pwos ps --json" for programs`))
@@ -45,7 +45,7 @@ entry of its own in the journal.`,
 			return a.top(cmd.Context(), every)
 		},
 	}
-	cmd.Flags().DurationVar(&every, "every", time.Second, "how long to wait between two looks")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "time between two refreshes")
 	return cmd
 }
 
@@ -95,7 +95,7 @@ type look struct {
 	tokens    map[int64]schema.Value
 	said      string // the outcome of an action; "": there was none
 	loud      bool   // which failed
-	timed     bool   // the timer asked for it, and is to be set again
+	timed     bool   // the timer asked for it, and must be set again
 	err       error
 }
 
@@ -139,7 +139,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take shows a look.
+// take shows a new look.
 func (m *topModel) take(l look) {
 	m.Add(l.at, l.tick, &l.metrics)
 	m.Processes, m.Tokens = l.processes, l.tokens
@@ -185,14 +185,14 @@ func (m *topModel) press(key string) tea.Cmd {
 	return nil
 }
 
-// choose moves the choice, and looks at the rows that come into view.
+// choose moves the choice, and reads the state of the rows that come into view.
 func (m *topModel) choose(by int) tea.Cmd {
 	m.Choose(by)
 	shown := m.Top
 	return func() tea.Msg { return m.look(shown) }
 }
 
-// act kills the chosen process, or takes its grant away. A refusal is shown.
+// act kills the chosen process, or revokes its grant. It shows a refusal.
 func (m *topModel) act(what rune, shown view.Top) look {
 	pid := shown.Chosen
 	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
@@ -203,7 +203,7 @@ func (m *topModel) act(what rune, shown view.Top) look {
 		reason := "killed from top"
 		_, err = invoke(ctx, m.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: pid, Reason: &reason})
 	} else {
-		said = fmt.Sprintf("took the grant away from pid %d", pid)
+		said = fmt.Sprintf("revoked the grant of pid %d", pid)
 		_, err = invoke(ctx, m.client, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
 	}
 	refused := client.Answered(err) != nil

@@ -8,8 +8,12 @@ import (
 	"github.com/promptware-os/pwos/access"
 )
 
-// Disk answers a command once it is on the disk of this kernel; the copy on the bus follows.
-const Disk = "disk"
+// Disk answers a command once it is on the disk of this kernel; the copy on the bus follows. Quorum answers it once a majority
+// of the bus has it too.
+const (
+	Disk   = "disk"
+	Quorum = "quorum"
+)
 
 // clusterFaults reports what is wrong with the cluster as a whole.
 func (c *Config) clusterFaults(refuse func(key, format string, args ...any)) {
@@ -31,6 +35,9 @@ func (c *Config) clusterFaults(refuse func(key, format string, args ...any)) {
 			refuse("cluster.bus", "has addresses such as nats://host:4222 or tls://host:4222, with commas between")
 			return
 		}
+	}
+	if k.Acknowledge == Quorum && c.Journal.Sync == Interval {
+		refuse("cluster.acknowledge", "cannot be quorum where journal.sync is interval: an entry is on this disk before it is on others")
 	}
 	if c.MembersFile() == "" {
 		refuse("cluster.members", "is required where there is no configuration file that it could lie beside")

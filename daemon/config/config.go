@@ -138,8 +138,10 @@ type Cluster struct {
 	Bus         string `toml:"bus"`         // addresses of NATS, with commas between
 	Authority   string `toml:"authority"`   // PEM: authorities of a bus with TLS; "": the system's
 	Members     string `toml:"members"`     // file of the kernels; "": members beside this configuration
-	Acknowledge string `toml:"acknowledge"` // when a command is answered
+	Acknowledge string `toml:"acknowledge"` // when a command is answered: Disk or Quorum
 	Replicas    int    `toml:"replicas"`    // nodes of the bus that keep the copy of the journal
+
+	Lease Duration `toml:"lease"` // with Quorum, four fifths of it are how long a call waits for the bus
 }
 
 // Approval configures how people are asked about calls, if a rule of the policy asks.

@@ -145,8 +145,9 @@ func (c *Config) settings() []setting {
 		of("cluster.bus", &c.Cluster.Bus, ""),
 		of("cluster.authority", &c.Cluster.Authority, "", optional),
 		of("cluster.members", &c.Cluster.Members, "", optional),
-		of("cluster.acknowledge", &c.Cluster.Acknowledge, Disk, must(in(Disk), "%q must be disk: this version copies the journal behind the answers only")),
+		of("cluster.acknowledge", &c.Cluster.Acknowledge, Disk, must(in(Disk, Quorum), "%q must be disk or quorum")),
 		of("cluster.replicas", &c.Cluster.Replicas, 1, between(1, 5)),
+		of("cluster.lease", &c.Cluster.Lease, 15*second, must(func(d Duration) bool { return d >= second }, "%v must be at least 1s")),
 		of("crypto.identity", &c.Crypto.Identity, "", optional),
 		of("approval.wait", &c.Approval.Wait, 50*second, must(func(d Duration) bool { return d <= 3600*second }, "%v must be at most 1h0m0s")), // longer than any client waits
 		of("approval.notify", &c.Approval.Notify, nil, must(func(n []string) bool { return len(n) == 0 || n[0] != "" }, "must be a program and its arguments")),

@@ -53,6 +53,7 @@ func New(pools []string) *Domain {
 		kernel.Command(schema.ProcessAttach, d.attach, d.applyAttach),
 		kernel.Command(schema.ProcessPause, d.pausing(true), d.applyPausing(true)),
 		kernel.Command(schema.ProcessResume, d.pausing(false), d.applyPausing(false)),
+		kernel.Command(schema.ProcessRestoreFiles, d.restoreFiles, nil),
 		kernel.Query(schema.ProcessSubscribe, d.subscribe),
 		kernel.Question(schema.ProcessWatch, d.watch),
 		kernel.Step(schema.ProcessPrepare, done[schema.ProcessPrepareInput], d.applyPrepare),

@@ -130,6 +130,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if p.Cwd != nil && (!strings.HasPrefix(*p.Cwd, "/") || nul(*p.Cwd)) {
 		return kernel.Invalid("cwd", "must be an absolute path")
 	}
+	if p.Snapshot != nil && p.Cwd == nil {
+		return kernel.Invalid("snapshot", "is a copy of cwd: name the directory too")
+	}
 	if err := checkTerminal(p); err != nil {
 		return err
 	}
@@ -145,7 +148,7 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if p.Upstream != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name an upstream", call.PID).WithFix("only the operator may; leave out upstream")
 	}
-	if p.Cwd != nil {
+	if p.Cwd != nil { // snapshot needs it too
 		return fault.CapabilityOperatorOnly.New("pid %d may not choose cwd", call.PID).
 			WithFix("only the operator may; leave it out, and the program gets a directory of its own")
 	}
@@ -206,6 +209,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 		{"secrets", p.Secrets != nil},
 		{"upstream", p.Upstream != nil},
 		{"cwd", p.Cwd != nil},
+		{"snapshot", p.Snapshot != nil},
 		{"restart", p.Restart != nil},
 		{"tty", p.TTY != nil},
 		{"channel", p.Channel != nil},
@@ -274,7 +278,7 @@ func (d *Domain) host(child *schema.Descriptor, p *schema.Program) {
 		return
 	}
 	none := int64(0)
-	child.Command, child.Restarts = p.Command, &none
+	child.Command, child.Restarts, child.Snapshot = p.Command, &none, p.Snapshot
 	d.table.programs.Set(child.PID, &program{Spec: *p})
 }
 
@@ -298,7 +302,7 @@ func (d *Domain) applyNoteStart(e *kernel.Entry, in *schema.ProcessStartInput) {
 func (d *Domain) applyNoteEnd(e *kernel.Entry, in *schema.ProcessEndInput) {
 	d.change(in.PID, func(p *schema.Descriptor) {
 		p.OSPID = nil
-		p.Exit = &schema.Exit{Code: in.Code, Signal: in.Signal, Reason: in.Reason, Fault: in.Fault, Why: in.Why, Tick: e.Tick}
+		p.Exit = &schema.Exit{Code: in.Code, Signal: in.Signal, Reason: in.Reason, Fault: in.Fault, Why: in.Why, Tick: e.Tick, Time: e.Time}
 		if p.State == terminated {
 			return
 		}

@@ -51,6 +51,8 @@ var entries = map[ID]Entry{
 	ExportBusy:        {Kind: Conflict, Meaning: "Another export uses the cursor or the file.", Fix: "End it, or name another file."},
 	ExportOtherRecord: {Kind: Conflict, Meaning: "The export has come to an entry that this kernel's record does not have.", Fix: "Name another cursor or file for this kernel, or restore the record."},
 	ExportUnreadable:  {Kind: Conflict, Meaning: "A cursor, a file or an entry has another form than an export knows.", Fix: "Name another file; nothing was changed."},
+	ExportRefused:     {Kind: Upstream, Meaning: "The receiver of an export refused a record.", Fix: "The message has its answer; the export goes on with that record once the receiver takes it."},
+	ExportUndelivered: {Kind: Timeout, Meaning: "The receiver of an export cannot be reached.", Fix: "Start it, or correct the address; the export goes on where it stopped."},
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe:       {Kind: Conflict, Meaning: "A file or a directory of the kernel's could be changed by others, or is not what it should be.", Fix: "The message says what to do; nothing is repaired."},
@@ -154,6 +156,7 @@ var entries = map[ID]Entry{
 	ProcessNeverWas:   {Kind: Conflict, Meaning: "The call is made as a process that never was.", Fix: "pwos ps shows the processes."},
 	ProcessEnded:      {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
 	ProcessIsEnded:    {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
+	ProcessAlive:      {Kind: Conflict, Meaning: "The process, or another one in the same directory, is running.", Fix: "End it first: pwos kill PID."},
 	ProcessNameTaken:  {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
 	ProcessNotStarted: {Kind: InvalidInput, Meaning: "The agent's program could not be started.", Fix: "The message says why."},
 	ProcessTaken:      {Kind: Conflict, Meaning: "A connection cannot attach to the process: it belongs to a program or to a key.", Fix: "Attach under another name."},
@@ -178,6 +181,9 @@ var entries = map[ID]Entry{
 	ClusterRequest:  {Kind: InvalidInput, Meaning: "A request between kernels does not have its form.", Fix: "Run the same version of pwosd on both sides."},
 	ClusterReplayed: {Kind: Conflict, Meaning: "A request between kernels was made before, or belongs to an earlier session.", Fix: "A kernel makes it again by itself; many of these mean that somebody repeats what was sent on the bus."},
 	ClusterSigned:   {Kind: Unauthenticated, Meaning: "A request between kernels is not signed by the host key of the kernel that it names.", Fix: "Compare pwos cluster key there with the line of the members file here."},
+	ClusterAway:     {Kind: Unavailable, Meaning: "Nothing was done: no majority of the bus acknowledges entries of the journal.", Fix: "Try again once the bus is back; pwos cluster status shows what is wrong."},
+	ClusterUnknown:  {Kind: Unavailable, Meaning: "No majority of the bus has acknowledged the call in time: it is not known whether it lasts.", Fix: "Send it again with the same idempotency key once the bus is back, or look whether it took effect."},
+	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the kernel that wrote them; this one sets its own entries aside at its next start."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},
@@ -185,6 +191,13 @@ var entries = map[ID]Entry{
 	JobTimeout:    {Kind: Timeout, Meaning: "The job's call took longer than its timeout.", Fix: "Start it with a longer timeout."},
 	JobNoProcess:  {Kind: Ended, Meaning: "The process that started the job has ended.", Fix: "Start it from another process."},
 	JobLongResult: {Kind: InvalidInput, Meaning: "The job's call was answered more than a job keeps.", Fix: "Have the call ask for less, or store what it finds."},
+
+	// Copies of working directories.
+	SnapshotNone:    {Kind: NotFound, Meaning: "There is no such copy of a working directory.", Fix: "pwos snapshots lists them; pwos run --snapshot makes one."},
+	SnapshotTooBig:  {Kind: Insufficient, Meaning: "The working directory is larger than a copy may be. Nothing was started or changed.", Fix: "Raise --snapshot-limit, leave parts out with --snapshot-skip, or use a file system with reflinks."},
+	SnapshotFailed:  {Kind: Conflict, Meaning: "An entry of the working directory cannot be copied, compared or restored.", Fix: "The message names it and says why."},
+	SnapshotBusy:    {Kind: Conflict, Meaning: "Another command is using the copy.", Fix: "Wait until it has ended."},
+	SnapshotChanged: {Kind: Conflict, Meaning: "Files have changed since the agent ended. Nothing was restored.", Fix: "Save what you need of them; --force restores anyway, and keeps a copy of what it replaces."},
 
 	// Resources.
 	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},

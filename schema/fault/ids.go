@@ -66,6 +66,8 @@ const (
 	ExportBusy        ID = "export.busy"
 	ExportOtherRecord ID = "export.other_record"
 	ExportUnreadable  ID = "export.unreadable"
+	ExportRefused     ID = "export.refused"
+	ExportUndelivered ID = "export.undelivered"
 
 	// The places of a kernel, its state and its start.
 	PlaceUnsafe       ID = "place.unsafe"
@@ -156,6 +158,7 @@ const (
 	ProcessNotStarted ID = "process.not_started"
 	ProcessTaken      ID = "process.not_attachable"
 	ProcessOtherGrant ID = "process.other_capabilities"
+	ProcessAlive      ID = "process.alive"
 	SandboxTooWide    ID = "sandbox.too_wide"
 
 	// Messages between processes.
@@ -176,6 +179,9 @@ const (
 	ClusterRequest  ID = "cluster.request"
 	ClusterReplayed ID = "cluster.replayed"
 	ClusterSigned   ID = "cluster.signature"
+	ClusterAway     ID = "cluster.away"
+	ClusterUnknown  ID = "cluster.unknown_outcome"
+	ClusterFenced   ID = "cluster.fenced"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
@@ -190,6 +196,13 @@ const (
 	UndoNothing    ID = "undo.nothing"
 	UndoOvertaken  ID = "undo.overtaken"
 	UndoAlready    ID = "undo.already"
+
+	// Copies of working directories.
+	SnapshotNone    ID = "snapshot.not_found"
+	SnapshotTooBig  ID = "snapshot.too_big"
+	SnapshotFailed  ID = "snapshot.failed"
+	SnapshotBusy    ID = "snapshot.busy"
+	SnapshotChanged ID = "snapshot.changed_since"
 
 	// Resources.
 	ResourceNotFound  ID = "resource.not_found"

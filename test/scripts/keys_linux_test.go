@@ -149,7 +149,7 @@ func TestTop(t *testing.T) {
 	s.press(t, "R")
 	s.await(t, "take away what pid 2 was granted? y/n")
 	s.press(t, "y")
-	s.await(t, "took the grant away from pid 2")
+	s.await(t, "revoked the grant of pid 2")
 	if out, _ := p.command(t.Context(), "cap", "show").Output(); strings.Contains(string(out), `"pid":2`) {
 		t.Errorf("pid 2 still has a grant: %s", out)
 	}

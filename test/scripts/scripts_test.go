@@ -1,6 +1,7 @@
 package scripts_test
 
 import (
+	"errors"
 	"io/fs"
 	"net"
 	"os"
@@ -100,8 +101,8 @@ func examplesDir() (string, error) {
 
 func placeOf(ts *testscript.TestScript) place { return ts.Value(placeKey{}).(place) }
 
-// condition knows [linux] and the like, [confines]: programs can be kept from writing outside their directory, [python] and [node]:
-// there is one that printed clients run on.
+// condition knows [linux] and the like, [confines]: programs can be kept from writing outside their directory, [reflinks]: files
+// can share blocks, [python] and [node]: there is one that printed clients run on.
 func condition(name string) (bool, error) {
 	switch name {
 	case "confines":
@@ -109,11 +110,25 @@ func condition(name string) (bool, error) {
 	case "python":
 		_, err := python()
 		return err == nil, nil
+	case "reflinks":
+		return reflinks()
 	case "node":
 		_, err := node()
 		return err == nil, nil
 	}
 	return name == runtime.GOOS, nil
+}
+
+// reflinks reports whether the file system of the scripts' directories can have files share blocks.
+func reflinks() (bool, error) {
+	dir, err := os.MkdirTemp("", "pw")
+	if err != nil {
+		return false, err
+	}
+	from, to := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	err = os.WriteFile(from, []byte("text"), 0o600)
+	shared := exec.Command("cp", "--reflink=always", from, to).Run() == nil
+	return shared, errors.Join(err, os.RemoveAll(dir))
 }
 
 var (

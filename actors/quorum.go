@@ -1,0 +1,251 @@
+package actors
+
+import (
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Quorum has answers wait until a majority of other disks has their entries too. Kernel.Acknowledge says when.
+type Quorum struct {
+	Acknowledged uint64        // the last entry that the majority had at the start
+	Patience     time.Duration // how long a call waits for it
+}
+
+// quorum is what the audit actor knows of the other disks.
+type quorum struct {
+	Quorum
+	base    uint64 // the last entry at the start: the state that the kernel began with may reveal any up to there
+	away    bool   // an entry has waited for too long: commands are refused
+	ticking bool
+}
+
+func newQuorum(of *Quorum, head uint64) *quorum {
+	if of == nil {
+		return nil
+	}
+	return &quorum{Quorum: *of, base: head}
+}
+
+// step is how often waiting calls are looked at. What the operator needs to end agents waits as long at most.
+func (q *quorum) step() time.Duration { return q.Patience / 10 }
+
+// acknowledged reports that a majority has all entries up to through.
+type acknowledged struct{ through uint64 }
+
+// quorumTick has the audit actor look at what waits for the majority.
+type quorumTick struct{}
+
+// fenced reports that another kernel writes the stream of this one.
+type fenced struct{ err error }
+
+// Acknowledge notes that a majority of the other disks has all entries up to through. It may be called until Close.
+func (k *Kernel) Acknowledge(through uint64) { k.root.Send(k.audit, acknowledged{through}) }
+
+// Fence ends the kernel: another one writes its stream. What was not acknowledged is not answered with success. It may be
+// called until Close.
+func (k *Kernel) Fence(err error) { k.root.Send(k.audit, fenced{err}) }
+
+// revealsToAll is the last entry whose effect b may have seen, and that a majority must have. The tick does not count: a kernel
+// that takes over may repeat a part of it.
+func (a *audit) revealsToAll(b *batch, last uint64) uint64 {
+	switch {
+	case a.quorum == nil:
+		return 0
+	case b.domain == schema.Audit || b.unrecorded(): // it has seen the journal itself
+		return last
+	}
+	seen := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval])
+	return min(max(seen, a.quorum.base), last)
+}
+
+// mayLeave reports whether the answers of a batch may leave.
+func (a *audit) mayLeave(h *unreleased) bool {
+	switch q := a.quorum; {
+	case h.seq > a.synced:
+		return false
+	case q == nil || h.all <= q.Acknowledged:
+		return true
+	case q.away && h.batch.answersFromDisk():
+		h.batch.markDiskOnly()
+		return true
+	}
+	return false
+}
+
+// answersFromDisk reports whether b may be answered from the kernel's own disk while there is no majority: urgent commands of
+// the operator, and the operator's queries about the kernel itself.
+func (b *batch) answersFromDisk() bool {
+	if b.urgent() {
+		return true
+	}
+	if _, ok := b.sender.(*frames); !ok {
+		return false
+	}
+	for i := range b.calls {
+		call := &b.calls[i]
+		if call.Caller.PID != kernel.Operator || call.Syscall == nil || call.Syscall.Kind != schema.KindQuery {
+			return false
+		}
+	}
+	return b.domain == schema.Kernel || b.domain == schema.Audit || b.domain == schema.Process || b.domain == schema.Capability
+}
+
+func (b *batch) markDiskOnly() {
+	for i := range b.calls {
+		b.calls[i].Proof.DiskOnly = true
+	}
+}
+
+// acknowledged releases what waited for a majority.
+func (a *audit) acknowledged(ctx actor.Context, through uint64) {
+	q := a.quorum
+	if q == nil || a.stopped || through <= q.Acknowledged {
+		return
+	}
+	q.Acknowledged = through
+	if q.away && through >= a.lastCommand() {
+		q.away = false
+		a.kernel.away.Store(false)
+		a.log.Info("the bus acknowledges entries again: commands are accepted")
+	}
+	a.release(ctx)
+}
+
+// lastCommand is the entry of the last command.
+func (a *audit) lastCommand() (last uint64) {
+	for _, seq := range a.commands {
+		last = max(last, seq)
+	}
+	return last
+}
+
+// watchQuorum has what waits for a majority looked at after a while.
+func (a *audit) watchQuorum() {
+	q := a.quorum
+	if q == nil || q.ticking || !slices.ContainsFunc(a.unreleased, func(h unreleased) bool { return h.all > q.Acknowledged }) {
+		return
+	}
+	q.ticking = true
+	time.AfterFunc(q.step(), func() { a.kernel.root.Send(a.kernel.audit, quorumTick{}) })
+}
+
+// quorumTick answers what has waited for too long. A kernel that ends has less patience, and its own steps do not wait for
+// the majority then: the next start sends their entries.
+func (a *audit) quorumTick(ctx actor.Context) {
+	q := a.quorum
+	q.ticking = false
+	if a.stopped {
+		return
+	}
+	now, ending, patience := time.Now(), a.kernel.life.Err() != nil, q.Patience
+	if ending {
+		patience = 2 * q.step()
+	}
+	kept := a.unreleased[:0]
+	for _, h := range a.unreleased {
+		waited := now.Sub(h.since)
+		if h.all <= q.Acknowledged || h.seq > a.synced || waited < q.step() {
+			kept = append(kept, h)
+			continue
+		}
+		if waited >= patience && !q.away {
+			q.away = true
+			a.kernel.away.Store(true)
+			a.log.Error("no majority of the bus acknowledges entries: commands are refused until one does", "entry", h.all, "acknowledged", q.Acknowledged)
+		}
+		own, _ := h.batch.sender.(*step)
+		switch {
+		case h.batch.answersFromDisk():
+			h.batch.markDiskOnly()
+			h.batch.sender.answer(ctx, a)
+		case own != nil && own.ends == nil && ending:
+			h.batch.sender.answer(ctx, a)
+		case waited >= patience:
+			if rest := a.giveUp(ctx, &h); rest != nil {
+				kept = append(kept, *rest)
+			}
+		default:
+			kept = append(kept, h)
+		}
+	}
+	clear(a.unreleased[len(kept):])
+	a.unreleased = kept
+	a.release(ctx)
+}
+
+// giveUp answers a client that waits for a majority for too long, and returns what goes on waiting: entries stay in the
+// journal, and what they need done outside the kernel is still done once a majority has them.
+func (a *audit) giveUp(ctx actor.Context, h *unreleased) (rest *unreleased) {
+	if s, ok := h.batch.sender.(*step); ok {
+		if s.ends != nil {
+			f := s.ends
+			s.ends, s.account = nil, nil
+			f.calls[0].Effect, f.calls[0].Data, f.calls[0].Err = nil, nil, errUnknownOutcome(&f.calls[0])
+			f.withoutProof()
+			ctx.Send(f.replyTo, &f.batch)
+		}
+		return h
+	}
+	f, ok := h.batch.sender.(*frames)
+	if !ok {
+		return h
+	}
+	if f.intends() {
+		a.notBegun(&f.calls[0])
+	} else if list := f.effects(); list != nil {
+		later := &step{}
+		later.sender, later.domain = later, f.domain
+		later.calls = slices.Clone(f.calls)
+		rest = &unreleased{batch: &later.batch, seq: h.seq, all: h.all, since: h.since}
+	}
+	for i := range f.calls {
+		call := &f.calls[i]
+		if call.Throttled {
+			continue
+		}
+		if call.Syscall != nil && call.Syscall.Kind == schema.KindCommand && call.Err == nil {
+			call.Err = errUnknownOutcome(call)
+		} else {
+			call.Err = errAway()
+		}
+		call.Data, call.Lasting, call.Effect, call.Refs = nil, nil, nil, nil
+	}
+	f.withoutProof()
+	ctx.Send(f.replyTo, &f.batch)
+	return rest
+}
+
+// notBegun ends an intent whose caller was told that its outcome is unknown: it is not carried out any more.
+func (a *audit) notBegun(call *kernel.Call) {
+	end := &schema.EffectEnd{
+		Intent: int64(call.Proof.Seq), Type: call.Message.Type, PID: call.PID, Causation: call.Message.Meta.Causation,
+		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Err: errAway()}),
+	}
+	if do, ok := call.Effect.Run.(*kernel.Invocation); ok {
+		end.Name = do.Name
+	}
+	if err := a.kernel.command(call, call.Syscall.Ended(end)); err != nil {
+		a.log.Error("effect has no outcome", "call", call, "error", err)
+	}
+}
+
+// fenced ends the kernel.
+func (a *audit) fenced(ctx actor.Context, err error) {
+	a.stopWith(ctx, err, func(*kernel.Call) *fault.Fault {
+		return fault.ClusterFenced.New("another kernel writes the journal of this one on the bus: whether this was done shows there")
+	})
+}
+
+func errAway() *fault.Fault {
+	return fault.ClusterAway.New("no majority of the bus acknowledges entries of the journal: nothing was done; try again once the bus is back (pwos cluster status)")
+}
+
+func errUnknownOutcome(call *kernel.Call) *fault.Fault {
+	return fault.ClusterUnknown.New("%s is on the disk of this kernel, and no majority of the bus has acknowledged it in time: it is not known whether it lasts; send it again with its idempotency key once the bus is back", call.Message.Type)
+}

@@ -1,0 +1,389 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/snapshot"
+	"github.com/promptware-os/pwos/view"
+)
+
+// copyFlags say how a working directory is copied.
+type copyFlags struct {
+	on    bool
+	limit byteCount
+	skip  []string
+}
+
+// byteCount is a flag: a number of bytes such as 256M.
+type byteCount int64
+
+func (b *byteCount) String() string { return strconv.FormatInt(int64(*b), 10) }
+func (b *byteCount) Type() string   { return "bytes" }
+
+func (b *byteCount) Set(text string) error {
+	n, err := countOf(text)
+	*b = byteCount(n)
+	return err
+}
+
+// addLimit adds --snapshot-limit, which an undo has too.
+func addLimit(flags *pflag.FlagSet, limit *byteCount) {
+	*limit = snapshot.DefaultLimit
+	flags.Var(limit, "snapshot-limit", "most bytes that a copy may take where the file system cannot share blocks, such as 512M (default 2G)")
+	flags.Lookup("snapshot-limit").DefValue = ""
+}
+
+func (f *copyFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.on, "snapshot", false, `copy its working directory first: "pwos undo --files PID" restores it`)
+	addLimit(flags, &f.limit)
+	flags.StringArrayVar(&f.skip, "snapshot-skip", nil, "leave this name, or path with a slash, out of the copy and of the undo, such as node_modules or build/*.o; may be repeated")
+}
+
+// alone names a flag that says how to copy although nothing is copied.
+func (f *copyFlags) alone(cmd *cobra.Command) string {
+	return given(cmd, "snapshot-limit", "snapshot-skip")
+}
+
+// given is the first of the flags that is on the command line, "" if none is.
+func given(cmd *cobra.Command, names ...string) string {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// copies opens the directory of copies.
+func copies() (*snapshot.Store, error) {
+	dir, err := stateDir()
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.Open(dir)
+}
+
+// copyBefore copies the working directory of an agent that is about to start.
+func (a *app) copyBefore(ctx context.Context, j *job) error {
+	store, err := copies()
+	if err != nil {
+		return err
+	}
+	made, err := store.Take(ctx, *j.input.Cwd, snapshot.What{Limit: int64(j.copied.limit), Skip: j.copied.skip})
+	if err != nil {
+		return err
+	}
+	j.input.Snapshot = &made.ID
+	return nil
+}
+
+// uncopy removes the copy of an agent that the kernel refused to start.
+func (j *job) uncopy(refused error) error {
+	if j.input.Snapshot == nil || kernelCode(refused) == 0 { // it may have started
+		return nil
+	}
+	store, err := copies()
+	if err != nil {
+		return err
+	}
+	return store.Remove(*j.input.Snapshot)
+}
+
+// tellCopied says what was copied, and removes old copies.
+func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int64) error {
+	store, err := copies()
+	if err != nil {
+		return err
+	}
+	made, err := store.Get(*j.input.Snapshot)
+	if err != nil {
+		return err
+	}
+	for _, text := range made.LeftOut {
+		a.say("not copied: %s", text)
+	}
+	a.say(`%s is copied (%s, %s): "pwos undo --files %d" restores it`, view.Escaped(made.Dir), counted(made.Files, "file"), view.Bytes(made.Bytes), pid)
+	processes, err := listProcesses(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	running := make(map[string]bool)
+	for i := range processes {
+		if p := &processes[i]; p.Snapshot != nil && p.State != view.Terminated {
+			running[*p.Snapshot] = true
+		}
+	}
+	removed, err := store.Prune(time.Now(), running)
+	for _, old := range removed {
+		a.say("removed the copy %s of %s, made %s", old.ID, view.Escaped(old.Dir), old.Time().Format(time.DateTime))
+	}
+	return err
+}
+
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// undoFiles are the flags of `pwos undo --files`.
+type undoFiles struct {
+	of            string
+	force, dryRun bool
+	limit         byteCount
+}
+
+func (f *undoFiles) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.of, "files", "", "restore the working directory of this agent, or a copy by its id")
+	flags.BoolVar(&f.force, "force", false, "with --files: also where files have changed since the agent ended")
+	addLimit(flags, &f.limit)
+}
+
+func (f *undoFiles) alone(cmd *cobra.Command) string { return given(cmd, "force", "snapshot-limit") }
+
+func (a *app) undoFiles(cmd *cobra.Command, f *undoFiles) error {
+	pid, err := strconv.ParseInt(f.of, 10, 64)
+	if (err != nil || pid < 1) && !snapshot.IsID(f.of) {
+		return usage(cmd, fmt.Errorf(`--files %q is neither a PID nor the id of a copy, which "pwos snapshots" lists`, f.of))
+	}
+	store, err := copies()
+	if err != nil {
+		return err
+	}
+	return a.withKernel(cmd.Context(), 0, func(ctx context.Context, c *client.Client) error {
+		id, agent, err := undone(ctx, c, store, f.of, pid)
+		if err != nil {
+			return err
+		}
+		if !view.Ended(agent) {
+			return fault.ProcessAlive.New("pid %d is running", agent.PID).WithFix(`end it first: "pwos kill %d"`, agent.PID)
+		}
+		end := time.Time{} // unknown: everything counts as changed since
+		if agent.Exit != nil {
+			end = time.UnixMilli(agent.Exit.Time + 1) // it was cut to milliseconds
+		}
+		r, err := store.Restore(ctx, id, end)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.restoreFiles(ctx, c, r, agent.PID, f), r.Close())
+	})
+}
+
+// undone finds the copy that is restored, and the agent whose work is undone.
+func undone(ctx context.Context, c *client.Client, store *snapshot.Store, of string, pid int64) (id string, agent *schema.Descriptor, err error) {
+	if id = of; snapshot.IsID(of) {
+		if pid, err = ownerOf(ctx, c, store, of); err != nil {
+			return "", nil, err
+		}
+	}
+	d, err := describe(ctx, c, pid)
+	if err != nil {
+		return "", nil, err
+	}
+	if id != strconv.FormatInt(pid, 10) {
+		return id, &d, nil
+	}
+	if d.Snapshot == nil {
+		return "", nil, fault.SnapshotNone.New("there is no copy of files from before pid %d", pid).
+			WithFix(`"pwos run --snapshot" makes one; "pwos snapshots" lists those there are`)
+	}
+	return *d.Snapshot, &d, nil
+}
+
+// ownerOf is the process that a copy is about.
+func ownerOf(ctx context.Context, c *client.Client, store *snapshot.Store, id string) (int64, error) {
+	about, err := store.Get(id)
+	if err != nil {
+		return 0, err
+	}
+	if about.PID != 0 {
+		return about.PID, nil
+	}
+	owners, err := ownersOf(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	if pid, ok := owners[id]; ok {
+		return pid, nil
+	}
+	return 0, fault.SnapshotNone.New("the kernel remembers no process that copy %s was made for", id).
+		WithFix("its files are in the directory snapshots/%s/tree of the state directory", id)
+}
+
+// ownersOf are the processes by the copies that were made before them.
+func ownersOf(ctx context.Context, c *client.Client) (map[string]int64, error) {
+	processes, err := listProcesses(ctx, c, nil)
+	owners := make(map[string]int64)
+	for i := range processes {
+		if id := processes[i].Snapshot; id != nil {
+			owners[*id] = processes[i].PID
+		}
+	}
+	return owners, err
+}
+
+// restoreFiles does what was asked for, once the copy and the directory are compared.
+func (a *app) restoreFiles(ctx context.Context, c *client.Client, r *snapshot.Restore, pid int64, f *undoFiles) error {
+	if r.Nothing() {
+		a.say("%s is as it was before pid %d: nothing to restore", view.Escaped(r.Dir), pid)
+		return r.Done()
+	}
+	refused := len(r.Plan.Since) > 0 && !f.force
+	if err := a.printPlan(&r.Plan); err != nil || f.dryRun {
+		return err
+	}
+	if refused {
+		return fault.SnapshotChanged.New("%s below %s changed after pid %d ended, and nothing was restored", counted(int64(len(r.Plan.Since)), "file"), view.Escaped(r.Dir), pid).
+			WithFix("save what you need of them; --force restores anyway, and keeps a copy of what it replaces")
+	}
+	kept, err := r.Keep(ctx, pid, int64(f.limit))
+	if err != nil {
+		return err
+	}
+	in := &schema.RestoreFilesInput{PID: pid, Snapshot: r.ID, Dir: r.Dir}
+	in.Made, in.Changed, in.Removed = r.Plan.Count()
+	if kept != "" {
+		in.Replaced = &kept
+	}
+	if _, err := invokeAs(ctx, c, schema.ProcessRestoreFiles, in); err != nil {
+		return errors.Join(err, r.Forget(kept))
+	}
+	if err := r.Apply(ctx, kept); err != nil {
+		a.say(`%s is restored in part: run the same command again`, view.Escaped(r.Dir))
+		return err
+	}
+	a.say("restored %s: %d made, %d changed, %d removed", view.Escaped(r.Dir), in.Made, in.Changed, in.Removed)
+	if kept != "" {
+		a.say(`what was there is kept: "pwos undo --files %s" restores that`, kept)
+	}
+	return nil
+}
+
+// printPlan prints a line for each change.
+func (a *app) printPlan(p *snapshot.Plan) error {
+	list := a.listing("what", "path", "")
+	for _, change := range p.Changes {
+		line := view.Object(nil).Text("change", change.What).Text("path", change.Path).Close()
+		if err := list.add(line, change.What, view.Escaped(change.Path), ""); err != nil {
+			return err
+		}
+	}
+	for _, path := range p.Since {
+		line := view.Object(nil).Text("change", "since").Text("path", path).Close()
+		if err := list.add(line, "since", view.Escaped(path), "changed after the agent ended"); err != nil {
+			return err
+		}
+	}
+	return list.end()
+}
+
+func newSnapshots(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "snapshots",
+		Short: "list the copies of working directories, or remove one",
+		Long: fmt.Sprintf(`snapshots lists the copies of working directories: those that "pwos run --snapshot" made,
+and those of what "pwos undo --files" replaced, with the process that each is about. They
+lie in the state directory. The latest %d are kept, for %d days; those of running agents
+stay. "pwos undo --files ID" restores one.`, snapshot.Keep, int(snapshot.KeepFor.Hours()/24)),
+		Example: `  pwos snapshots
+  pwos snapshots rm s1a2b3c4d`,
+		Args: subVerb,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := copies()
+			if err != nil {
+				return err
+			}
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				return a.listCopies(ctx, c, store)
+			})
+		},
+	}
+	cmd.AddCommand(newSnapshotsRm())
+	return cmd
+}
+
+// subVerb refuses an unknown verb below one that does something by itself.
+func subVerb(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd, unknownCommand(cmd, args[0]))
+	}
+	return nil
+}
+
+func newSnapshotsRm() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm ID...",
+		Short: "remove copies of working directories",
+		Long: `rm removes copies: what an agent did to its files cannot be undone any more.
+
+Exit status: 4 there is no such copy, 8 it is being restored.`,
+		Example: `  pwos snapshots rm s1a2b3c4d`,
+		Args:    arguments(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			store, err := copies()
+			if err != nil {
+				return err
+			}
+			for _, id := range args {
+				if err := store.Remove(id); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// pidOrNone is a PID, "" if there is none.
+func pidOrNone(pid int64) string {
+	if pid == 0 {
+		return ""
+	}
+	return strconv.FormatInt(pid, 10)
+}
+
+func (a *app) listCopies(ctx context.Context, c *client.Client, store *snapshot.Store) error {
+	kept, err := store.List()
+	if err != nil {
+		return err
+	}
+	owners, err := ownersOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	list := a.listing("id", "pid", "made", "files", "copied", "directory", "")
+	for _, one := range kept {
+		pid, what := owners[one.ID], "before it started"
+		if one.PID != 0 {
+			pid, what = one.PID, "before an undo"
+		}
+		if one.Undoing != "" {
+			what += "; an undo was cut short: run it again"
+		}
+		data, err := schema.Marshal(one)
+		if err != nil {
+			return err
+		}
+		if one.PID == 0 && pid != 0 {
+			if data, err = withRaw(one, "pid", strconv.AppendInt(nil, pid, 10)); err != nil {
+				return err
+			}
+		}
+		if err := list.add(data, one.ID, pidOrNone(pid), one.Time().Format(time.DateTime), strconv.FormatInt(one.Files, 10), view.Bytes(one.Bytes), view.Escaped(one.Dir), what); err != nil {
+			return err
+		}
+	}
+	return list.end()
+}

@@ -1,0 +1,36 @@
+package imports_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// TestLinked: what stays outside of a program is not linked into it. The actor library brings OpenTelemetry's API and Prometheus'
+// client into every kernel; what hands the record on to other systems is in pwos alone.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	lists := make(map[string]string)
+	for _, program := range []string{"pwosd", "pwos", "pwos-bus"} {
+		lists[program] = string(testkit.Value(exec.Command("go", "list", "-deps", "../../cmd/"+program).Output())(t))
+	}
+	for _, tt := range []struct {
+		program, pkg string
+		linked       bool
+	}{
+		{"pwosd", "github.com/nats-io/nats-server/", false},
+		{"pwos", "github.com/nats-io/nats-server/", false},
+		{"pwos-bus", "github.com/nats-io/nats-server/", true},
+		{"pwosd", "github.com/promptware-os/pwos/export", false},
+		{"pwosd", "github.com/cloudevents/", false},
+		{"pwosd", "go.opentelemetry.io/otel/exporters/otlp", false},
+		{"pwosd", "github.com/promptware-os/pwos/console", false},
+		{"pwos", "github.com/promptware-os/pwos/export/metrics", true},
+	} {
+		if got := strings.Contains(lists[tt.program], tt.pkg); got != tt.linked {
+			t.Errorf("%s links %s: %v, want %v", tt.program, tt.pkg, got, tt.linked)
+		}
+	}
+}
