@@ -62,14 +62,14 @@ type Config struct {
 	// disk and before the runners run. They must not block.
 	Begins map[string]func(do any)
 	// Resumes returns the outcome of an intent of the last life that goes on by itself, if it does. nil: none does.
-	Resumes      func(*idempotency.Intent) (data []byte, ok bool)
-	Code         Code                     // checks code that is to be registered; the zero value accepts none
-	Bounds       Bounds                   // of each agent; the zero value has none
-	Poller       poll.Poller              // watches the links; Close closes it. nil: a poller with a goroutine per link
-	Warnings     func() []string          // what the operator should look at; nil: there is never anything
-	Booted       *schema.BootedInput      // the last start that was recorded; nil: none was
-	Log          *slog.Logger
-	Manual       bool // for simulations: the kernel only runs in Turn
+	Resumes  func(*idempotency.Intent) (data []byte, ok bool)
+	Code     Code                // checks code that is to be registered; the zero value accepts none
+	Bounds   Bounds              // of each agent; the zero value has none
+	Poller   poll.Poller         // watches the links; Close closes it. nil: a poller with a goroutine per link
+	Warnings func() []string     // what the operator should look at; nil: there is never anything
+	Booted   *schema.BootedInput // the last start that was recorded; nil: none was
+	Log      *slog.Logger
+	Manual   bool // for simulations: the kernel only runs in Turn
 
 	// Restore rebuilds the state of a domain from what is on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
