@@ -2,20 +2,16 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"path/filepath"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/cluster"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/kernel"
-	"github.com/promptware-os/pwos/kernel/idempotency"
-	"github.com/promptware-os/pwos/kernel/ipc"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // joinCluster joins the configuration's cluster; without one nothing of it runs. A single call joins only if its answer waits
@@ -40,77 +36,36 @@ func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	return err
 }
 
-// link is the kernel as its cluster sees it.
-type link struct {
-	*actors.Kernel
-	members *keyed.Members
-	conns   atomic.Uint64
-}
+// busPatience is how long a start waits for the bus to compare its journal with.
+const busPatience = 5 * time.Second
 
-// Accept implements cluster.Kernel.
-func (l *link) Accept(ctx context.Context, member *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
-	pid, err := l.members.Process(member)
-	if err != nil {
-		return nil, err
-	}
-	caller := kernel.Caller{
-		PID: pid, Via: "cluster", Key: member.Key.Fingerprint(),
-		Conn: "k-" + member.Kernel + "-" + strconv.FormatUint(l.conns.Add(1), 10),
-	}
-	data, err := l.DoFor(ctx, caller, schema.IPCAccept.With(in), in.Causation, in.Correlation)
-	if err != nil {
-		return nil, err
-	}
-	out, invalid := schema.IPCAccept.Output().Decode(data)
-	if invalid != nil {
-		return nil, invalid
-	}
-	return out.(*schema.AcceptOutput), nil
-}
-
-// serveCluster begins to carry messages between kernels: first those that the last life left in the outbox.
-func (d *Daemon) serveCluster(members *keyed.Members, outbox []*schema.Letter) error {
-	if d.cluster == nil || d.once {
+// rejoin compares the journal with its stream before anything is made of it, if answers wait for the bus. While the bus is
+// away the kernel starts with what it has: until the bus is back, nothing of that is shown.
+func (d *Daemon) rejoin(ctx context.Context, key *access.HostKey) (err error) {
+	c := &d.config.Cluster
+	if c.Name == "" || c.Acknowledge != config.Quorum {
 		return nil
 	}
-	return d.cluster.Serve(&link{Kernel: d.kernel, members: members}, d.state.Booted.Instance, d.state.Booted.Epoch, outbox)
-}
-
-// begins hands messages to other kernels over in their order.
-func (d *Daemon) begins() map[string]func(any) {
-	return map[string]func(any){schema.SyscallSendMsg.Type: func(do any) {
-		if f := do.(*ipc.Forward); f.Letter != nil {
-			d.cluster.Link().Post(f.Letter)
-		}
-	}}
-}
-
-// sendAbroad waits for what becomes of a message to another kernel.
-func (d *Daemon) sendAbroad(ctx context.Context, _ *kernel.Job, do *ipc.Forward) (out schema.SendMsgOutput, err error) {
-	out = do.Answer
-	if do.Letter != nil {
-		out.Status, out.Reason, err = d.cluster.Link().Wait(ctx, do.Letter.MsgID)
+	dialing, stop := context.WithTimeout(ctx, busPatience)
+	defer stop()
+	conn, js, err := cluster.Dial(dialing, cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		d.log.Warn("the journal is not compared with the bus at this start", "error", err)
+		return nil
 	}
-	return out, err
-}
-
-// resumes finds the messages to other kernels that go on by themselves: those in the outbox are queued.
-func resumes(outbox []*schema.Letter) func(*idempotency.Intent) ([]byte, bool) {
-	byCall := make(map[string]*schema.Letter, len(outbox))
-	for _, l := range outbox {
-		byCall[l.Causation] = l
+	defer conn.Close()
+	done, err := cluster.Rejoin(ctx, js, c.Name, []access.PublicKey{key.Key()}, filepath.Join(d.config.StateDir, "journal"))
+	if done.Aside != "" {
+		d.log.Error("entries of the journal that the bus does not have were set aside: no majority had acknowledged them", "first", done.First, "last", done.Last, "directory", done.Aside)
 	}
-	return func(i *idempotency.Intent) ([]byte, bool) {
-		l := byCall[i.ID]
-		if i.Type != schema.SyscallSendMsg.Type || l == nil || l.SenderPID != i.PID {
-			return nil, false
-		}
-		out := schema.SendMsgOutput{
-			ReceiverPID: l.ReceiverPID, Status: schema.MailQueued, MsgID: l.MsgID, ReceiverKernel: l.Kernel,
-			Reason: "this kernel was restarted before the kernel " + l.Kernel + " had answered",
-		}
-		return out.AppendJSON(nil), true
+	if errors.Is(err, fault.ClusterBus) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		d.log.Warn("the journal is not compared with the bus at this start", "error", err)
+		return nil
 	}
+	if err == nil && done.Fetched > 0 {
+		d.log.Warn("entries were fetched from the bus, which the journal did not have", "entries", done.Fetched)
+	}
+	return err
 }
 
 // quorum says that answers wait for a majority of the bus; nil: they do not. An entry waits for four fifths of the lease, after
