@@ -20,12 +20,13 @@ func (s *showing) at(ctx context.Context, seq uint64) (*journal.Record, error) {
 	return record, err
 }
 
-// latest returns the last record up to an entry that fits, nil if there is none.
+// latest returns the last record up to an entry that fits, nil if there is none. It asks for one range at a time: the index
+// is then read back to what fits and no further, and a walk from cause to cause reads it once.
 func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits func(*journal.Record) bool) (*journal.Record, error) {
 	for upTo > 0 {
 		ranges := []index.Range{{First: 1, Last: upTo}}
 		if s.snapshots != nil {
-			found, err := s.snapshots.Store.Before(ctx, f, upTo, rangesAtOnce)
+			found, err := s.snapshots.Store.Before(ctx, f, upTo, 1)
 			if err == nil {
 				ranges = found
 			} else if err := s.unindexed(ctx, err); err != nil {
@@ -45,7 +46,7 @@ func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits 
 			}
 			upTo = r.First - 1
 		}
-		if len(ranges) < rangesAtOnce {
+		if len(ranges) == 0 {
 			break
 		}
 	}
