@@ -1,5 +1,5 @@
-// Package cluster_test holds what kernels of a cluster promise each other.
-package cluster_test
+// Package clustermail_test holds what is promised of messages between kernels of a cluster.
+package clustermail_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package cluster_test
+package clustermail_test
 
 import (
 	"slices"
