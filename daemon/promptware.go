@@ -127,6 +127,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.PolicyReload.Type:      kernel.Run(d.policies.Reload),
 		schema.SyscallSendMsg.Type:    kernel.Run(d.sendAbroad),
 		schema.MessageUndo.Type:       kernel.Run(d.undo),
+		schema.AuditArchive.Type:      kernel.Run(d.archive),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

@@ -39,18 +39,26 @@ func searchable(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 },
 ) (mark journal.Head, err error) {
+	return readHead(ctx, db, "SELECT seq, hash FROM mark")
+}
+
+// readHead reads an entry's number and hash, the zero Head where there is no row.
+func readHead(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, query string,
+) (at journal.Head, err error) {
 	var hash []byte
 	var seq int64
-	switch err := db.QueryRowContext(ctx, "SELECT seq, hash FROM mark").Scan(&seq, &hash); {
+	switch err := db.QueryRowContext(ctx, query).Scan(&seq, &hash); {
 	case errors.Is(err, sql.ErrNoRows):
-		return mark, nil
+		return at, nil
 	case err != nil:
-		return mark, err
+		return at, err
 	}
-	if mark.Seq = uint64(seq); copy(mark.Hash[:], hash) != len(mark.Hash) {
-		return mark, fmt.Errorf("%w: watermark of the search", ErrDamaged)
+	if at.Seq = uint64(seq); copy(at.Hash[:], hash) != len(at.Hash) {
+		return at, fmt.Errorf("%w: an entry that the index notes", ErrDamaged)
 	}
-	return mark, nil
+	return at, nil
 }
 
 // addDocuments takes in the documents of a block of entries, those after from up to to.
@@ -334,17 +342,33 @@ func scanJournal(ctx context.Context, o Options, first uint64, q Question) (foun
 	r := journal.NewReader(o.FS, o.Dir, journal.ReaderOptions{From: first, Limit: last})
 	defer func() { err = errors.Join(err, r.Close()) }()
 	ended = make(map[uint64]bool)
+	var past *journal.Anchor // of the archive that r reads
+	next := first
 	for docs := (documents{o}); ; {
 		record, err := r.Next(ctx)
-		if gone, ok := errors.AsType[*journal.ArchivedError](err); ok && gone.Anchor.Seq >= first {
-			return scanJournal(ctx, o, gone.Anchor.Seq+1, q)
-		}
-		if errors.Is(err, io.EOF) {
-			break
+		gone, archived := errors.AsType[*journal.ArchivedError](err)
+		switch {
+		case archived && past == nil && gone.Anchor.Seq >= next:
+			past = gone.Anchor
+			if err := r.Close(); err != nil {
+				return nil, nil, err
+			}
+			r = journal.NewReader(o.FS, past.Archive, journal.ReaderOptions{From: next, Limit: func() uint64 { return min(past.Seq, q.Head) }})
+			continue
+		case err != nil && past != nil && ctx.Err() == nil: // its end, or it is not at hand
+			next, past = past.Seq+1, nil
+			if err := r.Close(); err != nil {
+				return nil, nil, err
+			}
+			r = journal.NewReader(o.FS, o.Dir, journal.ReaderOptions{From: next, Limit: last})
+			continue
+		case errors.Is(err, io.EOF):
+			return answers(found, ended, q.Most), ended, nil
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read journal: %w", err)
 		}
+		next = record.Seq + 1
 		d, ok, err := docs.of(ctx, record)
 		if err != nil {
 			return nil, nil, err
@@ -358,9 +382,13 @@ func scanJournal(ctx context.Context, o Options, first uint64, q Question) (foun
 			}
 		}
 	}
+}
+
+// answers are the newest of the documents that were found, newest first, without those of intents that have ended.
+func answers(found []Document, ended map[uint64]bool, most int) []Document {
 	found = slices.DeleteFunc(found, func(d Document) bool { return ended[d.Seq] })
 	slices.Reverse(found)
-	return found[:min(len(found), q.Most)], ended, nil
+	return found[:min(len(found), most)]
 }
 
 // Forget makes the document of an entry anew from the journal, whose line was rewritten, and that of its end where it has
