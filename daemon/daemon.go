@@ -188,6 +188,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for connections: %w", err)
 	}
+	outbox := s.Mailboxes().Outbox()
 	d.kernel = actors.New(actors.Config{
 		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
 		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
@@ -197,7 +198,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
+		Poller: poller, Log: d.log, Runners: d.runners(), Begins: d.begins(), Resumes: resumes(outbox), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
 	})
 	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {
@@ -220,7 +221,11 @@ func (d *Daemon) boot(ctx context.Context) error {
 			return err
 		}
 	}
+	members := newMembers(&d.config, s, d.kernel)
 	d.kernel.Recover(s.Orphans())
+	if err := d.serveCluster(members, outbox); err != nil {
+		return err
+	}
 	d.kernel.Rehost(left)
 	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), Log: d.log.With("component", "jobs")}
 	d.jobs.Start()
@@ -328,6 +333,7 @@ func (d *Daemon) end() error {
 // exist.
 func (d *Daemon) closeEffects() {
 	d.jobs.Close()
+	d.cluster.Hush()
 	d.notifier.Close()
 	d.networks.Close()
 	d.state.Seal.Close()
@@ -445,7 +451,7 @@ func Origin(text string) (string, error) {
 func (d *Daemon) warnOfOrigins() {
 	apart := map[string]bool{d.config.Origin: true}
 	d.state.Processes.Living(func(p *schema.Descriptor) {
-		if p.ParentPID == kernel.Operator && strings.HasPrefix(p.Intent, process.KeyIntent) {
+		if p.ParentPID == kernel.Operator && (strings.HasPrefix(p.Intent, process.KeyIntent) || strings.HasPrefix(p.Intent, process.KernelIntent)) {
 			apart[p.Origin] = true
 		}
 	})

@@ -42,6 +42,13 @@ func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Lo
 	})
 }
 
+// newMembers finds the processes of other kernels, before anybody calls the kernel.
+func newMembers(cfg *config.Config, s *state.State, k *actors.Kernel) *keyed.Members {
+	return keyed.NewMembers(keyed.Options{
+		Kernel: k, Processes: s.Processes.Processes(), Tokens: s.Tokens, Living: s.Processes.Living, Pools: s.Pools, Origin: cfg.Origin,
+	})
+}
+
 // newNetworks makes the networks of agents.
 func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)

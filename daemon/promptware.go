@@ -126,6 +126,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
 		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.invoke),
 		schema.PolicyReload.Type:      kernel.Run(d.policies.Reload),
+		schema.SyscallSendMsg.Type:    kernel.Run(d.sendAbroad),
 		schema.MessageUndo.Type:       kernel.Run(d.undo),
 		schema.AuditArchive.Type:      kernel.Run(d.archive),
 	}

@@ -135,7 +135,7 @@ func exhaustedOf(then *schema.Outcome) string {
 
 // viaOf returns the door of a connection with that name, unless the process has named another.
 func viaOf(conn string) string {
-	for prefix, via := range map[string]string{"a-": "channel", "net-": "channel", "inline": "inline", "job": "job"} {
+	for prefix, via := range map[string]string{"a-": "channel", "net-": "channel", "inline": "inline", "job": "job", "k-": "cluster"} {
 		if strings.HasPrefix(conn, prefix) {
 			return via
 		}

@@ -25,6 +25,27 @@ func (n Names) Of(pid int64) string {
 	return "pid " + strconv.FormatInt(pid, 10)
 }
 
+// At is a process of another kernel, as 12@beta.
+func At(pid int64, kernel string) string {
+	name := strconv.FormatInt(pid, 10)
+	if pid == 0 {
+		name = "operator"
+	}
+	return name + "@" + Escaped(kernel)
+}
+
+// at is the name of a process, which a kernel that is not there makes one of this kernel; "" if no process is named.
+func (n Names) at(pid, kernel schema.Value) string {
+	id, ok := As[int64](pid)
+	if !ok {
+		return ""
+	}
+	if name, abroad := Text(kernel); abroad {
+		return At(id, name)
+	}
+	return n.Of(id)
+}
+
 // Learn adds the names that a successful entry gives to processes.
 func (n Names) Learn(e *schema.AuditEntry) {
 	if !e.Success {
@@ -76,6 +97,9 @@ var deeds = map[string]deed{
 	"FileSystem.Resolve":       {"{uri}[ beside {base}]", ""},
 	"Host.ToolUse":             {"{host}/{tool} {input}", "{=decision}[: {=reason}]"},
 	"Http.Fetch":               {"{method?GET} {url}", "{=status}, {=size|bytes}"},
+	"Cluster.Refused":          {"{kernel}: {reason}[, and {more} others]", ""},
+	"Ipc.Accept":               {"from {|sender} to {receiver_pid|pid}[, {intent}][ ({payload|size})]", "[message {=msg_id} ]{=status}[: {=reason}]"},
+	"Ipc.Settle":               {"message {msg_id} to {receiver_pid}@{kernel}: {status}[: {reason}]", ""},
 	"Ipc.Ack":                  {"{msg_ids|list}", ""},
 	"Ipc.Address":              {"{pids|pids}", ""},
 	"Ipc.Broadcast":            {"[{intent} ][({payload|size})]", "{=delivered|count} have it[, no room for {=mailbox_full|pids}]"},
@@ -128,7 +152,7 @@ var deeds = map[string]deed{
 	"Syscall.Register":         {"{name}[ ({kind})][ ({type})][, provided by {path}]", ""},
 	"Syscall.Release":          {"{amount} of {resource_id}", ""},
 	"Syscall.Rollback":         {"[{agent_id} ]to tick {to_tick}", "{=dropped} deltas dropped"},
-	"Syscall.SendMsg":          {"to {receiver_pid|pid}[, {intent}][ ({payload|size})]", "message {=msg_id} {=status}[: {=reason}]"},
+	"Syscall.SendMsg":          {"to {|receiver}[, {intent}][ ({payload|size})]", "message {=msg_id} {=status}[: {=reason}]"},
 	"Syscall.Shutdown":         {"", ""},
 	"Syscall.Spawn":            {"{child_agent_id}[: {command|shell}]", "pid {=child_pid}"},
 	"Syscall.Terminate":        {"{target_pid|pid}[: {reason}]", ""},
@@ -255,9 +279,17 @@ var formats = map[string]func(names Names, value schema.Value) string{
 	"ms":    func(_ Names, v schema.Value) string { n, _ := As[int64](v); return milliseconds(n) },
 	"time":  func(_ Names, v schema.Value) string { n, _ := As[int64](v); return Moment(n) },
 	"pid":   func(names Names, v schema.Value) string { n, _ := As[int64](v); return names.Of(n) },
-	"had":   func(_ Names, v schema.Value) string { return word(v, "", "there was none") },
-	"all":   func(_ Names, v schema.Value) string { return word(v, "all agents", "") },
-	"list":  func(_ Names, v schema.Value) string { return listText(v, Shown) },
+	"receiver": func(names Names, v schema.Value) string {
+		m, _ := Members(v)
+		return names.at(m["receiver_pid"], m["receiver_kernel"])
+	},
+	"sender": func(names Names, v schema.Value) string {
+		m, _ := Members(v)
+		return names.at(m["sender_pid"], m["kernel"])
+	},
+	"had":  func(_ Names, v schema.Value) string { return word(v, "", "there was none") },
+	"all":  func(_ Names, v schema.Value) string { return word(v, "all agents", "") },
+	"list": func(_ Names, v schema.Value) string { return listText(v, Shown) },
 	"pids": func(names Names, v schema.Value) string {
 		return listText(v, func(one schema.Value) string { n, _ := As[int64](one); return names.Of(n) })
 	},
@@ -298,7 +330,11 @@ func mailText(names Names, v schema.Value) string {
 		return "nothing"
 	}
 	m := &list[0]
-	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + names.Of(m.SenderPID) + " (" + sizeText(m.Payload) + ")"
+	from := names.Of(m.SenderPID)
+	if m.SenderKernel != "" {
+		from = At(m.SenderPID, m.SenderKernel)
+	}
+	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + from + " (" + sizeText(m.Payload) + ")"
 	if n := len(list) - 1; n > 0 {
 		text += " and " + strconv.Itoa(n) + " more"
 	}

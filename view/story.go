@@ -118,7 +118,11 @@ func (s *Story) what(scene *Scene) string {
 		return "ends " + s.name(out.TargetPID)
 	case "Syscall.SendMsg":
 		out, _ := As[schema.SendMsgOutput](e.Payload)
-		return fmt.Sprintf("message %d to %s: %s", out.MsgID, s.name(out.ReceiverPID), out.Status)
+		to := s.name(out.ReceiverPID)
+		if out.ReceiverKernel != "" {
+			to = At(out.ReceiverPID, out.ReceiverKernel)
+		}
+		return fmt.Sprintf("message %d to %s: %s", out.MsgID, to, out.Status)
 	case "Ipc.Receive":
 		m, ok := received(e)
 		if !ok {

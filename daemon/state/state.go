@@ -78,6 +78,9 @@ type State struct {
 	Tree  *rootfs.Tree // the files of it
 }
 
+// Mailboxes is the domain of mailboxes. Call it before the kernel has the domains.
+func (s *State) Mailboxes() *ipc.Domain { return s.mailboxes }
+
 // Open opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
 func Open(ctx context.Context, cfg *config.Config, version string, key *access.HostKey, means host.Means, log *slog.Logger) (s *State, err error) {
 	made := &State{
