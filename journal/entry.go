@@ -122,3 +122,10 @@ func appendString(dst []byte, s string) []byte {
 	dst = append(dst, s[start:]...)
 	return append(dst, '"')
 }
+
+// With returns the record's line with another request and outcome, without its '\n'.
+func (r *Record) With(request, outcome []byte) []byte {
+	e := r.Entry
+	e.Request, e.Outcome = request, outcome
+	return appendLine(nil, r.Seq, &r.Prev, &e)
+}

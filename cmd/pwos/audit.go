@@ -25,7 +25,7 @@ calls included; each entry contains the hash of the one before.`,
   pwos audit tail
   pwos audit verify
   pwos audit metrics`,
-		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditMirror(a), newAuditMetrics(a))
+		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditRedact(a), newAuditMirror(a), newAuditMetrics(a))
 }
 
 func newAuditMetrics(a *app) *cobra.Command {

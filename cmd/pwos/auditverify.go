@@ -40,6 +40,9 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 	for _, key := range r.Keys {
 		t.Row("signed by", view.Escaped(key))
 	}
+	if r.Redacted > 0 {
+		t.Row("redacted", fmt.Sprintf("%d entries, as later entries vouch for", r.Redacted))
+	}
 	if r.TornBytes > 0 {
 		t.Row("unfinished", fmt.Sprintf("%d bytes at the end of %s: a kernel may be writing them, or was killed", r.TornBytes, view.Escaped(r.TornFile)))
 	}
@@ -96,6 +99,7 @@ func reportObject(dir string, r *journal.Report) []byte {
 		Integer("checkpoints", int64(r.Checkpoints)).
 		Integer("vouched", int64(r.Vouched)).
 		Integer("outside", int64(r.Outside)).
+		Integer("redacted", int64(r.Redacted)).
 		Boolean("keys_trusted", r.KeysTrusted)
 	if r.TornBytes > 0 {
 		o = o.Raw("unfinished", view.Object(nil).Text("file", r.TornFile).Integer("bytes", r.TornBytes).Close())
