@@ -12,12 +12,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// resolutions returns how many references are resolved while links are swapped: PWOS_LONG=1 makes a million of them.
+// resolutions returns how many references are resolved while links are swapped.
 func resolutions() int {
-	if os.Getenv("PWOS_LONG") != "" {
-		return 1_000_000
-	}
-	return 20_000
+	return testkit.Rounds(5_000, 20_000, 1_000_000)
 }
 
 // victim is a reference whose place is swapped while it is resolved.

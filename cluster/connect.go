@@ -27,6 +27,9 @@ type Options struct {
 // reconnectWait is how long an attempt to reach the bus waits behind the last one.
 const reconnectWait = 250 * time.Millisecond
 
+// pingEvery is how often a connection asks whether its node still answers.
+const pingEvery = 2 * time.Second
+
 // User is the name of a key's holder on the bus: the same key, as NATS writes it.
 func User(key access.PublicKey) (string, error) {
 	raw := key.Ed25519()
@@ -51,6 +54,7 @@ func Connect(o Options) (*nats.Conn, error) {
 		nats.Nkey(user, o.Key.Sign),
 		nats.CustomInboxPrefix(InboxPrefix(o.Name)),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // a node that hangs is left for another
 		nats.ReconnectJitter(reconnectWait/2, reconnectWait/2),
 		nats.IgnoreAuthErrorAbort(), // a key may be added to the members of the bus later
 		nats.NoCallbacksAfterClientClose(),

@@ -289,6 +289,9 @@ func (c *Copy) append(ctx context.Context, m *nats.Msg, last uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if _, err := c.stream.PublishMsg(ctx, m, jetstream.WithExpectLastSequence(last), jetstream.WithExpectStream(Stream(c.name))); err != nil {
+		if c.quorum && errors.Is(err, context.DeadlineExceeded) {
+			err = errors.Join(err, c.conn.ForceReconnect()) // to another node, if this one hangs
+		}
 		return fmt.Errorf("send to stream: %w", err)
 	}
 	return nil

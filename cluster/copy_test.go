@@ -75,13 +75,21 @@ func join(t *testing.T, b *testbus.Bus, name string, key *access.HostKey) *membe
 // copy runs a copy until stop is called, or the test ends.
 func (m *member) copy(t *testing.T, s *scribe, name string) (c *cluster.Copy, stop func()) {
 	t.Helper()
-	c = testkit.Value(cluster.NewCopy(name, m.key, s.source(), 1, m.conn, slog.New(slog.DiscardHandler)))(t)
+	c = testkit.Value(cluster.NewCopy(name, m.key, s.source(), 1, m.conn, quiet))(t)
+	return c, running(t, c)
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// running runs a copy until stop is called, or the test ends.
+func running(t *testing.T, c *cluster.Copy) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
 	stop = func() { cancel(); <-done }
 	t.Cleanup(stop)
-	return c, stop
+	return stop
 }
 
 func copied(t *testing.T, c *cluster.Copy, s *scribe) {

@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -8,6 +11,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/cluster"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // joinCluster joins the configuration's cluster; without one nothing of it runs. A single call joins only if its answer waits
@@ -25,6 +29,38 @@ func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	})
 	if err == nil {
 		d.state.Self.SeeCluster(d.cluster)
+	}
+	return err
+}
+
+// busPatience is how long a start waits for the bus to compare its journal with.
+const busPatience = 5 * time.Second
+
+// rejoin compares the journal with its stream before anything is made of it, if answers wait for the bus. While the bus is
+// away the kernel starts with what it has: until the bus is back, nothing of that is shown.
+func (d *Daemon) rejoin(ctx context.Context, key *access.HostKey) (err error) {
+	c := &d.config.Cluster
+	if c.Name == "" || c.Acknowledge != config.Quorum {
+		return nil
+	}
+	dialing, stop := context.WithTimeout(ctx, busPatience)
+	defer stop()
+	conn, js, err := cluster.Dial(dialing, cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		d.log.Warn("the journal is not compared with the bus at this start", "error", err)
+		return nil
+	}
+	defer conn.Close()
+	done, err := cluster.Rejoin(ctx, js, c.Name, []access.PublicKey{key.Key()}, filepath.Join(d.config.StateDir, "journal"))
+	if done.Aside != "" {
+		d.log.Error("entries of the journal that the bus does not have were set aside: no majority had acknowledged them", "first", done.First, "last", done.Last, "directory", done.Aside)
+	}
+	if errors.Is(err, fault.ClusterBus) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		d.log.Warn("the journal is not compared with the bus at this start", "error", err)
+		return nil
+	}
+	if err == nil && done.Fetched > 0 {
+		d.log.Warn("entries were fetched from the bus, which the journal did not have", "entries", done.Fetched)
 	}
 	return err
 }

@@ -137,6 +137,9 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := d.rejoin(ctx, key); err != nil {
+		return err
+	}
 	s, err := state.Open(ctx, &d.config, Version(), key, d.programs.Means, d.log)
 	if err != nil {
 		return err

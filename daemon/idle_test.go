@@ -83,11 +83,12 @@ func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 // Whoever connects at the moment of the end is answered, or refused before the first word.
 func TestIdleEndLosesNobody(t *testing.T) {
 	t.Parallel()
-	const limit, rounds = 4 * time.Millisecond, 150
+	const limit = 4 * time.Millisecond
+	rounds := testkit.Rounds(40, 150, 150)
 	served := 0
 	for round := range rounds {
 		r := start(t, idleAfter(limit))
-		<-time.After(limit * time.Duration(round) * 3 / 2 / rounds) // not to wait for anything: to aim at the end
+		<-time.After(limit * time.Duration(round) * 3 / 2 / time.Duration(rounds)) // not to wait for anything: to aim at the end
 		if connectOrRefused(t, r.KernelSocket) {
 			served++
 		}

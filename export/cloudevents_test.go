@@ -119,7 +119,7 @@ func TestWebhook(t *testing.T) {
 			server := httptest.NewServer(r)
 			t.Cleanup(server.Close)
 			notices := 0
-			w, err := export.NewWebhook(server.URL, http.Header{"Authorization": {"Bearer t"}}, time.Minute, func(string) { notices++ })
+			w, err := export.NewWebhook(export.Receiver{URL: server.URL, Header: http.Header{"Authorization": {"Bearer t"}}, Patience: time.Minute, Notice: func(string) { notices++ }})
 			testkit.Must(t, err)
 			err = w.Deliver(t.Context(), []*export.Record{entryAt(1), entryAt(2)})
 			testkit.Must(t, w.Close())
@@ -138,13 +138,13 @@ func TestWebhookAway(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(nil)
 	server.Close()
-	w, err := export.NewWebhook(server.URL, nil, time.Nanosecond, func(string) {})
+	w, err := export.NewWebhook(export.Receiver{URL: server.URL, Patience: time.Nanosecond, Notice: func(string) {}})
 	testkit.Must(t, err)
 	if err := w.Deliver(t.Context(), []*export.Record{entryAt(1)}); !errors.Is(err, fault.ExportUndelivered) {
 		t.Errorf("got error %v, want %v", err, fault.ExportUndelivered)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err = export.NewWebhook(server.URL, nil, 0, func(string) { cancel() })
+	w, err = export.NewWebhook(export.Receiver{URL: server.URL, Notice: func(string) { cancel() }})
 	testkit.Must(t, err)
 	if err := w.Deliver(ctx, []*export.Record{entryAt(1)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)

@@ -17,34 +17,37 @@ import (
 // Bounds of one request to a receiver.
 const (
 	requestTimeout = 30 * time.Second
+	mostAnswer     = 64 << 10
 	shownAnswer    = 200 // bytes of a refusal that the error has
 )
 
-// Webhook posts each record to a receiver, one request an event, in order. A receiver that cannot be reached, or that
-// answers 408, 429 or 5xx, is asked again, ever less often. Any other answer but 2xx is an error.
-type Webhook struct {
-	to       string
-	header   http.Header
-	format   Format
-	patience time.Duration
-	notice   func(text string)
-	client   *http.Client
+// Receiver is where an export posts to.
+type Receiver struct {
+	URL    string
+	Header http.Header // of each request, such as one that authenticates
+	// Patience bounds how long one request is tried; 0: as long as the export runs.
+	Patience time.Duration
+	// Notice tells people why the export waits.
+	Notice func(text string)
 }
 
-// NewWebhook returns a Sink that posts CloudEvents. header is added to each request, such as one that authenticates.
-// patience bounds how long a record is tried; 0: as long as the export runs. notice tells people why the export waits.
-func NewWebhook(to string, header http.Header, patience time.Duration, notice func(text string)) (*Webhook, error) {
-	if err := CheckReceiver(to); err != nil {
+// poster posts to a Receiver. One that cannot be reached, or that answers 408, 429 or 5xx, is asked again, ever less often.
+// Any other answer but 2xx is an error.
+type poster struct {
+	Receiver
+	contentType string
+	client      *http.Client
+}
+
+func newPoster(to Receiver, contentType string) (*poster, error) {
+	if err := CheckReceiver(to.URL); err != nil {
 		return nil, err
 	}
-	return &Webhook{
-		to: to, header: header, format: CloudEvents, patience: patience, notice: notice,
-		client: &http.Client{
-			Timeout: requestTimeout,
-			// A redirect would take the header to another server.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	return &poster{to, contentType, &http.Client{
+		Timeout: requestTimeout,
+		// A redirect would take the header to another server.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
 }
 
 // CheckReceiver returns an error unless the URL of a receiver is https, or http on this machine's loopback: records are not sent
@@ -65,51 +68,68 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Deliver implements Sink.
-func (w *Webhook) Deliver(ctx context.Context, batch []*Record) error {
-	for _, r := range batch {
-		body, err := w.format.Line(r)
-		if err != nil {
-			return err
-		}
-		if err := retry(ctx, w.patience, w.notice, func() (time.Duration, error) { return w.post(ctx, body) }); err != nil {
-			return fmt.Errorf("deliver %s: %w", r.ID(), err)
-		}
-	}
-	return nil
+// post sends body until the receiver takes it, and returns the receiver's answer.
+func (p *poster) post(ctx context.Context, body []byte) (answer []byte, err error) {
+	err = retry(ctx, p.Patience, p.Notice, func() (again time.Duration, err error) {
+		answer, again, err = p.try(ctx, body)
+		return again, err
+	})
+	return answer, err
 }
 
-// post sends one event. again is how long to wait before it may be tried again; 0: trying again is of no use.
-func (w *Webhook) post(ctx context.Context, body []byte) (again time.Duration, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.to, bytes.NewReader(body))
+// try sends one request. again is how long to wait before it may be tried again; 0: trying again is of no use.
+func (p *poster) try(ctx context.Context, body []byte) (text []byte, again time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	req.Header = w.header.Clone()
-	if req.Header == nil {
-		req.Header = make(http.Header)
+	for name, values := range p.Header {
+		req.Header[name] = values
 	}
-	req.Header.Set("Content-Type", cloudEventType+"; charset=UTF-8")
-	answer, err := w.client.Do(req)
+	req.Header.Set("Content-Type", p.contentType)
+	answer, err := p.client.Do(req)
 	if err != nil {
-		return minWait, fault.ExportUndelivered.New("the receiver cannot be reached: %v", err)
+		return nil, minWait, fault.ExportUndelivered.New("the receiver cannot be reached: %v", err)
 	}
-	defer func() { _ = answer.Body.Close() }()                 // it was read as far as anybody needs it
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what cannot be read is not shown
-	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
-		return 0, nil
+	defer func() { _ = answer.Body.Close() }() // it was read as far as anybody needs it
+	text, err = io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
+	if answer.StatusCode >= 200 && answer.StatusCode < 300 && err == nil {
+		return text, 0, nil
 	}
 	refusal := fault.ExportRefused.New("the receiver answered %s: %.*q", answer.Status, shownAnswer, text)
 	switch code := answer.StatusCode; {
-	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500:
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500, err != nil:
 		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // a date is not waited for
-		return max(minWait, min(time.Duration(seconds)*time.Second, maxWait)), refusal
+		return nil, max(minWait, min(time.Duration(seconds)*time.Second, maxWait)), refusal
 	}
-	return 0, refusal
+	return nil, 0, refusal
 }
 
 // Close implements Sink.
-func (w *Webhook) Close() error {
-	w.client.CloseIdleConnections()
+func (p *poster) Close() error {
+	p.client.CloseIdleConnections()
+	return nil
+}
+
+// Webhook posts each record to a receiver of CloudEvents, one request an event, in order.
+type Webhook struct{ *poster }
+
+// NewWebhook returns a Sink that posts CloudEvents.
+func NewWebhook(to Receiver) (*Webhook, error) {
+	p, err := newPoster(to, cloudEventType+"; charset=UTF-8")
+	return &Webhook{p}, err
+}
+
+// Deliver implements Sink.
+func (w *Webhook) Deliver(ctx context.Context, batch []*Record) error {
+	for _, r := range batch {
+		body, err := CloudEvents.Line(r)
+		if err == nil {
+			_, err = w.post(ctx, body)
+		}
+		if err != nil {
+			return fmt.Errorf("deliver %s: %w", r.ID(), err)
+		}
+	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 func TestCrashOfSave(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
-	old, fresh := state("old", 12, 100_000), state("new", 90, 100_000)
+	old, fresh := state("old", 12, 100_000), state("new", 90, 10_000)
 	s := open(t, path, index.Options{})
 	testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(old...)))
 	crashed := func(want [][]byte, at uint64) {

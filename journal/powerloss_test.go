@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"errors"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -11,28 +10,11 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// crashPoints is how many power cuts TestPowerLoss makes at least. PWOS_CRASH_POINTS sets another number. The race detector makes each
-// ten times as slow, and finds nothing in most of them: one goroutine at a time.
-func crashPoints(t *testing.T) int64 {
-	s := os.Getenv("PWOS_CRASH_POINTS")
-	switch {
-	case s == "" && testkit.RaceDetector():
-		return 20_000
-	case s == "":
-		return 100_000
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		t.Fatalf("PWOS_CRASH_POINTS: %v", err)
-	}
-	return n
-}
-
 // The power goes at each operation of random workloads, and at operations of the recoveries after: each time the journal
 // opens, and holds a prefix of what was appended that reaches at least to the last entry that Sync had covered.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	want := crashPoints(t)
+	want := int64(testkit.Rounds(20_000, 20_000, 100_000)) // power cuts
 	var points atomic.Int64
 	t.Run("workloads", func(t *testing.T) {
 		for part := range uint64(4) {

@@ -12,12 +12,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// resolutions is how many are made against a swapping thread: PWOS_LONG=1 makes it a million.
+// resolutions is how many are made against a swapping thread.
 func resolutions() int {
-	if os.Getenv("PWOS_LONG") != "" {
-		return 1_000_000
-	}
-	return 20_000
+	return testkit.Rounds(5_000, 20_000, 1_000_000)
 }
 
 // TestNothingEscapes resolves and reads names while somebody swaps links, folders and files below root for ones that lead

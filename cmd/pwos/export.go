@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -21,15 +22,15 @@ import (
 
 func newExport(a *app) *cobra.Command {
 	return group("export", "export the record to other systems",
-		`export reads the record of all calls and writes each entry as a line of JSON or as a
-CloudEvent. Each line has an id that is unique among all kernels: the instance, the epoch and the
-number of the entry.
+		`export reads the record of all calls and writes each entry as a line of JSON, as a
+CloudEvent, or as a span of OpenTelemetry. Each has an id that is unique among all
+kernels: the instance, the epoch and the number of the entry.
 
 The data of calls and of their answers is left out unless --arguments is given.
 It is redacted as it is in the journal. An agent exports what it may see.`,
 		`  pwos export jsonl --to record.jsonl
   pwos export jsonl --to record.jsonl --follow`,
-		newExportJSONL(a), newExportCloudEvents(a))
+		newExportJSONL(a), newExportCloudEvents(a), newExportOTLP(a))
 }
 
 // exporting holds what the verbs of export share.
@@ -155,16 +156,13 @@ an export.`,
 				}
 				return e.to(cmd.Context(), func() (export.Sink, export.Position, error) { return e.lines(to, export.CloudEvents) })
 			}
-			if err := export.CheckReceiver(to); err != nil {
-				return usage(cmd, fmt.Errorf("--to: %w", err))
-			}
-			header, err := headersIn(headers)
+			receiver, err := e.receiver(to, headers)
 			if err != nil {
 				return usage(cmd, err)
 			}
 			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) {
-				hook, err := export.NewWebhook(to, header, e.patience(), func(text string) { a.say("%s", text) })
-				return hook, export.Position{}, err
+				sink, err := export.NewWebhook(receiver)
+				return sink, export.Position{}, err
 			})
 		},
 	}
@@ -174,18 +172,98 @@ an export.`,
 	return cmd
 }
 
-// patience is how long a receiver that is away is waited for; 0: until interrupted.
-func (e *exporting) patience() time.Duration {
-	if e.follow {
-		return 0
+func newExportOTLP(a *app) *cobra.Command {
+	e := &exporting{app: a}
+	var to, headers string
+	cmd := &cobra.Command{
+		Use:   "otlp",
+		Short: "export the record as spans to an OpenTelemetry collector",
+		Long: `otlp sends each call of the record as a span, with OTLP over HTTP: its trace is the call's
+correlation, its parent the call that caused it. The ids are made from the record, so a span
+that is sent again is the same span. Tools, MCP servers and models have the attributes of
+OpenTelemetry's conventions; pwos.record.id is INSTANCE/EPOCH/SEQ. A call with an effect is
+sent once the effect has ended.
+
+Without --to, the collector is that of OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
+OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318. Headers may also be in
+OTEL_EXPORTER_OTLP_HEADERS. A collector that is away or busy is asked again; without --follow
+that ends after a minute. --cursor keeps how far the export has come.
+
+Exit status: 1 the collector refuses spans, 6 no kernel, 7 the collector is away, 8 another
+export uses the cursor, or it is another kernel's.`,
+		Example: `  pwos export otlp --cursor ~/traced --follow
+  pwos export otlp --to https://collector.example:4318 --headers headers.txt`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				to = collector()
+			}
+			receiver, err := e.receiver(to, headers)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			if err := addHeaders(receiver.Header, os.Getenv("OTEL_EXPORTER_OTLP_HEADERS")); err != nil {
+				return usage(cmd, err)
+			}
+			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) {
+				sink, err := export.NewOTLP(receiver, version())
+				return sink, export.Position{}, err
+			})
+		},
 	}
-	return time.Minute
+	e.flags(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "URL of the collector; one without a path means /v1/traces")
+	cmd.Flags().StringVar(&headers, "headers", "", "file of headers that each request has, such as Authorization: Bearer …, a line each")
+	return cmd
+}
+
+// collector is where the environment says that traces go, as OpenTelemetry's specification has it.
+func collector() string {
+	if to := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); to != "" {
+		return to
+	}
+	if to := os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); to != "" {
+		return strings.TrimSuffix(to, "/") + "/v1/traces"
+	}
+	return "http://localhost:4318/v1/traces"
+}
+
+// addHeaders adds headers in the form of OTEL_EXPORTER_OTLP_HEADERS: NAME=VALUE,NAME=VALUE, with VALUE percent-encoded. One that is
+// there already stays.
+func addHeaders(to http.Header, list string) error {
+	for pair := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if name = strings.TrimSpace(name); !ok || err != nil || name == "" || strings.ContainsAny(value, "\r\n") {
+			return errors.New("OTEL_EXPORTER_OTLP_HEADERS is not of the form NAME=VALUE,NAME=VALUE") // it may hold a secret
+		}
+		if to.Get(name) == "" {
+			to.Set(name, value)
+		}
+	}
+	return nil
+}
+
+// receiver is where a verb posts to. One that is away is waited for a minute, or until the export is interrupted if it follows.
+func (e *exporting) receiver(to, headers string) (r export.Receiver, err error) {
+	if err := export.CheckReceiver(to); err != nil {
+		return r, fmt.Errorf("--to: %w", err)
+	}
+	r = export.Receiver{URL: to, Notice: func(text string) { e.app.say("%s", text) }}
+	if !e.follow {
+		r.Patience = time.Minute
+	}
+	r.Header, err = headersIn(headers)
+	return r, err
 }
 
 // headersIn reads the headers in a file; "" is no file. A credential in a file is not seen in the list of processes.
 func headersIn(path string) (http.Header, error) {
 	if path == "" {
-		return nil, nil
+		return make(http.Header), nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -17,11 +17,17 @@ import (
 // goroutines are left. Where an actor has ended, its library counts what is still sent to it, for a second: so they get some time to end.
 //
 // Parallel tests wait for processes, disks and each other's locks more than they compute, so more of them run at a time than there are
-// processors, unless -parallel says how many, or the race detector has them compute.
+// processors, unless -parallel says how many, or the race detector has them compute. A property is checked as often as Rounds says, unless
+// -rapid.checks does.
 func Main(m *testing.M) int {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); !RaceDetector() && f.Value.String() == f.DefValue {
 		if err := f.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
+	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
+		if err := f.Value.Set(strconv.Itoa(Rounds(30, 100, 100))); err != nil {
 			panic(err)
 		}
 	}

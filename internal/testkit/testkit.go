@@ -36,6 +36,18 @@ func Value[V any](v V, err error) func(TB) V {
 	}
 }
 
+// Rounds is how often a test repeats what it does: in a plain run, which is to be quick; under the race detector, which is how .ci/run holds
+// a change to its promises; and with PWOS_LONG=1.
+func Rounds(plain, raced, long int) int {
+	switch {
+	case os.Getenv("PWOS_LONG") != "":
+		return long
+	case RaceDetector():
+		return raced
+	}
+	return plain
+}
+
 // Context returns a context that ends after Patience, or with the test.
 func Context(t testing.TB) context.Context {
 	t.Helper()

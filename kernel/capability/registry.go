@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"github.com/tidwall/btree"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -127,4 +129,29 @@ func (r *Registry) watch(call *kernel.Call, in *schema.ListWatchInput) (schema.S
 	call.Emit(kernel.Event{Type: schema.SyscallListed, Data: data})
 	call.Follow(schema.CapabilityWatch.With(&schema.ListWatchInput{Seen: seen}))
 	return out, nil
+}
+
+var records = kernel.RecordsOf[schema.Token]()
+
+// Snapshot implements kernel.Domain: the tokens by ascending PID.
+func (r *Registry) Snapshot() func(write func(chunk []byte) error) error {
+	tokens := r.tokens.Copy()
+	return records.Writer(func(yield func(schema.Token) bool) {
+		tokens.Scan(func(_ int64, h *held) bool { return yield(h.token.Granted) })
+	})
+}
+
+// Reset implements kernel.Domain.
+func (r *Registry) Reset() {
+	r.tokens = btree.NewMap[int64, *held](0)
+	r.view.changed = true
+	r.recent.Reset()
+}
+
+// Restore implements kernel.Domain.
+func (r *Registry) Restore(chunk []byte) error {
+	return records.Read(chunk, func(token *schema.Token) error {
+		r.put(*token)
+		return nil
+	})
 }

@@ -158,3 +158,18 @@ func (d *Domain) noteStart(_ *kernel.Entry, in *schema.BootedInput) {
 	booted := *in
 	d.booted = &booted
 }
+
+// Cluster is what the shell knows of other kernels. Its methods are safe for concurrent use.
+type Cluster interface {
+	Status() schema.ClusterStatusOutput
+}
+
+// SeeCluster sets what Cluster.Status answers. Call it before the domain decides anything.
+func (d *Domain) SeeCluster(c Cluster) { d.cluster = c }
+
+func (d *Domain) clusterStatus(*kernel.Call, *schema.ClusterStatusInput) (schema.ClusterStatusOutput, error) {
+	if d.cluster == nil {
+		return schema.ClusterStatusOutput{}, fault.ClusterOff.New("this kernel is in no cluster: set cluster.name and cluster.bus in its configuration")
+	}
+	return d.cluster.Status(), nil
+}

@@ -3,7 +3,6 @@ package agents_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,10 +14,7 @@ import (
 // one knows of them is right, and it starts those again whose policy says so.
 func TestDaemonKilled(t *testing.T) {
 	t.Parallel()
-	rounds := 5
-	if os.Getenv("PWOS_LONG") == "1" {
-		rounds = 100
-	}
+	rounds := testkit.Rounds(2, 5, 100)
 	p := newPlace(t)
 	var kept []int64 // agents that come back with every daemon
 	var never int64  // one that does not

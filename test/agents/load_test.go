@@ -2,7 +2,6 @@ package agents_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -13,10 +12,7 @@ import (
 
 // Agents in pairs send each other messages, and all of them arrive. What it costs is logged; nothing is asserted of it.
 func TestManyAgentsTalk(t *testing.T) {
-	agents, messages := 50, 20
-	if os.Getenv("PWOS_LONG") == "1" {
-		agents, messages = 1000, 100
-	}
+	agents, messages := testkit.Rounds(20, 50, 1000), testkit.Rounds(20, 20, 100)
 	p, daemon := start(t)
 	c := p.dial(t)
 	c.awaitGone(t, c.spawn(t, allowAll, "exit", "0")) // starts what agents have in common

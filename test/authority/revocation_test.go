@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
@@ -23,10 +24,7 @@ const (
 // the registry busy meanwhile, so that it is not always the revoker's own goroutine that takes the token away.
 func TestRevocation(t *testing.T) {
 	t.Parallel()
-	rounds := 50
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := testkit.Rounds(10, 50, 50)
 	s, _ := start(t, &config{pools: map[string]float64{"gpu": 1}, mailbox: 50})
 	op := s.connect(model.Operator)
 	const all = `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":1}}`

@@ -30,10 +30,7 @@ type asker struct {
 // TestApprovalsKilled kills the daemon at random moments while calls wait for approvals, while some are approved, and while they run:
 // what was not approved has not run, what was approved has run once at most, and what waited still waits. PWOS_LONG=1 does it 50 times.
 func TestApprovalsKilled(t *testing.T) {
-	rounds := 10
-	if os.Getenv("PWOS_LONG") != "" {
-		rounds = 50
-	}
+	rounds := testkit.Rounds(3, 10, 50)
 	chance := rand.New(rand.NewPCG(1, 14))
 	p := newPlace(t)
 	for name, text := range map[string]string{"policy.cedar": askingRules, "config.toml": settings + "[approval]\nwait = \"1h\"\n"} {

@@ -4,7 +4,6 @@ package crash_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,16 +14,11 @@ import (
 
 const (
 	clients = 16
-	rounds  = 20 // kills of one journal
 )
 
 // TestKill kills the daemon at random moments, during its start among them. PWOS_LONG=1 does it 1,000 times.
 func TestKill(t *testing.T) {
-	chapters := 1
-	if os.Getenv("PWOS_LONG") != "" {
-		chapters = 1000 / rounds
-	}
-	for i := range chapters {
+	for i := range testkit.Rounds(1, 1, 50) {
 		t.Run(fmt.Sprint("journal", i), func(t *testing.T) { chapter(t, uint64(i)) })
 	}
 }
@@ -36,6 +30,7 @@ func chapter(t *testing.T, seed uint64) {
 	d := daemonAt(t, p).Start(t)
 	t.Cleanup(func() { d.Kill(t) })
 	writers := spawnWriters(t, p)
+	rounds := testkit.Rounds(6, 20, 20)
 	for round := range rounds {
 		inStart := chance.IntN(4) == 0
 		if !inStart {

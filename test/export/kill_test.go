@@ -25,10 +25,7 @@ func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 // stdout none is missing, and what comes again has the same id. PWOS_LONG=1 does it 50 times.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	rounds := 5
-	if os.Getenv("PWOS_LONG") != "" {
-		rounds = 50
-	}
+	rounds := testkit.Rounds(2, 5, 50)
 	p := testkit.NewPlace(t, "")
 	d := testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: p.Dir}
 	daemon := d.Start(t)

@@ -50,10 +50,7 @@ func TestMain(m *testing.M) {
 // TestHostileAgent: while an agent does its worst, the kernel stays up within its memory, others are served, the operator sees
 // and ends what he wants to, and with the agent all that it started is gone.
 func TestHostileAgent(t *testing.T) {
-	during, long := 5*time.Second, os.Getenv("PWOS_LONG") != ""
-	if long {
-		during = time.Minute
-	}
+	during, long := time.Duration(testkit.Rounds(2, 5, 60))*time.Second, os.Getenv("PWOS_LONG") != ""
 	uids := map[string]int{"unprivileged": os.Getuid()}
 	if os.Getuid() == 0 {
 		uids = map[string]int{"root": 0, "unprivileged": otherUID}

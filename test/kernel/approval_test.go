@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -234,7 +235,7 @@ func TestApprovalIsTheOperators(t *testing.T) {
 // TestManyApprovals: a thousand calls that wait are listed, answered and made, each once, and an agent may have no more.
 func TestManyApprovals(t *testing.T) {
 	t.Parallel()
-	const agents, each = 10, 100
+	agents, each := 10, testkit.Rounds(30, 100, 100)
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(time.Hour))
 	operator, follower := d.dial(t), d.dial(t)
 	follower.call("Approval.Subscribe", `{}`, nil)

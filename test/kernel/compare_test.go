@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -34,11 +35,11 @@ func TestCompareAndSetHasOneWinner(t *testing.T) {
 	}
 }
 
-// TestCompareAndSetCounts: a thousand increments of callers that know nothing of each other are all counted, and a restart
+// TestCompareAndSetCounts: the increments of callers that know nothing of each other are all counted, and a restart
 // keeps the sum.
 func TestCompareAndSetCounts(t *testing.T) {
 	t.Parallel()
-	const callers, increments = 8, 125
+	callers, increments := 8, testkit.Rounds(30, 125, 125)
 	d := start(t)
 	d.dial(t).call("Memory.Set", `{"key":"n","value":0}`, nil)
 	var all sync.WaitGroup
@@ -59,7 +60,7 @@ func TestCompareAndSetCounts(t *testing.T) {
 	}
 	all.Wait()
 	for range 2 {
-		if got := d.dial(t).call("Memory.Get", `{"key":"n"}`, nil).Data; string(got) != "1000" {
+		if got := d.dial(t).call("Memory.Get", `{"key":"n"}`, nil).Data; string(got) != fmt.Sprint(callers*increments) {
 			t.Errorf("counted %s of %d", got, callers*increments)
 		}
 		d.restart(t)

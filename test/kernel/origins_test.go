@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestOriginsCannotTell has two agents of two origins make 3,000 random calls in one kernel (10,000 with PWOS_LONG=1), and each the same calls in a
+// TestOriginsCannotTell has two agents of two origins make some 3,000 random calls in one kernel, and each the same calls in a
 // kernel of its own, where PIDs and blobs that belong to the other are ones that nobody has. Either gets the same answers:
 // nothing that an agent can do tells whether there is another origin (ABI 6.4). The calls reach into memory, processes,
 // messages, the record, names, ingested contexts, tools, servers elsewhere, and blobs; what a server and a tool are shown of
@@ -38,10 +37,7 @@ func TestOriginsCannotTell(t *testing.T) {
 // does is nobody's doing.
 func compared(t *testing.T, s *scenery) bool {
 	t.Helper()
-	calls := 3_000
-	if os.Getenv("PWOS_LONG") != "" {
-		calls = 10_000
-	}
+	calls := testkit.Rounds(1_500, 3_000, 10_000)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	late := func(line string) bool { return strings.Contains(line, `"code":504`) }

@@ -19,7 +19,7 @@ import (
 // are the mailboxes, which can be looked at once only, and those of a kernel that did the same without a restart.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for seed := range uint64(testkit.Rounds(2, 4, 4)) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()
 			live := life(t, seed, nil)

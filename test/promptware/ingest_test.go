@@ -140,10 +140,7 @@ func TestIngestFailsWhole(t *testing.T) {
 // is done. It meets what lies between the phases that TestIngestKilled stops at, such as half an entry.
 func TestIngestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	rounds := 40
-	if testing.Short() {
-		rounds = 8
-	}
+	rounds := testkit.Rounds(8, 40, 40)
 	p := newPlace(t, "[journal]\nsnapshot_every = 20\n", map[string]string{
 		"0.md": "---\ntools: [t0]\n---\n" + strings.Repeat("zero ", 50_000), "1.md": "---\ntools: [t1]\n---\none", "t0": "x", "t1": "y",
 	})

@@ -19,10 +19,7 @@ import (
 // judged: that all are there, one worker does the calls of one caller, and the daemon's memory within eight times what code there may be.
 func TestHandlers(t *testing.T) {
 	const code = 8 << 10 // bytes of each, so that there is as much code as there may be
-	n := self.MaxRegistered / 10
-	if os.Getenv("PWOS_LONG") != "" {
-		n = self.MaxRegistered
-	}
+	n := testkit.Rounds(self.MaxRegistered/20, self.MaxRegistered/10, self.MaxRegistered)
 	p := newPlace(t)
 	d := p.launch(t)
 	empty := d.footprint(t, 0).memory

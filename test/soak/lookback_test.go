@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,10 +16,7 @@ import (
 
 // recorded is how many entries the record has that TestLookBack looks back on.
 func recorded() int {
-	if os.Getenv("PWOS_LONG") != "" {
-		return 1_000_000
-	}
-	return 20_000
+	return testkit.Rounds(20_000, 20_000, 1_000_000)
 }
 
 // flow is how many calls have a correlation in common.

@@ -15,10 +15,7 @@ import (
 
 // many returns how many keys the scale test sets: PWOS_LONG=1 sets a million, and then half a million more.
 func many() int {
-	if os.Getenv("PWOS_LONG") != "" {
-		return 1_000_000
-	}
-	return 30_000
+	return testkit.Rounds(15_000, 30_000, 1_000_000)
 }
 
 // TestScale sets very many keys and starts the real daemon on them: after an orderly end, after kill -9, and without what

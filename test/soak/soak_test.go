@@ -3,7 +3,6 @@
 package soak_test
 
 import (
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -16,10 +15,7 @@ import (
 
 // calls returns how many calls a soak makes: PWOS_LONG=1 makes a million of them.
 func calls() int64 {
-	if os.Getenv("PWOS_LONG") != "" {
-		return 1_000_000
-	}
-	return 40_000
+	return int64(testkit.Rounds(40_000, 40_000, 1_000_000))
 }
 
 // noise is how many bytes two readings of the same may differ by: what buffers and tables happen to have grown to.

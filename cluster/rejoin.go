@@ -1,0 +1,258 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Rejoined is what Rejoin did.
+type Rejoined struct {
+	Aside   string // directory with the entries that the stream does not have; "": there were none
+	First   uint64 // the first of them
+	Last    uint64
+	Fetched uint64 // entries that were taken from the stream
+}
+
+// Rejoin makes a journal that nobody writes end as its stream does, or later. Entries that the stream lacks stay, for the copy to send,
+// if they follow the stream's end; if the stream has others in their place, they are set aside, and those of the stream are appended. What
+// is taken from the stream must be signed with one of the keys.
+//
+// It may be interrupted at any moment: the next attempt goes on.
+func Rejoin(ctx context.Context, js jetstream.JetStream, kernel string, keys []access.PublicKey, dir string) (done Rejoined, err error) {
+	stream, err := js.Stream(ctx, Stream(kernel))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return done, nil
+	}
+	if err != nil {
+		return done, busFault("open stream", err)
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return done, busFault("look at stream", err)
+	}
+	r := &rejoining{stream: stream, last: info.State.LastSeq, kernel: kernel, keys: keys, dir: dir}
+	if r.local, err = endOf(dir); err != nil {
+		return done, err
+	}
+	if err := r.findCommon(ctx); err != nil || r.next > r.last {
+		return done, err
+	}
+	if err := r.rest(ctx, func(*journal.Record) error { return nil }, func() error { return nil }); err != nil { // trusted before anything is touched
+		return done, err
+	}
+	if r.local.Seq > r.common.Seq {
+		done.First, done.Last = r.common.Seq+1, r.local.Seq
+		if done.Aside, err = journal.SetAside(ctx, nil, dir, r.common); err != nil {
+			return done, err
+		}
+	}
+	done.Fetched, err = r.fetch(ctx)
+	return done, err
+}
+
+// endOf is the last entry of a journal. It recovers the journal as a start does.
+func endOf(dir string) (journal.Head, error) {
+	log, rec, err := journal.Open(journal.Options{Dir: dir})
+	if err != nil {
+		return journal.Head{}, err
+	}
+	return rec.Head, log.Close()
+}
+
+type rejoining struct {
+	stream jetstream.Stream
+	last   uint64 // the stream's last message
+	kernel string
+	keys   []access.PublicKey
+	dir    string
+	local  journal.Head // the last entry of the journal
+
+	start  journal.Head // the end of the last message that the journal has whole
+	next   uint64       // the message behind that
+	common journal.Head // the last entry that both have
+}
+
+// findCommon finds the last entry that journal and stream both have. Each message names its last entry, and what both have is a beginning.
+func (r *rejoining) findCommon(ctx context.Context) (failed error) {
+	n := sort.Search(int(r.last), func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		head, _, err := r.before(ctx, uint64(i+1))
+		has := false
+		if err == nil {
+			has, err = r.has(ctx, head)
+		}
+		failed = err
+		return !has
+	})
+	if failed != nil {
+		return failed
+	}
+	if r.start, r.next, failed = r.before(ctx, uint64(n)); failed != nil {
+		return failed
+	}
+	r.common = r.start
+	if r.next > r.last {
+		return nil
+	}
+	more := true
+	err := r.rest(ctx, func(record *journal.Record) (err error) {
+		at := journal.Head{Seq: record.Seq, Hash: record.Hash}
+		if more {
+			if more, err = r.has(ctx, at); more {
+				r.common = at
+			}
+		}
+		return err
+	}, func() error {
+		if more {
+			return nil
+		}
+		return io.EOF
+	})
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// before is the last entry that the messages up to one complete, and the message behind the one that does.
+func (r *rejoining) before(ctx context.Context, seq uint64) (head journal.Head, next uint64, err error) {
+	for ; seq > 0; seq-- {
+		m, err := r.stream.GetMsg(ctx, seq)
+		if err != nil {
+			return head, 0, busFault(fmt.Sprintf("read message %d", seq), err)
+		}
+		if part, of, ok := partOf(m.Header.Get(partHeader)); ok && part < of {
+			continue
+		}
+		checkpoint, err := journal.ParseCheckpoint([]byte(m.Header.Get(checkpointHeader)))
+		if err != nil {
+			return head, 0, r.damaged(seq, "it has no checkpoint")
+		}
+		return checkpoint.Head, seq + 1, nil
+	}
+	return journal.Head{}, 1, nil
+}
+
+// has reports whether the journal has an entry. What is archived cannot be compared, and was taken for good when it was.
+func (r *rejoining) has(ctx context.Context, at journal.Head) (_ bool, err error) {
+	if at.Seq == 0 {
+		return true, nil
+	}
+	if at.Seq > r.local.Seq {
+		return false, nil
+	}
+	reader := journal.NewReader(nil, r.dir, journal.ReaderOptions{From: at.Seq})
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	record, err := reader.Next(ctx)
+	if gone, ok := errors.AsType[*journal.ArchivedError](err); ok {
+		return gone.Anchor.Seq > at.Seq || gone.Anchor.Head == at, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read journal: %w", err)
+	}
+	return record.Seq == at.Seq && record.Hash == at.Hash, nil
+}
+
+// rest reads the stream from r.next on, checks it, and gives each entry to line; after the last one of a message it calls group.
+func (r *rejoining) rest(ctx context.Context, line func(*journal.Record) error, group func() error) error {
+	var parts assembly
+	chain := journal.Chain{Head: r.start}
+	for seq := r.next; seq <= r.last; seq++ {
+		m, err := r.stream.GetMsg(ctx, seq)
+		if err != nil {
+			return busFault(fmt.Sprintf("read message %d", seq), err)
+		}
+		g, reason := parts.add(m.Header, m.Data)
+		if reason != "" {
+			return r.damaged(seq, reason)
+		}
+		if g == nil {
+			continue
+		}
+		if err := r.trusts(seq, g); err != nil {
+			return err
+		}
+		for text := range bytes.Lines(g.lines) {
+			record, reason := chain.Add(bytes.TrimSuffix(text, []byte("\n")))
+			if reason != "" {
+				return r.damaged(seq, reason)
+			}
+			if err := line(record); err != nil {
+				return err
+			}
+		}
+		if g.checkpoint.Head != chain.Head {
+			return r.damaged(seq, "its checkpoint is of another entry than its last")
+		}
+		if err := group(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trusts returns an error for a message that no accepted key has signed.
+func (r *rejoining) trusts(seq uint64, g *received) error {
+	if err := g.checkpoint.Verify(); err != nil {
+		return r.damaged(seq, err.Error())
+	}
+	for _, key := range r.keys {
+		if g.checkpoint.Key == key.String() {
+			return nil
+		}
+	}
+	return fault.ClusterFenced.New(
+		"the stream of the kernel %s goes on with entries of another kernel, whose key is %s: this one must not lead under that name", r.kernel, g.checkpoint.Key)
+}
+
+func (r *rejoining) damaged(seq uint64, reason string) error {
+	return &journal.DamageError{
+		File: "stream " + Stream(r.kernel), Line: int64(seq), Seq: r.common.Seq + 1, Reason: "message of this number: " + reason,
+		Remedy: "\"pwos audit verify --kernel " + r.kernel + "\" says what is wrong with the stream",
+	}
+}
+
+// fetch appends what the stream has behind the journal's end.
+func (r *rejoining) fetch(ctx context.Context) (fetched uint64, err error) {
+	log, _, err := journal.Open(journal.Options{Dir: r.dir})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	err = r.rest(ctx, func(record *journal.Record) error {
+		if record.Seq <= r.common.Seq {
+			return nil
+		}
+		log.Append(&record.Entry)
+		if log.Head() != (journal.Head{Seq: record.Seq, Hash: record.Hash}) {
+			return r.damaged(r.next, fmt.Sprintf("entry %d is not written as this version writes it", record.Seq))
+		}
+		fetched++
+		return nil
+	}, func() error {
+		if log.RotateDue() {
+			if _, err := log.Rotate(); err != nil {
+				return err
+			}
+		}
+		if err := log.Flush(); err != nil {
+			return err
+		}
+		_, err := log.Sync()
+		return err
+	})
+	return fetched, err
+}

@@ -1,0 +1,163 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// steps are what a scribe writes: numbers of entries, and the size of each.
+type steps [][2]int
+
+func (s *scribe) all(what steps) {
+	for _, w := range what {
+		s.write(w[0], w[1])
+	}
+}
+
+// TestRejoin brings a journal together with a stream that both began as the same, in every relation that they can have.
+func TestRejoin(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name            string
+		stream, journal steps
+		aside           uint64 // the first entry that is set aside; 0: none is
+		fetched, endsAt uint64
+	}{
+		{name: "the same", stream: steps{{5, 10}}, journal: steps{{5, 10}}, endsAt: 5},
+		{name: "a tail that was not sent", stream: steps{{5, 10}}, journal: steps{{5, 10}, {3, 20}}, endsAt: 8},
+		{name: "an older copy", stream: steps{{5, 10}, {7, 30}}, journal: steps{{5, 10}, {2, 30}}, fetched: 5, endsAt: 12},
+		{name: "nothing here", stream: steps{{5, 10}, {7, 30}}, fetched: 12, endsAt: 12},
+		{name: "nothing there", journal: steps{{5, 10}}, endsAt: 5},
+		{name: "another tail", stream: steps{{5, 10}, {4, 20}}, journal: steps{{5, 10}, {6, 30}}, aside: 6, fetched: 4, endsAt: 9},
+		{name: "another tail within a message", stream: steps{{9, 10}, {4, 20}}, journal: steps{{7, 10}, {6, 30}}, aside: 8, fetched: 6, endsAt: 13},
+		{name: "nothing in common", stream: steps{{3, 10}}, journal: steps{{5, 11}}, aside: 1, fetched: 3, endsAt: 3},
+		{name: "a line in parts", stream: steps{{2, 10}, {1, 3 << 20}, {1, 5}}, journal: steps{{2, 10}, {1, 6}}, aside: 3, fetched: 2, endsAt: 4},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+			m := join(t, testbus.Start(t, line), "alpha", key)
+			there := newScribe(t, key)
+			for _, group := range test.stream { // a message each
+				there.all(steps{group})
+				c, stop := m.copy(t, there, "alpha")
+				copied(t, c, there)
+				stop()
+			}
+			here := newScribe(t, key)
+			here.all(test.journal)
+			testkit.Must(t, here.log.Close())
+			done := testkit.Value(cluster.Rejoin(testkit.Context(t), m.js, "alpha", []access.PublicKey{key.Key()}, here.dir))(t)
+			if done.First != test.aside || done.Fetched != test.fetched || (done.Aside != "") != (test.aside > 0) {
+				t.Errorf("done: %+v", done)
+			}
+			if test.aside > 0 {
+				wantAside(t, here.dir, test.aside, done.Aside)
+			}
+			here.open()
+			if end := here.log.Head().Seq; end != test.endsAt {
+				t.Errorf("the journal ends with entry %d, want %d", end, test.endsAt)
+			}
+			here.write(2, 40)
+			c, stop := m.copy(t, here, "alpha")
+			copied(t, c, here)
+			stop()
+			whole(t, m, here, "alpha")
+		})
+	}
+}
+
+func wantAside(t *testing.T, dir string, first uint64, aside string) {
+	t.Helper()
+	if want := filepath.Join(dir, fmt.Sprintf("diverged-%d-", first)); !strings.HasPrefix(aside, want) {
+		t.Errorf("set aside in %s, want %s…", aside, want)
+	}
+	if files := testkit.Value(os.ReadDir(aside))(t); len(files) == 0 {
+		t.Error("nothing is there")
+	}
+}
+
+// TestRejoinTrusts shows that nothing is taken from a stream, or set aside for it, that another key has signed.
+func TestRejoinTrusts(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	m := join(t, testbus.Start(t, line), "alpha", key)
+	other, _ := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	there := newScribe(t, other)
+	there.write(5, 10)
+	c := testkit.Value(cluster.NewCopy("alpha", other, there.source(), 1, m.conn, quiet))(t)
+	stop := running(t, c)
+	copied(t, c, there)
+	stop()
+	here := newScribe(t, key)
+	here.write(4, 11)
+	testkit.Must(t, here.log.Close())
+	_, err := cluster.Rejoin(testkit.Context(t), m.js, "alpha", []access.PublicKey{key.Key()}, here.dir)
+	if !errors.Is(err, fault.ClusterFenced) {
+		t.Errorf("rejoin: %v", err)
+	}
+	log, rec, err := journal.Open(journal.Options{Dir: here.dir})
+	testkit.Must(t, err)
+	testkit.Must(t, log.Close())
+	if rec.Head.Seq != 4 {
+		t.Errorf("the journal ends with entry %d", rec.Head.Seq)
+	}
+}
+
+// TestQuorumIsTold shows that a copy tells of each entry that the bus has, and of another writer.
+func TestQuorumIsTold(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	m := join(t, testbus.Start(t, line), "alpha", key)
+	s := newScribe(t, key)
+	s.write(3, 10)
+	told, fenced := make(chan uint64, 1000), make(chan error, 1)
+	begin := func(s *scribe) (stop func()) {
+		c := testkit.Value(cluster.NewCopy("alpha", key, s.source(), 1, m.conn, quiet))(t)
+		c.Tell(&cluster.Quorum{Acknowledged: func(through uint64) { told <- through }, Fenced: func(err error) { fenced <- err }})
+		return running(t, c)
+	}
+	until := func(entry uint64) {
+		t.Helper()
+		for at := uint64(0); at < entry; {
+			select {
+			case at = <-told:
+				if at > s.log.Synced() {
+					t.Fatalf("told of entry %d, which is not on the disk", at)
+				}
+			case <-testkit.Context(t).Done():
+				t.Fatalf("not told of entry %d", entry)
+			}
+		}
+	}
+	stop := begin(s)
+	until(3)
+	for i := range uint64(20) {
+		s.write(1, 10)
+		until(4 + i)
+	}
+	stop()
+
+	other := newScribe(t, key)
+	other.write(30, 11)
+	defer begin(other)()
+	select {
+	case <-fenced:
+	case at := <-told:
+		t.Errorf("another journal is acknowledged up to entry %d", at)
+	case <-testkit.Context(t).Done():
+		t.Error("another writer is not told of")
+	}
+}
