@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -55,13 +54,10 @@ func pointerToken(pointer string) (token, rest string, ok bool) {
 func named(text []byte, i int, name string) (start, end int, ok bool) {
 	for i = jsontype.SkipSpace(text, i+1); text[i] != '}'; {
 		nameEnd := jsontype.Skip(text, i, maxDepth)
-		var found string
-		if json.Unmarshal(text[i:nameEnd], &found) != nil {
-			return 0, 0, false
-		}
+		found := jsontype.Unquote(text[i:nameEnd])
 		value := jsontype.SkipSpace(text, jsontype.SkipSpace(text, nameEnd)+1)
 		i = jsontype.Skip(text, value, maxDepth)
-		if found == name {
+		if string(found) == name {
 			if ok {
 				return 0, 0, false
 			}

@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // Redacted is what Redact has done to an entry.
@@ -159,11 +159,7 @@ func (s *State) editOf(ctx context.Context, seq uint64, member string) (*redacti
 // and a string as this kernel would write it.
 func forms(value []byte) (all [][]byte) {
 	if value[0] == '"' {
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			return nil
-		}
-		again := schema.AppendString(nil, text)
+		again := schema.AppendString(nil, string(jsontype.Unquote(value)))
 		if again = again[1 : len(again)-1]; len(again) >= alsoShortest {
 			all = append(all, again)
 		}
