@@ -99,8 +99,10 @@ func reportObject(dir string, r *journal.Report) []byte {
 		Integer("checkpoints", int64(r.Checkpoints)).
 		Integer("vouched", int64(r.Vouched)).
 		Integer("outside", int64(r.Outside)).
-		Integer("redacted", int64(r.Redacted)).
 		Boolean("keys_trusted", r.KeysTrusted)
+	if r.Redacted > 0 {
+		o = o.Integer("redacted", int64(r.Redacted))
+	}
 	if r.TornBytes > 0 {
 		o = o.Raw("unfinished", view.Object(nil).Text("file", r.TornFile).Integer("bytes", r.TornBytes).Close())
 	}
