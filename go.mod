@@ -7,6 +7,7 @@ godebug updatemaxprocs=0
 
 require (
 	charm.land/bubbletea/v2 v2.1.1
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
 	github.com/cedar-policy/cedar-go v1.9.0
 	github.com/cenkalti/backoff/v5 v5.0.3

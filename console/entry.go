@@ -5,14 +5,12 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
 
-// mostEffects bounds what is shown of what a call has caused.
-const mostEffects = 100
-
-// entry is GET /api/entry/SEQ: a call whole, with what caused it and what it caused.
+// entry is GET /api/entry/SEQ: everything recorded about one call, with its causes and effects.
 func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 	seq, err := strconv.ParseInt(r.PathValue("seq"), 10, 64)
 	if err != nil || seq < 1 || seq > lastNumber {
@@ -24,50 +22,70 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	e, err := s.find(r.Context(), seq)
+	out, err := ask(r.Context(), s.kernel, &s.kernel.slow, schema.AuditShow, &schema.AuditShowInput{Seq: &seq})
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	if e == nil {
-		refuse(w, http.StatusNotFound, "console.not_found", "the record has no call of this number")
-		return
-	}
-	causes, effects, err := s.around(r.Context(), e)
-	if err != nil {
+	call := &view.WholeCall{AuditShowOutput: *out}
+	if call.Asked, err = s.questionOf(r.Context(), call); err != nil {
 		fail(w, err)
 		return
 	}
-	answer(w, view.Object(nil).Raw("row", row(e, names)).
+	for pid, name := range call.Names() {
+		names[pid] = name
+	}
+	var causes, effects []view.Entry
+	for i := range call.Related {
+		switch one := &call.Related[i]; one.Relation {
+		case schema.RelationCause:
+			causes = append(causes, view.Entry{AuditEntry: one.Entry})
+		case schema.RelationEffect:
+			effects = append(effects, view.Entry{AuditEntry: one.Entry})
+		}
+	}
+	e := &view.Entry{AuditEntry: call.Entry}
+	answer(w, view.Object(nil).Raw("row", row(e, names)).Raw("facts", facts(call.Facts(names))).
 		Text("request", view.Escaped(string(e.Request))).Text("answer", view.Escaped(string(e.Payload))).
-		Text("message", view.Escaped(string(e.Error))).Integer("tick", e.Tick).
+		Text("message", view.Escaped(string(e.Error))).Integer("tick", e.Tick).Boolean("more", call.More).
 		Raw("causes", rows(causes, names)).Raw("effects", rows(effects, names)).Close())
 }
 
-// find returns the call of an entry; nil: there is none. The entry of an intent is shown with its end.
-func (s *Server) find(ctx context.Context, seq int64) (*view.Entry, error) {
-	since, one := seq-1, int64(1)
-	found, _, err := s.logPage(ctx, &schema.AuditLogInput{SinceSeq: &since, Limit: &one})
-	if err != nil || len(found) == 0 {
+// questionOf returns the question that was asked before a call; nil if there was none, or the kernel has forgotten it.
+func (s *Server) questionOf(ctx context.Context, call *view.WholeCall) (*schema.ApprovalState, error) {
+	if call.Approval == nil {
+		return nil, nil
+	}
+	list, err := ask(ctx, s.kernel, &s.kernel.quick, schema.ApprovalList, &schema.ApprovalListInput{})
+	if err != nil {
+		if client.Answered(err) != nil { // a viewer may not see it
+			return nil, nil
+		}
 		return nil, err
 	}
-	if e := &found[0]; e.Seq == seq || e.Intent == seq {
-		return e, nil
+	for i := range list.Approvals {
+		if list.Approvals[i].ID == call.Approval.Approval {
+			return &list.Approvals[i], nil
+		}
 	}
 	return nil, nil
 }
 
-// around returns what caused a call, and what it caused.
-func (s *Server) around(ctx context.Context, e *view.Entry) (causes, effects []view.Entry, err error) {
-	if cause := string(e.Causation); cause != "" {
-		few := int64(4)
-		if causes, _, err = s.logPage(ctx, &schema.AuditLogInput{ID: &cause, Limit: &few}); err != nil {
-			return nil, nil, err
+// facts are the rows of a table, [name, text] each.
+func facts(t *view.Table) []byte {
+	list := []byte{'['}
+	for i, cells := range t.Rows {
+		if i > 0 {
+			list = append(list, ',')
 		}
+		list = append(list, '[')
+		for k, cell := range cells {
+			if k > 0 {
+				list = append(list, ',')
+			}
+			list = schema.AppendString(list, cell)
+		}
+		list = append(list, ']')
 	}
-	if e.ID != "" {
-		most := int64(mostEffects)
-		effects, _, err = s.logPage(ctx, &schema.AuditLogInput{CausedBy: &e.ID, Limit: &most})
-	}
-	return causes, effects, err
+	return append(list, ']')
 }

@@ -17,7 +17,7 @@ import (
 // routes are all routes of the server.
 var routes = []string{
 	"GET /", "GET /page/app.js", "GET /page/vendor/preact.mjs", "POST /api/login {}", "POST /api/logout {}", "POST /api/call/Process.Pause {}",
-	"GET /api/events", "GET /api/processes", "GET /api/log", "GET /api/entry/1", "GET /api/approvals", "GET /api/graph?correlation=x", "GET /api/search?query=x", "GET /nothing",
+	"GET /api/events", "GET /api/processes", "GET /api/log", "GET /api/entry/1", "GET /api/approvals", "GET /api/graph?correlation=x", "GET /api/search?query=x", "GET /api/past?until=1", "GET /nothing",
 }
 
 // away is a kernel that nobody reaches.

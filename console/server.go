@@ -103,6 +103,7 @@ func (s *Server) handler() http.Handler {
 		"GET /api/entry/{seq}":  s.entry,
 		"GET /api/approvals":    s.approvals,
 		"GET /api/graph":        s.graph,
+		"GET /api/past":         s.past,
 		"GET /api/search":       s.search,
 	} {
 		mux.Handle(route, s.sessions.only(handle))

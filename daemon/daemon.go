@@ -76,6 +76,7 @@ type Daemon struct {
 	promptware *promptware
 	policies   *policy.Loader
 	undoer     atomic.Pointer[undo.Runner]
+	archiver   atomic.Pointer[state.Archiver]
 	cluster    *cluster.Node    // nil: the kernel is in none
 	notifier   *notify.Notifier // nil: no command is run for questions
 	reloads    chan struct{}    // the policy must be read again

@@ -126,6 +126,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.invoke),
 		schema.PolicyReload.Type:      kernel.Run(d.policies.Reload),
 		schema.MessageUndo.Type:       kernel.Run(d.undo),
+		schema.AuditArchive.Type:      kernel.Run(d.archive),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

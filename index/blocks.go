@@ -15,7 +15,7 @@ import (
 )
 
 // BlockEntries is how many entries the index takes in at once. Block n, counted from 1, is of the entries
-// (n-1)*BlockEntries+1 to n*BlockEntries.
+// (n-1)*BlockEntries+1 to n*BlockEntries. Where the index begins behind an archive, its first block lacks what is archived.
 const BlockEntries = 256
 
 // Tags are what the index keeps of an entry.
@@ -75,10 +75,11 @@ type row struct {
 }
 
 // blocksVersion is of what blocksTables does not say: what the blobs hold.
-const blocksVersion = 5
+const blocksVersion = 6
 
 const blocksTables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +
-	`latest INTEGER NOT NULL, terms BLOB NOT NULL, sum INTEGER NOT NULL)`
+	`latest INTEGER NOT NULL, terms BLOB NOT NULL, sum INTEGER NOT NULL);` +
+	`CREATE TABLE base (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL)`
 
 const columns = "block, hash, earliest, latest, terms, sum"
 
@@ -114,10 +115,14 @@ func (r *row) has(t term) bool {
 // last is the seq of the last entry of a block.
 func last(block int64) uint64 { return uint64(block) * BlockEntries }
 
-// Watermark returns the last entry that is indexed, the zero Head where none is.
+// blockOf is the block that an entry is in.
+func blockOf(seq uint64) int64 { return int64((seq + BlockEntries - 1) / BlockEntries) }
+
+// Watermark returns the last entry that is indexed. Where none is, that is the entry behind which the index begins.
 func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
-	err = x.use(&x.blocks, func(db *sql.DB) error {
-		return scan(ctx, db, func(r *row) bool {
+	err = x.readBlocks(ctx, func(tx *sql.Tx, base journal.Head) error {
+		mark = base
+		return scan(ctx, tx, func(r *row) bool {
 			mark = journal.Head{Seq: last(r.block), Hash: r.hash}
 			return true
 		}, "SELECT "+columns+" FROM blocks ORDER BY block DESC LIMIT 1")
@@ -128,8 +133,38 @@ func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
 	return mark, nil
 }
 
+// readBlocks calls do with one state of the blocks, and the entry behind which they begin: the zero Head where that is the first.
+func (x *Index) readBlocks(ctx context.Context, do func(tx *sql.Tx, base journal.Head) error) error {
+	return x.use(&x.blocks, func(db *sql.DB) error {
+		return transact(ctx, db, func(tx *sql.Tx) error {
+			base, err := readHead(ctx, tx, "SELECT seq, hash FROM base")
+			if err != nil {
+				return err
+			}
+			return do(tx, base)
+		})
+	})
+}
+
+// begin has the index begin behind what is archived, which it forgets.
+func (x *Index) begin(ctx context.Context, base journal.Head) error {
+	err := x.use(&x.blocks, func(db *sql.DB) error {
+		return transact(ctx, db, func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM blocks"); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO base (one, seq, hash) VALUES (1, ?, ?)", int64(base.Seq), base.Hash[:])
+			return err
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("begin index behind what is archived: %w", err)
+	}
+	return nil
+}
+
 // scan calls each with the rows of a query until it returns false.
-func scan(ctx context.Context, db *sql.DB, each func(*row) bool, query string, args ...any) error {
+func scan(ctx context.Context, db *sql.Tx, each func(*row) bool, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -150,14 +185,15 @@ func scan(ctx context.Context, db *sql.DB, each func(*row) bool, query string, a
 // Add indexes the block of entries behind the watermark. It returns ErrOrder where tags are not a whole block in order, or
 // not that one: the index may have been dropped meanwhile.
 func (x *Index) Add(ctx context.Context, tags []Tags) error {
-	if len(tags) != BlockEntries {
+	if len(tags) == 0 || len(tags) > BlockEntries || tags[len(tags)-1].Head.Seq%BlockEntries != 0 {
 		return fmt.Errorf("%w: block of %d entries", ErrOrder, len(tags))
 	}
-	r := row{block: int64(tags[len(tags)-1].Head.Seq / BlockEntries), earliest: tags[0].Time, latest: tags[0].Time}
+	first := tags[0].Head.Seq
+	r := row{block: blockOf(first), earliest: tags[0].Time, latest: tags[0].Time}
 	terms := make([]term, 0, 6*BlockEntries)
 	for i := range tags {
 		t := &tags[i]
-		if t.Head.Seq != last(r.block-1)+uint64(i)+1 {
+		if t.Head.Seq != first+uint64(i) {
 			return fmt.Errorf("%w: entry %d is number %d of block %d", ErrOrder, t.Head.Seq, i+1, r.block)
 		}
 		r.hash, r.earliest, r.latest = t.Head.Hash, min(r.earliest, t.Time), max(r.latest, t.Time)
@@ -169,8 +205,9 @@ func (x *Index) Add(ctx context.Context, tags []Tags) error {
 	}
 	err := x.use(&x.blocks, func(db *sql.DB) error {
 		// The condition and the row are one statement, so that a Drop cannot come between.
-		done, err := db.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?, ?, ?, ?, ? WHERE ?1 = (SELECT ifnull(max(block), 0) + 1 FROM blocks)",
-			r.block, r.hash[:], r.earliest, r.latest, r.terms, r.sum())
+		done, err := db.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?2, ?3, ?4, ?5, ?6 "+
+			"WHERE ?7 = 1 + coalesce((SELECT ?8 * max(block) FROM blocks), (SELECT seq FROM base), 0)",
+			r.block, r.hash[:], r.earliest, r.latest, r.terms, r.sum(), int64(first), BlockEntries)
 		if err != nil {
 			return err
 		}
@@ -276,13 +313,19 @@ const rangeEntries = 16 * BlockEntries
 // anew.
 func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (found []Range, err error) {
 	from, limit = max(from, 1), max(limit, 1)
-	block := int64((from - 1) / BlockEntries) // the last that was read
+	var block int64 // the last that was read
+	var begins uint64
 	full, missing := false, false
 	entries, messages := f.terms()
-	err = x.use(&x.blocks, func(db *sql.DB) error {
-		return scan(ctx, db, func(r *row) bool {
+	err = x.readBlocks(ctx, func(tx *sql.Tx, base journal.Head) error {
+		if from <= base.Seq {
+			found = append(found, Range{First: from, Last: base.Seq})
+			from = base.Seq + 1
+		}
+		block, begins = int64((from-1)/BlockEntries), base.Seq+1
+		return scan(ctx, tx, func(r *row) bool {
 			missing = r.block != block+1
-			first, n := last(block)+1, len(found)
+			first, n := max(last(block)+1, begins), len(found)
 			joins := n > 0 && found[n-1].Last == first-1 && first%rangeEntries != 1
 			full = n == limit && !joins
 			if missing || full {
@@ -308,7 +351,7 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 	if full || len(found) == limit {
 		return found, nil
 	}
-	return append(found, Range{First: max(from, last(block)+1), Last: OpenEnd}), nil
+	return append(found, Range{First: max(from, begins, last(block)+1), Last: OpenEnd}), nil
 }
 
 // Before returns where in the journal entries up to seq can be that fit the filter, the latest first: what is not indexed
@@ -316,11 +359,15 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 // limit came first: then the next page is of what is before the last of them.
 func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (found []Range, err error) {
 	limit = max(limit, 1)
-	block := int64((seq + BlockEntries - 1) / BlockEntries) // the one that has seq
+	block := blockOf(seq) // the one that has seq
 	entries, messages := f.terms()
 	below, missing := int64(0), false // the block that was read last
-	err = x.use(&x.blocks, func(db *sql.DB) error {
-		return scan(ctx, db, func(r *row) bool {
+	var base journal.Head
+	err = x.readBlocks(ctx, func(tx *sql.Tx, begins journal.Head) error {
+		if base = begins; seq <= base.Seq {
+			return nil
+		}
+		return scan(ctx, tx, func(r *row) bool {
 			if below == 0 && r.block < block {
 				found = append(found, Range{First: last(r.block) + 1, Last: seq})
 			}
@@ -330,16 +377,18 @@ func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (fo
 			}
 			below = r.block
 			if f.fits(r, entries, messages) {
-				found = append(found, Range{First: last(r.block-1) + 1, Last: min(seq, last(r.block))})
+				found = append(found, Range{First: max(base.Seq, last(r.block-1)) + 1, Last: min(seq, last(r.block))})
 			}
 			return true
 		}, "SELECT "+columns+" FROM blocks WHERE block <= ? ORDER BY block DESC", block)
 	})
 	switch {
-	case missing || err == nil && below > 1 && len(found) < limit:
+	case missing || err == nil && below > blockOf(base.Seq+1) && len(found) < limit:
 		err = fmt.Errorf("%w: block %d of the index is missing", ErrDamaged, below-1)
 	case err == nil && below == 0 && len(found) == 0 && seq > 0: // nothing is indexed
 		found = append(found, Range{First: 1, Last: seq})
+	case err == nil && base.Seq > 0 && len(found) < limit:
+		found = append(found, Range{First: 1, Last: min(seq, base.Seq)})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("search index: %w", err)
@@ -358,6 +407,9 @@ func InJournal(fsys journal.FS, dir string, synced func() uint64, at journal.Hea
 	record, err := r.Next(context.Background())
 	if errors.Is(err, io.EOF) {
 		return false, nil
+	}
+	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived {
+		return gone.Anchor.Head == at, nil // what is before the anchor cannot be told
 	}
 	if err != nil {
 		return false, fmt.Errorf("look up entry %d: %w", at.Seq, err)

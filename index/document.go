@@ -86,13 +86,23 @@ func shown(f *fault.Fault) string {
 func clip(text string, most int) string { return text[:min(len(text), most)] }
 
 // request is the data of the message of an entry; nil where the journal no longer has it.
-func (d *documents) request(ctx context.Context, seq uint64) (data []byte, err error) {
-	r := journal.NewReader(d.opt.FS, d.opt.Dir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }})
+func (d *documents) request(ctx context.Context, seq uint64) ([]byte, error) {
+	data, err := requestIn(ctx, journal.NewReader(d.opt.FS, d.opt.Dir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }}), seq)
+	gone, archived := errors.AsType[*journal.ArchivedError](err)
+	if !archived {
+		return data, err
+	}
+	data, err = requestIn(ctx, readArchive(d.opt.FS, gone.Anchor, seq), seq)
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return data, nil // none where the archive is not at hand
+}
+
+// requestIn takes the data of the message of an entry from a reader, which it closes.
+func requestIn(ctx context.Context, r *journal.Reader, seq uint64) (data []byte, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	record, err := r.Next(ctx)
-	if _, archived := errors.AsType[*journal.ArchivedError](err); archived {
-		return nil, nil
-	}
 	if _, damaged := errors.AsType[*journal.DamageError](err); damaged || errors.Is(err, io.EOF) { // its reader will say so
 		return nil, nil
 	}

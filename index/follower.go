@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,8 +64,10 @@ type stage interface {
 	take(ctx context.Context, record *journal.Record) error
 	// commit makes the block that was taken, which lies after from and up to to, part of the index.
 	commit(ctx context.Context, from, to journal.Head) error
-	// skip goes on behind what was archived before it was taken in; ok is false where the part needs every entry.
-	skip(ctx context.Context, from, to journal.Head) (ok bool, err error)
+	// skip goes on behind what was archived before it was taken in.
+	skip(ctx context.Context, from, to journal.Head) error
+	// past reports whether the part has what is archived too, as far as that is at hand.
+	past() bool
 	// remake throws the part away.
 	remake() error
 }
@@ -77,7 +78,7 @@ type follower struct {
 	x      *Index
 	reader *journal.Reader // nil: it begins again at the watermark
 	mark   journal.Head
-	over   bool // what it needs next was archived
+	past   *journal.Anchor // of the archive that reader reads; nil: it reads the journal
 }
 
 // begin opens the journal behind the watermark.
@@ -102,29 +103,60 @@ func (f *follower) end() error {
 		return nil
 	}
 	err := f.reader.Close()
-	f.reader = nil
+	f.reader, f.past = nil, nil
 	return err
 }
 
-// next takes in one block, or skips what was archived.
+// next takes in one block. Of what is archived it takes it from the archive, or skips it.
 func (f *follower) next(ctx context.Context) error {
 	from := f.mark
 	err := f.block(ctx)
-	gone, archived := errors.AsType[*journal.ArchivedError](err)
-	if !archived || gone.Anchor.Seq <= from.Seq {
+	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived && f.past == nil && gone.Anchor.Seq > from.Seq {
+		if err := f.end(); err != nil {
+			return err
+		}
+		if !f.stage.past() {
+			return f.skip(ctx, from, gone.Anchor.Head)
+		}
+		f.clear()
+		f.mark, f.past, f.reader = from, gone.Anchor, readArchive(f.x.opt.FS, gone.Anchor, from.Seq+1)
+		return nil
+	}
+	if f.past == nil || ctx.Err() != nil {
 		return err
 	}
-	ok, err := f.skip(ctx, from, gone.Anchor.Head)
-	if f.over = err == nil && !ok; f.over {
-		f.x.opt.Trouble(fmt.Errorf("the index cannot be made of a journal whose beginning is archived: questions read the journal: %w", gone))
+	anchor := f.past
+	if err == nil && f.mark.Seq < anchor.Seq {
+		return nil
+	}
+	if err != nil {
+		f.x.opt.Trouble(fmt.Errorf("what is archived cannot be searched but for what was indexed before: %w", err))
+		f.clear()
+		err = f.skip(ctx, from, anchor.Head)
 	}
 	return errors.Join(err, f.end())
 }
 
-// block takes in one block.
+// readArchive reads what an anchor stands in for, from an entry on, where that was moved to.
+func readArchive(fsys journal.FS, anchor *journal.Anchor, from uint64) *journal.Reader {
+	return journal.NewReader(fsys, anchor.Archive, journal.ReaderOptions{From: from, Limit: func() uint64 { return anchor.Seq }})
+}
+
+// boundary is the last entry of the block that follows an entry.
+func boundary(seq uint64) uint64 { return last(blockOf(seq + 1)) }
+
+// ready is the entry up to which the journal must be on disk for the next block.
+func (f *follower) ready() uint64 {
+	if f.past != nil {
+		return min(f.past.Seq, boundary(f.mark.Seq))
+	}
+	return boundary(f.mark.Seq)
+}
+
+// block takes in one block, or what of it is in the archive.
 func (f *follower) block(ctx context.Context) error {
-	from := f.mark
-	for range BlockEntries {
+	from, end := f.mark, f.ready()
+	for f.mark.Seq < end {
 		record, err := f.reader.Next(ctx)
 		if err != nil {
 			return err
@@ -151,16 +183,15 @@ func (x *Index) follow(ctx context.Context, stages []*follower) (failed *followe
 	}()
 	for ctx.Err() == nil {
 		next := ^uint64(0)
-		stages = slices.DeleteFunc(slices.Clone(stages), func(f *follower) bool { return f.over })
 		for _, f := range stages {
 			if err := f.begin(ctx); err != nil {
 				return f, err
 			}
-			next = min(next, f.mark.Seq+BlockEntries)
+			next = min(next, f.ready())
 		}
 		x.await(ctx, next)
 		for _, f := range stages {
-			if x.opt.Synced() < f.mark.Seq+BlockEntries {
+			if x.opt.Synced() < f.ready() {
 				continue
 			}
 			start, synced := x.opt.Now(), x.opt.Synced()
@@ -213,7 +244,12 @@ func (t *tagging) clear() {
 	t.block = t.block[:0]
 }
 
-func (t *tagging) skip(context.Context, journal.Head, journal.Head) (bool, error) { return false, nil }
+func (t *tagging) skip(ctx context.Context, _, to journal.Head) error {
+	t.clear()
+	return t.x.begin(ctx, to)
+}
+
+func (t *tagging) past() bool { return false }
 
 func (t *tagging) remake() error { return t.x.Drop() }
 
@@ -244,10 +280,12 @@ func (r *reading) clear() {
 	r.block = r.block[:0]
 }
 
-func (r *reading) skip(ctx context.Context, from, to journal.Head) (bool, error) {
+func (r *reading) skip(ctx context.Context, from, to journal.Head) error {
 	r.clear()
-	return true, r.x.addDocuments(ctx, from, to, nil)
+	return r.x.addDocuments(ctx, from, to, nil)
 }
+
+func (r *reading) past() bool { return true }
 
 func (r *reading) remake() error { return r.x.drop(&r.x.words) }
 

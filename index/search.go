@@ -39,18 +39,26 @@ func searchable(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 },
 ) (mark journal.Head, err error) {
+	return readHead(ctx, db, "SELECT seq, hash FROM mark")
+}
+
+// readHead reads an entry's number and hash, the zero Head where there is no row.
+func readHead(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, query string,
+) (at journal.Head, err error) {
 	var hash []byte
 	var seq int64
-	switch err := db.QueryRowContext(ctx, "SELECT seq, hash FROM mark").Scan(&seq, &hash); {
+	switch err := db.QueryRowContext(ctx, query).Scan(&seq, &hash); {
 	case errors.Is(err, sql.ErrNoRows):
-		return mark, nil
+		return at, nil
 	case err != nil:
-		return mark, err
+		return at, err
 	}
-	if mark.Seq = uint64(seq); copy(mark.Hash[:], hash) != len(mark.Hash) {
-		return mark, fmt.Errorf("%w: watermark of the search", ErrDamaged)
+	if at.Seq = uint64(seq); copy(at.Hash[:], hash) != len(at.Hash) {
+		return at, fmt.Errorf("%w: an entry that the index notes", ErrDamaged)
 	}
-	return mark, nil
+	return at, nil
 }
 
 // addDocuments takes in the documents of a block of entries, those after from up to to.
@@ -174,6 +182,17 @@ func (x *Index) search(ctx context.Context, q Question) ([]Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	last := min(mark.Seq, q.Head)
+	if slices.ContainsFunc(q.Phrases, func(p schema.Phrase) bool { return p.Prefix }) {
+		newest, err := x.newest(ctx, q, first, last, ended)
+		if err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		if found = append(found, newest...); len(found) >= q.Most {
+			return found[:q.Most], nil
+		}
+		found = found[:len(found)-len(newest)]
+	}
 	chunks := [][]int64{nil}
 	if q.PIDs != nil {
 		chunks = slices.Collect(slices.Chunk(q.PIDs, pidsAtOnce))
@@ -183,7 +202,7 @@ func (x *Index) search(ctx context.Context, q Question) ([]Document, error) {
 		if len(found) == q.Most {
 			break
 		}
-		more, err := x.look(ctx, q, pids, first, min(mark.Seq, q.Head), ended)
+		more, err := x.look(ctx, q, pids, first, last, ended)
 		if err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
@@ -208,45 +227,104 @@ func (x *Index) firstSince(ctx context.Context, since *int64) (uint64, error) {
 	return ranges[0].First, nil
 }
 
+// newestRead is how many documents are read one by one for a prefix. SQLite merges the lists of all words that a prefix
+// stands for before it returns anything, which takes long for one that most documents have.
+const newestRead = 4000
+
+const documentColumns = "rowid, who, said, data, time, intent"
+
+// newest reads the last of the indexed documents, and returns those that answer a question, newest first.
+func (x *Index) newest(ctx context.Context, q Question, first, last uint64, ended map[uint64]bool) ([]Document, error) {
+	return x.fitting(ctx, q, ended, newestDocuments, int64(first), int64(last), newestRead)
+}
+
+const newestDocuments = "SELECT " + documentColumns + " FROM calls WHERE rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
+
 // look asks SQLite for documents of entries from first to last, but for intents that have ended since.
-func (x *Index) look(ctx context.Context, q Question, pids []int64, first, last uint64, ended map[uint64]bool) (found []Document, err error) {
-	err = x.use(&x.words, func(db *sql.DB) (err error) {
-		rows, err := db.QueryContext(ctx, "SELECT rowid, who, said, data, time, intent FROM calls WHERE calls MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC",
-			q.match(pids), int64(first), int64(last))
+func (x *Index) look(ctx context.Context, q Question, pids []int64, first, last uint64, ended map[uint64]bool) ([]Document, error) {
+	return x.fitting(ctx, q, ended, "SELECT "+documentColumns+" FROM calls WHERE calls MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC",
+		q.match(pids), int64(first), int64(last))
+}
+
+// fitting returns those of a query's documents that answer a question.
+func (x *Index) fitting(ctx context.Context, q Question, ended map[uint64]bool, query string, args ...any) (found []Document, err error) {
+	err = x.read(ctx, func(d *Document) bool {
+		if !ended[d.Seq] && q.fits(d) {
+			found = append(found, *d)
+		}
+		return len(found) < q.Most
+	}, query, args...)
+	return found, err
+}
+
+// read calls each with the documents of a query until it returns false.
+func (x *Index) read(ctx context.Context, each func(*Document) bool, query string, args ...any) error {
+	return x.use(&x.words, func(db *sql.DB) (err error) {
+		rows, err := db.QueryContext(ctx, query, args...)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
-		for len(found) < q.Most && rows.Next() {
-			var d Document
-			var seq, intent int64
-			var by, said, data string
-			if err := rows.Scan(&seq, &by, &said, &data, &d.Time, &intent); err != nil {
-				return fmt.Errorf("%w: document of the search: %w", ErrDamaged, err)
-			}
-			pid, err := strconv.ParseInt(strings.TrimPrefix(by, "p"), 10, 64)
+		for rows.Next() {
+			d, err := scanDocument(rows)
 			if err != nil {
-				return fmt.Errorf("%w: document %d of the search", ErrDamaged, seq)
+				return err
 			}
-			d.Seq, d.Intent, d.PID, d.Said, d.Data = uint64(seq), uint64(intent), pid, schema.Words(said), schema.Words(data)
-			if !ended[d.Seq] && q.fits(&d) {
-				found = append(found, d)
+			if !each(&d) {
+				return nil
 			}
 		}
 		return rows.Err()
 	})
-	return found, err
 }
 
-// Frequency is how many documents have a phrase, counted up to most.
+func scanDocument(rows *sql.Rows) (d Document, err error) {
+	var seq, intent int64
+	var by, said, data string
+	if err := rows.Scan(&seq, &by, &said, &data, &d.Time, &intent); err != nil {
+		return d, fmt.Errorf("%w: document of the search: %w", ErrDamaged, err)
+	}
+	if d.PID, err = strconv.ParseInt(strings.TrimPrefix(by, "p"), 10, 64); err != nil {
+		return d, fmt.Errorf("%w: document %d of the search", ErrDamaged, seq)
+	}
+	d.Seq, d.Intent, d.Said, d.Data = uint64(seq), uint64(intent), schema.Words(said), schema.Words(data)
+	return d, nil
+}
+
+// Frequency is how many documents have a phrase, counted up to most. A prefix is counted in the newest documents, and in
+// as many of the others as in these: so it costs the same, whatever the prefix stands for.
 func (x *Index) Frequency(ctx context.Context, p *schema.Phrase, most int) (n int64, err error) {
-	err = x.use(&x.words, func(db *sql.DB) error {
-		return db.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM calls WHERE calls MATCH ? LIMIT ?)", "{said data} : "+quoted(p), most).Scan(&n)
-	})
+	if p.Prefix {
+		n, err = x.prefixFrequency(ctx, p)
+		n = min(n, int64(most))
+	} else {
+		err = x.use(&x.words, func(db *sql.DB) error {
+			return db.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM calls WHERE calls MATCH ? LIMIT ?)", "{said data} : "+quoted(p), most).Scan(&n)
+		})
+	}
 	if err != nil {
 		return 0, fmt.Errorf("count documents: %w", err)
 	}
 	return n, nil
+}
+
+func (x *Index) prefixFrequency(ctx context.Context, p *schema.Phrase) (int64, error) {
+	mark, err := x.Searchable(ctx)
+	if err != nil {
+		return 0, err
+	}
+	q := Question{Phrases: []schema.Phrase{*p}}
+	read, having := int64(0), int64(0)
+	err = x.read(ctx, func(d *Document) bool {
+		if read++; q.fits(d) {
+			having++
+		}
+		return true
+	}, newestDocuments, 1, int64(mark.Seq), newestRead)
+	if read == newestRead {
+		having = having * int64(mark.Seq) / newestRead
+	}
+	return having, err
 }
 
 // Scan answers a question without an index, from the entries of a journal from first on.
@@ -264,17 +342,33 @@ func scanJournal(ctx context.Context, o Options, first uint64, q Question) (foun
 	r := journal.NewReader(o.FS, o.Dir, journal.ReaderOptions{From: first, Limit: last})
 	defer func() { err = errors.Join(err, r.Close()) }()
 	ended = make(map[uint64]bool)
+	var past *journal.Anchor // of the archive that r reads
+	next := first
 	for docs := (documents{o}); ; {
 		record, err := r.Next(ctx)
-		if gone, ok := errors.AsType[*journal.ArchivedError](err); ok && gone.Anchor.Seq >= first {
-			return scanJournal(ctx, o, gone.Anchor.Seq+1, q)
-		}
-		if errors.Is(err, io.EOF) {
-			break
+		gone, archived := errors.AsType[*journal.ArchivedError](err)
+		switch {
+		case archived && past == nil && gone.Anchor.Seq >= next:
+			past = gone.Anchor
+			if err := r.Close(); err != nil {
+				return nil, nil, err
+			}
+			r = journal.NewReader(o.FS, past.Archive, journal.ReaderOptions{From: next, Limit: func() uint64 { return min(past.Seq, q.Head) }})
+			continue
+		case err != nil && past != nil && ctx.Err() == nil: // its end, or it is not at hand
+			next, past = past.Seq+1, nil
+			if err := r.Close(); err != nil {
+				return nil, nil, err
+			}
+			r = journal.NewReader(o.FS, o.Dir, journal.ReaderOptions{From: next, Limit: last})
+			continue
+		case errors.Is(err, io.EOF):
+			return answers(found, ended, q.Most), ended, nil
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read journal: %w", err)
 		}
+		next = record.Seq + 1
 		d, ok, err := docs.of(ctx, record)
 		if err != nil {
 			return nil, nil, err
@@ -288,9 +382,13 @@ func scanJournal(ctx context.Context, o Options, first uint64, q Question) (foun
 			}
 		}
 	}
+}
+
+// answers are the newest of the documents that were found, newest first, without those of intents that have ended.
+func answers(found []Document, ended map[uint64]bool, most int) []Document {
 	found = slices.DeleteFunc(found, func(d Document) bool { return ended[d.Seq] })
 	slices.Reverse(found)
-	return found[:min(len(found), q.Most)], ended, nil
+	return found[:min(len(found), most)]
 }
 
 // Forget makes the document of an entry anew from the journal, whose line was rewritten, and that of its end where it has

@@ -94,6 +94,10 @@ func TestSearch(t *testing.T) {
 				{ask(t, "success who p7"), nil}, // what the index has beside the words is not theirs
 				{index.Question{Phrases: ask(t, "brown").Phrases, Head: fox, Most: 10}, []uint64{fox}},
 				{index.Question{Phrases: ask(t, "flow-9").Phrases, Head: 1 << 40, Most: 2}, []uint64{end, no}},
+				{index.Question{Phrases: ask(t, "flow*").Phrases, Head: 1 << 40, Most: 2}, []uint64{end, no}},
+				{index.Question{Phrases: ask(t, "bro*").Phrases, PIDs: []int64{7}, Head: 1 << 40, Most: 1}, []uint64{fox}},
+				{index.Question{Phrases: ask(t, "flow*").Phrases, Head: no, Most: 1}, []uint64{no}},
+				{index.Question{Phrases: ask(t, "flow*").Phrases, Head: 1 << 40, Most: 10, Since: &late}, []uint64{end}},
 				{index.Question{Phrases: ask(t, "flow-9").Phrases, Head: 1 << 40, Most: 10, Since: &late}, []uint64{end}},
 				{index.Question{Phrases: ask(t, "brown").Phrases, Head: 1 << 40, Most: 10, Since: &early}, []uint64{bear, fox}},
 			} {
@@ -104,6 +108,39 @@ func TestSearch(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFrequency counts the documents that have a word, a phrase, and a prefix.
+func TestFrequency(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	o := index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: func(err error) { t.Error(err) }}
+	s := open(t, newPath(t), o)
+	for range 3 {
+		k.say(t, 7, "Memory.Set", `{"key":"a","value":"note zebra"}`, fine)
+	}
+	k.say(t, 7, "Memory.Set", `{"key":"a","value":"notes zebra"}`, fine)
+	k.grow(t, 2*index.BlockEntries)
+	follow(t, s, k, o)
+	for _, tt := range []struct {
+		query string
+		most  int
+		want  int64
+	}{{"zebra", 10, 4}, {"note", 10, 3}, {"note*", 10, 4}, {`"note zebra"`, 10, 3}, {"zeb*", 10, 4}, {"zeb*", 2, 2}, {"zebra", 2, 2}, {"lion*", 10, 0}} {
+		if got := testkit.Value(s.Frequency(ctx(), &ask(t, tt.query).Phrases[0], tt.most))(t); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.query, got, tt.want)
+		}
+	}
+	// Of more documents than are read for a prefix the others are taken to be like these, and found all the same.
+	k.grow(t, 10_000)
+	follow(t, s, k, o)
+	mark := testkit.Value(s.Searchable(ctx()))(t)
+	if got := testkit.Value(s.Frequency(ctx(), &ask(t, "memo*").Phrases[0], 1<<20))(t); got != int64(mark.Seq) {
+		t.Errorf("memo*: %d, want %d", got, mark.Seq)
+	}
+	if got := testkit.Value(s.Search(ctx(), ask(t, "zeb*")))(t); len(got) != 4 {
+		t.Errorf("zeb*: found %v", seqs(got))
 	}
 }
 

@@ -57,6 +57,17 @@ func (s *WholeCall) Table(names Names, style Paint) *Table {
 	return t
 }
 
+// Facts has the rows of Table that say who made the call, on whose authority, what decided it, and what proves it.
+func (s *WholeCall) Facts(names Names) *Table {
+	t := new(Table)
+	t.Row("who", s.caller(&Entry{AuditEntry: s.Entry}, names))
+	t.Row("door", fmt.Sprintf("%s, origin %s", DoorText(s.Conn), Escaped(s.Origin)))
+	s.authority(t, names)
+	s.decision(t, func(_ Look, text string) string { return text })
+	s.proof(t)
+	return t
+}
+
 // caller describes the calling process, its ancestors, and the call that spawned it.
 func (s *WholeCall) caller(e *Entry, names Names) string {
 	who := e.who(names)

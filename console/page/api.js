@@ -84,6 +84,30 @@ export async function call(type, data = {}, signal) {
 	return (await response.json()).data;
 }
 
+// past reads the state as of an entry, and tells how far that is.
+export async function past(query, progress, signal) {
+	const response = await request(`/api/past?${new URLSearchParams(query)}`, { signal });
+	const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+	let rest = '';
+	for (;;) {
+		const { value, done } = await reader.read();
+		const parts = (rest + (value ?? '')).split('\n');
+		rest = done ? '' : parts.pop();
+		for (const line of parts.filter((part) => part !== '').map((part) => JSON.parse(part))) {
+			if (line.error) {
+				throw new Failure(line.error);
+			}
+			if (line.facts) {
+				return line;
+			}
+			progress(line);
+		}
+		if (done) {
+			throw new Failure({ id: 'console.away', code: 0, message: 'the answer was cut short' });
+		}
+	}
+}
+
 // lines yields the rows of the record from an entry on, or null where nothing has come for a while.
 export async function* lines(since, signal) {
 	const response = await request(since === undefined ? '/api/events' : `/api/events?since=${since}`, { signal });

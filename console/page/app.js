@@ -11,6 +11,7 @@ import { Approvals } from './views/approvals.js';
 import { Budgets } from './views/budgets.js';
 import { Denials } from './views/denials.js';
 import { Graph } from './views/graph.js';
+import { Past } from './views/past.js';
 import { Processes } from './views/processes.js';
 import { Search } from './views/search.js';
 import { Timeline } from './views/timeline.js';
@@ -23,6 +24,7 @@ const VIEWS = [
 	['graph', 'Graph', Graph],
 	['budgets', 'Budgets', Budgets],
 	['search', 'Search', Search],
+	['past', 'Past', Past],
 ];
 
 // placeOf reads which view the address names, and what of it.

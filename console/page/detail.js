@@ -10,6 +10,9 @@ const Related = ({ title, rows, open }) => rows.length > 0 && html`
 		<li key=${row.seq}><button type="button" class="link" onClick=${() => open(row.seq)}>
 			<span class="seq">${row.seq}</span> <span class="who">${row.who}</span> <b>${row.type}</b> ${row.asked}</button> <${Mark} status=${row.status} /></li>`)}</ul>`;
 
+const LABELS = { who: 'Caller', door: 'Door', authority: 'Authority', approval: 'Approval', rule: 'Rule', hash: 'Hash', previous: 'Previous', signed: 'Signed' };
+const HASHES = new Set(['hash', 'previous']);
+
 // Detail is the panel of one call. open shows another one, grant asks for the grant that would let it through.
 export function Detail({ seq, open, close, grant, go }) {
 	const { value, error, busy } = useLoad((signal) => get(`/api/entry/${seq}`, {}, signal), seq);
@@ -30,7 +33,6 @@ export function Detail({ seq, open, close, grant, go }) {
 						<button type="button" onClick=${() => go('graph', { correlation: row.correlation })}>Graph</button>`}
 				</div>`}
 				<dl class="facts">
-					<dt>Caller</dt><dd>${row.who} <span class="faint">pid ${row.pid}</span></dd>
 					<dt>When</dt><dd>${momentText(row.time)} <span class="faint">tick ${value.tick}</span></dd>
 					<dt>Took</dt><dd>${tookText(row.us)}</dd>
 					${row.error && html`<dt>Error</dt><dd><code>${row.error}</code></dd>`}
@@ -38,12 +40,14 @@ export function Detail({ seq, open, close, grant, go }) {
 					<dt>Message</dt><dd><code>${row.id}</code></dd>
 					${row.correlation && html`<dt>Correlation</dt><dd><code>${row.correlation}</code></dd>`}
 					${row.causation && html`<dt>Cause</dt><dd><code>${row.causation}</code></dd>`}
+					${value.facts.map(([name, text], i) => html`<dt key=${`t${i}`}>${LABELS[name] ?? name}</dt><dd key=${`d${i}`}>${HASHES.has(name) ? html`<code>${text}</code>` : text}</dd>`)}
 				</dl>
 				${value.message && html`<p class="problem">${value.message}</p>`}
 				${value.request && html`<h3>Data</h3><${Json} text=${value.request} label="Data of the call" />`}
 				${value.answer && value.answer !== 'null' && html`<h3>Answer</h3><${Json} text=${value.answer} label="Answer" />`}
 				<${Related} title="Caused by" rows=${value.causes} open=${open} />
 				<${Related} title="Effects" rows=${value.effects} open=${open} />
+				${value.more && html`<p class="faint">There are more effects: see its correlation.</p>`}
 				</div>`}
 		</aside>`;
 }

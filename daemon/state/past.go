@@ -77,7 +77,7 @@ func (p *Past) Entry(ctx context.Context, seq uint64) (*kernel.Call, error) {
 	case errors.Is(err, io.EOF):
 		return nil, beyond(seq, p.state.Journal.Written())
 	case err != nil:
-		return nil, fmt.Errorf("read entry %d: %w", seq, err)
+		return nil, fmt.Errorf("read entry %d: %w", seq, journal.TellOperator(err)) // nobody else undoes
 	}
 	kept := *record
 	kept.Request, kept.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // which are the reader's
@@ -238,6 +238,9 @@ func (p *Past) Replay(ctx context.Context, q *rewind.Question) (*schema.ReplayOu
 		domains = []schema.Domain{schema.Memory}
 	}
 	m, err := p.fold(ctx, uint64(q.Until), q.Told, nil, domains...)
+	if q.Caller == kernel.Operator {
+		err = journal.TellOperator(err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -28,17 +28,22 @@ func (s *State) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, at := range made {
-		s.Tick = max(s.Tick, at.Tick)
-	}
 	s.Made = oldest(made)
 	for _, at := range made {
 		if at.Seq != s.Made {
 			s.Made = 0
 		}
 	}
+	return s.advance(ctx, made, s.Journal.Written)
+}
+
+// advance replays the journal behind what parts' states are made of, up to a limit.
+func (s *State) advance(ctx context.Context, made map[schema.Domain]actors.Position, limit func() uint64) error {
+	for _, at := range made {
+		s.Tick = max(s.Tick, at.Tick)
+	}
 	known, counted, entered := made[actors.KeysPart].Seq, made[actors.MetricsPart].Seq, made[actors.BudgetsPart].Seq
-	err = s.read(ctx, s.Domains, made, func(call *kernel.Call) {
+	err := s.read(ctx, s.Domains, made, limit, func(call *kernel.Call) {
 		s.Replayed++
 		if call.Proof.Seq > known {
 			s.Keys.Recall(call)
@@ -77,7 +82,7 @@ func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
 	if err != nil {
 		return err
 	}
-	return s.read(context.Background(), map[schema.Domain]kernel.Domain{name: d}, made, func(*kernel.Call) {})
+	return s.read(context.Background(), map[schema.Domain]kernel.Domain{name: d}, made, s.Journal.Written, func(*kernel.Call) {})
 }
 
 // load makes parts' states of their snapshots up to an entry, or, where one is older than what is archived, of the anchor.
@@ -125,9 +130,9 @@ func LoadAnchor(ctx context.Context, dir string, anchor *journal.Anchor, parts m
 	})
 }
 
-// read replays the journal from where the oldest of the states ends.
-func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, seen func(*kernel.Call)) error {
-	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: oldest(made) + 1, Limit: s.Journal.Written})
+// read replays the journal from where the oldest of the states ends, up to a limit.
+func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, limit func() uint64, seen func(*kernel.Call)) error {
+	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: oldest(made) + 1, Limit: limit})
 	return errors.Join(actors.Replay(ctx, reader, domains, made, seen), reader.Close())
 }
 

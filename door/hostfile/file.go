@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/promptware-os/pwos/internal/replace"
 )
 
 // Change is the result of an edit of a file.
@@ -98,7 +98,7 @@ func (c *Change) Apply(now time.Time) (backup string, err error) {
 	} else if err := os.MkdirAll(filepath.Dir(c.target), 0o700); err != nil {
 		return "", fmt.Errorf("make directory of configuration: %w", err)
 	}
-	if err := renameio.WriteFile(c.target, c.After, c.mode, renameio.WithTempDir(filepath.Dir(c.target)), renameio.WithStaticPermissions(c.mode)); err != nil {
+	if err := replace.File(c.target, c.After, c.mode); err != nil {
 		return backup, fmt.Errorf("write configuration: %w", err)
 	}
 	return backup, nil

@@ -36,10 +36,14 @@ func (d *Domain) graph(call *kernel.Call, in *schema.EventGraphInput) (out schem
 			return schema.EventGraphOutput{}, err
 		}
 		g.connect()
-		if in.Format != nil && *in.Format == "mermaid" {
-			return schema.EventGraphOutput{Mermaid: g.mermaid(), More: g.more}, nil
+		archived, err := d.journal.Archived(call.PID, 1)
+		if err != nil {
+			return schema.EventGraphOutput{}, err
 		}
-		return schema.EventGraphOutput{Nodes: g.nodes, Edges: g.edges, More: g.more}, nil
+		if in.Format != nil && *in.Format == "mermaid" {
+			return schema.EventGraphOutput{Mermaid: g.mermaid(), More: g.more, Archived: archived}, nil
+		}
+		return schema.EventGraphOutput{Nodes: g.nodes, Edges: g.edges, More: g.more, Archived: archived}, nil
 	})
 	return out, nil
 }

@@ -118,6 +118,7 @@ const (
 	JournalLost        ID = "journal.lost"
 	JournalArchived    ID = "journal.archived"
 	JournalForeign     ID = "journal.foreign"
+	JournalPlace       ID = "journal.archive_place"
 
 	// BackupBroken is a file that is no whole backup.
 	BackupBroken  ID = "backup.broken"

@@ -1,9 +1,11 @@
 package console_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +90,75 @@ func TestKeys(t *testing.T) {
 	p.when(`document.activeElement.type === "search"`)
 }
 
+// TestGraphNodes: a node of the graph opens its call, by a click and by the keyboard; the call says on whose authority it was
+// made.
+func TestGraphNodes(t *testing.T) {
+	t.Parallel()
+	browserPath(t)
+	s := serve(t, policy)
+	crowd(t, s)
+	p := open(t)
+	p.login(s)
+	p.show("graph?correlation=release-7")
+	p.see(".graph-box g[data-seq]")
+	node := `[...document.querySelectorAll(".graph-box g[data-seq]")].find((el) => el.textContent.includes("Memory.Set"))`
+	p.eval(node + `.id = "node"`)
+	p.do(chromedp.Click(chromedp.CSS("#node")))
+	p.reads("Authority")
+	p.reads("granted planner/writer")
+	p.reads("Previous")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.when(`!document.querySelector(".detail")`)
+	for _, key := range []string{kb.Enter, " "} {
+		p.eval(`document.querySelector(".graph-box g[data-seq]").focus()`)
+		p.do(chromedp.KeyEvent(key))
+		p.see(".detail[aria-busy=false] .facts")
+		p.see(".graph-box g.chosen")
+		p.do(chromedp.KeyEvent(kb.Escape))
+		p.when(`!document.querySelector(".detail")`)
+	}
+}
+
+// TestPast: the slider shows the value of a key, and a process, as of an entry; while it is moved nothing is asked, and the
+// answer is that of where it rests.
+func TestPast(t *testing.T) {
+	t.Parallel()
+	browserPath(t)
+	s := serve(t, "")
+	s.do(t, "Syscall.Spawn", `{"child_agent_id":"writer","capabilities":{"allowed_syscalls":["Memory.Set"]}}`)
+	for i := range 60 {
+		s.do(t, "Memory.Set", `{"pid":1,"key":"count","value":"is %d"}`, i)
+	}
+	entries := s.do(t, "Audit.Log", `{"type":"Memory.Set","limit":60}`)
+	var log struct {
+		Entries []struct{ Seq int64 }
+	}
+	testkit.Must(t, json.Unmarshal(entries, &log))
+	p := open(t)
+	p.login(s)
+	p.show(fmt.Sprintf("past?until=%d&key=count", log.Entries[10].Seq))
+	p.reads(`"is 10"`)
+	replays := func() int {
+		return strings.Count(string(s.do(t, "Audit.Log", `{"type":"Message.Replay","limit":1000}`)), `"seq":`)
+	}
+	before := replays()
+	move := `(() => { const el = document.querySelector("input[type=range]"); const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
+		for (let at = %d; at <= %d; at++) { set.call(el, at); el.dispatchEvent(new Event("input", {bubbles: true})); } })()`
+	p.when(fmt.Sprintf(`document.querySelector("input[type=range]").max >= %d`, log.Entries[40].Seq)) // the record has come
+	p.eval(fmt.Sprintf(move, log.Entries[11].Seq, log.Entries[40].Seq))
+	p.reads(`"is 40"`)
+	if n := replays() - before; n > 3 {
+		t.Errorf("a move over 30 entries asked %d times", n)
+	}
+	p.when(fmt.Sprintf(`location.hash.includes("until=%d")`, log.Entries[40].Seq))
+	p.do(chromedp.Focus(chromedp.CSS("input[type=range]")), chromedp.KeyEvent(kb.ArrowLeft))
+	p.reads(`"is 39"`)
+	p.show(fmt.Sprintf("past?until=%d&pid=1", log.Entries[40].Seq))
+	p.reads("may call")
+	p.show(fmt.Sprintf("past?until=%d&key=missing", log.Entries[40].Seq))
+	p.see(".problem[role=alert]")
+}
+
 // TestLinkIsUsedOnce: a link opens one page; the secret stays neither in the address nor in the history.
 func TestLinkIsUsedOnce(t *testing.T) {
 	t.Parallel()
@@ -153,6 +224,11 @@ func TestHostileText(t *testing.T) {
 	p := open(t)
 	p.login(s)
 	for _, view := range []string{"processes?pid=1", "timeline", "approvals", "denials", "budgets"} {
+		p.show(view)
+		p.reads("onerror=owned")
+	}
+	s.step(t, "Memory.Set", fmt.Sprintf(`{"pid":1,"key":"%s","value":"%s"}`, name, script), "step-1", "")
+	for _, view := range []string{"graph?correlation=release-7", "search?query=onerror", "past?until=20&pid=1", "past?until=20&key=" + url.QueryEscape(strings.ReplaceAll(name, `\"`, `"`))} {
 		p.show(view)
 		p.reads("onerror=owned")
 	}

@@ -1,10 +1,17 @@
 package console_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 const policy = `@id("ask-deploy") @ask("30m")
@@ -65,7 +72,9 @@ func TestViews(t *testing.T) {
 		for _, view := range []struct{ name, at, says string }{
 			{"processes", "processes?pid=2", "Latest calls"},
 			{"timeline", "timeline", "Memory.Set"},
-			{"detail", "timeline?seq=20", "Message"},
+			{"detail", "timeline?seq=20", "Authority"},
+			{"past", "past?until=60", "messages"},
+			{"past-process", "past?until=60&pid=2", "may call"},
 			{"approvals", "approvals", "deploy/"},
 			{"denials", "denials", "Grant"},
 			{"budgets", "budgets", "Latency"},
@@ -102,4 +111,25 @@ func TestPictures(t *testing.T) {
 		}
 		p.picture(view.name)
 	}
+	p.do(chromedp.Navigate(s.page(t, story(t, s, "release-7"))))
+	p.reads("planner")
+	p.picture("story")
+}
+
+// story is the page of a correlation, as pwos story --html writes it.
+func story(t *testing.T, s *served, correlation string) string {
+	t.Helper()
+	var out struct{ Entries []json.RawMessage }
+	testkit.Must(t, json.Unmarshal(s.do(t, "Audit.Log", `{"correlation":%q,"request":true}`, correlation), &out))
+	var page strings.Builder
+	page.WriteString(view.PageHead("What happened, and what caused what"))
+	n := &view.Narrative{Names: view.Names{1: "planner", 2: "planner/writer", 3: "planner/reviewer"}}
+	for _, raw := range out.Entries {
+		entry := testkit.Value(view.AnswerAs[schema.AuditEntry]("Audit.Log", schema.Value(raw)))(t)
+		for _, one := range n.Tell(&view.Entry{AuditEntry: entry, Raw: schema.Value(raw)}) {
+			page.WriteString(one.HTML())
+		}
+	}
+	page.WriteString(view.PageFoot)
+	return page.String()
 }

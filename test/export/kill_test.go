@@ -2,16 +2,20 @@
 package export_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -21,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// TestKilled kills exports with SIGKILL at random moments while calls are recorded. In a file each entry is there once; to
-// stdout none is missing, and what comes again has the same id. PWOS_LONG=1 does it 50 times.
+// TestKilled kills exports with SIGKILL while calls are recorded, each once some records of its own were seen. In a file each
+// entry is there once; to stdout none is missing, and what comes again has the same id. PWOS_LONG=1 does it 50 times.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(2, 5, 50)
@@ -34,16 +38,25 @@ func TestKilled(t *testing.T) {
 	file, cursor := p.Path("record.jsonl"), p.Path("cursor")
 	var streamed bytes.Buffer
 	for range rounds {
-		for _, e := range []*exec.Cmd{pwos(t, p, "--to", file, "--follow"), pwos(t, p, "--cursor", cursor, "--follow")} {
-			var out bytes.Buffer
-			e.Stdout = &out
-			testkit.Must(t, e.Start())
-			// The moment is what is random here: nothing depends on how far the export has come.
-			time.Sleep(time.Duration(chance.Int64N(int64(400 * time.Millisecond))))
-			testkit.Must(t, e.Process.Kill())
-			_ = e.Wait() // it was killed
-			streamed.Write(out.Bytes()[:bytes.LastIndexByte(out.Bytes(), '\n')+1])
+		e := pwos(t, p, "--to", file, "--follow")
+		from := end(t, file)
+		testkit.Must(t, e.Start())
+		awaitLines(t, file, from, chance.IntN(mostSeen))
+		kill(t, e)
+
+		e = pwos(t, p, "--cursor", cursor, "--follow")
+		out := testkit.Value(e.StdoutPipe())(t)
+		testkit.Must(t, e.Start())
+		lines := bufio.NewReader(out)
+		for range chance.IntN(mostSeen) {
+			line, err := lines.ReadBytes('\n')
+			testkit.Must(t, err)
+			streamed.Write(line)
 		}
+		testkit.Must(t, e.Process.Kill())
+		rest := testkit.Value(io.ReadAll(lines))(t)
+		_ = e.Wait() // it was killed
+		streamed.Write(rest[:bytes.LastIndexByte(rest, '\n')+1])
 	}
 	writing()
 	testkit.Must(t, pwos(t, p, "--to", file).Run())
@@ -64,6 +77,40 @@ func TestKilled(t *testing.T) {
 	}
 	t.Logf("%d rounds: %d entries in the file, %d on stdout, %d of them again", rounds, len(inFile), len(all), again-len(all))
 	daemon.Stop(t)
+}
+
+// mostSeen is more than the records that are seen before an export is killed; where that is none, it may not have begun.
+const mostSeen = 100
+
+func kill(t *testing.T, e *exec.Cmd) {
+	t.Helper()
+	testkit.Must(t, e.Process.Kill())
+	_ = e.Wait() // it was killed
+}
+
+// end is where the last whole line of a file ends; 0 if there is none, or no file.
+func end(t *testing.T, file string) int64 {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if !errors.Is(err, fs.ErrNotExist) {
+		testkit.Must(t, err)
+	}
+	return int64(bytes.LastIndexByte(text, '\n') + 1)
+}
+
+// awaitLines waits until a file has n lines from a place on.
+func awaitLines(t *testing.T, file string, from int64, n int) {
+	t.Helper()
+	testkit.Eventually(t, fmt.Sprintf("%d more records in the file", n), func() bool {
+		f, err := os.Open(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return n == 0
+		}
+		testkit.Must(t, err)
+		defer f.Close() // read only
+		more := testkit.Value(io.ReadAll(io.NewSectionReader(f, from, math.MaxInt64-from)))(t)
+		return bytes.Count(more, []byte("\n")) >= n
+	})
 }
 
 // write makes calls until what it returns is called.
@@ -89,7 +136,7 @@ func write(t *testing.T, p *testkit.Place) (stop func()) {
 // pwos is an export that was not started yet.
 func pwos(t *testing.T, p *testkit.Place, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(testkit.Program(t, "pwos"), append([]string{"export", "jsonl", "--no-spawn"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), testkit.Program(t, "pwos"), append([]string{"export", "jsonl", "--no-spawn"}, args...)...)
 	cmd.Env = []string{"HOME=" + p.Dir, "PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "PWOS_STATE_DIR=" + p.StateDir()}
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
 )
 
 // recorded is how many entries the record has that TestLookBack looks back on.
@@ -108,18 +109,41 @@ func TestLookBack(t *testing.T) {
 		{"search: three frequent words", "Event.Search", `{"query":"agent wrote memory.set"}`},
 		{"search: a prefix of 50 words", "Event.Search", `{"query":"topic*"}`},
 		{"search: a prefix of very many words", "Event.Search", `{"query":"wo*"}`},
+		{"search: it and a frequent word", "Event.Search", `{"query":"agent wo*"}`},
 		{"search: nothing", "Event.Search", `{"query":"nowhere"}`},
 	} {
-		var took []time.Duration
-		for range 9 {
+		median(t, ask.what, func() {
 			seq := at()
 			data := strings.NewReplacer("SEQ", fmt.Sprint(seq), "KEY", fmt.Sprint(seq/100), "FLOW", fmt.Sprint(seq/flow),
 				"WORD", fmt.Sprint(seq%(n/20)), "TOPIC", fmt.Sprint(seq%50)).Replace(ask.data)
-			begun := time.Now()
 			testkit.Must(t, c.call(ask.typ, data, nil))
-			took = append(took, time.Since(begun))
-		}
-		slices.Sort(took)
-		t.Logf("%-36s %10v", ask.what, took[len(took)/2].Round(10*time.Microsecond))
+		})
 	}
+	median(t, fmt.Sprintf("the causes of a call, %d links", links), func() {
+		for seq, link := int64(n-random.IntN(n/2)), 0; link < links; link++ {
+			var shown schema.AuditShowOutput
+			testkit.Must(t, c.call("Audit.Show", fmt.Sprintf(`{"seq":%d,"effects":false}`, seq), &shown))
+			cause := shown.Call(schema.RelationCause)
+			if cause == nil {
+				t.Fatalf("entry %d is shown without its cause", seq)
+			}
+			seq = cause.Seq
+		}
+	})
+}
+
+// links is how many causes of a call are asked for.
+const links = 20
+
+// median tells how long a question takes, the median of nine.
+func median(t *testing.T, what string, ask func()) {
+	t.Helper()
+	var took []time.Duration
+	for range 9 {
+		begun := time.Now()
+		ask()
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	t.Logf("%-40s %10v", what, took[len(took)/2].Round(10*time.Microsecond))
 }
