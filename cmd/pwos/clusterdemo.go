@@ -52,7 +52,7 @@ func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
 		if err != nil {
 			return err
 		}
-		members += `kernel="` + name + `" ` + key.Public() + "\n"
+		members += `kernel="` + name + `",allow="Syscall.SendMsg" ` + key.Public() + "\n"
 	}
 	file := filepath.Join(dir, "members")
 	if err := replace.File(file, []byte(members), 0o600); err != nil {

@@ -88,7 +88,7 @@ func (g *graph) add(e *schema.AuditEntry) {
 			g.leads(n.ID, out.ChildPID, schema.EdgeSpawned)
 		}
 	case schema.SyscallSendMsg.Type:
-		if out, err := schema.SyscallSendMsg.Decode(e.Payload); err == nil && out.Status == "DELIVERED" && out.ReceiverPID != kernel.Operator {
+		if out, err := schema.SyscallSendMsg.Decode(e.Payload); err == nil && out.Status == "DELIVERED" && out.ReceiverPID != kernel.Operator && out.ReceiverKernel == "" {
 			g.leads(n.ID, out.ReceiverPID, schema.EdgeDelivered)
 		}
 	case schema.IPCBroadcast.Type:
