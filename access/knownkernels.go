@@ -13,9 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -163,7 +162,7 @@ func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]
 		fmt.Fprintf(&text, "%s %s\n", one.Key, one.Socket)
 	}
 	// A crash leaves the old file or the new one.
-	err = renameio.WriteFile(k.Path, text.Bytes(), 0o600, renameio.WithTempDir(filepath.Dir(k.Path)), renameio.WithStaticPermissions(0o600))
+	err = replace.File(k.Path, text.Bytes(), 0o600)
 	if err != nil {
 		return fmt.Errorf("write known kernels: %w", err)
 	}

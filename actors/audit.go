@@ -48,8 +48,9 @@ type audit struct {
 	tick       int64  // of the last entry
 	moved      uint64 // seq of the first entry of that tick
 	snapshots  snapshotting
-	retries    []*step // steps to be made again once the journal can be written
-	quorum     *quorum // nil: answers wait for the kernel's own disk alone
+	retries    []*step        // steps to be made again once the journal can be written
+	endings    []chan<- error // of those who wait for the segment to end
+	quorum     *quorum        // nil: answers wait for the kernel's own disk alone
 
 	rebuilding map[schema.Domain]bool // registries that have not rebuilt their state yet
 }
@@ -102,6 +103,10 @@ func (a *audit) Receive(ctx actor.Context) {
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
+	case endSegment:
+		a.flush(ctx)
+		a.endings = append(a.endings, m.ended)
+		a.endSegment()
 	case retryStep:
 		a.retries = append(a.retries, m.step)
 	case durable:
@@ -333,8 +338,10 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 	a.synced = max(a.synced, m.through)
 	if m.err != nil {
 		a.stop(ctx, m.err)
+		a.endSegment()
 		return
 	}
+	a.endSegment()
 	if m.took >= longSync {
 		a.noSooner = time.Now().Add(min(m.took/spacingPart, maxSpacing))
 	}

@@ -9,22 +9,59 @@ import (
 
 	"github.com/promptware-os/pwos/index"
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
 )
 
 // at returns the record of an entry.
 func (s *showing) at(ctx context.Context, seq uint64) (*journal.Record, error) {
 	record, err := s.within(ctx, seq, seq, func(*journal.Record) bool { return true })
+	if s.call.PID == kernel.Operator {
+		err = journal.TellOperator(err)
+	}
 	if err == nil && (record == nil || record.Seq != seq) {
 		err = fmt.Errorf("read entry %d: it is not in the journal", seq)
 	}
 	return record, err
 }
 
-// latest returns the last record up to an entry that fits, nil if there is none. It asks for one range at a time: the index
-// is then read back to what fits and no further, and a walk from cause to cause reads it once.
-func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits func(*journal.Record) bool) (*journal.Record, error) {
-	for upTo > 0 {
-		ranges := []index.Range{{First: 1, Last: upTo}}
+// floor is the first entry that is not archived.
+func (s *showing) floor() (uint64, error) {
+	anchor, err := s.anchor(1)
+	if anchor == nil {
+		return 1, err
+	}
+	return anchor.Seq + 1, err
+}
+
+// untilNow calls look with the first entry that is not archived, again where entries were archived meanwhile.
+func (s *showing) untilNow(look func(floor uint64) error) error {
+	for {
+		floor, err := s.floor()
+		if err != nil {
+			return err
+		}
+		err = look(floor)
+		gone, archived := errors.AsType[*journal.ArchivedError](err)
+		if !archived || gone.Anchor.Seq < floor {
+			return err
+		}
+	}
+}
+
+// latest returns the last record up to an entry that fits, nil if there is none, or none that is not archived.
+func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
+	err = s.untilNow(func(floor uint64) (err error) {
+		found, err = s.latestFrom(ctx, f, floor, upTo, fits)
+		return err
+	})
+	return found, err
+}
+
+// latestFrom is latest, from the first entry on that is not archived. It asks for one range at a time: the index is then
+// read back to what fits and no further, and a walk from cause to cause reads it once.
+func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo uint64, fits func(*journal.Record) bool) (*journal.Record, error) {
+	for upTo >= floor {
+		ranges := []index.Range{{First: floor, Last: upTo}}
 		if s.snapshots != nil {
 			found, err := s.snapshots.Store.Before(ctx, f, upTo, 1)
 			if err == nil {
@@ -34,6 +71,10 @@ func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits 
 			}
 		}
 		for _, r := range ranges {
+			if r.Last < floor {
+				return nil, nil
+			}
+			r.First = max(r.First, floor)
 			var last *journal.Record
 			err := s.scan(ctx, r, func(record *journal.Record) bool {
 				if fits(record) {
@@ -53,8 +94,17 @@ func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits 
 	return nil, nil
 }
 
-// earliest returns the first record from an entry on that fits, nil if there is none.
+// earliest returns the first record from an entry on that fits, nil if there is none, or none that is not archived. fits
+// may see a record again, where others were archived meanwhile.
 func (s *showing) earliest(ctx context.Context, f index.Filter, from uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
+	err = s.untilNow(func(floor uint64) (err error) {
+		found, err = s.earliestFrom(ctx, f, max(from, floor), fits)
+		return err
+	})
+	return found, err
+}
+
+func (s *showing) earliestFrom(ctx context.Context, f index.Filter, from uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
 	for from <= s.head {
 		ranges := []index.Range{{First: from, Last: index.OpenEnd}}
 		if s.snapshots != nil {

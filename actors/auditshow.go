@@ -49,6 +49,9 @@ func (v view) Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowI
 	if err := s.show(ctx, record, in.Effects == nil || *in.Effects); err != nil {
 		return nil, err
 	}
+	if s.out.Archived, err = s.Archived(call.PID, 1); err != nil {
+		return nil, err
+	}
 	return &s.out, nil
 }
 
@@ -62,6 +65,9 @@ func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*jour
 		})
 		if err != nil || record != nil {
 			return record, s.visible(record, err)
+		}
+		if anchor, err := s.anchor(1); anchor != nil || err != nil {
+			return nil, errors.Join(err, s.keyArchived(key, anchor))
 		}
 		return nil, fault.AuditNotFound.New("no command in the record has changed the key %s", fault.Clip(key)).
 			WithFix("Memory.List shows the keys that there are").With("key", fault.Clip(key))
@@ -93,6 +99,19 @@ func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*jour
 		err = fmt.Errorf("read entry %d: its end is missing", seq)
 	}
 	return end, err
+}
+
+// keyArchived says that what last changed a key can be found in the archive only.
+func (s *showing) keyArchived(key string, anchor *journal.Anchor) error {
+	if anchor == nil {
+		return nil
+	}
+	where := "archived"
+	if s.call.PID == kernel.Operator {
+		where = "archived in " + anchor.Archive
+	}
+	return fault.JournalArchived.New("no command after entry %d has changed the key %s: entries 1 to %d are %s", anchor.Seq, fault.Clip(key), anchor.Seq, where).
+		With("key", fault.Clip(key))
 }
 
 // visible refuses a record of a process that the caller may not see.
@@ -318,8 +337,12 @@ func (s *showing) effects(ctx context.Context, begun uint64) error {
 		return nil
 	}
 	var failed error
-	caused := 0
+	caused, last := 0, uint64(0)
 	_, err := s.earliest(ctx, index.Filter{CausedBy: e.ID}, max(begun, maxSteps+1)-maxSteps, func(r *journal.Record) bool {
+		if r.Seq <= last {
+			return false
+		}
+		last = r.Seq
 		if !mentions(r, e.ID) || !s.reach(ownerOf(r)) || !s.isRow(r, func(effect *schema.AuditEntry) bool {
 			return string(effect.Causation) == e.ID && effect.Seq != e.Seq
 		}) {

@@ -71,7 +71,7 @@ func (v view) Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInp
 	return v.page(ctx, call, in, reach, now)
 }
 
-func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
+func (v view) Verify(ctx context.Context, call *kernel.Call) (*schema.AuditVerifyOutput, error) {
 	if _, err := v.look(ctx); err != nil { // so that everything appended is verified
 		return nil, err
 	}
@@ -83,7 +83,38 @@ func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
 	if !report.OK() {
 		out.Broken = report.Findings[0].Error()
 	}
+	out.Archived = archivedBy(report.Anchor, call.PID)
 	return out, nil
+}
+
+// Archived implements audit.Journal.
+func (v view) Archived(reader int64, from uint64) (*schema.Archived, error) {
+	anchor, err := v.anchor(from)
+	return archivedBy(anchor, reader), err
+}
+
+// anchor returns the anchor of what is archived, nil if that has no entry from one on.
+func (v view) anchor(from uint64) (*journal.Anchor, error) {
+	anchor, err := journal.ReadAnchor(v.kernel.files, v.kernel.journalDir)
+	if err != nil {
+		return nil, fmt.Errorf("read anchor of the journal: %w", err)
+	}
+	if anchor != nil && anchor.Seq < from {
+		anchor = nil
+	}
+	return anchor, nil
+}
+
+// archivedBy is what an anchor stands in for. Only the operator sees where that is.
+func archivedBy(anchor *journal.Anchor, reader int64) *schema.Archived {
+	if anchor == nil {
+		return nil
+	}
+	a := &schema.Archived{First: 1, Last: int64(anchor.Seq)}
+	if reader == kernel.Operator {
+		a.Directory = anchor.Archive
+	}
+	return a
 }
 
 // Record implements audit.Journal.
@@ -116,6 +147,10 @@ func (v view) Since(ctx context.Context, as, from int64, requests bool, reach fu
 	for next = from; len(rows) < maxRows && size < maxRowBytes && next-from < maxScanned; {
 		record, err := reader.Next(ctx)
 		if errors.Is(err, io.EOF) {
+			break
+		}
+		if gone, archived := errors.AsType[*journal.ArchivedError](err); archived && int64(gone.Anchor.Seq) >= next {
+			next = int64(gone.Anchor.Seq) + 1 // the numbers of the rows show that some were left out
 			break
 		}
 		if err != nil {
@@ -156,6 +191,7 @@ type auditSearch struct {
 	filter index.Filter
 	seen   // the journal when the search began
 	found  func(*schema.AuditEntry) error
+	next   uint64 // the entry behind the last one that was read
 
 	intents map[uint64]schema.Value // data of the messages of intents that were read, if requests are wanted
 }
@@ -208,6 +244,9 @@ func (v view) page(ctx context.Context, call *kernel.Call, in *schema.AuditLogIn
 	case err != nil:
 		return nil, err
 	}
+	if out.Archived, err = v.Archived(call.PID, firstOf(in)); err != nil {
+		return nil, err
+	}
 	return out, nil
 }
 
@@ -238,12 +277,35 @@ func filterOf(in *schema.AuditLogInput, origin string) index.Filter {
 	return f
 }
 
-// run reads range after range.
+// run reads range after range, beginning behind what is archived.
 func (s *auditSearch) run(ctx context.Context) error {
-	from := uint64(1)
-	if s.in.SinceSeq != nil {
-		from = uint64(*s.in.SinceSeq) + 1
+	for from := firstOf(s.in); ; {
+		anchor, err := s.anchor(from)
+		if err != nil {
+			return err
+		}
+		if anchor != nil {
+			from = anchor.Seq + 1
+		}
+		err = s.from(ctx, from)
+		gone, archived := errors.AsType[*journal.ArchivedError](err)
+		from = max(from, s.next)
+		if !archived || gone.Anchor.Seq < from {
+			return err
+		} // else entries were archived meanwhile
 	}
+}
+
+// firstOf is the first entry that an Audit.Log asks for.
+func firstOf(in *schema.AuditLogInput) uint64 {
+	if in.SinceSeq == nil {
+		return 1
+	}
+	return uint64(*in.SinceSeq) + 1
+}
+
+// from reads the ranges from an entry on.
+func (s *auditSearch) from(ctx context.Context, from uint64) error {
 	for {
 		ranges, err := s.ranges(ctx, from)
 		if err != nil {
@@ -293,6 +355,7 @@ func (s *auditSearch) read(ctx context.Context, r index.Range) error {
 		if err != nil {
 			return fmt.Errorf("read journal: %w", err)
 		}
+		s.next = record.Seq + 1
 		if !s.likely(record) {
 			continue
 		}
@@ -405,13 +468,11 @@ func (v view) requestOf(ctx context.Context, record *journal.Record, row *schema
 	return slices.Clone(schema.Value(call.Message.Data)), nil // the record's memory is reused by the reader
 }
 
-// requestAt reads the data of the message of one record.
+// requestAt reads the data of the message of one record; none where that is archived and not at hand.
 func (v view) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
-	reader := v.reader(seq, func() uint64 { return seq })
-	defer reader.Close() // read only
-	record, err := reader.Next(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", seq, err)
+	record, err := v.recordAt(ctx, seq)
+	if err != nil || record == nil {
+		return nil, err
 	}
 	call, err := recall(record)
 	if err != nil {

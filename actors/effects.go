@@ -31,6 +31,7 @@ var errHungUp = fault.CallCancelled.New("its connection is closed")
 type runs struct {
 	kernel  *Kernel
 	runners map[string]kernel.Runner
+	begins  map[string]func(do any) // see Config.Begins
 	log     *slog.Logger
 	turns   turns
 	codes   turns // of calls whose handlers are registered code
@@ -51,6 +52,9 @@ func (r *runs) end() { r.cancel(errEnding) }
 
 // begin runs the effect of b, whose intent is on disk, and owns b from here on.
 func (r *runs) begin(b *frames) {
+	if call := &b.calls[0]; r.begins[call.Message.Type] != nil {
+		r.begins[call.Message.Type](call.Effect.Run)
+	}
 	r.alive.Add(1)
 	r.kernel.loop.background(func() {
 		defer r.alive.Done()
@@ -119,6 +123,11 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 	runner := r.runners[call.Message.Type]
 	if runner == nil {
 		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
+	}
+	if call.Syscall == schema.SyscallSendMsg.Row() { // no turn: the message is on its way already, and the wait is short
+		data, err := r.guarded(ctx, runner, call, job)
+		end.Ran = begun(err)
+		return data, err
 	}
 	turns := &r.turns
 	if ok {

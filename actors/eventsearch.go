@@ -149,7 +149,9 @@ func (s *eventSearch) answer(ctx context.Context, ranked []index.Ranked, limit i
 		out.Events = append(out.Events, e.FoundEvent)
 		out.Scores = append(out.Scores, r.Score)
 	}
-	return out, nil
+	var err error
+	out.Archived, err = s.Archived(s.call.PID, 1)
+	return out, err
 }
 
 // foundCall is a call as the searcher may see it.

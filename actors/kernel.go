@@ -58,13 +58,18 @@ type Config struct {
 	// If nil, no rule does.
 	JudgesBodies func() bool
 	Runners      map[string]kernel.Runner // by the type of the syscall whose effect they carry out
-	Code         Code                     // checks code that is to be registered; the zero value accepts none
-	Bounds       Bounds                   // of each agent; the zero value has none
-	Poller       poll.Poller              // watches the links; Close closes it. nil: a poller with a goroutine per link
-	Warnings     func() []string          // what the operator should look at; nil: there is never anything
-	Booted       *schema.BootedInput      // the last start that was recorded; nil: none was
-	Log          *slog.Logger
-	Manual       bool // for simulations: the kernel only runs in Turn
+	// Begins has functions by type of syscall that are called with what to do, in the order of the intents, once these are on
+	// disk and before the runners run. They must not block.
+	Begins map[string]func(do any)
+	// Resumes returns the outcome of an intent of the last life that goes on by itself, if it does. nil: none does.
+	Resumes  func(*idempotency.Intent) (data []byte, ok bool)
+	Code     Code                // checks code that is to be registered; the zero value accepts none
+	Bounds   Bounds              // of each agent; the zero value has none
+	Poller   poll.Poller         // watches the links; Close closes it. nil: a poller with a goroutine per link
+	Warnings func() []string     // what the operator should look at; nil: there is never anything
+	Booted   *schema.BootedInput // the last start that was recorded; nil: none was
+	Log      *slog.Logger
+	Manual   bool // for simulations: the kernel only runs in Turn
 
 	// Restore rebuilds the state of a domain from what is on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
@@ -113,6 +118,7 @@ type Kernel struct {
 	blobs        Blobs
 	judgesBodies func() bool // see Config
 	runs         *runs       // effects in flight
+	resumes      func(*idempotency.Intent) ([]byte, bool)
 	hosting      *hosting
 	agents       *actor.PID     // carries out the effects of calls on programs
 	ended        chan struct{}  // closed when every program has ended
@@ -184,6 +190,8 @@ func New(cfg Config) *Kernel {
 	k.gate.Budget = k.budget
 	k.code = cfg.Code
 	k.runs = newRuns(k, cfg.Runners)
+	k.runs.begins = cfg.Begins
+	k.resumes = cfg.Resumes
 	k.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Log.With("component", "actors") }),
 		actor.WithDeadLetterRequestLogging(false),
@@ -408,10 +416,16 @@ func (k *Kernel) concludes(i *idempotency.Intent) *fault.Fault {
 	if !ok || row.Outcome == "" {
 		return fault.KernelInternal.New("%s has no outcome", i.Type)
 	}
-	k.keys.Presume(i)
+	outcome, unknown := idempotency.Outcome{Err: idempotency.Unknown(i.Type)}, true
+	if k.resumes != nil {
+		if data, ok := k.resumes(i); ok {
+			outcome, unknown = idempotency.Outcome{Data: data}, false
+		}
+	}
+	k.keys.Presume(i, outcome)
 	end := &schema.EffectEnd{
-		Intent: int64(i.Seq), Type: i.Type, Name: i.Name, PID: i.PID, Ran: true, Causation: i.Causation, Unknown: true,
-		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Err: idempotency.Unknown(i.Type)}),
+		Intent: int64(i.Seq), Type: i.Type, Name: i.Name, PID: i.PID, Ran: true, Causation: i.Causation, Unknown: unknown,
+		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: outcome.Data, Err: outcome.Err}),
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.Origin}
 	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.ID, i.Correlation

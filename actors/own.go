@@ -93,6 +93,18 @@ func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run
 	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "channel"}, request, own)
 }
 
+// DoFor makes a command of the kernel's own for a caller, through the gate, as Act does for an effect. The name of the
+// connection must be unique.
+func (k *Kernel) DoFor(ctx context.Context, caller kernel.Caller, request schema.Request, cause, correlation string) ([]byte, error) {
+	caller.Kernel = true
+	call, err := callOf(caller, request)
+	if err != nil {
+		return nil, err
+	}
+	call.Message.Meta.Causation, call.Message.Meta.Correlation = cause, correlation
+	return k.make(ctx, call, nil)
+}
+
 // Call makes a call for a caller as its own connections do: through the gate, and recorded as theirs. The name of the
 // connection must be unique. It returns as Do does. When ctx ends, the caller disconnects.
 func (k *Kernel) Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error) {

@@ -19,6 +19,7 @@ type Node struct {
 	source  Source
 	conn    *nats.Conn
 	copy    *Copy
+	link    *Link
 	quorum  bool
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -50,6 +51,7 @@ func Start(o NodeOptions) (*Node, error) {
 		n.conn.Close()
 		return nil, err
 	}
+	n.link = newLink(o.Options, n.members, n.conn)
 	n.end = func() {}
 	return n, nil
 }
@@ -73,11 +75,28 @@ func (n *Node) Silence() {
 	}
 }
 
+// Serve begins to carry messages between this kernel and others, until Hush: first those in the outbox. instance and epoch are
+// those of the kernel's state directory, which numbers its messages.
+func (n *Node) Serve(k Kernel, instance string, epoch int64, outbox []*schema.Letter) error {
+	return n.link.start(k, instance, epoch, outbox)
+}
+
+// Link carries messages to other kernels.
+func (n *Node) Link() *Link { return n.link }
+
+// Hush ends what Serve began: no call is made to the kernel any more. It may be called more than once.
+func (n *Node) Hush() {
+	if n != nil {
+		n.link.close()
+	}
+}
+
 // Close leaves the bus. It returns when nothing of the node runs any more; one that is nil has nothing that runs.
 func (n *Node) Close() error {
 	if n == nil {
 		return nil
 	}
+	n.link.close()
 	n.end()
 	n.running.Wait()
 	n.conn.Close()
@@ -125,8 +144,10 @@ func (n *Node) Status() schema.ClusterStatusOutput {
 		if k.Kernel == n.Name {
 			continue
 		}
+		queued, trouble := n.link.queued(k.Kernel)
 		out.Members = append(out.Members, schema.ClusterMember{
 			Name: k.Kernel, Key: k.Key.Fingerprint(), Allow: append([]string{}, k.Agent.Allow...), Role: k.Role,
+			Queued: queued, Trouble: trouble,
 		})
 	}
 	return out

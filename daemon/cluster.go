@@ -29,6 +29,9 @@ func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	})
 	if err == nil {
 		d.state.Self.SeeCluster(d.cluster)
+		if !d.once {
+			d.state.Mailboxes().SeeKernels(d.cluster.Link())
+		}
 	}
 	return err
 }

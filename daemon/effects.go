@@ -42,6 +42,13 @@ func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Lo
 	})
 }
 
+// newMembers finds the processes of other kernels, before anybody calls the kernel.
+func newMembers(cfg *config.Config, s *state.State, k *actors.Kernel) *keyed.Members {
+	return keyed.NewMembers(keyed.Options{
+		Kernel: k, Processes: s.Processes.Processes(), Tokens: s.Tokens, Living: s.Processes.Living, Pools: s.Pools, Origin: cfg.Origin,
+	})
+}
+
 // newNetworks makes the networks of agents.
 func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
@@ -76,11 +83,12 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog
 	return network.New(o)
 }
 
-// bundleName is the file of the authorities that agents trust in addition to the system's.
+// bundleName is the file of the certificate authorities that agents trust in addition to the
+// system's.
 const bundleName = "ca-bundle.pem"
 
-// prices are the configured prices: of a million tokens of prompts and of answers, and of prompts from a cache and
-// into it, which cost the same as prompts if only two are given.
+// prices returns the configured prices per million tokens: of prompts, of answers, of prompts read from a cache
+// and written to it. If only two are given, cached prompts cost the same as prompts.
 func prices(given map[string][]float64) egress.Prices {
 	p := make(egress.Prices, len(given))
 	for model, usd := range given {

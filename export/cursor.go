@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -74,7 +72,7 @@ func (c *Cursor) At() Position { return c.at }
 func (c *Cursor) Move(at Position) error {
 	text, err := schema.Marshal(&at)
 	if err == nil {
-		err = renameio.WriteFile(c.path, append(text, '\n'), 0o600, renameio.WithTempDir(filepath.Dir(c.path)), renameio.WithStaticPermissions(0o600))
+		err = replace.File(c.path, append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("move cursor: %w", err)

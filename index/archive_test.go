@@ -2,6 +2,7 @@ package index_test
 
 import (
 	"crypto/ed25519"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -41,8 +42,8 @@ func (k *kernel) archive(t *testing.T) *journal.Anchor {
 	return anchor
 }
 
-// TestSearchOfArchive: what was in the index is found after its entries were archived; an index that is made anew has what
-// comes after the archive.
+// TestSearchOfArchive: what was in the index is found after its entries were archived; an index that is made anew has it too,
+// as long as the archive is at hand, and else what comes after it.
 func TestSearchOfArchive(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -72,6 +73,13 @@ func TestSearchOfArchive(t *testing.T) {
 	told.want(t, nil)
 
 	anew := open(t, newPath(t), o)
+	found(anew, second, first)
+	follow(t, anew, k, o)
+	found(anew, second, first)
+	told.want(t, nil)
+	testkit.Must(t, os.Rename(anchor.Archive, anchor.Archive+".away"))
+	found(anew, second, first)
+	anew = open(t, newPath(t), index.Options{Dir: k.dir, Synced: k.log.Synced})
 	found(anew, second)
 	follow(t, anew, k, o)
 	found(anew, second)

@@ -14,11 +14,11 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// BlockEntries is how many entries the index takes in at once. Block n, counted from 1, is of the entries
-// (n-1)*BlockEntries+1 to n*BlockEntries.
+// BlockEntries is the number of entries in a block. Block n, counted from 1, has the entries (n-1)*BlockEntries+1 to
+// n*BlockEntries. Where the index begins behind an archive, its first block lacks what is archived.
 const BlockEntries = 256
 
-// Tags are what the index keeps of an entry.
+// Tags are the properties of an entry that the index keeps.
 type Tags struct {
 	Head        journal.Head // the entry
 	Time        int64        // Unix milliseconds
@@ -27,20 +27,21 @@ type Tags struct {
 	Correlation string       // metadata.correlation, or ""
 	ID          string       // metadata.id, or ""
 	Causation   string       // metadata.causation, or ""
-	Origin      string       // of the stored things that the call sees
+	Origin      string       // of the stored data that the call sees
 	Key         string       // key of the memory that a command is about; "" where it is about none
 	Denied      bool         // whether it was refused
 	Holders     []int64      // processes whose token it changes
 }
 
-// A term is a hash of something that entries are asked for by. Two of one hash make a block too many, never one too few.
+// A term is a hash of a property that queries select entries by. A collision makes a query read one block too many,
+// never one too few.
 type term = uint32
 
 func termOf(kind byte, value string) term {
 	return crc32.Update(crc32.Checksum([]byte{kind}, castagnoli), castagnoli, []byte(value))
 }
 
-// mention is one text of a message that entries are asked for by.
+// mention is a text of a message that queries select entries by.
 type mention struct {
 	kind  byte
 	value string
@@ -58,31 +59,32 @@ func termOfHolder(pid int64) term {
 
 func termOfKey(origin, key string) term { return termOf('k', origin+"\x00"+key) }
 
-// denied is the term of a refusal.
+// denied is the term for refusals.
 var denied = termOf('d', "")
 
-// unreadable is the term of an entry whose message could not be read.
+// unreadable is the term for entries whose message could not be read.
 var unreadable = termOf('?', "")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// row is a block as the database has it.
+// row is a block in the database.
 type row struct {
 	block            int64
 	hash             journal.Hash // of its last entry, so that it can be compared with the journal
 	earliest, latest int64        // wall clock of its entries, which may step back
-	terms            []byte       // those of its entries, 4 bytes each, ascending
+	terms            []byte       // terms of its entries, 4 bytes each, ascending
 }
 
-// blocksVersion is of what blocksTables does not say: what the blobs hold.
-const blocksVersion = 5
+// blocksVersion is the version of the blobs' content, which blocksTables does not describe.
+const blocksVersion = 6
 
 const blocksTables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +
-	`latest INTEGER NOT NULL, terms BLOB NOT NULL, sum INTEGER NOT NULL)`
+	`latest INTEGER NOT NULL, terms BLOB NOT NULL, sum INTEGER NOT NULL);` +
+	`CREATE TABLE base (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL)`
 
 const columns = "block, hash, earliest, latest, terms, sum"
 
-// sum finds an altered row.
+// sum is a checksum, which detects an altered row.
 func (r *row) sum() int64 {
 	b := r.hash[:]
 	for _, n := range [...]int64{r.block, r.earliest, r.latest} {
@@ -91,7 +93,7 @@ func (r *row) sum() int64 {
 	return int64(crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, r.terms))
 }
 
-// scan reads a row; its terms are valid until the next.
+// scan reads a row. Its terms are valid until the next row.
 func (r *row) scan(rows *sql.Rows) error {
 	var hash, terms sql.RawBytes
 	var sum int64
@@ -114,10 +116,14 @@ func (r *row) has(t term) bool {
 // last is the seq of the last entry of a block.
 func last(block int64) uint64 { return uint64(block) * BlockEntries }
 
-// Watermark returns the last entry that is indexed, the zero Head where none is.
+// blockOf is the block that an entry is in.
+func blockOf(seq uint64) int64 { return int64((seq + BlockEntries - 1) / BlockEntries) }
+
+// Watermark returns the last entry that is indexed. Where none is, that is the entry behind which the index begins.
 func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
-	err = x.use(&x.blocks, func(db *sql.DB) error {
-		return scan(ctx, db, func(r *row) bool {
+	err = x.readBlocks(ctx, func(tx *sql.Tx, base journal.Head) error {
+		mark = base
+		return scan(ctx, tx, func(r *row) bool {
 			mark = journal.Head{Seq: last(r.block), Hash: r.hash}
 			return true
 		}, "SELECT "+columns+" FROM blocks ORDER BY block DESC LIMIT 1")
@@ -128,8 +134,38 @@ func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
 	return mark, nil
 }
 
+// readBlocks calls do with one state of the blocks, and the entry behind which they begin: the zero Head where that is the first.
+func (x *Index) readBlocks(ctx context.Context, do func(tx *sql.Tx, base journal.Head) error) error {
+	return x.use(&x.blocks, func(db *sql.DB) error {
+		return transact(ctx, db, func(tx *sql.Tx) error {
+			base, err := readHead(ctx, tx, "SELECT seq, hash FROM base")
+			if err != nil {
+				return err
+			}
+			return do(tx, base)
+		})
+	})
+}
+
+// begin has the index begin behind what is archived, which it forgets.
+func (x *Index) begin(ctx context.Context, base journal.Head) error {
+	err := x.use(&x.blocks, func(db *sql.DB) error {
+		return transact(ctx, db, func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM blocks"); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO base (one, seq, hash) VALUES (1, ?, ?)", int64(base.Seq), base.Hash[:])
+			return err
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("begin index behind what is archived: %w", err)
+	}
+	return nil
+}
+
 // scan calls each with the rows of a query until it returns false.
-func scan(ctx context.Context, db *sql.DB, each func(*row) bool, query string, args ...any) error {
+func scan(ctx context.Context, db *sql.Tx, each func(*row) bool, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -147,17 +183,18 @@ func scan(ctx context.Context, db *sql.DB, each func(*row) bool, query string, a
 	return rows.Err()
 }
 
-// Add indexes the block of entries behind the watermark. It returns ErrOrder where tags are not a whole block in order, or
-// not that one: the index may have been dropped meanwhile.
+// Add indexes the block of entries after the watermark. It returns ErrOrder if tags are not a complete block in order,
+// or not that block: the index may have been dropped meanwhile.
 func (x *Index) Add(ctx context.Context, tags []Tags) error {
-	if len(tags) != BlockEntries {
+	if len(tags) == 0 || len(tags) > BlockEntries || tags[len(tags)-1].Head.Seq%BlockEntries != 0 {
 		return fmt.Errorf("%w: block of %d entries", ErrOrder, len(tags))
 	}
-	r := row{block: int64(tags[len(tags)-1].Head.Seq / BlockEntries), earliest: tags[0].Time, latest: tags[0].Time}
+	first := tags[0].Head.Seq
+	r := row{block: blockOf(first), earliest: tags[0].Time, latest: tags[0].Time}
 	terms := make([]term, 0, 6*BlockEntries)
 	for i := range tags {
 		t := &tags[i]
-		if t.Head.Seq != last(r.block-1)+uint64(i)+1 {
+		if t.Head.Seq != first+uint64(i) {
 			return fmt.Errorf("%w: entry %d is number %d of block %d", ErrOrder, t.Head.Seq, i+1, r.block)
 		}
 		r.hash, r.earliest, r.latest = t.Head.Hash, min(r.earliest, t.Time), max(r.latest, t.Time)
@@ -168,9 +205,10 @@ func (x *Index) Add(ctx context.Context, tags []Tags) error {
 		r.terms = binary.BigEndian.AppendUint32(r.terms, t)
 	}
 	err := x.use(&x.blocks, func(db *sql.DB) error {
-		// The condition and the row are one statement, so that a Drop cannot come between.
-		done, err := db.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?, ?, ?, ?, ? WHERE ?1 = (SELECT ifnull(max(block), 0) + 1 FROM blocks)",
-			r.block, r.hash[:], r.earliest, r.latest, r.terms, r.sum())
+		// The check and the insert are one statement, so that no Drop runs between them.
+		done, err := db.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?2, ?3, ?4, ?5, ?6 "+
+			"WHERE ?7 = 1 + coalesce((SELECT ?8 * max(block) FROM blocks), (SELECT seq FROM base), 0)",
+			r.block, r.hash[:], r.earliest, r.latest, r.terms, r.sum(), int64(first), BlockEntries)
 		if err != nil {
 			return err
 		}
@@ -209,7 +247,7 @@ func (t *Tags) appendTerms(terms []term) []term {
 	return terms
 }
 
-// A Filter says which entries a question is about: those that fit every member that is set. The zero Filter fits all.
+// A Filter selects the entries that match every member that is set. The zero Filter matches all entries.
 type Filter struct {
 	PID         *int64 // process that the call was made as
 	Type        string // type of the message, such as "Memory.Set"; "" fits all
@@ -218,14 +256,14 @@ type Filter struct {
 	CausedBy    string // metadata.causation; "" fits all
 	Key         string // key of the memory, in Origin; "" fits all
 	Origin      string // of Key
-	Denied      bool   // whether only refusals fit
+	Denied      bool   // only refusals
 	Holder      *int64 // process whose token is changed
 	SinceTime   *int64 // not before, Unix milliseconds
 	UntilTime   *int64 // not after, Unix milliseconds
 }
 
-// terms are those that each block with a fitting entry has; messages are those of them that stand for what is not known
-// of an unreadable entry.
+// terms returns the terms that each block with a matching entry has. messages are the terms that an unreadable entry
+// may lack.
 func (f *Filter) terms() (entries, messages []term) {
 	if f.PID != nil {
 		entries = append(entries, termOfPID(*f.PID))
@@ -247,7 +285,7 @@ func (f *Filter) terms() (entries, messages []term) {
 	return entries, messages
 }
 
-// fits reports whether a block can hold an entry that fits.
+// fits reports whether a block can hold a matching entry.
 func (f *Filter) fits(r *row, entries, messages []term) bool {
 	if f.SinceTime != nil && r.latest < *f.SinceTime || f.UntilTime != nil && r.earliest > *f.UntilTime {
 		return false
@@ -256,33 +294,39 @@ func (f *Filter) fits(r *row, entries, messages []term) bool {
 	return !slices.ContainsFunc(entries, lacks) && (!slices.ContainsFunc(messages, lacks) || r.has(unreadable))
 }
 
-// A Range is entries of the journal, both ends included.
+// A Range is a range of journal entries, both ends included.
 type Range struct{ First, Last uint64 }
 
-// OpenEnd is the Last of a Range that goes on to the end of the journal, wherever that is.
+// OpenEnd is the Last of a Range that extends to the end of the journal.
 const OpenEnd = ^uint64(0)
 
-// rangeEntries is the longest Range but that of the open end, so that a question does not read all of the index first.
+// rangeEntries bounds every Range except the open one, so that a query does not read the whole index first.
 const rangeEntries = 16 * BlockEntries
 
-// Ranges returns where in the journal entries from seq from on can be that fit the filter: ascending, not overlapping, at
-// most limit of them (limit below 1 means 1). No entry that fits is outside of them; most entries inside need not fit, so
-// the caller reads and checks them.
+// Ranges returns the parts of the journal, from seq from on, that can have matching entries: ascending, not
+// overlapping, at most limit of them (limit below 1 means 1). Every matching entry is inside; entries inside need not
+// match, so the caller reads and checks them.
 //
-// The last Range goes from the first entry that is not indexed to OpenEnd, unless limit came first. Where the last one
-// does not end in OpenEnd, the next page is from its Last plus one.
+// The last Range begins at the first entry that is not indexed and ends at OpenEnd, unless limit was reached. If it
+// does not end at OpenEnd, the next page begins at its Last plus one.
 //
-// Where the error wraps ErrDamaged, the caller reads the whole journal instead, and calls Drop; Follow then makes the index
-// anew.
+// If the error wraps ErrDamaged, the caller reads the whole journal instead, and calls Drop; Follow then rebuilds the
+// index.
 func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (found []Range, err error) {
 	from, limit = max(from, 1), max(limit, 1)
-	block := int64((from - 1) / BlockEntries) // the last that was read
+	var block int64 // the last block that was read
+	var begins uint64
 	full, missing := false, false
 	entries, messages := f.terms()
-	err = x.use(&x.blocks, func(db *sql.DB) error {
-		return scan(ctx, db, func(r *row) bool {
+	err = x.readBlocks(ctx, func(tx *sql.Tx, base journal.Head) error {
+		if from <= base.Seq {
+			found = append(found, Range{First: from, Last: base.Seq})
+			from = base.Seq + 1
+		}
+		block, begins = int64((from-1)/BlockEntries), base.Seq+1
+		return scan(ctx, tx, func(r *row) bool {
 			missing = r.block != block+1
-			first, n := last(block)+1, len(found)
+			first, n := max(last(block)+1, begins), len(found)
 			joins := n > 0 && found[n-1].Last == first-1 && first%rangeEntries != 1
 			full = n == limit && !joins
 			if missing || full {
@@ -308,19 +352,23 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 	if full || len(found) == limit {
 		return found, nil
 	}
-	return append(found, Range{First: max(from, last(block)+1), Last: OpenEnd}), nil
+	return append(found, Range{First: max(from, begins, last(block)+1), Last: OpenEnd}), nil
 }
 
-// Before returns where in the journal entries up to seq can be that fit the filter, the latest first: what is not indexed
-// yet, then a block each, at most limit of them (limit below 1 means 1). No entry that fits is outside of them, unless
-// limit came first: then the next page is of what is before the last of them.
+// Before returns the parts of the journal, up to seq, that can have matching entries, the latest first: the part that
+// is not indexed yet, then single blocks, at most limit of them (limit below 1 means 1). Every matching entry is
+// inside, unless limit was reached: then the next page is before the last part.
 func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (found []Range, err error) {
 	limit = max(limit, 1)
-	block := int64((seq + BlockEntries - 1) / BlockEntries) // the one that has seq
+	block := blockOf(seq) // the block with seq
 	entries, messages := f.terms()
-	below, missing := int64(0), false // the block that was read last
-	err = x.use(&x.blocks, func(db *sql.DB) error {
-		return scan(ctx, db, func(r *row) bool {
+	below, missing := int64(0), false // the last block that was read
+	var base journal.Head
+	err = x.readBlocks(ctx, func(tx *sql.Tx, begins journal.Head) error {
+		if base = begins; seq <= base.Seq {
+			return nil
+		}
+		return scan(ctx, tx, func(r *row) bool {
 			if below == 0 && r.block < block {
 				found = append(found, Range{First: last(r.block) + 1, Last: seq})
 			}
@@ -330,16 +378,18 @@ func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (fo
 			}
 			below = r.block
 			if f.fits(r, entries, messages) {
-				found = append(found, Range{First: last(r.block-1) + 1, Last: min(seq, last(r.block))})
+				found = append(found, Range{First: max(base.Seq, last(r.block-1)) + 1, Last: min(seq, last(r.block))})
 			}
 			return true
 		}, "SELECT "+columns+" FROM blocks WHERE block <= ? ORDER BY block DESC", block)
 	})
 	switch {
-	case missing || err == nil && below > 1 && len(found) < limit:
+	case missing || err == nil && below > blockOf(base.Seq+1) && len(found) < limit:
 		err = fmt.Errorf("%w: block %d of the index is missing", ErrDamaged, below-1)
 	case err == nil && below == 0 && len(found) == 0 && seq > 0: // nothing is indexed
 		found = append(found, Range{First: 1, Last: seq})
+	case err == nil && base.Seq > 0 && len(found) < limit:
+		found = append(found, Range{First: 1, Last: min(seq, base.Seq)})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("search index: %w", err)
@@ -347,8 +397,8 @@ func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (fo
 	return found, nil
 }
 
-// InJournal reports whether the journal in dir has an entry; before the first all journals are the same. A nil fsys means
-// journal.OSFS; synced is (*journal.Log).Synced, or nil for whatever the files hold.
+// InJournal reports whether the journal in dir has an entry. The zero Head is in every journal. A nil fsys means
+// journal.OSFS; synced is (*journal.Log).Synced, or nil to read all that the files hold.
 func InJournal(fsys journal.FS, dir string, synced func() uint64, at journal.Head) (held bool, err error) {
 	if at.Seq == 0 {
 		return at == journal.Head{}, nil
@@ -358,6 +408,9 @@ func InJournal(fsys journal.FS, dir string, synced func() uint64, at journal.Hea
 	record, err := r.Next(context.Background())
 	if errors.Is(err, io.EOF) {
 		return false, nil
+	}
+	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived {
+		return gone.Anchor.Head == at, nil // what is before the anchor cannot be told
 	}
 	if err != nil {
 		return false, fmt.Errorf("look up entry %d: %w", at.Seq, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,22 +12,22 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// The follower rests for so many times as long as it worked: it takes a tenth of a core, and a fiftieth while the journal
-// grows, since that is when others need the core. Once it is so many entries behind it takes a tenth all the same, since
-// questions have to read what it leaves.
+// The follower pauses for a multiple of the time that it worked: it uses a tenth of a core, and a fiftieth while the
+// journal grows, since others need the core then. If it falls too far behind it uses a tenth again, since queries must
+// read the entries that are not indexed.
 const (
 	restFactor   = 9
 	busyFactor   = 49
 	tooFarBehind = 1 << 16
 )
 
-// maxPause is the longest time between two attempts to go on after an error.
+// maxPause is the longest time between two attempts after an error.
 const maxPause = time.Minute
 
-// Follow keeps the index up with the journal until ctx is done, and then returns nil. The owner calls it on one goroutine and
-// waits for it. It returns an error where it cannot go on: a *journal.DamageError, or ErrClosed. The Index works on without
-// it; the open end of Ranges then grows with the journal. An error that may pass, such as a full disk, is tried again, ever
-// less often.
+// Follow indexes the journal as it grows until ctx is done, and then returns nil. The owner calls it on one goroutine
+// and waits for it. It returns an error if it cannot continue: a *journal.DamageError, or ErrClosed. The Index works
+// without it; the open end of Ranges then grows with the journal. After a temporary error, such as a full disk, it
+// retries with growing pauses.
 func (x *Index) Follow(ctx context.Context) error {
 	again := time.Second
 	stages := []*follower{{x: x, stage: &tagging{x: x}}, {x: x, stage: &reading{x: x}}}
@@ -41,9 +40,9 @@ func (x *Index) Follow(ctx context.Context) error {
 		case damage != nil, errors.Is(err, ErrClosed):
 			return fmt.Errorf("follow journal: %w", err)
 		case errors.Is(err, ErrForeign), errors.Is(err, ErrDamaged):
-			x.opt.Trouble(errors.Join(fmt.Errorf("index is made anew: %w", err), failed.remake()))
+			x.opt.Trouble(errors.Join(fmt.Errorf("index is rebuilt: %w", err), failed.remake()))
 		case errors.Is(err, ErrOrder): // dropped by another: begin again
-			x.opt.Trouble(fmt.Errorf("index is made anew: %w", err))
+			x.opt.Trouble(fmt.Errorf("index is rebuilt: %w", err))
 		default:
 			x.opt.Trouble(fmt.Errorf("follow journal, again in %v: %w", again, err))
 			x.opt.Sleep(ctx, again)
@@ -55,32 +54,34 @@ func (x *Index) Follow(ctx context.Context) error {
 	return nil
 }
 
-// stage is what makes a part of the index of blocks of entries.
+// stage builds one part of the index from blocks of entries.
 type stage interface {
-	// watermark is the last entry that the part has.
+	// watermark returns the last entry in the part.
 	watermark(ctx context.Context) (journal.Head, error)
-	// clear forgets what was taken and not committed.
+	// clear drops entries that were taken but not committed.
 	clear()
-	// take takes in one entry.
+	// take adds one entry to the block in memory.
 	take(ctx context.Context, record *journal.Record) error
-	// commit makes the block that was taken, which lies after from and up to to, part of the index.
+	// commit writes the block in memory to the index: the entries after from, up to to.
 	commit(ctx context.Context, from, to journal.Head) error
-	// skip goes on behind what was archived before it was taken in; ok is false where the part needs every entry.
-	skip(ctx context.Context, from, to journal.Head) (ok bool, err error)
-	// remake throws the part away.
+	// skip goes on behind what was archived before it was taken in.
+	skip(ctx context.Context, from, to journal.Head) error
+	// past reports whether the part has what is archived too, as far as that is at hand.
+	past() bool
+	// remake deletes the part, and makes an empty one.
 	remake() error
 }
 
-// follower has a stage go on from its watermark.
+// follower feeds a stage from its watermark on.
 type follower struct {
 	stage
 	x      *Index
-	reader *journal.Reader // nil: it begins again at the watermark
+	reader *journal.Reader // nil: it reopens at the watermark
 	mark   journal.Head
-	over   bool // what it needs next was archived
+	past   *journal.Anchor // of the archive that reader reads; nil: it reads the journal
 }
 
-// begin opens the journal behind the watermark.
+// begin opens the journal after the watermark.
 func (f *follower) begin(ctx context.Context) (err error) {
 	if f.reader != nil {
 		return nil
@@ -102,34 +103,66 @@ func (f *follower) end() error {
 		return nil
 	}
 	err := f.reader.Close()
-	f.reader = nil
+	f.reader, f.past = nil, nil
 	return err
 }
 
-// next takes in one block, or skips what was archived.
+// next takes in one block. Of what is archived it takes it from the archive, or skips it.
 func (f *follower) next(ctx context.Context) error {
 	from := f.mark
 	err := f.block(ctx)
-	gone, archived := errors.AsType[*journal.ArchivedError](err)
-	if !archived || gone.Anchor.Seq <= from.Seq {
+	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived && f.past == nil && gone.Anchor.Seq > from.Seq {
+		if err := f.end(); err != nil {
+			return err
+		}
+		if !f.stage.past() {
+			return f.skip(ctx, from, gone.Anchor.Head)
+		}
+		f.clear()
+		f.mark, f.past, f.reader = from, gone.Anchor, readArchive(f.x.opt.FS, gone.Anchor, from.Seq+1)
+		return nil
+	}
+	if f.past == nil || ctx.Err() != nil {
 		return err
 	}
-	ok, err := f.skip(ctx, from, gone.Anchor.Head)
-	if f.over = err == nil && !ok; f.over {
-		f.x.opt.Trouble(fmt.Errorf("the index cannot be made of a journal whose beginning is archived: questions read the journal: %w", gone))
+	anchor := f.past
+	if err == nil && f.mark.Seq < anchor.Seq {
+		return nil
+	}
+	if err != nil {
+		f.x.opt.Trouble(fmt.Errorf("what is archived cannot be searched but for what was indexed before: %w", err))
+		f.clear()
+		err = f.skip(ctx, from, anchor.Head)
 	}
 	return errors.Join(err, f.end())
 }
 
-// block takes in one block.
+// readArchive reads what an anchor stands in for, from an entry on, where that was moved to.
+func readArchive(fsys journal.FS, anchor *journal.Anchor, from uint64) *journal.Reader {
+	return journal.NewReader(fsys, anchor.Archive, journal.ReaderOptions{From: from, Limit: func() uint64 { return anchor.Seq }})
+}
+
+// boundary is the last entry of the block that follows an entry.
+func boundary(seq uint64) uint64 { return last(blockOf(seq + 1)) }
+
+// ready is the entry up to which the journal must be on disk for the next block.
+func (f *follower) ready() uint64 {
+	if f.past != nil {
+		return min(f.past.Seq, boundary(f.mark.Seq))
+	}
+	return boundary(f.mark.Seq)
+}
+
+// block takes in one block, or what of it is in the archive.
 func (f *follower) block(ctx context.Context) error {
-	from := f.mark
-	for range BlockEntries {
+	from, end := f.mark, f.ready()
+	for f.mark.Seq < end {
 		record, err := f.reader.Next(ctx)
 		if err != nil {
 			return err
 		}
-		// The Reader checks the chain from its first entry on; that this one follows the watermark is checked here.
+		// The Reader checks the chain from its first entry on. This checks that the first entry follows the
+		// watermark.
 		if record.Seq != f.mark.Seq+1 || record.Prev != f.mark.Hash {
 			return fmt.Errorf("entry %d does not follow what is indexed: %w", record.Seq, ErrForeign)
 		}
@@ -141,8 +174,8 @@ func (f *follower) block(ctx context.Context) error {
 	return f.commit(ctx, from, f.mark)
 }
 
-// follow goes on until something is wrong, and returns the stage of which that is true. Blocks come before documents, since
-// every question asks for them.
+// follow runs until an error, and returns the stage that failed. Blocks come before documents, since every query needs
+// them.
 func (x *Index) follow(ctx context.Context, stages []*follower) (failed *follower, err error) {
 	defer func() {
 		for _, f := range stages {
@@ -151,16 +184,15 @@ func (x *Index) follow(ctx context.Context, stages []*follower) (failed *followe
 	}()
 	for ctx.Err() == nil {
 		next := ^uint64(0)
-		stages = slices.DeleteFunc(slices.Clone(stages), func(f *follower) bool { return f.over })
 		for _, f := range stages {
 			if err := f.begin(ctx); err != nil {
 				return f, err
 			}
-			next = min(next, f.mark.Seq+BlockEntries)
+			next = min(next, f.ready())
 		}
 		x.await(ctx, next)
 		for _, f := range stages {
-			if x.opt.Synced() < f.mark.Seq+BlockEntries {
+			if x.opt.Synced() < f.ready() {
 				continue
 			}
 			start, synced := x.opt.Now(), x.opt.Synced()
@@ -179,7 +211,7 @@ func (x *Index) follow(ctx context.Context, stages []*follower) (failed *followe
 	return nil, ctx.Err()
 }
 
-// await waits until the journal has an entry: nothing is read that cannot be committed soon.
+// await waits until the journal has an entry, so that it reads nothing before it can commit it.
 func (x *Index) await(ctx context.Context, seq uint64) {
 	for ctx.Err() == nil && x.opt.Synced() < seq {
 		if x.opt.Await != nil {
@@ -190,7 +222,7 @@ func (x *Index) await(ctx context.Context, seq uint64) {
 	}
 }
 
-// tagging is the stage that tags blocks.
+// tagging is the stage that indexes the tags of blocks.
 type tagging struct {
 	x     *Index
 	block []Tags
@@ -209,11 +241,16 @@ func (t *tagging) commit(ctx context.Context, _, _ journal.Head) error {
 }
 
 func (t *tagging) clear() {
-	clear(t.block) // a journal at rest keeps none of the last block in memory
+	clear(t.block) // an idle journal keeps nothing of the last block in memory
 	t.block = t.block[:0]
 }
 
-func (t *tagging) skip(context.Context, journal.Head, journal.Head) (bool, error) { return false, nil }
+func (t *tagging) skip(ctx context.Context, _, to journal.Head) error {
+	t.clear()
+	return t.x.begin(ctx, to)
+}
+
+func (t *tagging) past() bool { return false }
 
 func (t *tagging) remake() error { return t.x.Drop() }
 
@@ -244,15 +281,17 @@ func (r *reading) clear() {
 	r.block = r.block[:0]
 }
 
-func (r *reading) skip(ctx context.Context, from, to journal.Head) (bool, error) {
+func (r *reading) skip(ctx context.Context, from, to journal.Head) error {
 	r.clear()
-	return true, r.x.addDocuments(ctx, from, to, nil)
+	return r.x.addDocuments(ctx, from, to, nil)
 }
+
+func (r *reading) past() bool { return true }
 
 func (r *reading) remake() error { return r.x.drop(&r.x.words) }
 
-// tagsOf reads what is indexed of an entry, as a copy. The end of an effect is found as the call that it ends. A request that
-// this kernel cannot read, as of a newer one, has no type, so that no question misses it.
+// tagsOf returns the tags of an entry, as a copy. The end of an effect has the tags of the call that it ends. A request
+// that this kernel cannot read, such as one of a newer version, has no type, so that no query misses it.
 func tagsOf(record *journal.Record) Tags {
 	t := Tags{
 		Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID, Origin: record.Origin,
@@ -271,9 +310,10 @@ func tagsOf(record *journal.Record) Tags {
 	return t
 }
 
-// refused reports whether an outcome is a refusal. One that cannot be read may be.
+// refused reports whether an outcome is a refusal. It is true for an unreadable outcome, which may
+// be one.
 func refused(outcome []byte) bool {
-	if bytes.HasPrefix(outcome, []byte(`{"kind":"reply"`)) { // as most are
+	if bytes.HasPrefix(outcome, []byte(`{"kind":"reply"`)) { // the usual case
 		return false
 	}
 	o, err := schema.DecodeOutcome(outcome)

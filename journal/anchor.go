@@ -268,5 +268,18 @@ func (e *ArchivedError) Error() string {
 	return fmt.Sprintf("entry %d is archived: entries 1 to %d are in %s", e.Seq, e.Anchor.Seq, e.Anchor.Archive)
 }
 
-// Unwrap returns the id.
-func (*ArchivedError) Unwrap() error { return fault.JournalArchived }
+// Unwrap returns the error that any client may see, which does not say where the archive is.
+func (e *ArchivedError) Unwrap() error {
+	return fault.JournalArchived.New("entry %d is archived: entries 1 to %d are not in the journal any more", e.Seq, e.Anchor.Seq).
+		WithFix("the operator knows where the archive is").With("seq", strconv.FormatUint(e.Seq, 10))
+}
+
+// TellOperator returns err, which may be of an entry that is archived, as one that says to the operator where that is.
+func TellOperator(err error) error {
+	gone, archived := errors.AsType[*ArchivedError](err)
+	if !archived {
+		return err
+	}
+	return fault.JournalArchived.New("%s", gone.Error()).
+		With("seq", strconv.FormatUint(gone.Seq, 10)).With("directory", gone.Anchor.Archive).Wrap(err)
+}

@@ -75,6 +75,32 @@ func PlanArchive(fsys FS, dir string, seq uint64, ms int64) (*Archive, error) {
 	return a, nil
 }
 
+// First returns the first entry that is moved.
+func (a *Archive) First() uint64 { return a.firsts[0] }
+
+// Running returns number and time of the first entry of the segment that is being written, the zero Record where that is
+// empty.
+func Running(fsys FS, dir string) (rec Record, err error) {
+	if fsys == nil {
+		fsys = OSFS{}
+	}
+	firsts, err := listSegments(fsys, dir)
+	if err != nil || len(firsts) == 0 {
+		return rec, err
+	}
+	reader := NewReader(fsys, dir, ReaderOptions{From: firsts[len(firsts)-1]})
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	found, err := reader.Next(context.Background())
+	if errors.Is(err, io.EOF) {
+		return rec, nil
+	}
+	if err != nil {
+		return rec, err
+	}
+	rec.Seq, rec.Time = found.Seq, found.Time
+	return rec, nil
+}
+
 // end reads the last entry of a segment, with the hash of its line.
 func (a *Archive) end(first uint64) (rec Record, size int64, err error) {
 	f, err := a.fsys.Open(segmentPath(a.dir, first))

@@ -233,6 +233,11 @@ func (r *Reader) open() error {
 		return r.damage(0, fmt.Sprintf("the segments that hold entries 1 to %d are missing", firsts[0]-1))
 	}
 	f, err := r.fsys.Open(segmentPath(r.dir, firsts[i]))
+	if errors.Is(err, fs.ErrNotExist) { // it was archived since the names were read
+		if anchor, failed := ReadAnchor(r.fsys, r.dir); failed == nil && anchor != nil && anchor.Seq >= r.opt.From {
+			return &ArchivedError{Seq: r.opt.From, Anchor: anchor}
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("open segment: %w", err)
 	}

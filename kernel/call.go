@@ -83,7 +83,13 @@ var Paid any = struct{}{}
 
 // Intends reports whether a decided call is an intent, whose outcome is another entry (PROTOCOL 7).
 func (c *Call) Intends() bool {
-	return c.Syscall != nil && c.Syscall.Outcome != "" && c.Err == nil && !c.Repeated
+	return c.Syscall != nil && c.Syscall.Outcome != "" && c.Err == nil && !c.Repeated && leaves(c.Input)
+}
+
+// leaves reports whether a call with an input has an effect outside the kernel, where its row has an Outcome.
+func leaves(input any) bool {
+	in, partial := input.(interface{ Abroad() bool })
+	return !partial || in.Abroad()
 }
 
 // LogValue names the call without its data, which must not be logged.

@@ -230,6 +230,9 @@ func (a *Authority) Authorize(call *Call) Verdict {
 }
 
 func (a *Authority) judge(call *Call) Verdict {
+	if _, ok := call.Input.(*schema.AcceptInput); ok && call.Caller.Kernel { // made for the process of another kernel
+		return Deny(Authorize(a.Processes, call.PID, call.Token, schema.SyscallSendMsg.Row(), call.Tick))
+	}
 	if call.Caller.Kernel && call.Syscall.Internal {
 		return Verdict{}
 	}

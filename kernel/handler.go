@@ -109,6 +109,23 @@ func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In)
 	return Handler{row: row.Syscall, decide: deciding(intent, encoder[schema.Value]())}
 }
 
+// PartialEffect binds a row of which some calls are effects. decide returns what to do outside, or nil, and a value: the
+// reply, or with something to do what the journal keeps of the intent.
+func PartialEffect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In) (Out, *Do, error), apply func(*Entry, *In)) Handler {
+	encode := encoder[Out]()
+	either := func(call *Call, in *In) (schema.Value, error) {
+		out, do, err := decide(call, in)
+		if err != nil {
+			return nil, err
+		}
+		if do != nil {
+			call.ask().Effect = &Work{Run: do}
+		}
+		return encode(out)
+	}
+	return Handler{row: row.Syscall, decide: deciding(either, encoder[schema.Value]()), apply: applying(apply)}
+}
+
 // End decides the end of an effect whose runner has said everything.
 func End(call *Call, in *schema.EffectEnd) (schema.Value, error) {
 	outcome := in.Verdict()

@@ -25,6 +25,15 @@ type AuditLogInput struct {
 type AuditLogOutput struct {
 	Entries []AuditEntry `json:"entries" keep:"always" doc:"Entries of the journal, oldest first. A call with an effect outside the kernel has one entry here: its end, or its intent while it is running."`
 	Next    int64        `json:"next,omitzero" keep:"always" doc:"There may be more: since_seq of the next page."`
+
+	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that were asked for too and are archived; absent: there are none."`
+}
+
+// Archived names the entries that were moved out of the journal.
+type Archived struct {
+	First     int64  `json:"first" keep:"always" doc:"The first of them, always 1."`
+	Last      int64  `json:"last" keep:"always" doc:"The last of them."`
+	Directory string `json:"directory,omitzero" keep:"always" doc:"Where the latest of them were moved to, as the operator sees it."`
 }
 
 // AuditEntry is one syscall and its outcome (CAP 4). All members except code, intent and request are always present,
@@ -89,6 +98,26 @@ type AuditVerifyOutput struct {
 	Entries int64  `json:"entries" keep:"always" doc:"Entries that were checked."`
 	Head    string `json:"head" keep:"always" doc:"SHA-256 of the last entry's line, hexadecimal."`
 	Broken  string `json:"broken,omitzero" keep:"always" doc:"Where it is broken, and how."`
+
+	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that were not checked, since they are archived; absent: there are none."`
+}
+
+// AuditArchiveInput is the data of Audit.Archive.
+type AuditArchiveInput struct {
+	Directory  string `json:"directory" keep:"always" minlen:"1" doc:"Where the segments are moved to: an absolute path, of a new or empty directory, or of the one that has what was archived before."`
+	BeforeSeq  *int64 `json:"before_seq,omitzero" keep:"always" min:"1" doc:"Only entries before this one. Either this or before_time is required."`
+	BeforeTime *int64 `json:"before_time,omitzero" keep:"always" min:"0" doc:"Only entries from before: Unix epoch, milliseconds."`
+}
+
+// AuditArchiveOutput is the answer of Audit.Archive.
+type AuditArchiveOutput struct {
+	Segments  int64  `json:"segments" keep:"always" doc:"How many segments were moved; 0: there was nothing to move."`
+	Bytes     int64  `json:"bytes" keep:"always" doc:"How long they are together."`
+	First     int64  `json:"first,omitzero" keep:"always" doc:"The first entry that was moved."`
+	Last      int64  `json:"last,omitzero" keep:"always" doc:"The last one."`
+	Hash      string `json:"hash,omitzero" keep:"always" doc:"SHA-256 of its line, hexadecimal: what the journal goes on from."`
+	Directory string `json:"directory" keep:"always" doc:"Where they are."`
+	State     int64  `json:"state_bytes,omitzero" keep:"always" doc:"How long the state is that stands in for them."`
 }
 
 // AuditRecorded is the event with which Audit.Subscribe pushes an entry. Its data is an AuditEntry.
@@ -156,6 +185,15 @@ var (
 	AuditRedacted = NewStep[AuditRedactedInput, AuditRedactedInput](Syscall{
 		Type: "Audit.Redacted", Domain: Audit,
 		Description: "Vouches for a line of the journal that is rewritten without one of its members: the chain keeps the hash that the line had.",
+	})
+
+	AuditArchive = NewEffect[AuditArchiveInput, AuditArchiveOutput](Syscall{
+		Type: "Audit.Archive", Domain: Audit, Grant: OperatorOnly,
+		Script:      "scripts/archive.txtar",
+		Description: "Moves the oldest segments of the journal to a directory. A signed anchor, with the state that their entries have made, stands in for them. Only whole segments are moved.",
+	}, Syscall{
+		Type:        "Audit.Archived",
+		Description: "Ends an Audit.Archive: records what was moved.",
 	})
 
 	AuditWatch = NewQuestion[AuditWatchInput, SuccessOutput](Syscall{

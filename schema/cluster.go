@@ -20,10 +20,21 @@ type ClusterStatusOutput struct {
 
 // ClusterMember is another kernel, as the members file has it.
 type ClusterMember struct {
-	Name  string   `json:"name" keep:"always" doc:"Its name."`
-	Key   string   `json:"key" keep:"always" doc:"Fingerprint of its host key."`
-	Allow []string `json:"allow" keep:"always" doc:"What it may call here."`
-	Role  string   `json:"role,omitzero" keep:"always" doc:"What its operator may do here: viewer or approver; absent: nothing."`
+	Name    string   `json:"name" keep:"always" doc:"Its name."`
+	Key     string   `json:"key" keep:"always" doc:"Fingerprint of its host key."`
+	Allow   []string `json:"allow" keep:"always" doc:"What it may call here."`
+	Queued  int64    `json:"queued,omitzero" keep:"always" doc:"How many messages to it are not settled; absent: none."`
+	Trouble string   `json:"trouble,omitzero" keep:"always" doc:"Why the latest attempt to reach it failed; absent: it did not."`
+	Role    string   `json:"role,omitzero" keep:"always" doc:"What its operator may do here: viewer or approver; absent: nothing."`
+}
+
+// RefusedInput is the data of the kernel's own Cluster.Refused.
+type RefusedInput struct {
+	Kernel  string `json:"kernel" keep:"always" doc:"The other kernel, by the name that it uses."`
+	Sent    bool   `json:"sent" keep:"always" doc:"Whether this kernel made the request; else the other did."`
+	ErrorID string `json:"error_id" keep:"always" doc:"Id of the error."`
+	Reason  string `json:"reason" keep:"always" doc:"Why it was refused."`
+	More    int64  `json:"more,omitzero" keep:"always" doc:"How many others were refused since the last record; absent: none."`
 }
 
 // The syscalls of a cluster (PROTOCOL 13).
@@ -32,5 +43,10 @@ var (
 		Type: "Cluster.Status", Domain: Kernel, Grant: OperatorOnly,
 		Script:      "scripts/cluster.txtar",
 		Description: "Shows how this kernel is in its cluster: whether it reaches the bus, how far behind the copy of its journal is, and the other kernels.",
+	})
+
+	ClusterRefused = NewStep[RefusedInput, RefusedInput](Syscall{
+		Type: "Cluster.Refused", Domain: Kernel,
+		Description: "Records that a request between two kernels was refused before any call was made.",
 	})
 )

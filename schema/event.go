@@ -17,6 +17,8 @@ type EventSearchInput struct {
 type EventSearchOutput struct {
 	Events []FoundEvent `json:"events" keep:"always" doc:"Calls that were found, the best first."`
 	Scores []float64    `json:"scores" keep:"always" doc:"How well each of them fits, in the same order: BM25, higher is better."`
+
+	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that are archived: their calls are found only as long as the index has them and the directory is at hand. Absent: there are none."`
 }
 
 // FoundEvent is a call that a search has found: its message as the journal has it, and what came of it. In an OsEvent
@@ -74,7 +76,11 @@ func (o *EventSearchOutput) AppendAs(dst []byte, d Dialect) []byte {
 		})
 		dst = append(dst, '}')
 	}
-	return append(appendValue(append(dst, `],"scores":`...), o.Scores), '}')
+	dst = appendValue(append(dst, `],"scores":`...), o.Scores)
+	if o.Archived != nil {
+		dst = appendValue(append(dst, `,"archived":`...), o.Archived)
+	}
+	return append(dst, '}')
 }
 
 // EventGraphInput is the data of Event.Graph (EVENT 10.5).
@@ -89,6 +95,8 @@ type EventGraphOutput struct {
 	Edges   []GraphEdge `json:"edges,omitzero" keep:"always" doc:"What led to what; of json. No node is behind itself but by mail."`
 	Mermaid string      `json:"mermaid,omitzero" keep:"always" doc:"The flowchart; of mermaid."`
 	More    int64       `json:"more,omitzero" keep:"always" doc:"How many calls are left out, counted up to 10000; absent: none."`
+
+	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that are archived, whose calls are not in the graph; absent: there are none."`
 }
 
 // GraphNode is a call, or a process.

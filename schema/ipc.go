@@ -12,10 +12,13 @@ const Ipc Domain = "ipc"
 
 // The syscalls of this file.
 var (
-	SyscallSendMsg = NewCommand[SendMsgInput, SendMsgOutput](Syscall{
+	SyscallSendMsg = NewPartialEffect[SendMsgInput, SendMsgOutput](Syscall{
 		Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Domain: Ipc,
 		Script:      "scripts/ipc.txtar",
-		Description: "Sends a message to a process's mailbox. Receiver 0 is the operator for an agent, and every process for the operator.",
+		Description: "Sends a message to a process's mailbox, here or at another kernel of the cluster. Receiver 0 is the operator for an agent, and every process for the operator; at another kernel it is the operator.",
+	}, Syscall{
+		Type:        "Ipc.Sent",
+		Description: "Ends a Syscall.SendMsg to another kernel: records what became of it.",
 	})
 
 	IPCReceive = NewCommand[ReceiveInput, ReceiveOutput](Syscall{
@@ -72,6 +75,16 @@ var (
 		Description: "Undoes an Ipc.Unsend: puts the message into its place in the mailboxes again.",
 	})
 
+	IPCAccept = NewStep[AcceptInput, AcceptOutput](Syscall{
+		Type: "Ipc.Accept", Domain: Ipc,
+		Description: "Takes a message of another kernel into a mailbox, for the process of that kernel, which needs Syscall.SendMsg. A message that was taken before is known, and not taken again.",
+	})
+
+	IPCSettle = NewStep[SettleInput, SuccessOutput](Syscall{
+		Type: "Ipc.Settle", Domain: Ipc,
+		Description: "Records what became of a message to another kernel: it is not sent again.",
+	})
+
 	IPCReturn = NewStep[MailReturnInput, SuccessOutput](Syscall{
 		Type: "Ipc.Return", Domain: Ipc,
 		Description: "Ends the subscriptions of a connection to mailboxes. Messages that it has not acknowledged are delivered again.",
@@ -81,12 +94,13 @@ var (
 // SendMsgInput is the data of Syscall.SendMsg.
 type SendMsgInput struct {
 	Target
-	ReceiverPID   int64    `json:"receiver_pid" keep:"always" min:"0" doc:"Process to send to. 0 is the operator; from the operator, 0 is every process."`
-	Intent        *string  `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
-	Payload       Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep."`
-	PayloadRef    *BlobRef `json:"payloadRef,omitzero" instead:"payload" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
-	Priority      *string  `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
-	ExpiresAtTick *int64   `json:"expires_at_tick,omitzero" keep:"always" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
+	ReceiverPID    int64    `json:"receiver_pid" keep:"always" min:"0" doc:"Process to send to. 0 is the operator; from the operator, 0 is every process."`
+	ReceiverKernel *string  `json:"receiver_kernel,omitzero" keep:"always" minlen:"1" maxlen:"32" doc:"Kernel of the cluster that the process is of. Default: this one. 0 is then that kernel's operator."`
+	Intent         *string  `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
+	Payload        Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep."`
+	PayloadRef     *BlobRef `json:"payloadRef,omitzero" instead:"payload" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+	Priority       *string  `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
+	ExpiresAtTick  *int64   `json:"expires_at_tick,omitzero" keep:"always" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
 }
 
 // Reference implements Referring.
@@ -94,12 +108,20 @@ func (in *SendMsgInput) Reference() (member string, given bool, ref *BlobRef) {
 	return "payload", in.Payload != nil, in.PayloadRef
 }
 
+// Abroad reports whether the message is to a process of another kernel: the call is then an effect.
+func (in *SendMsgInput) Abroad() bool { return in.ReceiverKernel != nil }
+
+// TakesLong reports whether the call waits for another kernel, so that it runs alone on its connection.
+func (in *SendMsgInput) TakesLong() bool { return in.Abroad() }
+
 // SendMsgOutput is the answer of Syscall.SendMsg.
 type SendMsgOutput struct {
 	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"The receiver."`
-	Status      string `json:"status" keep:"always" enum:"DELIVERED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message."`
+	Status      string `json:"status" keep:"always" enum:"DELIVERED QUEUED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message. QUEUED: this kernel keeps it until the other kernel can be reached."`
 	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message, from 1, never used again."`
 	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
+
+	ReceiverKernel string `json:"receiver_kernel,omitzero" keep:"always" doc:"Kernel of the cluster that the receiver is of; absent: this one."`
 }
 
 // AppendJSON appends the answer.
@@ -108,7 +130,8 @@ func (o SendMsgOutput) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, o.ReceiverPID, 10)
 	dst = jsontype.AppendString(append(dst, `,"status":`...), o.Status)
 	dst = strconv.AppendInt(append(dst, `,"msg_id":`...), o.MsgID, 10)
-	return append(appendMember(dst, `,"reason":`, o.Reason), '}')
+	dst = appendMember(dst, `,"reason":`, o.Reason)
+	return append(appendMember(dst, `,"receiver_kernel":`, o.ReceiverKernel), '}')
 }
 
 // BroadcastInput is the data of Ipc.Broadcast.
@@ -151,6 +174,7 @@ type ReceiveOutput struct {
 type MailMessage struct {
 	MsgID         int64  `json:"msg_id" keep:"always" doc:"Number of the message."`
 	SenderPID     int64  `json:"sender_pid" keep:"always" doc:"Process that sent it; 0 is the operator."`
+	SenderKernel  string `json:"sender_kernel,omitzero" keep:"always" doc:"Kernel of the cluster that the sender is of; absent: this one."`
 	ReceiverPID   int64  `json:"receiver_pid" keep:"always" doc:"Process that it was sent to; 0 is the operator."`
 	Intent        string `json:"intent" keep:"always" doc:"What it is about."`
 	Payload       Value  `json:"payload" keep:"always" doc:"What it says."`
@@ -184,6 +208,7 @@ func (o ReceiveOutput) AppendJSON(dst []byte) []byte {
 func (m *MailMessage) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `{"msg_id":`...), m.MsgID, 10)
 	dst = strconv.AppendInt(append(dst, `,"sender_pid":`...), m.SenderPID, 10)
+	dst = appendMember(dst, `,"sender_kernel":`, m.SenderKernel)
 	dst = strconv.AppendInt(append(dst, `,"receiver_pid":`...), m.ReceiverPID, 10)
 	dst = jsontype.AppendString(append(dst, `,"intent":`...), m.Intent)
 	dst = append(append(dst, `,"payload":`...), m.Payload...)
@@ -259,4 +284,59 @@ type ResendInput struct {
 	Message MailMessage `json:"message" keep:"always" doc:"The message, without its payload."`
 	Text    string      `json:"text" keep:"always" doc:"The payload, exactly as it was sent."`
 	Origin  string      `json:"origin,omitzero" keep:"always" doc:"Of its sender, in the operator's mailbox."`
+}
+
+// Posted is a message on its way to another kernel.
+type Posted struct {
+	MsgID       int64  `json:"msg_id" keep:"always" min:"1" doc:"Number of the message at the sending kernel."`
+	SenderPID   int64  `json:"sender_pid" keep:"always" min:"0" doc:"Process that sent it; 0 is the operator."`
+	ReceiverPID int64  `json:"receiver_pid" keep:"always" min:"0" doc:"Process that it is for; 0 is the operator."`
+	Intent      string `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What it is about."`
+	Payload     Value  `json:"payload" keep:"always" doc:"What it says."`
+	Priority    string `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent it is."`
+	TicksLeft   *int64 `json:"ticks_left,omitzero" keep:"always" doc:"Ticks in which it may be received; less than 0: it has expired; absent: it does not expire. Each kernel has its own clock."`
+	Causation   string `json:"causation,omitzero" keep:"always" doc:"Id of the message that sent it."`
+	Correlation string `json:"correlation,omitzero" keep:"always" doc:"Id of the workflow that the sending belongs to."`
+}
+
+// Letter is a message in the outbox of a kernel: it is sent until it is settled.
+type Letter struct {
+	Posted
+	Kernel        string // that it is for
+	ExpiresAtTick *int64 // of the clock of the kernel that sends it; TicksLeft is made of it
+}
+
+// AcceptInput is the data of the kernel's own Ipc.Accept.
+type AcceptInput struct {
+	Kernel   string `json:"kernel" keep:"always" doc:"Kernel that the message is of."`
+	Instance string `json:"instance" keep:"always" doc:"State directory of that kernel, which numbers its messages."`
+	Epoch    int64  `json:"epoch" keep:"always" doc:"Epoch of that state directory."`
+	Posted
+}
+
+// Outcomes of an Ipc.Accept and of an Ipc.Settle, beside those of Syscall.SendMsg.
+const (
+	MailDelivered = "DELIVERED"
+	MailQueued    = "QUEUED"
+	MailExpired   = "EXPIRED"
+	MailBlocked   = "BLOCKED_BY_GOVERNANCE"
+	MailRefused   = "REFUSED" // the other kernel answered with an error
+)
+
+// AcceptOutput is the answer of Ipc.Accept.
+type AcceptOutput struct {
+	Status string `json:"status" keep:"always" enum:"DELIVERED EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message."`
+	MsgID  int64  `json:"msg_id,omitzero" keep:"always" doc:"Number of the message here; absent: it was not taken now."`
+	Known  bool   `json:"known,omitzero" keep:"always" doc:"It was taken before."`
+	Reason string `json:"reason,omitzero" keep:"always" doc:"Why it was not taken."`
+}
+
+// SettleInput is the data of the kernel's own Ipc.Settle.
+type SettleInput struct {
+	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message."`
+	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"Process that it was for."`
+	Kernel      string `json:"kernel" keep:"always" doc:"Kernel that it was for."`
+	Status      string `json:"status" keep:"always" enum:"DELIVERED EXPIRED BLOCKED_BY_GOVERNANCE REFUSED" doc:"What became of it."`
+	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
+	ErrorID     string `json:"error_id,omitzero" keep:"always" doc:"Id of the error that the other kernel answered."`
 }

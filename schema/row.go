@@ -68,6 +68,13 @@ func NewEffect[In, Out any](intent, end Syscall) Effect[In, Out] {
 	return Effect[In, Out]{typed: typed[In, Out]{define[In, Out](intent, KindCommand)}, End: NewStep[EffectEnd, Value](end)}
 }
 
+// NewPartialEffect makes the rows of a command of which some calls are effects: those whose input is Abroad.
+func NewPartialEffect[In, Out any](command, end Syscall) Effect[In, Out] {
+	row := NewEffect[In, Out](command, end)
+	row.Alone = false // the input says when: TakesLong
+	return row
+}
+
 // NewStep makes the row of a command of the kernel's own.
 func NewStep[In, Out any](row Syscall) Step[In, Out] {
 	row.Internal = true

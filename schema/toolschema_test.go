@@ -33,7 +33,7 @@ func TestToolSchema(t *testing.T) {
 	for _, test := range []struct{ typ, members, required string }{
 		{"Memory.Set", "key value", "key value"},
 		{"Memory.Get", "key", "key"},
-		{"Syscall.SendMsg", "expires_at_tick intent payload priority receiver_pid", "receiver_pid payload"},
+		{"Syscall.SendMsg", "expires_at_tick intent payload priority receiver_kernel receiver_pid", "receiver_pid payload"},
 		{"Capability.Revoke", "pid", "pid"},
 		{"Syscall.List", "follow", ""},
 	} {

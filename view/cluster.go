@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Cluster shows how a kernel is in its cluster.
+// Cluster formats the state of a kernel in its cluster.
 func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
 	t := new(Table)
 	t.Row("kernel", Escaped(s.Name))
@@ -31,9 +31,16 @@ func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
 	for _, m := range s.Members {
 		may := cmp.Or(strings.Join(m.Allow, ", "), "nothing")
 		if m.Role != "" {
-			may += "; its operator is a " + m.Role
+			may += "; role " + m.Role + " has no effect yet"
 		}
-		t.Row("member", fmt.Sprintf("%s, %s: allowed once kernels can call: %s", Escaped(m.Name), Escaped(m.Key), Escaped(may)))
+		text := fmt.Sprintf("%s, %s: may call here: %s", Escaped(m.Name), Escaped(m.Key), Escaped(may))
+		if m.Queued > 0 {
+			text += fmt.Sprintf("; %d messages wait for it", m.Queued)
+		}
+		if m.Trouble != "" {
+			text += "; " + style(Bad, Escaped(m.Trouble))
+		}
+		t.Row("member", text)
 	}
 	for _, line := range s.Refused {
 		t.Row("refused", Escaped(line))

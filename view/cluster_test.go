@@ -13,13 +13,13 @@ func TestCluster(t *testing.T) {
 	plain := func(_ view.Look, text string) string { return text }
 	s := &schema.ClusterStatusOutput{
 		Name: "alpha", Bus: "nats://a:1", Acknowledge: "disk", Synced: 9, Copied: 7, Behind: 2, Trouble: "the bus is not reached",
-		Members: []schema.ClusterMember{{Name: "beta", Key: "SHA256:x"}, {Name: "gamma", Key: "SHA256:y", Allow: []string{"Syscall.SendMsg"}, Role: "viewer"}},
+		Members: []schema.ClusterMember{{Name: "beta", Key: "SHA256:x", Queued: 2, Trouble: "it is away"}, {Name: "gamma", Key: "SHA256:y", Allow: []string{"Syscall.SendMsg"}, Role: "viewer"}},
 		Refused: []string{"line 3: a\x1b[2J"},
 	}
 	text := view.Cluster(s, plain).Text()
 	for _, want := range []string{
-		"nats://a:1, not reached", "up to entry 7 of 9, 2 behind", "beta, SHA256:x: allowed once kernels can call: nothing",
-		"gamma, SHA256:y: allowed once kernels can call: Syscall.SendMsg; its operator is a viewer", "the bus is not reached",
+		"nats://a:1, not reached", "up to entry 7 of 9, 2 behind", "beta, SHA256:x: may call here: nothing; 2 messages wait for it; it is away",
+		"gamma, SHA256:y: may call here: Syscall.SendMsg; role viewer has no effect yet", "the bus is not reached",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)

@@ -27,6 +27,8 @@ type agents struct {
 	tokens    kernel.Tokens
 	pools     []string // there are
 	origin    string   // of keys whose line gives no other
+	intent    string   // prefix of the intent of their processes, before the fingerprint
+	file      string   // that the lines are in
 
 	mu    sync.Mutex
 	known map[string]keyAgent // by fingerprint
@@ -40,13 +42,13 @@ type keyAgent struct {
 
 // newAgents finds the processes of keys in the state. It must run before the first call to a
 // domain.
-func newAgents(o *Options) *agents {
+func newAgents(o *Options, intent, file string) *agents {
 	a := &agents{
-		kernel: o.Kernel, processes: o.Processes, tokens: o.Tokens, pools: o.Pools, origin: o.Origin,
+		kernel: o.Kernel, processes: o.Processes, tokens: o.Tokens, pools: o.Pools, origin: o.Origin, intent: intent, file: file,
 		known: make(map[string]keyAgent),
 	}
 	o.Living(func(p *schema.Descriptor) {
-		if fingerprint, ok := strings.CutPrefix(p.Intent, process.KeyIntent); ok && p.ParentPID == kernel.Operator {
+		if fingerprint, ok := strings.CutPrefix(p.Intent, intent); ok && p.ParentPID == kernel.Operator {
 			a.known[fingerprint] = keyAgent{pid: p.PID}
 		}
 	})
@@ -54,8 +56,8 @@ func newAgents(o *Options) *agents {
 }
 
 // noGrant says that a key's line grants what cannot be granted. It is shown to the key's holder.
-func noGrant(fingerprint string, why *fault.Fault) *fault.Fault {
-	return fault.AuthGrant.New("the line of the key %s in authorized_keys is no grant: %s", fingerprint, why.Text()).With("key", fingerprint)
+func (a *agents) noGrant(fingerprint string, why *fault.Fault) *fault.Fault {
+	return fault.AuthGrant.New("the line of the key %s in %s is no grant: %s", fingerprint, a.file, why.Text()).With("key", fingerprint)
 }
 
 // of returns the process of a key, with the token that its line grants. The error is a fault.AuthGrant, or the kernel's.
@@ -65,7 +67,7 @@ func (a *agents) of(key *access.AuthorizedKey) (pid int64, err error) {
 	fingerprint := key.Key.Fingerprint()
 	// Before the process that it has is touched.
 	if why := a.check(key); why != nil {
-		return 0, noGrant(fingerprint, why)
+		return 0, a.noGrant(fingerprint, why)
 	}
 	agent, ok := a.known[fingerprint]
 	if ok && !a.alive(agent.pid) {
@@ -85,7 +87,7 @@ func (a *agents) of(key *access.AuthorizedKey) (pid int64, err error) {
 		agent.pid, err = a.spawn(key)
 	}
 	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Kind == fault.InvalidInput {
-		return 0, noGrant(fingerprint, why)
+		return 0, a.noGrant(fingerprint, why)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("make agent of a key: %w", err)
@@ -140,7 +142,7 @@ func (a *agents) check(key *access.AuthorizedKey) *fault.Fault {
 
 // spawn makes the process of a key, as the operator.
 func (a *agents) spawn(key *access.AuthorizedKey) (int64, error) {
-	intent := process.KeyIntent + key.Key.Fingerprint()
+	intent := a.intent + key.Key.Fingerprint()
 	data, err := a.kernel.Do(a.originOf(key), schema.SyscallSpawn.With(&schema.SpawnInput{
 		ChildAgentID: agentID(key),
 		Intent:       &intent,

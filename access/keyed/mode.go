@@ -11,6 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -50,7 +51,7 @@ var _ access.Authenticator = (*Mode)(nil)
 // New finds the agents of keys, before the first call to the kernel, and reads the authorized keys
 // for the first time: a daemon that could admit no client says so at its start.
 func New(o Options) (*Mode, error) {
-	k := &Mode{log: o.Log, source: access.NewSource(o.Keys, time.Now), agents: newAgents(&o), refusals: refusals{log: o.Log, note: o.Note}}
+	k := &Mode{log: o.Log, source: access.NewSource(o.Keys, time.Now), agents: newAgents(&o, process.KeyIntent, "authorized_keys"), refusals: refusals{log: o.Log, note: o.Note}}
 	k.verifier = access.Verifier{Host: o.Host, Keys: k.keys, Now: time.Now}
 	keys, err := k.keys()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 func newAudit(a *app) *cobra.Command {
-	return group("audit", "read, follow and verify the record of all calls",
+	return group("audit", "read, follow, verify and archive the record of all calls",
 		`audit reads the journal. It has an entry for each call that the kernel understood, denied
 calls included; each entry contains the hash of the one before.`,
 		`  pwos audit log --last 20
@@ -24,8 +24,9 @@ calls included; each entry contains the hash of the one before.`,
   pwos audit show 34
   pwos audit tail
   pwos audit verify
+  pwos audit archive --before 720h /archive/pwos
   pwos audit metrics`,
-		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditMirror(a), newAuditMetrics(a))
+		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditArchive(a), newAuditMirror(a), newAuditMetrics(a))
 }
 
 func newAuditMetrics(a *app) *cobra.Command {

@@ -18,8 +18,9 @@ import (
 
 // auditPart is an answer of Audit.Log; next is 0 if there is no more for now.
 type auditPart struct {
-	entries []view.Entry
-	next    int64
+	entries  []view.Entry
+	next     int64
+	archived *schema.Archived // of what was asked for too
 }
 
 // auditPage requests a page of the log.
@@ -31,6 +32,13 @@ func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) 
 	}
 	members, _ := view.Members(data)
 	page.next, _ = view.As[int64](members["next"])
+	if raw, ok := members["archived"]; ok {
+		archived, err := view.AnswerAs[schema.Archived](typ, raw)
+		if err != nil {
+			return page, err
+		}
+		page.archived = &archived
+	}
 	list, _ := view.Elements(members["entries"])
 	for _, raw := range list {
 		e, err := view.AnswerAs[schema.AuditEntry](typ, raw)
@@ -119,7 +127,8 @@ func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
 type auditQuestion struct {
 	schema.AuditLogInput
 
-	queries bool // include the operator's queries
+	queries  bool                   // include the operator's queries
+	archived func(*schema.Archived) // told once of wanted entries that are archived
 }
 
 // wants reports whether to show the entry. Queries by the operator are left out unless they are asked for.
@@ -138,6 +147,10 @@ func (q *auditQuestion) page(ctx context.Context, c *client.Client, since, limit
 	if q.Request == nil && errors.Is(err, fault.CapabilityOperatorOnly) {
 		q.Request = new(false)
 		return q.page(ctx, c, since, limit)
+	}
+	if part.archived != nil && q.archived != nil {
+		q.archived(part.archived)
+		q.archived = nil
 	}
 	part.entries = slices.DeleteFunc(part.entries, func(e view.Entry) bool { return !q.wants(&e.AuditEntry) })
 	return part, err
@@ -164,6 +177,7 @@ func (q *auditQuestion) each(ctx context.Context, c *client.Client, do func([]vi
 
 // auditLog prints the wanted entries.
 func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
+	q.archived = a.sayArchived
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		names, err := a.agentNames(ctx, c)
 		if err != nil {
@@ -176,6 +190,7 @@ func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
 // auditLast prints the newest wanted entries, at most that many. It stops before its own first query, since the
 // entries of its own queries are not what just happened.
 func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error {
+	q.archived = a.sayArchived
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		end, err := journalEnd(ctx, c)
 		if err != nil {

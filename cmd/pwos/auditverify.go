@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +20,9 @@ import (
 )
 
 // printReport prints the result of verifying the journal in dir.
-func (a *app) printReport(dir string, r *journal.Report) error {
+func (a *app) printReport(dir string, archives []string, r *journal.Report) error {
 	if a.wantsJSON() {
-		return a.printLine(reportObject(dir, r))
+		return a.printLine(reportObject(dir, archives, r))
 	}
 	if fresh(r) {
 		return a.printText(fmt.Sprintf("nothing contradicts the record: %d entries, the last one's hash is %s; %s",
@@ -33,9 +34,15 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 	}
 	t := new(view.Table)
 	t.Row("journal", view.Escaped(dir))
+	for _, archive := range archives {
+		t.Row("and", view.Escaped(archive))
+	}
 	t.Row("result", result)
 	t.Row("entries", fmt.Sprintf("%d, in %d segments, %d bytes", r.Entries, r.Segments, r.Bytes))
 	t.Row("head", fmt.Sprintf("entry %d, %s", r.Head.Seq, r.Head.Hash))
+	if r.Anchor != nil {
+		t.Row("archived", fmt.Sprintf("entries 1 to %d, not read here: they are in %s", r.Anchor.Seq, view.Escaped(r.Anchor.Archive)))
+	}
 	t.Row("checkpoints", fmt.Sprintf("%d good, the last vouches for entry %d", r.Checkpoints, r.Vouched))
 	for _, key := range r.Keys {
 		t.Row("signed by", view.Escaped(key))
@@ -62,7 +69,7 @@ const noCheckpoint = "no checkpoint covers the entries yet, so a cut at the end 
 
 // fresh reports whether a journal is intact and too new to have a checkpoint.
 func fresh(r *journal.Report) bool {
-	return r.OK() && r.Segments == 1 && r.Checkpoints == 0 && r.Outside == 0 && r.TornBytes == 0
+	return r.OK() && r.Anchor == nil && r.Segments == 1 && r.Checkpoints == 0 && r.Outside == 0 && r.TornBytes == 0
 }
 
 // orDash formats a number; 0 means unknown.
@@ -73,7 +80,7 @@ func orDash(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func reportObject(dir string, r *journal.Report) []byte {
+func reportObject(dir string, archives []string, r *journal.Report) []byte {
 	findings := []byte{'['}
 	for i, f := range r.Findings {
 		if i > 0 {
@@ -97,6 +104,12 @@ func reportObject(dir string, r *journal.Report) []byte {
 		Integer("vouched", int64(r.Vouched)).
 		Integer("outside", int64(r.Outside)).
 		Boolean("keys_trusted", r.KeysTrusted)
+	if len(archives) > 0 {
+		o = o.Raw("archives", view.Texts(archives))
+	}
+	if r.Anchor != nil {
+		o = o.Raw("archived", view.Object(nil).Integer("first", 1).Integer("last", int64(r.Anchor.Seq)).Text("directory", r.Anchor.Archive).Close())
+	}
 	if r.TornBytes > 0 {
 		o = o.Raw("unfinished", view.Object(nil).Text("file", r.TornFile).Integer("bytes", r.TornBytes).Close())
 	}
@@ -109,11 +122,13 @@ type verifyFlags struct{ keys, checkpoints, kernel string }
 func newAuditVerify(a *app) *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
-		Use:   "verify [DIR]",
-		Short: "check a journal without a kernel",
+		Use:   "verify [DIR...]",
+		Short: "check a journal, and archives of it, without a kernel",
 		Long: `verify reads a whole journal with its checkpoints and reports whether it is as it was
 written. It needs no kernel, changes nothing, and may run while one writes. DIR is the
-journal's directory, or a state directory (default: the environment's).
+journal's directory, or a state directory (default: the environment's), or an archive's.
+Several are parts of one journal, such as the directories that it was archived to and its
+own: verify checks that they are one chain.
 
 The limits of the check are printed to stderr. --checkpoints and --keys extend
 it: they name files that were kept where nobody could change them with the journal,
@@ -127,9 +142,10 @@ Exit status: 0 nothing contradicts the record, 4 no journal, 10 something does
 (the report names each place).`,
 		Example: `  pwos audit verify
   pwos audit verify /backup/journal --checkpoints /safe/checkpoints --keys /safe/host_key.pub
+  pwos audit verify /archive/pwos ~/.local/state/pwos
   pwos audit verify --kernel beta
   pwos audit verify --json | jq .findings`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: arguments(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.kernel != "" {
 				if len(args) > 0 || f.keys != "" || f.checkpoints != "" {
@@ -137,18 +153,24 @@ Exit status: 0 nothing contradicts the record, 4 no journal, 10 something does
 				}
 				return a.verifyKernel(cmd.Context(), f.kernel)
 			}
-			var dir string
-			var err error
-			if len(args) == 1 {
-				dir = journalIn(args[0])
-			} else if dir, err = journalDir(); err != nil {
-				return err
-			}
 			options, err := f.options()
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.auditVerify(cmd.Context(), dir, options)
+			dirs := make([]string, len(args))
+			for i, dir := range args {
+				if dirs[i], err = filepath.Abs(journalIn(dir)); err != nil {
+					return fmt.Errorf("find journal: %w", err)
+				}
+			}
+			if len(dirs) == 0 {
+				dir, err := journalDir()
+				if err != nil {
+					return err
+				}
+				dirs = append(dirs, dir)
+			}
+			return a.auditVerify(cmd.Context(), dirs, options)
 		},
 	}
 	cmd.Flags().StringVar(&f.kernel, "kernel", "", "check this kernel's journal on the bus")
@@ -218,13 +240,15 @@ func eachLine(file string, do func(line string) error) error {
 	return nil
 }
 
-func (a *app) auditVerify(ctx context.Context, dir string, options journal.VerifyOptions) error {
+// auditVerify checks a journal, or the parts of one.
+func (a *app) auditVerify(ctx context.Context, dirs []string, options journal.VerifyOptions) error {
 	ctx, cancel := a.bound(ctx, 0)
 	defer cancel()
-	dir, err := filepath.Abs(dir)
+	dir, err := latestPart(dirs)
 	if err != nil {
-		return fmt.Errorf("find journal: %w", err)
+		return err
 	}
+	options.Archives = slices.DeleteFunc(slices.Clone(dirs), func(part string) bool { return part == dir })
 	report, err := journal.Verify(ctx, nil, dir, options)
 	switch {
 	case ctx.Err() != nil:
@@ -234,7 +258,7 @@ func (a *app) auditVerify(ctx context.Context, dir string, options journal.Verif
 	case err != nil:
 		return err
 	}
-	if err := a.printReport(dir, report); err != nil {
+	if err := a.printReport(dir, options.Archives, report); err != nil {
 		return err
 	}
 	switch {
@@ -253,4 +277,25 @@ func (a *app) auditVerify(ctx context.Context, dir string, options journal.Verif
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
 	return fmt.Errorf("%w%s", report.Findings[0], more)
+}
+
+// latestPart is the directory that the last entries are in. Of several, each must have a part of a journal.
+func latestPart(dirs []string) (latest string, err error) {
+	if len(dirs) == 1 {
+		return dirs[0], nil
+	}
+	last := ""
+	for _, dir := range dirs {
+		segments, err := filepath.Glob(filepath.Join(dir, "*.ndjson"))
+		if err != nil {
+			return "", fmt.Errorf("find journal: %w", err)
+		}
+		if len(segments) == 0 {
+			return "", fault.PlaceNotThere.New("there is no journal in %s: give its directory, or set PWOS_STATE_DIR", dir)
+		}
+		if name := filepath.Base(slices.Max(segments)); name > last {
+			latest, last = dir, name
+		}
+	}
+	return latest, nil
 }

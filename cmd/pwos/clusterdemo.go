@@ -11,11 +11,11 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
@@ -52,10 +52,10 @@ func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
 		if err != nil {
 			return err
 		}
-		members += `kernel="` + name + `" ` + key.Public() + "\n"
+		members += `kernel="` + name + `",allow="Syscall.SendMsg" ` + key.Public() + "\n"
 	}
 	file := filepath.Join(dir, "members")
-	if err := renameio.WriteFile(file, []byte(members), 0o600); err != nil {
+	if err := replace.File(file, []byte(members), 0o600); err != nil {
 		return fmt.Errorf("write members: %w", err)
 	}
 	bus, address, err := startBus(filepath.Join(dir, "bus"), file, a.stderr)
@@ -117,7 +117,7 @@ func startBus(dir, members string, stderr *os.File) (*exec.Cmd, string, error) {
 // demoKernel starts a kernel whose directories are all in dir.
 func demoKernel(ctx context.Context, dir, settings string) (*client.Daemon, error) {
 	config := filepath.Join(dir, "config.toml")
-	if err := renameio.WriteFile(config, []byte(settings), 0o600); err != nil {
+	if err := replace.File(config, []byte(settings), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	command, err := daemonCommand()

@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/console"
+	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -132,7 +132,7 @@ func (l *linkFile) write(link string) error {
 	at := html.EscapeString(link)
 	page := "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<meta http-equiv=\"refresh\" content=\"0; url=" + at +
 		"\">\n<title>pwos console</title>\n<p><a href=\"" + at + "\">pwos console</a></p>\n"
-	if err := renameio.WriteFile(l.path, []byte(page), 0o600); err != nil {
+	if err := replace.File(l.path, []byte(page), 0o600); err != nil {
 		return fmt.Errorf("write link: %w", err)
 	}
 	return nil

@@ -50,6 +50,9 @@ func (a *app) search(cmd *cobra.Command, in *schema.EventSearchInput) error {
 			return err
 		}
 		list := a.listing(view.FoundHeader()...)
+		if out, err := view.AnswerAs[schema.EventSearchOutput](schema.EventSearch.Type, answer); err == nil && out.Archived != nil {
+			a.sayArchived(out.Archived)
+		}
 		for i := range found {
 			if err := list.add(found[i].Raw, found[i].Cells(a.style)...); err != nil {
 				return err
@@ -94,6 +97,9 @@ func (a *app) graph(cmd *cobra.Command, in *schema.EventGraphInput, format strin
 	typ := schema.EventGraph.Type
 	return a.show(cmd.Context(), typ, in, func(answer schema.Value) error {
 		g, err := view.AnswerAs[schema.EventGraphOutput](typ, answer)
+		if g.Archived != nil {
+			a.sayArchived(g.Archived)
+		}
 		switch {
 		case err != nil:
 			return err

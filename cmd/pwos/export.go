@@ -75,6 +75,17 @@ func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after
 	if after != (export.Position{}) {
 		options.After = after
 	}
+	dial := options.Dial
+	options.Dial = func(ctx context.Context, again bool) (*client.Client, error) {
+		c, err := dial(ctx, again)
+		if err != nil || again {
+			return c, err
+		}
+		if err := e.app.sayArchivedAfter(ctx, c, int64(options.After.Seq)); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		return c, nil
+	}
 	options.Sink = sink
 	ctx, cancel := e.app.bound(ctx, 0)
 	defer cancel()

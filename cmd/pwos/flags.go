@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -138,6 +139,18 @@ func mailboxOf(text string, least int64) (int64, error) {
 		return 0, nil
 	}
 	return pidOf(text, least)
+}
+
+// addressOf is the receiver of a message: a process here, or with @NAME one of another kernel; kernel is nil for this one.
+func addressOf(text string) (pid int64, kernel *string, err error) {
+	process, name, abroad := strings.Cut(text, "@")
+	if pid, err = mailboxOf(process, 0); err != nil || !abroad {
+		return pid, nil, err
+	}
+	if !access.KernelName(name) {
+		return 0, nil, fmt.Errorf("%q is no name of a kernel: 12@beta is process 12 of the kernel beta", name)
+	}
+	return pid, &name, nil
 }
 
 // spanFlag is a duration, 0 or more.

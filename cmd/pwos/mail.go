@@ -124,7 +124,11 @@ func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 		if err != nil {
 			return written, err
 		}
-		err = f.write(raw, strconv.FormatInt(m.MsgID, 10), strconv.FormatInt(m.SenderPID, 10), m.Priority, view.Escaped(m.Intent), view.Shown(m.Payload))
+		from := strconv.FormatInt(m.SenderPID, 10)
+		if m.SenderKernel != "" {
+			from = view.At(m.SenderPID, m.SenderKernel)
+		}
+		err = f.write(raw, strconv.FormatInt(m.MsgID, 10), from, m.Priority, view.Escaped(m.Intent), view.Shown(m.Payload))
 		if err != nil {
 			return written, err
 		}
@@ -187,25 +191,30 @@ type sendFlags struct {
 func newSend(a *app) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
-		Use:   "send PID|operator [PAYLOAD|-]",
+		Use:   "send PID|operator|PID@KERNEL [PAYLOAD|-]",
 		Short: "put a message into a process's mailbox",
 		Long: `send puts a message into a process's mailbox, or from an agent into the operator's,
 which "pwos recv operator" reads. If the operator sends to PID 0, every process gets it.
 The default PAYLOAD is null.
 
+PID@KERNEL is a process of another kernel of the cluster, and operator@KERNEL that
+kernel's operator. If that kernel cannot be reached the message is QUEUED: this kernel
+delivers it once it can, or drops it when it expires.
+
 ` + payloadHelp + `
 
-Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance,
+Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or governance,
 4 no such mailbox, 5 the mailbox is full.`,
 		Example: `  pwos send 7 hello
   pwos send 7 '{"job": 1}' --intent work --priority URGENT
   date | pwos send 7 - --as 3
-  pwos send operator done --as 3`,
+  pwos send operator done --as 3
+  pwos send 12@beta hello`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := &f.in
 			var err error
-			if in.ReceiverPID, err = mailboxOf(args[0], 0); err != nil {
+			if in.ReceiverPID, in.ReceiverKernel, err = addressOf(args[0]); err != nil {
 				return usage(cmd, err)
 			}
 			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
@@ -267,7 +276,7 @@ func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.Send
 		return err
 	}
 	switch out.Status {
-	case "DELIVERED":
+	case schema.MailDelivered, schema.MailQueued:
 		return nil
 	case "BLOCKED_BY_GOVERNANCE":
 		return fault.IpcBlocked.New("not delivered: %s", out.Reason)

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
@@ -151,7 +151,7 @@ func replaceFile(path string, text []byte) error {
 		return fmt.Errorf("change policy: %w", err)
 	}
 	mode := info.Mode().Perm()
-	if err := renameio.WriteFile(path, text, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode)); err != nil {
+	if err := replace.File(path, text, mode); err != nil {
 		return fmt.Errorf("change policy: %w", err)
 	}
 	return nil

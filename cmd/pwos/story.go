@@ -90,6 +90,7 @@ func (a *app) tellPage(ctx context.Context, q auditQuestion, file io.Writer) err
 
 // tell calls write with each sentence of a story, while it reads the record.
 func (a *app) tell(ctx context.Context, q auditQuestion, write func(*view.Sentence) error) error {
+	q.archived = a.sayArchived
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		names, err := allNames(ctx, c)
 		if err != nil {

@@ -12,12 +12,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/promptware-os/pwos/internal/replace"
 )
 
 // Authority is a certificate authority of this kernel. It signs for the hosts of upstreams that are intercepted, and for no
@@ -101,7 +100,7 @@ func makeKey(file string) (*ecdsa.PrivateKey, error) {
 		return nil, err
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: keyType, Bytes: der})
-	return key, renameio.WriteFile(file, text, 0o600, renameio.WithTempDir(filepath.Dir(file)), renameio.WithStaticPermissions(0o600))
+	return key, replace.File(file, text, 0o600)
 }
 
 // Certificate is the authority's, in PEM.

@@ -18,11 +18,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/oauth"
 	"github.com/promptware-os/pwos/effect/vault"
+	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -232,7 +231,7 @@ func writeBundle(file string, authority []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("write authorities for agents: %w", err)
 	}
-	if err := renameio.WriteFile(file, text, 0o644, renameio.WithTempDir(filepath.Dir(file)), renameio.WithStaticPermissions(0o644)); err != nil {
+	if err := replace.File(file, text, 0o644); err != nil {
 		return fmt.Errorf("write authorities for agents: %w", err)
 	}
 	return nil

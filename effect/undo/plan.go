@@ -34,6 +34,9 @@ func (a *attempt) plan(ctx context.Context) (*plan, error) {
 	case *schema.RestoreTokenInput:
 		return a.token(ctx, in.PID)
 	case *schema.SendMsgInput:
+		if in.Abroad() {
+			return nil, impossible("entry %d sent a message to the kernel %s, which has it", a.seq, *in.ReceiverKernel)
+		}
 		return a.sent(ctx)
 	case *schema.BroadcastInput:
 		return a.sent(ctx)

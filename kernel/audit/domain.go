@@ -26,8 +26,10 @@ type Journal interface {
 	Each(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool, do func(*schema.AuditEntry) bool) error
 	// Search finds calls that have all phrases, of the given processes, ascending; nil: of all.
 	Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error)
+	// Archived says to a reader which entries, from one on, are archived; nil: none.
+	Archived(reader int64, from uint64) (*schema.Archived, error)
 	// Verify checks the journal.
-	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
+	Verify(ctx context.Context, call *kernel.Call) (*schema.AuditVerifyOutput, error)
 	// Since returns the first rows from an entry on, of processes that reach allows and of wanted types, as far as
 	// they are on disk, and the entry to continue from: the same if there are none yet. Rows have the form that
 	// reader may see, with the data of their messages where requests are asked for.
@@ -61,6 +63,8 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 		kernel.Query(schema.EventSearch, d.search),
 		kernel.Query(schema.EventGraph, d.graph),
 		kernel.Step(schema.AuditRedacted, redacted, nil),
+		kernel.Effect(schema.AuditArchive, archive),
+		kernel.Step(schema.AuditArchive.End, kernel.End, nil),
 	)
 	return d
 }
@@ -100,7 +104,7 @@ func (d *Domain) show(call *kernel.Call, in *schema.AuditShowInput) (out schema.
 }
 
 func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out schema.AuditVerifyOutput, err error) {
-	read(call, d.journal.Verify)
+	read(call, func(ctx context.Context) (*schema.AuditVerifyOutput, error) { return d.journal.Verify(ctx, call) })
 	return out, nil
 }
 

@@ -36,10 +36,14 @@ func (d *Domain) graph(call *kernel.Call, in *schema.EventGraphInput) (out schem
 			return schema.EventGraphOutput{}, err
 		}
 		g.connect()
-		if in.Format != nil && *in.Format == "mermaid" {
-			return schema.EventGraphOutput{Mermaid: g.mermaid(), More: g.more}, nil
+		archived, err := d.journal.Archived(call.PID, 1)
+		if err != nil {
+			return schema.EventGraphOutput{}, err
 		}
-		return schema.EventGraphOutput{Nodes: g.nodes, Edges: g.edges, More: g.more}, nil
+		if in.Format != nil && *in.Format == "mermaid" {
+			return schema.EventGraphOutput{Mermaid: g.mermaid(), More: g.more, Archived: archived}, nil
+		}
+		return schema.EventGraphOutput{Nodes: g.nodes, Edges: g.edges, More: g.more, Archived: archived}, nil
 	})
 	return out, nil
 }
@@ -84,7 +88,7 @@ func (g *graph) add(e *schema.AuditEntry) {
 			g.leads(n.ID, out.ChildPID, schema.EdgeSpawned)
 		}
 	case schema.SyscallSendMsg.Type:
-		if out, err := schema.SyscallSendMsg.Decode(e.Payload); err == nil && out.Status == "DELIVERED" && out.ReceiverPID != kernel.Operator {
+		if out, err := schema.SyscallSendMsg.Decode(e.Payload); err == nil && out.Status == "DELIVERED" && out.ReceiverPID != kernel.Operator && out.ReceiverKernel == "" {
 			g.leads(n.ID, out.ReceiverPID, schema.EdgeDelivered)
 		}
 	case schema.IPCBroadcast.Type:

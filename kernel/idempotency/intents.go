@@ -90,11 +90,11 @@ func (k *Keys) Reopen(first *kernel.Call, in *schema.EffectEnd) {
 
 // Presume records the outcome for the key of an intent from the kernel's previous run before that
 // outcome is journaled, so that a repeat gets the same.
-func (k *Keys) Presume(i *Intent) {
+func (k *Keys) Presume(i *Intent, outcome Outcome) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if i.Key != "" {
-		k.conclude(callerKey{i.PID, i.Key}, Outcome{Err: Unknown(i.Type)}, i.Seq)
+		k.conclude(callerKey{i.PID, i.Key}, outcome, i.Seq)
 	}
 }
 

@@ -36,10 +36,14 @@ type Domain struct {
 	rules     []Rule
 	processes kernel.Processes
 	received  *schema.Type // what the domain decodes of its own replies
+	accepted  *schema.Type // likewise
+	kernels   Kernels      // nil: there are no others
 
-	boxes     *btree.Map[int64, mailbox] // by PID
-	last      int64                      // number of the latest message
-	addressed []int64                    // receivers of the next broadcast, whose step has been applied; else nil
+	boxes     *btree.Map[int64, mailbox]        // by PID
+	last      int64                             // number of the latest message
+	addressed []int64                           // receivers of the next broadcast, whose step has been applied; else nil
+	outbox    *btree.Map[int64, *schema.Letter] // messages to other kernels that are not settled, by number
+	waiting   map[int64]int                     // how many of them are of a process
 }
 
 var _ kernel.Domain = (*Domain)(nil)
@@ -54,10 +58,14 @@ func New(options Options) *Domain {
 		rules:     slices.Clone(options.Rules),
 		processes: options.Processes,
 		received:  schema.TypeOf[counted](),
+		accepted:  schema.TypeOf[schema.AcceptOutput](),
 	}
 	// What was delivered depended on the configuration of its time, so Apply takes it from the replies and steps.
 	d.Handlers = kernel.Bind(schema.Ipc,
-		kernel.Command(schema.SyscallSendMsg, d.sendMsg, d.applySend),
+		kernel.PartialEffect(schema.SyscallSendMsg, d.sendMsg, d.applySend),
+		kernel.Step(schema.SyscallSendMsg.End, kernel.End, nil),
+		kernel.Step(schema.IPCAccept, d.accept, d.applyAccept),
+		kernel.Step(schema.IPCSettle, done[schema.SettleInput], d.applySettle),
 		kernel.Command(schema.IPCBroadcast, d.broadcast, d.applyBroadcast),
 		kernel.Command(schema.IPCReceive, d.receive, d.applyReceive),
 		kernel.Command(schema.IPCSubscribe, d.subscribe, d.applySubscribe),
@@ -77,6 +85,8 @@ func New(options Options) *Domain {
 // Reset implements kernel.Domain.
 func (d *Domain) Reset() {
 	d.boxes = btree.NewMap[int64, mailbox](0)
+	d.outbox = btree.NewMap[int64, *schema.Letter](0)
+	d.waiting = make(map[int64]int)
 	d.last = 0
 	d.addressed = nil
 }

@@ -16,6 +16,7 @@ type mailbox struct {
 
 	flight     []flown // delivered and not acknowledged, in the order of delivery
 	subscriber string  // the connection that messages are pushed to, or ""
+	marks      []mark  // what it has taken of other kernels, one of each; a change makes another slice
 }
 
 // full reports whether there is no room for one more message at tick: expired messages take none (PROTOCOL 6),
@@ -132,7 +133,10 @@ func remove(list []*message, drop func(*message) bool) []*message {
 	return list
 }
 
-const urgent = "URGENT"
+const (
+	urgent = "URGENT"
+	normal = "NORMAL"
+)
 
 // message is a message in a mailbox. It is immutable: a broadcast puts the same one into every mailbox, so the
 // receiver is filled in when it is read.
@@ -144,7 +148,7 @@ type message struct {
 // newMessage makes a message of normal priority that does not expire. It copies the payload, which aliases a line.
 func newMessage(e *kernel.Entry, id int64, intent *string, payload []byte) *message {
 	return &message{MailMessage: schema.MailMessage{
-		MsgID: id, SenderPID: e.PID, Intent: said(intent), Payload: bytes.Clone(payload), Priority: "NORMAL", SentTick: e.Tick,
+		MsgID: id, SenderPID: e.PID, Intent: said(intent), Payload: bytes.Clone(payload), Priority: normal, SentTick: e.Tick,
 		Causation: e.Meta.ID, Correlation: e.Meta.Correlation,
 	}}
 }

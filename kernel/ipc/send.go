@@ -20,14 +20,20 @@ func sendable(payload schema.Value, intent *string) *fault.Fault {
 }
 
 // sendMsg answers Syscall.SendMsg.
-func (d *Domain) sendMsg(call *kernel.Call, in *schema.SendMsgInput) (schema.SendMsgOutput, error) {
+func (d *Domain) sendMsg(call *kernel.Call, in *schema.SendMsgInput) (out schema.SendMsgOutput, do *Forward, _ error) {
 	if err := sendable(in.Payload, in.Intent); err != nil {
-		return schema.SendMsgOutput{}, err
+		return out, nil, err
 	}
+	if in.Abroad() {
+		return d.sendAbroad(call, in)
+	}
+	var err error
 	if in.ReceiverPID == everybody && call.PID == kernel.Operator {
-		return d.sendAll(call, in)
+		out, err = d.sendAll(call, in)
+	} else {
+		out, err = d.send(call, in)
 	}
-	return d.send(call, in)
+	return out, nil, err
 }
 
 // send answers Syscall.SendMsg to one process. A message that is too late or denied is an answer, not an error, and
@@ -78,6 +84,10 @@ func (d *Domain) applySend(e *kernel.Entry, in *schema.SendMsgInput) {
 	d.last++
 	addressed := d.addressed
 	d.addressed = nil
+	if in.Abroad() {
+		d.applyAbroad(e, in)
+		return
+	}
 	if !bytes.Contains(e.Data, []byte(deliveredMember)) {
 		return
 	}

@@ -5,17 +5,27 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// record is a part of a snapshot: first what is not in a mailbox, then each mailbox by ascending PID.
+// record is a part of a snapshot: first what is not in a mailbox, then the outbox, then each mailbox by ascending PID.
 type record struct {
 	Last      *int64  `json:"last,omitzero"`
 	Addressed []int64 `json:"addressed,omitzero"`
+	Posted    *posted `json:"posted,omitzero"`
 	Box       *box    `json:"box,omitzero"`
+}
+
+// posted is a message of the outbox.
+type posted struct {
+	schema.Posted
+	Text          string `json:"text"` // the payload, exactly as it was sent
+	Kernel        string `json:"kernel"`
+	ExpiresAtTick *int64 `json:"expires_at_tick,omitzero"`
 }
 
 // box is a mailbox.
 type box struct {
 	PID        int64    `json:"pid"`
 	Subscriber string   `json:"subscriber,omitzero"`
+	Marks      []mark   `json:"marks,omitzero"`
 	Letters    []letter `json:"letters"` // those to be read, in their order, then those in flight
 }
 
@@ -31,11 +41,17 @@ var records = kernel.RecordsOf[record]()
 
 // Snapshot implements kernel.Domain. The same state always gives the same bytes.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
-	last, addressed, boxes := d.last, d.addressed, d.boxes.Copy()
+	last, addressed, boxes, outbox := d.last, d.addressed, d.boxes.Copy(), d.outbox.Copy()
 	return records.Writer(func(yield func(record) bool) {
 		more := yield(record{Last: &last, Addressed: addressed})
+		outbox.Scan(func(_ int64, l *schema.Letter) bool {
+			saved := &posted{Posted: l.Posted, Text: string(l.Payload), Kernel: l.Kernel, ExpiresAtTick: l.ExpiresAtTick}
+			saved.Payload = nil
+			more = more && yield(record{Posted: saved})
+			return more
+		})
 		boxes.Scan(func(pid int64, b mailbox) bool {
-			saved := &box{PID: pid, Subscriber: b.subscriber}
+			saved := &box{PID: pid, Subscriber: b.subscriber, Marks: b.marks}
 			put := func(m *message, conn *string) {
 				l := letter{m.to(pid), string(m.Payload), m.origin, conn}
 				l.Payload = nil
@@ -61,10 +77,15 @@ func (d *Domain) Restore(chunk []byte) error {
 		if r.Last != nil {
 			d.last, d.addressed = *r.Last, r.Addressed
 		}
+		if p := r.Posted; p != nil {
+			p.Payload = schema.Value(p.Text)
+			d.outbox.Set(p.MsgID, &schema.Letter{Posted: p.Posted, Kernel: p.Kernel, ExpiresAtTick: p.ExpiresAtTick})
+			d.waiting[p.SenderPID]++
+		}
 		if r.Box == nil {
 			return nil
 		}
-		restored := mailbox{subscriber: r.Box.Subscriber}
+		restored := mailbox{subscriber: r.Box.Subscriber, marks: r.Box.Marks}
 		for _, l := range r.Box.Letters {
 			l.Payload = schema.Value(l.Text)
 			m := &message{l.MailMessage, l.Origin}

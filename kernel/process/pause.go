@@ -71,6 +71,9 @@ func (d *Domain) others(in *schema.PauseInput, paused bool) (pids []int64) {
 // which no agent can have as its own, it identifies the process after a restart, whatever its agent_id.
 const KeyIntent = "key:"
 
+// KernelIntent is the same for the process of another kernel.
+const KernelIntent = "kernel:"
+
 // attach answers Process.Attach (PROTOCOL 11). The connection becomes the process after the answer.
 func (d *Domain) attach(call *kernel.Call, in *schema.AttachInput) (out schema.AttachOutput, _ error) {
 	if err := checkAgentID("agent_id", in.AgentID); err != nil {
@@ -88,7 +91,7 @@ func (d *Domain) attach(call *kernel.Call, in *schema.AttachInput) (out schema.A
 	switch {
 	case p.Command != nil:
 		return out, taken(p, "runs a program")
-	case strings.HasPrefix(p.Intent, KeyIntent):
+	case strings.HasPrefix(p.Intent, KeyIntent), strings.HasPrefix(p.Intent, KernelIntent):
 		return out, taken(p, "belongs to a key of authorized_keys")
 	}
 	return schema.AttachOutput{PID: p.PID, AgentID: p.AgentID}, d.sameGrant(call, p, in.Capabilities)

@@ -51,6 +51,7 @@ func New(names kernel.Names) *Domain {
 		// The audit log shows outcomes, so notes answer with what they record.
 		kernel.Step(schema.KernelLoginFailed, same[schema.LoginFailedInput], nil),
 		kernel.Step(schema.KernelThrottled, same[schema.ThrottledInput], nil),
+		kernel.Step(schema.ClusterRefused, same[schema.RefusedInput], nil),
 		kernel.Step(schema.KernelBooted, same[schema.BootedInput], d.noteStart),
 	)
 	d.Reset()

@@ -115,6 +115,7 @@ const (
 	JournalLost        ID = "journal.lost"
 	JournalArchived    ID = "journal.archived"
 	JournalForeign     ID = "journal.foreign"
+	JournalPlace       ID = "journal.archive_place"
 
 	// BackupBroken is a file that is no whole backup.
 	BackupBroken  ID = "backup.broken"
@@ -173,6 +174,12 @@ const (
 	ClusterNoStream ID = "cluster.no_stream"
 	ClusterNoKernel ID = "cluster.unknown_kernel"
 	ClusterMembers  ID = "cluster.members"
+	ClusterSelf     ID = "cluster.self"
+	ClusterTooLarge ID = "cluster.too_large"
+	ClusterFull     ID = "cluster.outbox_full"
+	ClusterRequest  ID = "cluster.request"
+	ClusterReplayed ID = "cluster.replayed"
+	ClusterSigned   ID = "cluster.signature"
 	ClusterAway     ID = "cluster.away"
 	ClusterUnknown  ID = "cluster.unknown_outcome"
 	ClusterFenced   ID = "cluster.fenced"

@@ -1,0 +1,50 @@
+package actors
+
+import (
+	"context"
+	"errors"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+// endSegment asks for the end of the running segment; ended must have room for the answer.
+type endSegment struct{ ended chan<- error }
+
+// EndSegment has the journal begin its next segment: the entries up to now are in complete ones then.
+func (k *Kernel) EndSegment(ctx context.Context) error {
+	ended := make(chan error, 1)
+	k.root.Send(k.audit, endSegment{ended})
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// endSegment ends the running segment for all who wait for that, once no sync runs.
+func (a *audit) endSegment() {
+	if len(a.endings) == 0 || a.syncing {
+		return
+	}
+	waiting := a.endings
+	a.endings = nil
+	tell := func(err error) {
+		for _, ended := range waiting {
+			ended <- err
+		}
+	}
+	if a.stopped {
+		tell(errNoJournal())
+		return
+	}
+	a.syncing, a.rotating = true, true
+	a.syncAtRest(func() (uint64, error) {
+		through, err := a.journal.EndSegment()
+		tell(err)
+		if !errors.Is(err, journal.ErrStopped) {
+			err = nil // the old segment is written on
+		}
+		return through, err
+	})
+}

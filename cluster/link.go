@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Kernel is what a Link needs of its kernel. Its methods are safe for concurrent use.
+type Kernel interface {
+	// Accept takes a letter of a member into a mailbox, as the process of that member.
+	Accept(ctx context.Context, member *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error)
+	// Note journals a command of the kernel's own; an entry that is made after it is behind it.
+	Note(schema.Request)
+	// Tick is the present tick.
+	Tick() int64
+}
+
+// Link carries requests between this kernel and others. The kernel's outbox is its memory: a letter that was handed to Post
+// stays there until the link has settled it, and is handed over again after a restart.
+type Link struct {
+	Options
+	Instance string // of the kernel's state directory
+	Epoch    int64  // of that
+
+	kernel  Kernel
+	members *Members
+	conn    *nats.Conn
+	sub     *nats.Subscription
+	ctx     context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	peers   map[string]*peer
+	parcels map[int64]*parcel // those that a call waits for, by number
+
+	refusals refusals
+}
+
+func newLink(o Options, members *Members, conn *nats.Conn) *Link {
+	l := &Link{Options: o, members: members, conn: conn, peers: map[string]*peer{}, parcels: map[int64]*parcel{}}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+// start begins to send and to answer, with the letters that the last life left.
+func (l *Link) start(k Kernel, instance string, epoch int64, left []*schema.Letter) (err error) {
+	l.kernel, l.Instance, l.Epoch = k, instance, epoch
+	for _, letter := range left {
+		l.peer(letter.Kernel).add(&parcel{Letter: letter, tried: true})
+	}
+	r := &receiver{Link: l, slots: make(chan struct{}, maxHandled), peers: map[string]*caller{}}
+	if l.sub, err = l.conn.Subscribe(RequestSubject(l.Name), r.received); err != nil {
+		return fault.ClusterBus.New("this kernel cannot be reached by others: %v", err)
+	}
+	return nil
+}
+
+// close ends it. What is not settled stays in the outbox.
+func (l *Link) close() {
+	l.mu.Lock()
+	l.end()
+	l.mu.Unlock()
+	if l.sub != nil {
+		if err := l.sub.Unsubscribe(); err != nil {
+			l.Log.Debug("unsubscribe", "error", err)
+		}
+		l.sub = nil
+	}
+	l.running.Wait()
+}
+
+// Reach returns why nothing can be sent to a kernel.
+func (l *Link) Reach(kernel string) *fault.Fault {
+	if kernel == l.Name {
+		return fault.ClusterSelf.New("this is the kernel %s", kernel)
+	}
+	if _, err := l.members.Find(kernel); err != nil {
+		return fault.Of(err)
+	}
+	return nil
+}
+
+// Post hands over a letter that is in the outbox, and on disk. Letters are handed over in the order of their numbers. It does
+// not block.
+func (l *Link) Post(letter *schema.Letter) {
+	p := &parcel{Letter: letter, waited: true, done: make(chan result, 1)}
+	l.mu.Lock()
+	l.parcels[letter.MsgID] = p
+	l.mu.Unlock()
+	l.peer(letter.Kernel).add(p)
+}
+
+// patience is how long a call waits for the other kernel.
+const patience = 3 * time.Second
+
+// Wait returns what became of a letter that was handed over. It does not wait long: then the letter is queued.
+func (l *Link) Wait(ctx context.Context, msgID int64) (status, reason string, err error) {
+	l.mu.Lock()
+	p := l.parcels[msgID]
+	delete(l.parcels, msgID)
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case r := <-p.done:
+		return r.status, r.reason, r.err
+	case <-ctx.Done():
+	}
+	l.peer(p.Kernel).leave(p)
+	select {
+	case r := <-p.done: // it was just in time
+		return r.status, r.reason, r.err
+	default:
+		return schema.MailQueued, "the kernel " + p.Kernel + " has not answered yet", nil
+	}
+}
+
+// peer returns the sender for a kernel, which it starts at the first call.
+func (l *Link) peer(kernel string) *peer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.peers[kernel]
+	if p == nil {
+		p = &peer{Link: l, to: kernel, lanes: map[int64]*lane{}, wake: make(chan struct{}, 1)}
+		l.peers[kernel] = p
+		if l.ctx.Err() == nil {
+			l.running.Go(p.run)
+		}
+	}
+	return p
+}
+
+// background runs work that close waits for; ok is false if the link has ended.
+func (l *Link) background(work func()) (ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return false
+	}
+	l.running.Go(work)
+	return true
+}
+
+// queued returns how many letters wait for a kernel, and why the last attempt failed, if it did.
+func (l *Link) queued(kernel string) (n int64, trouble string) {
+	l.mu.Lock()
+	p := l.peers[kernel]
+	l.mu.Unlock()
+	if p == nil {
+		return 0, ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, lane := range p.lanes {
+		n += int64(len(lane.parcels))
+	}
+	return n, p.trouble
+}
+
+const (
+	// refusalWindow and refusalsEach bound how many refusals are journaled: anybody who reaches the bus can cause them.
+	refusalWindow = time.Minute
+	refusalsEach  = 10
+)
+
+// refusals counts what is journaled of them.
+type refusals struct {
+	mu    sync.Mutex
+	begun time.Time
+	told  int
+	more  int64
+}
+
+// refuse journals that a request was refused; sent says whether it was one of this kernel.
+func (l *Link) refuse(kernel string, sent bool, why *fault.Fault) {
+	l.Log.Warn("request refused", "kernel", fault.Clip(kernel), "sent", sent, "error", why)
+	r := &l.refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.begun) > refusalWindow {
+		r.begun, r.told = now, 0
+	}
+	if r.told == refusalsEach {
+		r.more++
+		return
+	}
+	r.told++
+	l.kernel.Note(schema.ClusterRefused.With(&schema.RefusedInput{
+		Kernel: fault.Clip(kernel), Sent: sent, ErrorID: string(why.ID), Reason: why.Message, More: r.more,
+	}))
+	r.more = 0
+}

@@ -1,0 +1,185 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// recorder is a kernel that takes every message, and keeps what its journal would have.
+type recorder struct {
+	mu       sync.Mutex
+	accepted []string
+	refused  []string // ids
+	settled  []string // statuses, or ids
+}
+
+func (r *recorder) Accept(_ context.Context, _ *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.accepted = append(r.accepted, string(in.Payload))
+	return &schema.AcceptOutput{Status: schema.MailDelivered, MsgID: int64(len(r.accepted))}, nil
+}
+
+func (r *recorder) Note(request schema.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch in := request.Input.(type) {
+	case *schema.RefusedInput:
+		r.refused = append(r.refused, in.ErrorID)
+	case *schema.SettleInput:
+		r.settled = append(r.settled, in.Status)
+	}
+}
+
+func (r *recorder) Tick() int64 { return 0 }
+
+func (r *recorder) has(list *[]string, want ...string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Equal(*list, want)
+}
+
+// linked runs a node of a cluster for a recorder.
+func linked(t *testing.T, b *testbus.Bus, name string, key *access.HostKey, members string) (*cluster.Node, *recorder) {
+	t.Helper()
+	file := filepath.Join(testkit.Dir(t), "members")
+	testkit.WriteFile(t, file, members)
+	testkit.Must(t, os.Chmod(file, 0o600))
+	s := newScribe(t, key)
+	n := testkit.Value(cluster.Start(cluster.NodeOptions{
+		Options: cluster.Options{Name: name, Servers: b.URL(), Key: key, Log: slog.New(slog.DiscardHandler)},
+		Members: file, Journal: s.source(), Replicas: 1,
+	}))(t)
+	t.Cleanup(func() { testkit.Must(t, n.Close()) })
+	testkit.Eventually(t, name+" reaches the bus", func() bool { return n.Status().Connected })
+	r := new(recorder)
+	testkit.Must(t, n.Serve(r, "instance of "+name, 1, nil))
+	return n, r
+}
+
+func letter(id int64, payload string) *schema.Letter {
+	return &schema.Letter{Posted: schema.Posted{MsgID: id, ReceiverPID: 1, Payload: schema.Value(payload)}, Kernel: "beta"}
+}
+
+// A request that is repeated, changed, for another kernel, or signed with another key is refused, and the refusal is recorded. Nobody
+// but a member can write to a kernel on the bus, so a member does it here.
+func TestForgedRequests(t *testing.T) {
+	t.Parallel()
+	keyOf := func(name string) (*access.HostKey, string) {
+		return testbus.Key(t, testkit.Dir(t), name, `allow="Syscall.SendMsg"`)
+	}
+	alpha, lineOfAlpha := keyOf("alpha")
+	beta, lineOfBeta := keyOf("beta")
+	mallory, lineOfMallory := keyOf("mallory")
+	b := testbus.Start(t, lineOfAlpha, lineOfBeta, lineOfMallory)
+	members := strings.Join([]string{lineOfAlpha, lineOfBeta, lineOfMallory}, "\n") + "\n"
+	// What alpha asks of beta is seen by one who takes beta's place on the bus for a while.
+	tap := testkit.Value(nats.Connect(b.URL(), userOf(t, beta), nats.CustomInboxPrefix(cluster.InboxPrefix("beta"))))(t)
+	t.Cleanup(tap.Close)
+	seen := make(chan *nats.Msg, 16)
+	testkit.Value(tap.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) { seen <- m }))(t)
+	testkit.Must(t, tap.Flush())
+
+	_, receiver := linked(t, b, "beta", beta, members)
+	from, sender := linked(t, b, "alpha", alpha, members)
+	from.Link().Post(letter(1, `"first"`))
+	status, reason, err := from.Link().Wait(testkit.Context(t), 1)
+	if err != nil || status != schema.MailDelivered {
+		t.Fatal(status, reason, err)
+	}
+	testkit.Eventually(t, "alpha has settled it", func() bool { return sender.has(&sender.settled, schema.MailDelivered) })
+	var request *nats.Msg
+	for request == nil || !strings.Contains(string(request.Data), "first") {
+		request = testkit.Receive(t, seen, "alpha's request")
+	}
+
+	forger := testkit.Value(nats.Connect(b.URL(), userOf(t, mallory), nats.CustomInboxPrefix(cluster.InboxPrefix("mallory"))))(t)
+	t.Cleanup(forger.Close)
+	send := func(change func(m *nats.Msg)) string {
+		t.Helper()
+		m := nats.NewMsg(cluster.RequestSubject("beta"))
+		m.Data, m.Header = slices.Clone(request.Data), nats.Header{"Pwos-Signature": request.Header["Pwos-Signature"]}
+		change(m)
+		reply := testkit.Value(forger.RequestMsgWithContext(testkit.Context(t), m))(t)
+		var out struct {
+			Error struct {
+				ID string `json:"id"`
+			} `json:"error"`
+		}
+		testkit.Must(t, json.Unmarshal(reply.Data, &out))
+		return out.Error.ID
+	}
+	body := func(old, now string) func(m *nats.Msg) {
+		return func(m *nats.Msg) { m.Data = []byte(strings.Replace(string(m.Data), old, now, 1)) }
+	}
+	var want []string
+	for _, test := range []struct {
+		name   string
+		change func(m *nats.Msg)
+		id     fault.ID
+	}{
+		{"repeated", func(*nats.Msg) {}, fault.ClusterReplayed},
+		{"changed", body(`"first"`, `"other"`), fault.ClusterSigned},
+		{"a later number", body(`"number":1`, `"number":9`), fault.ClusterSigned},
+		{"without a signature", func(m *nats.Msg) { m.Header = nil }, fault.ClusterSigned},
+		{"signed by another member", body(`"from":"alpha"`, `"from":"mallory"`), fault.ClusterSigned},
+		{"of no member", body(`"from":"alpha"`, `"from":"gamma"`), fault.ClusterNoKernel},
+		{"for another kernel", body(`"to":"beta"`, `"to":"gamma"`), fault.ClusterRequest},
+	} {
+		if got := send(test.change); got != string(test.id) {
+			t.Errorf("%s: %q, want %s", test.name, got, test.id)
+		}
+		want = append(want, string(test.id))
+	}
+	if !receiver.has(&receiver.refused, want...) || !receiver.has(&receiver.accepted, `"first"`) {
+		t.Errorf("beta has recorded %q and accepted %q", receiver.refused, receiver.accepted)
+	}
+}
+
+// An answer that is not the other kernel's settles nothing, and its refusal is recorded.
+func TestForgedAnswer(t *testing.T) {
+	t.Parallel()
+	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", `allow="Syscall.SendMsg"`)
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", `allow="Syscall.SendMsg"`)
+	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
+	liar := testkit.Value(nats.Connect(b.URL(), userOf(t, beta)))(t)
+	t.Cleanup(liar.Close)
+	testkit.Value(liar.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+		if err := m.Respond([]byte(`{"from":"beta","session":"s","number":0,"outcomes":[{"msg_id":1,"status":"DELIVERED"}]}`)); err != nil {
+			t.Error(err)
+		}
+	}))(t)
+	testkit.Must(t, liar.Flush())
+	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
+	from.Link().Post(letter(1, `1`))
+	if status, _, err := from.Link().Wait(testkit.Context(t), 1); err != nil || status != schema.MailQueued {
+		t.Errorf("%s, %v", status, err)
+	}
+	sender.mu.Lock()
+	defer sender.mu.Unlock()
+	if len(sender.settled) != 0 || len(sender.refused) == 0 || sender.refused[0] != string(fault.ClusterSigned) {
+		t.Errorf("settled %q, refused %q", sender.settled, sender.refused)
+	}
+}
+
+// userOf is a kernel's user of the bus.
+func userOf(t *testing.T, key *access.HostKey) nats.Option {
+	t.Helper()
+	return nats.Nkey(testkit.Value(cluster.User(key.Key()))(t), key.Sign)
+}

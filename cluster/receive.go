@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+const (
+	// sessionLife is how long a session lasts. An older request cannot be made again, whatever else goes wrong.
+	sessionLife = time.Hour
+	// maxHandled is how many requests of other kernels are handled at a time, and maxHandledEach how many of one of them.
+	// What is beyond is dropped: the other kernel makes it again.
+	maxHandled, maxHandledEach = 64, 4
+	// handleTime is how long a request may take. A letter that waits for more, such as an approval, is not taken for now.
+	handleTime = 4 * time.Second
+)
+
+// receiver answers the requests of other kernels.
+type receiver struct {
+	*Link
+	slots chan struct{}
+
+	mu    sync.Mutex
+	peers map[string]*caller
+}
+
+// caller is another kernel that makes requests.
+type caller struct {
+	turn    sync.Mutex // one request at a time
+	waiting int        // requests that wait for their turn or have it
+	session string
+	begun   time.Time
+	number  int64 // the last that was taken
+}
+
+// received handles a message of the bus. It does not block.
+func (r *receiver) received(m *nats.Msg) {
+	select {
+	case r.slots <- struct{}{}:
+	default:
+		return
+	}
+	if !r.background(func() {
+		defer func() { <-r.slots }()
+		r.handle(m)
+	}) {
+		<-r.slots
+	}
+}
+
+func (r *receiver) handle(m *nats.Msg) {
+	value, invalid := requests.Decode(m.Data)
+	if invalid != nil {
+		r.refuse("", false, fault.ClusterRequest.New("a request does not have its form: %s", invalid.Message))
+		return // it names nobody who could use an answer
+	}
+	req := value.(*request)
+	member, out := r.member(req, m)
+	if out.Error == nil {
+		ctx, cancel := context.WithTimeout(r.ctx, handleTime)
+		defer cancel()
+		out = r.answer(ctx, member, req)
+	}
+	if out == nil {
+		return
+	}
+	out.From = r.Name
+	reply, err := seal(r.Key, m.Reply, answerPurpose, m.Data, out)
+	if err == nil {
+		err = r.conn.PublishMsg(reply)
+	}
+	if err != nil {
+		r.Log.Warn("request not answered", "kernel", req.From, "error", err)
+	}
+}
+
+// member is the kernel that signed a request. An answer with an error says why it is not believed.
+func (r *receiver) member(req *request, m *nats.Msg) (*access.AuthorizedKey, *answer) {
+	refused := func(err error) (*access.AuthorizedKey, *answer) {
+		f := fault.Of(err)
+		r.refuse(req.From, false, f)
+		return nil, &answer{Error: failureOf(f)}
+	}
+	if req.To != r.Name {
+		return refused(fault.ClusterRequest.New("the request is for the kernel %q, and this is %s", fault.Clip(req.To), r.Name))
+	}
+	member, err := r.members.Find(req.From)
+	if err != nil || req.From == r.Name {
+		return refused(fault.ClusterNoKernel.New("no valid line of the members file of %s names the kernel %q", r.Name, fault.Clip(req.From)))
+	}
+	if !verified(member.Key, requestPurpose, nil, m) {
+		return refused(fault.ClusterSigned.New("the request is not signed by the key that %s knows of the kernel %s", r.Name, req.From))
+	}
+	return member, &answer{}
+}
+
+// answer handles a request of a member; nil: too many of its requests wait.
+func (r *receiver) answer(ctx context.Context, member *access.AuthorizedKey, req *request) *answer {
+	r.mu.Lock()
+	c := r.peers[req.From]
+	if c == nil {
+		c = new(caller)
+		r.peers[req.From] = c
+	}
+	if c.waiting == maxHandledEach {
+		r.mu.Unlock()
+		return nil
+	}
+	c.waiting++
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		c.waiting--
+		r.mu.Unlock()
+	}()
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if c.session == "" || time.Since(c.begun) > sessionLife {
+		c.session, c.begun, c.number = rand.Text(), time.Now(), 0
+	}
+	out := &answer{Session: c.session, Number: c.number}
+	switch {
+	case req.Session == "" && len(req.Letters) == 0: // it asks for the session
+		return out
+	case req.Session != c.session:
+		out.Error = failureOf(fault.ClusterReplayed.New("the request of %s belongs to an earlier session", req.From))
+	case req.Number <= c.number:
+		out.Error = failureOf(fault.ClusterReplayed.New("the request %d of %s was made before", req.Number, req.From))
+	}
+	if out.Error != nil {
+		r.refuse(req.From, false, out.Error.fault())
+		return out
+	}
+	c.number = req.Number
+	out.Number = req.Number
+	out.Outcomes = r.accept(ctx, member, req)
+	return out
+}
+
+// accept has the letters accepted: those for one process one after the other, up to the first that is not taken for now.
+func (r *receiver) accept(ctx context.Context, member *access.AuthorizedKey, req *request) []outcome {
+	lanes := map[int64][]*schema.Posted{}
+	for i := range req.Letters {
+		l := &req.Letters[i]
+		lanes[l.ReceiverPID] = append(lanes[l.ReceiverPID], l)
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var list []outcome
+	turns := make(chan struct{}, maxLanes)
+	for _, lane := range lanes {
+		all.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			for _, l := range lane {
+				o, more := r.one(ctx, member, req, l)
+				mu.Lock()
+				list = append(list, o)
+				mu.Unlock()
+				if !more {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return list
+}
+
+// one has a letter accepted. more says whether the next one for that process may be: the order has to hold.
+func (r *receiver) one(ctx context.Context, member *access.AuthorizedKey, req *request, l *schema.Posted) (o outcome, more bool) {
+	in := &schema.AcceptInput{Kernel: req.From, Instance: req.Instance, Epoch: req.Epoch, Posted: *l}
+	out, err := r.kernel.Accept(ctx, member, in)
+	if err != nil {
+		f := fault.Of(err)
+		return outcome{MsgID: l.MsgID, Error: failureOf(f)}, !passing(f)
+	}
+	return outcome{MsgID: l.MsgID, Status: out.Status, Reason: out.Reason}, true
+}
+
+// passing reports whether what was refused for an error may succeed later.
+func passing(f *fault.Fault) bool {
+	switch f.Kind {
+	case fault.QuotaExceeded, fault.Unavailable, fault.Timeout, fault.Pending, fault.Insufficient:
+		return true
+	}
+	return f.ID == fault.CallCancelled
+}

@@ -1,0 +1,361 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+const (
+	// requestTime is how long the other kernel may take for a request.
+	requestTime = 5 * time.Second
+	// maxLanes is how many processes of a request are served side by side.
+	maxLanes = 16
+	// maxLetters and maxBytes bound a request: letters, and bytes of payloads unless one letter has more.
+	maxLetters, maxBytes = 256, 700_000
+	// minRetry and maxRetry bound the time between two attempts.
+	minRetry, maxRetry = 100 * time.Millisecond, 2 * time.Second
+)
+
+// result is what became of a letter.
+type result struct {
+	status, reason string
+	err            error
+}
+
+// parcel is a letter on its way.
+type parcel struct {
+	*schema.Letter
+	tried  bool        // the other kernel may have it
+	waited bool        // a call waits for the result, on done
+	done   chan result // buffered: one result
+}
+
+// lane has the letters for one process, in the order of their numbers. Each is sent once it is known what became of those
+// before it.
+type lane struct {
+	parcels []*parcel
+	since   time.Time // of the latest attempt that took none
+	pause   time.Duration
+}
+
+// peer sends letters to one kernel, one request at a time.
+type peer struct {
+	*Link
+	to   string
+	wake chan struct{} // buffered: a letter was added
+
+	mu      sync.Mutex
+	lanes   map[int64]*lane
+	trouble string // why the latest attempt failed; "": it did not
+
+	session string
+	number  int64 // of the latest request in it
+	pause   time.Duration
+}
+
+// add appends a letter to its lane.
+func (p *peer) add(one *parcel) {
+	p.mu.Lock()
+	l := p.lanes[one.ReceiverPID]
+	if l == nil {
+		l = new(lane)
+		p.lanes[one.ReceiverPID] = l
+	}
+	l.parcels = append(l.parcels, one)
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// leave says that no call waits for a letter any more.
+func (p *peer) leave(one *parcel) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one.waited = false
+}
+
+// run sends until the link ends.
+func (p *peer) run() {
+	for p.ctx.Err() == nil {
+		batch, wait := p.next(time.Now())
+		if len(batch) == 0 {
+			p.rest(wait)
+			continue
+		}
+		switch err := p.send(batch); {
+		case err == nil:
+			p.pause = 0
+			p.failed("")
+		case p.ctx.Err() != nil:
+			return
+		default:
+			p.pause = min(max(2*p.pause, minRetry), maxRetry)
+			p.failed(err.Error())
+			p.rest(p.pause)
+		}
+	}
+}
+
+func (p *peer) failed(trouble string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trouble = trouble
+}
+
+// rest waits for a time, or less if a letter is added. 0: until then.
+func (p *peer) rest(d time.Duration) {
+	var late <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-p.wake:
+	case <-late:
+	case <-p.ctx.Done():
+	}
+}
+
+// next returns the letters of the next request. If there are none, it says how long none can be sent.
+func (p *peer) next(now time.Time) (batch []*parcel, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	bytes := 0
+	for _, pid := range slices.Sorted(maps.Keys(p.lanes)) {
+		l := p.lanes[pid]
+		p.expire(l)
+		if len(l.parcels) == 0 {
+			delete(p.lanes, pid)
+			continue
+		}
+		if left := l.since.Add(l.pause).Sub(now); l.pause > 0 && left > 0 {
+			if wait == 0 || left < wait {
+				wait = left
+			}
+			continue
+		}
+		for _, one := range l.parcels {
+			if len(batch) > 0 && (len(batch) == maxLetters || bytes+len(one.Payload) > maxBytes) {
+				return batch, 0
+			}
+			batch, bytes = append(batch, one), bytes+len(one.Payload)
+		}
+	}
+	return batch, wait
+}
+
+// expire settles letters at the head of a lane that have expired before they were sent. Of one that was sent the other kernel
+// says what became of it. p is locked.
+func (p *peer) expire(l *lane) {
+	for len(l.parcels) > 0 && !l.parcels[0].tried && p.ticksLeft(l.parcels[0]) < 0 {
+		p.settle(l.parcels[0], schema.MailExpired, "it expired before the kernel "+p.to+" could be reached", nil)
+		l.parcels = l.parcels[1:]
+	}
+}
+
+// ticksLeft is how many ticks a letter has; 0 if it does not expire.
+func (p *peer) ticksLeft(one *parcel) int64 {
+	if one.ExpiresAtTick == nil {
+		return 0
+	}
+	return *one.ExpiresAtTick - p.kernel.Tick()
+}
+
+// settle journals what became of a letter, and tells the call that waits for it. p is locked.
+func (p *peer) settle(one *parcel, status, reason string, failed *fault.Fault) {
+	in := &schema.SettleInput{MsgID: one.MsgID, ReceiverPID: one.ReceiverPID, Kernel: p.to, Status: status, Reason: reason}
+	r := result{status: status, reason: reason}
+	if failed != nil {
+		in.Status, in.Reason, in.ErrorID = schema.MailRefused, fault.Clip(failed.Message), string(failed.ID)
+		r = result{err: failed}
+	}
+	p.kernel.Note(schema.IPCSettle.With(in))
+	if one.waited {
+		one.waited = false
+		one.done <- r
+	}
+}
+
+// errAway says that the other kernel, or the bus, cannot be reached: no request was made.
+var errAway = errors.New("cannot be reached")
+
+// send makes a request, and settles the letters that it decides.
+func (p *peer) send(batch []*parcel) error {
+	reply, err := p.ask(batch)
+	if err == nil && reply.Error != nil && reply.Error.ID == string(fault.ClusterReplayed) {
+		// The session has ended, by a restart over there or its age. The answer names the present one.
+		reply, err = p.ask(batch)
+	}
+	if err == nil && reply.Error != nil {
+		f := reply.Error.fault()
+		p.refuse(p.to, true, f)
+		p.giveUp(batch, f)
+		return f
+	}
+	switch {
+	case errors.Is(err, errAway):
+		p.queue(batch, err.Error())
+		return err
+	case err != nil:
+		return err
+	}
+	p.conclude(batch, reply.Outcomes)
+	return nil
+}
+
+// ask makes one request, in a session.
+func (p *peer) ask(batch []*parcel) (*answer, error) {
+	if p.session == "" {
+		if reply, err := p.exchange(&request{}); err != nil || reply.Error != nil {
+			return reply, err
+		}
+	}
+	p.number++
+	req := &request{Session: p.session, Number: p.number, Letters: make([]schema.Posted, len(batch))}
+	p.mu.Lock()
+	for i, one := range batch {
+		req.Letters[i] = one.Posted
+		if one.ExpiresAtTick != nil {
+			left := p.ticksLeft(one)
+			req.Letters[i].TicksLeft = &left
+		}
+	}
+	p.mu.Unlock()
+	reply, err := p.exchange(req)
+	if !errors.Is(err, errAway) {
+		p.mu.Lock()
+		for _, one := range batch {
+			one.tried = true
+		}
+		p.mu.Unlock()
+	}
+	return reply, err
+}
+
+// exchange sends a request and returns its answer, which is the other kernel's.
+func (p *peer) exchange(req *request) (*answer, error) {
+	req.From, req.To, req.Instance, req.Epoch = p.Name, p.to, p.Instance, p.Epoch
+	member, err := p.members.Find(p.to)
+	if err != nil {
+		return nil, err
+	}
+	if !p.conn.IsConnected() { // a message would wait in the client
+		return nil, fmt.Errorf("the bus %w", errAway)
+	}
+	m, err := seal(p.Key, RequestSubject(p.to), requestPurpose, nil, req)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, requestTime)
+	defer cancel()
+	reply, err := p.conn.RequestMsgWithContext(ctx, m)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrConnectionClosed):
+		return nil, fmt.Errorf("the kernel %s %w", p.to, errAway)
+	case err != nil:
+		return nil, fault.ClusterBus.New("the kernel %s has not answered: %v", p.to, err)
+	}
+	refuse := func(f *fault.Fault) (*answer, error) {
+		p.refuse(p.to, true, f)
+		return nil, f
+	}
+	if !verified(member.Key, answerPurpose, m.Data, reply) {
+		return refuse(fault.ClusterSigned.New("the answer is not signed by the key that %s knows of the kernel %s", p.Name, p.to))
+	}
+	value, invalid := answers.Decode(reply.Data)
+	if invalid != nil {
+		return refuse(fault.ClusterRequest.New("the answer of %s does not have its form: %s", p.to, invalid.Message))
+	}
+	out := value.(*answer)
+	if out.Session != "" {
+		p.session, p.number = out.Session, out.Number
+	}
+	return out, nil
+}
+
+// conclude settles what a request has decided, and keeps the rest.
+func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
+	byID := make(map[int64]*outcome, len(outcomes))
+	for i := range outcomes {
+		byID[outcomes[i].MsgID] = &outcomes[i]
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	settled := map[*parcel]bool{}
+	waits := map[int64]bool{}
+	for _, one := range batch {
+		o := byID[one.MsgID]
+		if o == nil || waits[one.ReceiverPID] {
+			waits[one.ReceiverPID] = true
+			continue
+		}
+		if o.Error == nil {
+			settled[one] = true
+			p.settle(one, o.Status, o.Reason, nil)
+			continue
+		}
+		f := o.Error.fault()
+		// A call that waits is told that a mailbox is full; a message that was queued waits for room.
+		if passing(f) && !(one.waited && f.ID == fault.IpcMailboxFull) {
+			waits[one.ReceiverPID] = true
+			continue
+		}
+		settled[one] = true
+		p.settle(one, "", "", f)
+	}
+	for _, pid := range slices.Sorted(maps.Keys(p.lanes)) {
+		l := p.lanes[pid]
+		before := len(l.parcels)
+		l.parcels = slices.DeleteFunc(l.parcels, func(one *parcel) bool { return settled[one] })
+		switch {
+		case !waits[pid]:
+			l.pause = 0
+		case len(l.parcels) < before:
+			l.since, l.pause = time.Now(), minRetry
+		default:
+			l.since, l.pause = time.Now(), min(max(2*l.pause, minRetry), maxRetry)
+		}
+	}
+}
+
+// queue answers the calls that wait for letters which could not be sent: they are queued.
+func (p *peer) queue(batch []*parcel, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range batch {
+		if one.waited {
+			one.waited = false
+			one.done <- result{status: schema.MailQueued, reason: why}
+		}
+	}
+}
+
+// giveUp settles the letters that calls wait for, since the other kernel takes no request of this one. Those that were queued
+// stay: its operator may change that.
+func (p *peer) giveUp(batch []*parcel, why *fault.Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	gone := map[*parcel]bool{}
+	for _, one := range batch {
+		if one.waited {
+			gone[one] = true
+			p.settle(one, "", "", why)
+		}
+	}
+	for _, l := range p.lanes {
+		l.parcels = slices.DeleteFunc(l.parcels, func(one *parcel) bool { return gone[one] })
+	}
+}

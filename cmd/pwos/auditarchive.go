@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+func newAuditArchive(a *app) *cobra.Command {
+	var before string
+	cmd := &cobra.Command{
+		Use:   "archive --before SEQ|AGE DIR",
+		Short: "move the oldest part of the record elsewhere",
+		Long: `archive moves the oldest segments of the journal to DIR: those whose entries are all
+before entry SEQ, or older than AGE, such as 720h or 30d. A signed anchor with the whole
+state as it was then stands in for them, so that a start needs only what follows. What
+DIR holds is still part of the record: "pwos audit verify DIR" checks it, together with
+the journal that goes on. Searches find what is in DIR for as long as it stays there.
+
+Only whole segments are moved. One that entry SEQ, or a younger entry, is in stays; to
+move all there is, give a SEQ beyond the last.
+
+DIR is new, empty, or has what was archived of this journal before. It may be on another
+file system, and is never inside the kernel's own directories. Until everything in it is
+on disk and verified, nothing is removed: a crash at any point loses no entry.
+
+Exit status: 0 also if there is nothing to move, 3 only the operator may, 8 DIR cannot be
+the archive, 10 the journal is damaged.`,
+		Example: `  pwos audit archive --before 720h /archive/pwos
+  pwos audit archive --before 100000 /archive/pwos && pwos audit verify /archive/pwos`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := archiveInput(before, args[0], time.Now())
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.auditArchive(cmd.Context(), in)
+		},
+	}
+	cmd.Flags().StringVar(&before, "before", "", "number of an entry, or an age such as 720h or 30d: only what is older is moved")
+	return cmd
+}
+
+// archiveInput is the data of the call that the arguments ask for.
+func archiveInput(before, dir string, now time.Time) (*schema.AuditArchiveInput, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	in := &schema.AuditArchiveInput{Directory: dir}
+	if before == "" {
+		return nil, errors.New("--before is missing: the number of an entry, or an age such as 720h or 30d")
+	}
+	if seq, err := strconv.ParseInt(before, 10, 64); err == nil && seq > 0 {
+		in.BeforeSeq = &seq
+		return in, nil
+	}
+	age, err := parseAge(before)
+	if err != nil {
+		return nil, err
+	}
+	in.BeforeTime = new(max(now.Add(-age).UnixMilli(), 0))
+	return in, nil
+}
+
+// parseAge reads a duration, in days too.
+func parseAge(text string) (time.Duration, error) {
+	days, inDays := strings.CutSuffix(text, "d")
+	age, err := time.ParseDuration(text)
+	if n, failed := strconv.ParseUint(days, 10, 16); inDays && failed == nil {
+		age, err = time.Duration(n)*24*time.Hour, nil
+	}
+	if err != nil || age < 0 {
+		return 0, fmt.Errorf("%q is neither the number of an entry, from 1 on, nor an age such as 720h or 30d", text)
+	}
+	return age, nil
+}
+
+func (a *app) auditArchive(ctx context.Context, in *schema.AuditArchiveInput) error {
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		data, err := schema.AuditArchive.Encode(in)
+		if err != nil {
+			return err
+		}
+		answer, err := c.Do(ctx, schema.Message{Kind: schema.KindCommand, Type: schema.AuditArchive.Type, Data: data})
+		if err != nil {
+			return err
+		}
+		if a.wantsJSON() {
+			return a.printLine(answer.Data)
+		}
+		out, err := schema.AuditArchive.Decode(answer.Data)
+		if err != nil {
+			return err
+		}
+		if out.Segments == 0 {
+			return a.printText("nothing to move: no segment of the journal has only entries from before")
+		}
+		journal, err := journalDir()
+		if err != nil {
+			return err
+		}
+		return a.print(view.ArchiveTable(out, journal).Text())
+	})
+}
+
+// sayArchived tells which entries are archived, where an answer may lack some of them.
+func (a *app) sayArchived(archived *schema.Archived) { a.say("%s", view.ArchivedText(archived)) }
+
+// sayArchivedAfter is sayArchived for who reads all entries after one.
+func (a *app) sayArchivedAfter(ctx context.Context, c *client.Client, seq int64) error {
+	one := int64(1)
+	page, err := auditPage(ctx, c, &schema.AuditLogInput{SinceSeq: &seq, Limit: &one})
+	switch {
+	case errors.Is(err, fault.Forbidden): // the entries that come have numbers, which show where some are missing
+		return nil
+	case err == nil && page.archived != nil:
+		a.sayArchived(page.archived)
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/audit"
+	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/kernel/metrics"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Archiver moves the oldest segments of the journal to another directory, beside the kernel that writes it.
+type Archiver struct {
+	past    *Past
+	end     func(context.Context) error // ends the segment that is being written
+	private []string                    // directories of the kernel, which no archive may be in
+	busy    chan struct{}               // one at a time
+	log     *slog.Logger
+}
+
+// Archiver returns what archives. end ends the segment that is being written; private are the kernel's own directories.
+func (p *Past) Archiver(end func(context.Context) error, private ...string) *Archiver {
+	return &Archiver{past: p, end: end, private: private, busy: make(chan struct{}, 1), log: p.state.log}
+}
+
+// Archive is the runner of Audit.Archive. Until the anchor is written nothing has changed but the directory, so that an
+// error, or the end of the process, leaves the journal as it was.
+func (a *Archiver) Archive(ctx context.Context, job *kernel.Job, do *audit.Archive) (out schema.AuditArchiveOutput, err error) {
+	out.Directory = do.Directory
+	select {
+	case a.busy <- struct{}{}:
+		defer func() { <-a.busy }()
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+	back, err := a.past.turn(ctx, job.PID)
+	if err != nil {
+		return out, err
+	}
+	defer back()
+	s := a.past.state
+	if s.HostKey == nil {
+		return out, fault.KernelUnsupported.New("nothing can be archived: the kernel has no host key to sign the anchor with")
+	}
+	if err := a.checkPlace(do.Directory); err != nil {
+		return out, err
+	}
+	if err := a.endSegment(ctx, do); err != nil {
+		return out, err
+	}
+	plan, err := journal.PlanArchive(nil, s.Dir, do.Seq, do.Time)
+	if plan == nil || err != nil {
+		return out, err
+	}
+	if err := plan.Copy(ctx, do.Directory); err != nil {
+		return out, placeFault(do.Directory, err)
+	}
+	made, err := a.past.whole(ctx, plan.Seq)
+	if err != nil {
+		return out, err
+	}
+	anchor := &journal.Anchor{Head: plan.Head, Tick: made.Tick, Time: time.Now().UnixMilli(), Form: anchorForm, Archive: do.Directory}
+	if err := journal.WriteAnchor(nil, s.Dir, anchor, s.HostKey, made.write); err != nil {
+		return out, err
+	}
+	if err := plan.Remove(); err != nil {
+		a.log.Warn("archived segments are still in the journal: the next start removes them", "error", err)
+	}
+	out.Segments, out.Bytes, out.State = int64(plan.Segments), plan.Bytes, anchor.Bytes
+	out.First, out.Last, out.Hash = int64(plan.First()), int64(plan.Seq), plan.Hash.String()
+	return out, nil
+}
+
+// endSegment ends the running segment where only that keeps its entries from the archive: where all of them are asked for, or
+// where, by their time, those are that it begins with. In the latter case the next Audit.Archive moves it.
+func (a *Archiver) endSegment(ctx context.Context, do *audit.Archive) error {
+	running, err := journal.Running(nil, a.past.state.Dir)
+	if err != nil || running.Seq == 0 {
+		return err
+	}
+	log := a.past.state.Journal
+	if do.Seq <= log.Written() && (do.Seq > 0 || running.Time >= do.Time) {
+		return nil
+	}
+	if err := a.end(ctx); err != nil {
+		return err
+	}
+	if log.CheckpointDue() { // so that the archive has the signature of its end
+		_ = log.Checkpoint() // its errors reach journal.Options.Trouble, and the anchor is signed too
+	}
+	return nil
+}
+
+// write writes the states of all parts, for an anchor.
+func (s *State) write(put func(part string, chunk []byte) error) error {
+	for name, part := range s.parts() {
+		write := part.Snapshot()
+		if err := write(func(chunk []byte) error { return put(string(name), chunk) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole makes the state of all parts as of an entry, beside the live one.
+func (p *Past) whole(ctx context.Context, until uint64) (*State, error) {
+	m := p.state.beside()
+	m.Keys, m.Metrics = idempotency.New(), metrics.New()
+	if err := m.make(m); err != nil {
+		return nil, err
+	}
+	made, err := p.state.load(ctx, m.parts(), until)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.advance(ctx, made, func() uint64 { return until })
+}
+
+// archiveFile matches the names of files that an archive has.
+var archiveFile = regexp.MustCompile(`^([0-9]+\.ndjson|checkpoints|redactions|base)(\.tmp)?$`)
+
+// checkPlace refuses a directory that cannot be the archive.
+func (a *Archiver) checkPlace(dir string) error {
+	above, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	if err != nil {
+		return fault.JournalPlace.New("%s cannot be the archive: there is no directory %s to make it in", dir, filepath.Dir(dir)).With("directory", dir)
+	}
+	real := filepath.Join(above, filepath.Base(dir))
+	if there, err := filepath.EvalSymlinks(real); err == nil {
+		real = there
+	}
+	for _, own := range a.private {
+		if at, err := filepath.EvalSymlinks(own); err == nil {
+			own = at
+		}
+		if within(real, own) || within(own, real) {
+			return fault.JournalPlace.New("%s cannot be the archive: the kernel's own directory %s is the same, in it, or around it", dir, own).With("directory", dir)
+		}
+	}
+	entries, err := os.ReadDir(real)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return placeFault(dir, err)
+	}
+	for _, entry := range entries {
+		if !archiveFile.MatchString(entry.Name()) || entry.IsDir() {
+			return fault.JournalForeign.New("%s cannot be the archive: it has other files, such as %s; give a new directory", dir, entry.Name()).With("directory", dir)
+		}
+	}
+	return nil
+}
+
+// within reports whether path is dir, or below it.
+func within(path, dir string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && rest != ".." && !strings.HasPrefix(rest, "../")
+}
+
+// placeFault says in the error of a copy what is wrong with the directory.
+func placeFault(dir string, err error) error {
+	why := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		why = "its disk is full: make room"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		why = "the kernel may not write there: set its mode, or give another directory"
+	case errors.Is(err, syscall.ENOTDIR):
+		why = "it is not a directory: give another one"
+	case errors.Is(err, journal.ErrLocked):
+		why = "another program is using it: try again once that has ended"
+	default:
+		at, of := errors.AsType[*fs.PathError](err)
+		if !of || !within(at.Path, dir) {
+			return err
+		}
+		why = at.Op + ": " + at.Err.Error()
+	}
+	return fault.JournalPlace.New("%s cannot be the archive: %s", dir, why).With("directory", dir).Wrap(err)
+}

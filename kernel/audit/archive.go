@@ -1,0 +1,31 @@
+package audit
+
+import (
+	"path/filepath"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Archive is the work of an Audit.Archive. It ends in a schema.AuditArchiveOutput.
+type Archive struct {
+	Directory string
+	Seq       uint64 // only entries before this one; 0: before Time
+	Time      int64  // Unix milliseconds
+}
+
+func archive(_ *kernel.Call, in *schema.AuditArchiveInput) (*Archive, error) {
+	if (in.BeforeSeq == nil) == (in.BeforeTime == nil) {
+		return nil, kernel.Invalid("before_seq", "or before_time is required, and not both")
+	}
+	if !filepath.IsAbs(in.Directory) {
+		return nil, kernel.Invalid("directory", "must be an absolute path: the kernel's own directory is not the caller's")
+	}
+	do := &Archive{Directory: filepath.Clean(in.Directory)}
+	if in.BeforeSeq != nil {
+		do.Seq = uint64(*in.BeforeSeq)
+	} else {
+		do.Time = *in.BeforeTime
+	}
+	return do, nil
+}

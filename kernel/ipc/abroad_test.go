@@ -1,0 +1,131 @@
+package ipc_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// kernels are those that can be reached.
+type kernels []string
+
+func (k kernels) Reach(name string) *fault.Fault {
+	for _, one := range k {
+		if one == name {
+			return nil
+		}
+	}
+	return fault.ClusterNoKernel.New("none is named %s", name)
+}
+
+// A message to another kernel is in the outbox until it is settled, also after a replay and in a snapshot.
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{Capacity: 2, Rules: []ipc.Rule{{Intent: new("secret")}}}, 1)
+	const data = `{"receiver_pid":7,"receiver_kernel":"beta","payload":%d,"intent":%q,"expires_at_tick":5}`
+	if _, err := s.run(1, "Syscall.SendMsg", fmt.Sprintf(data, 1, "")); err == nil || err.ID != fault.ClusterOff {
+		t.Errorf("without a cluster: %v", err)
+	}
+	s.domain.SeeKernels(kernels{"beta"})
+	s.id = "call-1"
+	if got := s.must(1, "Syscall.SendMsg", fmt.Sprintf(data, 1, "work")); got != `{"receiver_pid":7,"status":"QUEUED","msg_id":1,"receiver_kernel":"beta"}` {
+		t.Error(got)
+	}
+	if got := s.must(1, "Syscall.SendMsg", fmt.Sprintf(data, 2, "secret")); !strings.Contains(got, `"BLOCKED_BY_GOVERNANCE","msg_id":2`) {
+		t.Error(got)
+	}
+	s.tick = 6
+	if got := s.must(1, "Syscall.SendMsg", fmt.Sprintf(data, 3, "")); !strings.Contains(got, `"EXPIRED","msg_id":3`) {
+		t.Error(got)
+	}
+	s.tick = 5
+	s.must(1, "Syscall.SendMsg", fmt.Sprintf(data, 4, ""))
+	if _, err := s.run(1, "Syscall.SendMsg", fmt.Sprintf(data, 5, "")); err == nil || err.ID != fault.ClusterFull {
+		t.Errorf("a third one of an agent: %v", err)
+	}
+	s.check()
+	left := s.restored().Outbox()
+	if len(left) != 2 || left[0].MsgID != 1 || left[0].Causation != "call-1" || string(left[0].Payload) != "1" || left[0].Kernel != "beta" || *left[0].ExpiresAtTick != 5 || left[1].MsgID != 4 {
+		t.Errorf("%+v", left)
+	}
+	for range 2 { // the second time changes nothing
+		s.must(0, "Ipc.Settle", `{"msg_id":1,"receiver_pid":7,"kernel":"beta","status":"DELIVERED"}`)
+	}
+	s.must(1, "Syscall.SendMsg", fmt.Sprintf(data, 6, ""))
+	s.check()
+	if left := s.domain.Outbox(); len(left) != 2 || left[0].MsgID != 4 || left[1].MsgID != 5 {
+		t.Errorf("%+v", left)
+	}
+}
+
+// TestAcceptedOnce: another kernel sends the messages of a lane in order, each until it knows what became of it. Answers are lost,
+// either side starts again from its journal, and the mailbox is full at times: each message is read once, in its order.
+func TestAcceptedOnce(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		chance := rand.New(rand.NewPCG(seed, 17))
+		s := newShell(t, ipc.Options{Capacity: 3}, 1, 2)
+		next, read := map[int64]int64{1: 1, 2: 1}, map[int64]int64{1: 1, 2: 1}
+		for range 60 {
+			pid := int64(1 + chance.IntN(2))
+			switch chance.IntN(4) {
+			case 0, 1:
+				_, err := s.run(3, "Ipc.Accept", fmt.Sprintf(
+					`{"kernel":"alpha","instance":"i","epoch":1,"msg_id":%d,"sender_pid":9,"receiver_pid":%d,"payload":%d}`, next[pid], pid, next[pid]))
+				if err != nil && err.ID != fault.IpcMailboxFull {
+					t.Fatal(err)
+				}
+				if err == nil && chance.IntN(3) > 0 { // else the answer is lost
+					next[pid]++
+				}
+			case 2:
+				got := s.must(pid, "Ipc.Receive", `{"max":2}`)
+				for strings.Contains(got, fmt.Sprintf(`"payload":%d,`, read[pid])) {
+					read[pid]++
+				}
+				if n := strings.Count(got, `"sender_pid":9,"sender_kernel":"alpha"`); n != strings.Count(got, `"payload"`) {
+					t.Fatal(got)
+				}
+			case 3:
+				s.domain = s.restored()
+			}
+		}
+		s.check()
+		for pid := range next {
+			got := s.must(pid, "Ipc.Receive", `{}`)
+			for strings.Contains(got, fmt.Sprintf(`"payload":%d,`, read[pid])) {
+				read[pid]++
+			}
+			if read[pid] != next[pid] && read[pid] != next[pid]+1 { // of the last one the answer may be lost
+				t.Fatalf("seed %d: pid %d has read up to %d, and %d is next", seed, pid, read[pid], next[pid])
+			}
+		}
+	}
+}
+
+// The numbers of a state directory that was restored, or is another one, are new.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{}, 1)
+	for _, test := range []struct {
+		instance  string
+		epoch, id int
+		known     bool
+	}{
+		{"i", 1, 5, false}, {"i", 1, 5, true}, {"i", 1, 4, true}, {"i", 2, 1, false}, {"i", 1, 9, true}, {"j", 1, 1, false}, {"j", 1, 1, true},
+	} {
+		got := s.must(3, "Ipc.Accept", fmt.Sprintf(
+			`{"kernel":"alpha","instance":%q,"epoch":%d,"msg_id":%d,"sender_pid":9,"receiver_pid":1,"payload":0,"ticks_left":3}`, test.instance, test.epoch, test.id))
+		if known := strings.Contains(got, `"known":true`); known != test.known {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+	if got := s.must(3, "Ipc.Accept", `{"kernel":"alpha","instance":"j","epoch":1,"msg_id":2,"sender_pid":9,"receiver_pid":1,"payload":0,"ticks_left":-1}`); !strings.Contains(got, "EXPIRED") {
+		t.Error(got)
+	}
+	s.check()
+}

@@ -1,0 +1,126 @@
+package clustermail_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// node is a kernel of a cluster.
+type node struct {
+	*client.Client
+	t       testing.TB
+	name    string
+	place   *testkit.Place
+	members string // its members file
+	line    string // its own line
+	bus     *testbus.Bus
+	stop    func()
+}
+
+// pair is two kernels that may send each other messages, alpha and beta, and their bus. Options are of their lines.
+func pair(t testing.TB, optionsOfAlpha, optionsOfBeta string) (alpha, beta *node, bus *testbus.Bus) {
+	t.Helper()
+	list := []*node{{name: "alpha"}, {name: "beta"}}
+	options := []string{optionsOfAlpha, optionsOfBeta}
+	var lines []string
+	for i, n := range list {
+		n.t, n.place = t, testkit.NewPlace(t, "")
+		testkit.Must(t, os.MkdirAll(n.place.StateDir(), 0o700))
+		_, n.line = testbus.Key(t, n.place.StateDir(), n.name, options[i])
+		lines = append(lines, n.line)
+	}
+	bus = testbus.Start(t, lines...)
+	for _, n := range list {
+		n.bus = bus
+		n.members = n.place.Path("members")
+		testkit.Must(t, os.WriteFile(n.members, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+		n.start()
+	}
+	return list[0], list[1], bus
+}
+
+// start runs the kernel, and connects to it as the operator.
+func (n *node) start() {
+	n.t.Helper()
+	cfg := testkernel.Settings(n.place)
+	cfg.Cluster.Name, cfg.Cluster.Bus, cfg.Cluster.Members = n.name, n.bus.URL(), n.members
+	n.stop = testkernel.Start(n.t, cfg)
+	n.Client = testkit.Value(client.Dial(testkit.Context(n.t), client.Options{RuntimeDir: n.place.RuntimeDir(), Patience: testkit.Patience}))(n.t)
+}
+
+// end ends the kernel.
+func (n *node) end() {
+	n.t.Helper()
+	testkit.Must(n.t, n.Close())
+	n.stop()
+}
+
+// reached waits until both kernels are on the bus.
+func reached(t testing.TB, list ...*node) {
+	t.Helper()
+	for _, n := range list {
+		testkit.Eventually(t, n.name+" reaches the bus", func() bool {
+			return testkit.Value(client.Call(testkit.Context(t), n.Client, schema.ClusterStatus, &schema.ClusterStatusInput{}))(t).Connected
+		})
+	}
+}
+
+// spawn makes a process that may send and receive.
+func (n *node) spawn(name string) int64 {
+	n.t.Helper()
+	in := &schema.SpawnInput{ChildAgentID: name, Capabilities: &schema.SpawnCapability{AllowedSyscalls: []string{"Syscall.SendMsg", "Ipc.*"}}}
+	return testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.SyscallSpawn, in))(n.t).ChildPID
+}
+
+// send sends a payload as a process to one of another kernel.
+func (n *node) send(as int64, kernel string, to int64, payload string) (*schema.SendMsgOutput, error) {
+	n.t.Helper()
+	in := &schema.SendMsgInput{ReceiverPID: to, ReceiverKernel: &kernel, Payload: schema.Value(payload)}
+	in.PID = &as
+	return client.Call(testkit.Context(n.t), n.Client, schema.SyscallSendMsg, in)
+}
+
+// sent is send for a message that has this status.
+func (n *node) sent(status string, as int64, kernel string, to int64, payload string) *schema.SendMsgOutput {
+	n.t.Helper()
+	out := testkit.Value(n.send(as, kernel, to, payload))(n.t)
+	if out.Status != status {
+		n.t.Fatalf("%s: %+v, want %s", payload, out, status)
+	}
+	return out
+}
+
+// refused is send for a message that is refused with an id.
+func (n *node) refused(id fault.ID, as int64, kernel string, to int64, payload string) {
+	n.t.Helper()
+	if out, err := n.send(as, kernel, to, payload); !errors.Is(err, id) {
+		n.t.Fatalf("%+v, %v, want %s", out, err, id)
+	}
+}
+
+// mail takes what is in a mailbox: the sender of each message and what it says.
+func (n *node) mail(pid int64) (list []string) {
+	n.t.Helper()
+	in := &schema.ReceiveInput{}
+	in.PID = &pid
+	for _, m := range testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.IPCReceive, in))(n.t).Messages {
+		list = append(list, fmt.Sprintf("%d@%s %s", m.SenderPID, m.SenderKernel, m.Payload))
+	}
+	return list
+}
+
+// recorded counts the entries of a type.
+func (n *node) recorded(typ string) int {
+	n.t.Helper()
+	return strings.Count(n.place.Journal(n.t), `"type":"`+typ+`"`)
+}

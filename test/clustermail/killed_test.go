@@ -1,0 +1,242 @@
+package clustermail_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// site is a kernel in a process of its own.
+type site struct {
+	name    string
+	place   *testkit.Place
+	process *testkit.Process
+}
+
+func (s *site) start(t *testing.T) {
+	t.Helper()
+	d := testkernel.Self(t)
+	d.Dir = s.place.Dir
+	s.process = d.Start(t)
+}
+
+func (s *site) dial(ctx context.Context) (*client.Client, error) {
+	return client.Dial(ctx, client.Options{RuntimeDir: s.place.RuntimeDir(), Patience: testkit.Patience})
+}
+
+// busProcess is a bus in a process of its own.
+type busProcess struct {
+	dir, addr string
+	cmd       *exec.Cmd
+}
+
+func (b *busProcess) start(t *testing.T) {
+	t.Helper()
+	b.cmd = exec.Command(testkit.Value(os.Executable())(t))
+	b.cmd.Dir, b.cmd.Env = b.dir, append(os.Environ(), asBus+"="+b.addr)
+	out := testkit.Value(b.cmd.StdoutPipe())(t)
+	testkit.Must(t, b.cmd.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	testkit.Must(t, err)
+	b.addr = strings.TrimSpace(line)
+}
+
+func (b *busProcess) kill(t *testing.T) {
+	t.Helper()
+	testkit.Must(t, b.cmd.Process.Kill())
+	if err := b.cmd.Wait(); err == nil {
+		t.Error("the bus ended well although it was killed")
+	}
+}
+
+// writer sends numbered messages as a process of alpha. It repeats each under its key until it has an answer.
+type writer struct {
+	pid      int64
+	next     int // number of the next message
+	statuses map[string]int
+}
+
+// write sends n messages.
+func (w *writer) write(ctx context.Context, alpha *site, to int64, n int) error {
+	for range n {
+		data, err := schema.SyscallSendMsg.Encode(&schema.SendMsgInput{
+			Target: schema.Target{PID: &w.pid}, ReceiverPID: to, ReceiverKernel: new("beta"), Payload: schema.Value(strconv.Itoa(w.next)),
+		})
+		if err != nil {
+			return err
+		}
+		status, err := w.send(ctx, alpha, data)
+		if err != nil {
+			return fmt.Errorf("message %d of pid %d: %w", w.next, w.pid, err)
+		}
+		w.statuses[status]++
+		w.next++
+	}
+	return nil
+}
+
+// send makes the call until it is answered. An outcome that the kernel does not know is one: it sends the message on by itself.
+func (w *writer) send(ctx context.Context, alpha *site, data []byte) (string, error) {
+	m := schema.Message{Kind: schema.KindCommand, Type: schema.SyscallSendMsg.Type, Data: data}
+	m.Meta.IdempotencyKey = fmt.Sprintf("m-%d", w.next)
+	for ctx.Err() == nil {
+		c, err := alpha.dial(ctx)
+		if err != nil {
+			continue // it was killed, and is started again
+		}
+		reply, err := c.Do(ctx, m)
+		if closed := c.Close(); err == nil && closed != nil {
+			return "", closed
+		}
+		switch f := new(fault.Fault); {
+		case err == nil:
+			out, err := schema.SyscallSendMsg.Decode(reply.Data)
+			if err != nil {
+				return "", err
+			}
+			return out.Status, nil
+		case errors.Is(err, fault.KernelInterrupted):
+			return "unknown", nil
+		case errors.As(err, &f) && f.Code() != 503 && f.ID != fault.CallCancelled && f.ID != fault.IdempotencyUnderWay:
+			return "", err
+		}
+	}
+	return "", ctx.Err()
+}
+
+// read takes messages of beta until all that were written are there, in the order of each sender.
+func read(ctx context.Context, beta *site, pid int64, writers []*writer, seen map[int64]int) error {
+	for {
+		left := 0
+		for _, w := range writers {
+			left += w.next - seen[w.pid]
+		}
+		if left == 0 {
+			return nil
+		}
+		messages, err := receive(ctx, beta, pid)
+		if err != nil {
+			return fmt.Errorf("%d messages are missing: %w", left, err)
+		}
+		for _, m := range messages {
+			if want := strconv.Itoa(seen[m.SenderPID]); string(m.Payload) != want || m.SenderKernel != "alpha" {
+				return fmt.Errorf("message %s of %d@%s, want %s", m.Payload, m.SenderPID, m.SenderKernel, want)
+			}
+			seen[m.SenderPID]++
+		}
+	}
+}
+
+func receive(ctx context.Context, beta *site, pid int64) ([]schema.MailMessage, error) {
+	c, err := beta.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in := &schema.ReceiveInput{Target: schema.Target{PID: &pid}, WaitMS: new(int64(1000))}
+	out, err := client.Call(ctx, c, schema.IPCReceive, in)
+	if err := errors.Join(err, c.Close()); err != nil {
+		return nil, err
+	}
+	return out.Messages, nil
+}
+
+// TestMailKilled kills the sending kernel, the receiving one, both, and the bus, at random moments while messages are on their
+// way: each arrives once, in the order of its sender. PWOS_LONG=1 does it 100 times.
+func TestMailKilled(t *testing.T) {
+	rounds := 4
+	if os.Getenv("PWOS_LONG") != "" {
+		rounds = 100
+	}
+	chance := rand.New(rand.NewPCG(1, 17))
+	list := []*site{{name: "alpha"}, {name: "beta"}}
+	b := &busProcess{dir: testkit.Dir(t), addr: "127.0.0.1:0"}
+	members := ""
+	for _, s := range list {
+		s.place = testkit.NewPlace(t, "")
+		testkit.Must(t, os.MkdirAll(s.place.StateDir(), 0o700))
+		_, line := testbus.Key(t, s.place.StateDir(), s.name, mayMail)
+		members += line + "\n"
+	}
+	testkit.WriteFile(t, b.dir+"/members", members)
+	b.start(t)
+	t.Cleanup(func() { b.kill(t) })
+	for _, s := range list {
+		testkit.WriteFile(t, s.place.Path("members"), members)
+		testkit.WriteFile(t, s.place.Path("config.toml"), fmt.Sprintf(
+			"cluster = {name = %q, bus = \"nats://%s\", members = %q}\nipc = {mailbox = 1000}\n", s.name, b.addr, s.place.Path("members")))
+		s.start(t)
+	}
+	alpha, beta := list[0], list[1]
+	ctx := testkit.Context(t)
+	if rounds > 4 {
+		long, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+		defer cancel()
+		ctx = long
+	}
+	writers := []*writer{}
+	for i := range 2 {
+		writers = append(writers, &writer{pid: spawnAt(ctx, t, alpha, fmt.Sprint("writer", i)), statuses: map[string]int{}})
+	}
+	reader := spawnAt(ctx, t, beta, "reader")
+	seen := map[int64]int{}
+	for round := range rounds {
+		var all sync.WaitGroup
+		failed := make([]error, len(writers))
+		for i, w := range writers {
+			all.Go(func() { failed[i] = w.write(ctx, alpha, reader, 5+i) })
+		}
+		victims := map[int][]*site{0: {alpha}, 1: {beta}, 2: {alpha, beta}, 3: {}}[round%4]
+		pause(time.Duration(chance.Int64N(int64(60 * time.Millisecond))))
+		for _, s := range victims {
+			s.process.Kill(t)
+		}
+		if len(victims) == 0 {
+			b.kill(t)
+			pause(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
+			b.start(t)
+		}
+		for _, s := range victims {
+			s.start(t)
+		}
+		all.Wait()
+		testkit.Must(t, errors.Join(failed...))
+		if err := read(ctx, beta, reader, writers, seen); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+	if more := testkit.Value(receive(ctx, beta, reader))(t); len(more) > 0 {
+		t.Errorf("%d messages came twice: %+v", len(more), more)
+	}
+	t.Logf("%d rounds: %d and %d messages, %v, %v", rounds, writers[0].next, writers[1].next, writers[0].statuses, writers[1].statuses)
+}
+
+// pause lets a random part of what runs happen before a kill.
+func pause(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	<-ctx.Done()
+}
+
+func spawnAt(ctx context.Context, t *testing.T, s *site, name string) int64 {
+	t.Helper()
+	c := testkit.Value(s.dial(ctx))(t)
+	defer func() { testkit.Must(t, c.Close()) }()
+	in := &schema.SpawnInput{ChildAgentID: name, Capabilities: &schema.SpawnCapability{AllowedSyscalls: []string{"Syscall.SendMsg", "Ipc.*"}}}
+	return testkit.Value(client.Call(ctx, c, schema.SyscallSpawn, in))(t).ChildPID
+}

@@ -1,0 +1,48 @@
+// Package clustermail_test holds what is promised of messages between kernels of a cluster.
+package clustermail_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster/bus"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
+)
+
+// asBus in the environment makes the test binary a bus: its value is the address to listen at.
+const asBus = "PWOS_TEST_BUS"
+
+func TestMain(m *testing.M) {
+	if listen := os.Getenv(asBus); listen != "" {
+		if err := runBus(listen); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	testkernel.Main(m)
+}
+
+// runBus runs a bus in the working directory, with the members file there, until it is interrupted. It prints its address.
+func runBus(listen string) error {
+	text, err := os.ReadFile("members")
+	if err != nil {
+		return err
+	}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	s := bus.Settings{Listen: listen, Dir: "streams", Members: access.ParseMembers(text, time.UTC)}
+	node, err := bus.Start(s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	fmt.Println(node.Addr())
+	<-interrupted
+	return nil
+}
