@@ -79,6 +79,7 @@ var deeds = map[string]deed{
 	"Approval.List":            {"[{state}]", ""},
 	"Approval.Requested":       {"{type} of {agent}, by rule {rule}", ""},
 	"Approval.Use":             {"{id}", ""},
+	"Audit.Redacted":           {"{member} of entry {seq}", ""},
 	"Audit.Subscribe":          {"[{types|list}][ of {pid|pid}][ from {since_seq}]", ""},
 	"Capability.Check":         {"{syscall}[ of {pid|pid}]", ""},
 	"Capability.Endow":         {"{pid|pid}: {allowed_syscalls|list}", ""},

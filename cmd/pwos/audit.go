@@ -26,7 +26,7 @@ calls included; each entry contains the hash of the one before.`,
   pwos audit verify
   pwos audit archive --before 720h /archive/pwos
   pwos audit metrics`,
-		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditArchive(a), newAuditMirror(a), newAuditMetrics(a))
+		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditRedact(a), newAuditArchive(a), newAuditMirror(a), newAuditMetrics(a))
 }
 
 func newAuditMetrics(a *app) *cobra.Command {
