@@ -286,3 +286,24 @@ func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step
 	state.Apply(&call)
 	return nil
 }
+
+// Vouch journals that a line of the journal is rewritten, before there is a kernel. The entry is on
+// disk when Vouch returns.
+func Vouch(log *journal.Log, origin string, tick int64, in *schema.AuditRedactedInput) (seq uint64, err error) {
+	step := schema.AuditRedacted.With(in)
+	data, err := schema.Marshal(in)
+	if err != nil {
+		return 0, fmt.Errorf("note %s: %w", step.Row.Type, err)
+	}
+	cause := kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: origin}
+	call := stepCall(new(ids), &cause, step, step.Row, data)
+	call.Tick, call.Data = tick, data
+	seq = log.Append(new(recorder).entry(&call, 0))
+	if err = log.FlushFromReserve(); err == nil {
+		_, err = log.Sync()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("note %s: %w", step.Row.Type, err)
+	}
+	return seq, nil
+}

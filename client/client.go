@@ -103,8 +103,8 @@ func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, erro
 	return c.DoReporting(ctx, m, nil)
 }
 
-// DoReporting is Do, and calls report for each Syscall.Progressed of the call before it returns; nil: none are
-// wanted. While report runs, only the latest event is kept.
+// DoReporting does what Do does, and calls report for each Syscall.Progressed of the call before it returns.
+// nil means no reports. While report runs, only the latest event is kept.
 func (c *Client) DoReporting(ctx context.Context, m schema.Message, report func(*schema.ProgressedEvent)) (schema.Message, error) {
 	m.Meta.Progress = report != nil
 	if m.Kind != schema.KindCommand && m.Kind != schema.KindQuery {
@@ -249,7 +249,8 @@ func (c *Client) end(err error) {
 }
 
 // Call calls a syscall by its row and returns the data of the reply: Call(ctx, c, schema.MemoryList,
-// &schema.MemoryListInput{}). Its errors are those of [Client.Do], and that of a reply with another form.
+// &schema.MemoryListInput{}). It returns the errors of [Client.Do], and an error for a reply of another
+// form.
 func Call[In, Out any](ctx context.Context, c *Client, row schema.Callable[In, Out], in *In) (*Out, error) {
 	data, err := row.Encode(in)
 	if err != nil {
@@ -262,7 +263,7 @@ func Call[In, Out any](ctx context.Context, c *Client, row schema.Callable[In, O
 	return row.Decode(answer.Data)
 }
 
-// errLocked: a daemon holds the instance lock.
+// errLocked means that a daemon holds the instance lock.
 var errLocked = errors.New("a daemon is starting, or has not ended yet")
 
 // Shutdown asks the kernel to end and waits until it has: it has closed this connection and released its instance

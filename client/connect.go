@@ -75,7 +75,7 @@ func (d *dialer) loginFailed(err error) error {
 	return fmt.Errorf("%w: %w", errNextKey, refusal)
 }
 
-// errNextKey: the kernel refused a key, and there is another one.
+// errNextKey means that the kernel refused a key, and there is another one.
 var errNextKey = errors.New("the kernel refused a key")
 
 // confirm checks with a ping that the kernel accepted the signature, and returns our PID there. The kernel answers a
@@ -109,7 +109,7 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	return as, nil
 }
 
-// SeqOf is the seq of an answer's own entry; 0: it has none.
+// SeqOf returns the seq of an answer's own entry; 0 if it has none.
 func SeqOf(m *schema.Message) int64 {
 	seq, _ := proofOf(m, "seq")
 	return seq
@@ -118,7 +118,7 @@ func SeqOf(m *schema.Message) int64 {
 // pidIn reads metadata.kernel.pid of an answer (PROTOCOL 3).
 func pidIn(m *schema.Message) (pid int64, ok bool) { return proofOf(m, "pid") }
 
-// proofOf is a member of metadata.kernel.
+// proofOf returns a member of metadata.kernel.
 func proofOf(m *schema.Message, member string) (n int64, ok bool) {
 	if m.Meta.Kernel == "" {
 		return 0, false
@@ -138,8 +138,8 @@ func proofOf(m *schema.Message, member string) (n int64, ok bool) {
 	return *number.(*int64), true
 }
 
-// Who asks the kernel for the PID of this connection; 0 is the operator.
-func (c *Client) Who(ctx context.Context) (int64, error) {
+// SelfPID asks the kernel for the PID of this connection; 0 is the operator.
+func (c *Client) SelfPID(ctx context.Context) (int64, error) {
 	answer, err := c.Call(ctx, schema.KindQuery, schema.SyscallPing.Type, []byte(`{"payload":null}`))
 	if err != nil {
 		return 0, err

@@ -23,7 +23,7 @@ type dialer struct {
 	options Options
 	places  unixsock.Places
 	login   *login
-	started *Daemon // that we started and not released yet: it has not let us in
+	started *Daemon // that we started and not released yet: it has not admitted us
 	last    error   // of the latest attempt: reported when patience runs out
 }
 
@@ -65,7 +65,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return nil, unreachable(o.socket(), err)
 }
 
-// pace is the pause between attempts, while a daemon ends or another client starts one.
+// pace is the pause between attempts while a daemon ends or another client starts one.
 func pace() *backoff.ExponentialBackOff {
 	return &backoff.ExponentialBackOff{
 		InitialInterval:     2 * time.Millisecond,
@@ -218,9 +218,9 @@ func (p *patience) done() {
 }
 
 var (
-	// errRunning: the daemon that we started found another one.
+	// errRunning means that the daemon that we started found another one.
 	errRunning = errors.New("another daemon is running, or is about to end")
-	// errSilent: the daemon that we started ended without a message.
+	// errSilent means that the daemon that we started ended without a message.
 	errSilent = errors.New("it ended before it was ready")
 )
 
@@ -250,5 +250,5 @@ func awaitReady(ctx context.Context, pipe *os.File) error {
 	case "FAILED":
 		return fault.DaemonLaunch.New("%s", rest)
 	}
-	return fmt.Errorf("it said %q, not that it is ready", strings.TrimSpace(line))
+	return fmt.Errorf("it wrote %q instead of READY", strings.TrimSpace(line))
 }

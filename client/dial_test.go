@@ -140,7 +140,7 @@ func TestDialSpawnFails(t *testing.T) {
 	for mode, want := range map[string][]string{
 		"refuse": {"nothing here pleases me", "kernel.log", "\n  fake: looked around", "\n  fake: did not like it"},
 		"die":    {"before it was ready", "exit status 7", "fake: last words"},
-		"babble": {`it said "HELLO"`},
+		"babble": {`it wrote "HELLO"`},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

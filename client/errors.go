@@ -13,21 +13,22 @@ import (
 
 // Errors of using a Client in the wrong way.
 var (
-	// ErrClosed: the Client was closed.
+	// ErrClosed means that the Client was closed.
 	ErrClosed = errors.New("the client is closed")
-	// ErrBusy: a Client that calls cannot stream, and one that streams does nothing else.
+	// ErrBusy means that the Client is used in another way: a Client that calls cannot stream, and
+	// one that streams does nothing else.
 	ErrBusy = errors.New("the connection is used for something else")
 )
 
-// errNotRunning says that no kernel runs, and that Options do not say how to start one.
+// errNotRunning means that no kernel runs, and that Options do not say how to start one.
 var errNotRunning = fault.DaemonNotRunning.New("no kernel is running")
 
-// noAnswer says that patience ran out before a connection was made.
+// noAnswer returns the error that patience ran out before a connection was made.
 func noAnswer(patience time.Duration) *fault.Fault {
 	return fault.DaemonNoAnswer.New("no answer within %v", patience)
 }
 
-// unreachable says that there is no connection to the kernel at the socket, because of err.
+// unreachable returns the error that the kernel at the socket cannot be reached, because of err.
 func unreachable(socket string, err error) *fault.Fault {
 	f := fault.DaemonUnreachable.New("reach kernel at %s: %v", socket, err)
 	if errors.Is(err, errNotRunning) {
@@ -36,8 +37,8 @@ func unreachable(socket string, err error) *fault.Fault {
 	return f.With("socket", socket).Wrap(err)
 }
 
-// launchFailed says why a daemon did not start, and quotes the last lines of its log, oldest first. A single line
-// that only repeats the reason is left out, and the log is named.
+// launchFailed returns the error of a daemon that did not start, with the last lines of its log, oldest first. A
+// single line that only repeats the reason is left out, and the log is named.
 func launchFailed(err error, log string, tail []string) *fault.Fault {
 	text := fmt.Sprintf("start daemon: %v", err)
 	switch {
@@ -49,8 +50,8 @@ func launchFailed(err error, log string, tail []string) *fault.Fault {
 	return fault.DaemonLaunch.New("%s", text).With("log", log).Wrap(err)
 }
 
-// loginFailed says why a kernel did not let us in: it refused every key, or none was shown because it is not the
-// known kernel or there is no key. skipped says why other keys were not shown.
+// loginFailed returns the error of a failed login: the kernel refused every key, or none was shown because it is
+// not the known kernel or there is no key. skipped tells why other keys were not shown.
 func loginFailed(socket string, offered []Offer, skipped []string, err error) *fault.Fault {
 	var b strings.Builder
 	fmt.Fprintf(&b, "log in to the kernel at %s: %v", socket, err)

@@ -63,7 +63,7 @@ func startDaemon(ctx context.Context, command *Command, places unixsock.Places) 
 	return d, nil
 }
 
-// explain ends a daemon that did not become ready, and says why it did not. One that gave a reason has time to log
+// explain ends a daemon that did not become ready, and returns why. A daemon that gave a reason has time to log
 // it, until ctx ends.
 func (d *Daemon) explain(ctx context.Context, err error, log *daemonLog) error {
 	var endErr error
@@ -80,7 +80,8 @@ func (d *Daemon) explain(ctx context.Context, err error, log *daemonLog) error {
 	return launchFailed(errors.Join(err, endErr), log.path, log.tail())
 }
 
-// daemonCommand is the daemon's process, in its own session, so that no terminal ends it (BRIDGE 4.5.2).
+// daemonCommand returns the daemon's command. It runs in its own session, so that no terminal ends it
+// (BRIDGE 4.5.2).
 func daemonCommand(command *Command, places unixsock.Places, log, told *os.File) *exec.Cmd {
 	cmd := exec.Command(command.Path, command.Args...)
 	cmd.Dir = "/"
@@ -91,8 +92,8 @@ func daemonCommand(command *Command, places unixsock.Places, log, told *os.File)
 	return cmd
 }
 
-// daemonEnv is the environment of a daemon that serves dir. It has another working directory, so relative paths are
-// made absolute; variables of a service manager are removed.
+// daemonEnv returns the environment of a daemon that serves dir. It has another working directory, so relative
+// paths are made absolute; variables of a service manager are removed.
 func daemonEnv(env []string, dir string) []string {
 	var out []string
 	for _, assignment := range env {
@@ -165,7 +166,7 @@ type daemonLog struct {
 
 // openLog opens the log for a daemon to append to. The file must be ours, and not a link.
 func openLog(path string) (*daemonLog, error) {
-	// O_NONBLOCK in case that it is a FIFO.
+	// O_NONBLOCK in case it is a FIFO.
 	const flags = os.O_RDWR | os.O_APPEND | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	file, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {

@@ -101,8 +101,8 @@ func (l *login) pick(ctx context.Context) (*access.Signer, error) {
 	return l.found.Signers[l.next], nil
 }
 
-// likelyFirst moves the keys of the kernel's usual authorized_keys to the front, if that can be read: each further
-// key costs a connection. The kernel decides.
+// likelyFirst moves the keys in the kernel's usual authorized_keys to the front, if that can be read: each further
+// key costs a connection.
 func likelyFirst(signers []*access.Signer) {
 	path := AuthorizedKeys()
 	if len(signers) < 2 || path == "" {

@@ -46,7 +46,7 @@ func (o Options) places() unixsock.Places {
 	return unixsock.PlacesIn(o.RuntimeDir)
 }
 
-// socket is the path of the socket to connect to.
+// socket returns the path of the socket to connect to.
 func (o Options) socket() string {
 	if o.Events {
 		return o.places().EventsSocket
@@ -64,8 +64,8 @@ func (o Options) patience() time.Duration {
 // spawnLock is held by the client that is starting a daemon. The instance lock is another one, the daemon's.
 func spawnLock(places unixsock.Places) string { return filepath.Join(places.Dir, "spawn.lock") }
 
-// Keys are how to log in if the kernel asks (BRIDGE 4.2.5), and how to reach the user. The zero Keys are the user's
-// own: those of the ssh-agent, then the files that ssh looks for.
+// Keys configure the login, if the kernel asks for one (BRIDGE 4.2.5), and how to reach the user. The zero Keys
+// mean the user's own: those of the ssh-agent, then the files that ssh uses.
 type Keys struct {
 	// Identity is the path of the only key to use, private or public; empty: PWOS_IDENTITY, and without that any key.
 	Identity string
@@ -84,7 +84,7 @@ func KnownKernels() access.KnownKernels {
 	return access.KnownKernels{Path: besideConfig(unixsock.KnownKernels)}
 }
 
-// AuthorizedKeys returns the path of the keys that a kernel of this environment lets in by default (PROTOCOL 1),
+// AuthorizedKeys returns the path of the keys that a kernel of this environment admits by default (PROTOCOL 1),
 // empty if there is no home directory.
 func AuthorizedKeys() string { return besideConfig(unixsock.AuthorizedKeys) }
 

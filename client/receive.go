@@ -16,7 +16,7 @@ import (
 // pendingCall is a message that waits for its answer. done is closed when answer or err is set.
 type pendingCall struct {
 	id       string
-	progress chan *schema.ProgressedEvent // the latest that was not read; nil: none is wanted
+	progress chan *schema.ProgressedEvent // the latest unread event; nil: no events are wanted
 	done     chan struct{}
 	answer   schema.Message
 	err      error

@@ -10,9 +10,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Seal seals a plaintext with the first of the user's own keys that can, without a kernel. aad goes with the value in
-// the clear; nil for none. A kernel with the same key opens the value, and the reverse. It returns a fault, or the
-// cause of ctx's end.
+// Seal seals a plaintext with the first suitable key of the user, without a kernel. aad is stored with the value
+// unencrypted; nil for none. A kernel with the same key can open the value, and Open can open a kernel's. It returns
+// a fault, or the cause of ctx's end.
 func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 	found, err := k.find(ctx)
 	if err != nil {
@@ -29,7 +29,7 @@ func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 			return "", sealError(err)
 		}
 		value, err := sealer.Seal(ctx, plaintext, aad)
-		if errors.Is(err, fault.CryptoCannot) { // of an enrolled key it is about the length
+		if errors.Is(err, fault.CryptoCannot) { // an error about an enrolled key is about the length
 			return "", err
 		}
 		return value, sealError(err)
@@ -59,7 +59,7 @@ func (k Keys) Open(ctx context.Context, value string) (plaintext, aad []byte, er
 		plaintext, aad, err = sealer.Open(ctx, value)
 		return plaintext, aad, sealError(err)
 	}
-	why := fmt.Sprintf("the value was sealed by the key %s, which is not here: add it to the ssh-agent, or name it with --identity", sealed.Fingerprint())
+	why := fmt.Sprintf("the value was sealed with the key %s, which is not available: add it to the ssh-agent, or name it with --identity", sealed.Fingerprint())
 	if len(found.Skipped) > 0 {
 		why += " (" + strings.Join(found.Skipped, "; ") + ")"
 	}
@@ -75,7 +75,7 @@ func (k Keys) find(ctx context.Context) (*access.Candidates, error) {
 	return found, sealError(err)
 }
 
-// sealError converts a fault of sealing or opening to this side's words.
+// sealError rewords a fault of sealing or opening for a client.
 func sealError(err error) error {
 	failure, ok := errors.AsType[*fault.Fault](err)
 	if !ok {

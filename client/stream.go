@@ -21,13 +21,13 @@ type Tally struct {
 	Errors  int // errors among them
 }
 
-// Stream sends everything that it reads from in to the kernel, then half-closes, and meanwhile writes every frame of the
-// kernel to out, a line each, in either dialect (BRIDGE 4.4.1). It returns when the kernel has closed the connection and
-// in has been let go: should the kernel close first, in is interrupted by SetReadDeadline if it has that, else its Read is
-// waited for.
+// Stream sends everything that it reads from in to the kernel, then half-closes. Meanwhile it writes every frame of the
+// kernel to out, one line each, in either dialect (BRIDGE 4.4.1). It returns when the kernel has closed the connection
+// and no Read of in is running. If the kernel closes first, Stream interrupts in with SetReadDeadline if it has that,
+// else it waits for its Read.
 //
-// It returns the cause of ctx's end, the error of in or out, or a fault.DaemonHungUp where the kernel closed before
-// it had answered everything, or before in had ended, unless it was this stream that shut it down. The Tally counts what
+// It returns the cause of ctx's end, the error of in or out, or a fault.DaemonHungUp if the kernel closed before it had
+// answered everything, or before in had ended, unless this stream shut it down. The Tally counts the frames that
 // reached out in any case.
 func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally, error) {
 	c.mu.Lock()
@@ -53,7 +53,7 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally
 	case <-pumped:
 	default:
 		if file, ok := in.(interface{ SetReadDeadline(time.Time) error }); ok {
-			_ = file.SetReadDeadline(past) // fails for files that never make their reader wait
+			_ = file.SetReadDeadline(past) // fails for files that never block
 		}
 		<-pumped
 	}
@@ -74,24 +74,24 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally
 	return d.tally, closeErr
 }
 
-// pump sends a stream's input to the kernel. It changes nothing, and counts how many answers the
-// kernel must send at least, so that a lost one is noticed.
+// pump sends a stream's input to the kernel unchanged. It counts the minimum number of answers, so
+// that a lost one is noticed.
 type pump struct {
 	conn *unixsock.Conn
 	in   io.Reader
 
 	buf      []byte // read, not sent: the beginning of a line
-	inside   bool   // what was sent ended inside a line
+	inside   bool   // the last write ended inside a line
 	owed     int
 	ended    bool  // all of in was sent
-	readErr  error // of in, its end aside
-	writeErr error // of the connection: the kernel has closed, as drain finds out too
+	readErr  error // of in, except its end
+	writeErr error // of the connection: the kernel has closed, which drain sees too
 }
 
-// pumpSize is how much of a line is held back until it is whole, in bytes.
+// pumpSize is how many bytes of an incomplete line are held back.
 const pumpSize = 64 << 10
 
-// run sends all of in and half-closes. It ends early where the connection does.
+// run sends all of in and half-closes. It ends early if the connection ends.
 func (p *pump) run() {
 	p.buf = make([]byte, 0, pumpSize)
 	for p.readErr == nil && p.writeErr == nil {
@@ -104,10 +104,10 @@ func (p *pump) run() {
 	if errors.Is(p.readErr, io.EOF) || errors.Is(p.readErr, os.ErrDeadlineExceeded) { // the latter: we were interrupted
 		p.readErr = nil
 	}
-	_ = p.conn.CloseWrite() // fails where the kernel has closed, which drain finds out
+	_ = p.conn.CloseWrite() // fails if the kernel has closed, which drain sees
 }
 
-// forward sends the whole lines of buf; all of it at the end of input, or where it is full.
+// forward sends the complete lines of buf, or all of it at the end of input or if it is full.
 func (p *pump) forward(end bool) {
 	whole := bytes.LastIndexByte(p.buf, '\n') + 1
 	if end || whole == 0 && len(p.buf) == cap(p.buf) {
@@ -128,14 +128,14 @@ func (p *pump) count(text []byte, end bool) {
 		if !p.inside && complete && needsAnswer(line) {
 			p.owed++
 		}
-		// A line that comes in pieces is longer than the buffer. Nearly always it is owed an answer, but it may be blank, or
-		// an event.
+		// A line that is longer than the buffer comes in pieces. It usually needs an answer, but it may be blank, or an
+		// event.
 		p.inside = !complete
 	}
 }
 
-// needsAnswer reports whether the kernel answers line whatever else it says. It does not answer a blank line or a valid
-// event, so what is no frame of that kind by its letters alone is left out: `event`, also written with escapes.
+// needsAnswer reports whether the kernel certainly answers a line. It does not answer a blank line or a valid event, so
+// a line that may be an event is not counted: one with `event`, also written with escapes.
 func needsAnswer(line []byte) bool {
 	return len(bytes.TrimLeft(line, " \t\r\n")) > 0 &&
 		!bytes.Contains(line, []byte("event")) && !bytes.Contains(line, []byte(`\u`))
@@ -152,7 +152,8 @@ type drain struct {
 	connErr  error // of the connection
 }
 
-// run copies frames until the kernel closes or out fails. What has come is written before it waits for more.
+// run copies frames until the kernel closes or out fails. It flushes received frames before it waits for
+// more.
 func (d *drain) run() {
 	for d.outErr == nil {
 		line, ok, err := d.conn.TryNext()
@@ -187,7 +188,7 @@ func (d *drain) count(line []byte) {
 	}
 }
 
-// The ways in which the kernel begins its frames.
+// The beginnings of the kernel's frames.
 const (
 	osMessageReply = `{"kind":"reply","type":`
 	osMessageError = `{"kind":"error","type":`
@@ -195,8 +196,8 @@ const (
 	osEventError   = `{"type":"error","name":`
 )
 
-// kindOf returns the kind of a frame from the kernel, 0 where it shows none. Since a name may not stand twice in an
-// object, a beginning that is known decides; other frames are decoded.
+// kindOf returns the kind of a frame from the kernel, 0 if it has none. A known beginning decides, since a name
+// must not occur twice in an object. Other frames are decoded.
 func kindOf(line []byte) schema.Kind {
 	switch {
 	case bytes.HasPrefix(line, []byte(osMessageReply)), bytes.HasPrefix(line, []byte(osEventReply)):

@@ -17,8 +17,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// confine adds to a program's command what it may see of the kernel's own directories, and what the configuration
-// says.
+// confine adds to a program's command its view of the kernel's directories, and the configured sandbox.
 func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	if err := d.reveal(c, p.Secrets); err != nil {
 		return err
@@ -31,7 +30,7 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 		c.Hide = append(c.Hide, expand(path, home))
 	}
 	c.Private = private(d.config)
-	c.ShowProgram = d.operators(c.PID)
+	c.ShowProgram = d.isOperators(c.PID)
 	given := homes(d.config.StateDir, c.Write)
 	for _, home := range given {
 		if err := d.programs.GiveHome(home.Target); err != nil {
@@ -60,8 +59,8 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	return nil
 }
 
-// homes are the agents' homes among the paths that a program may write: they are in the state directory, which is
-// hidden except for what the kernel shows.
+// homes returns the agents' homes among the paths that a program may write. They are in the state directory,
+// which is otherwise hidden.
 func homes(state string, write []string) (places []host.Place) {
 	all := filepath.Join(real(state), "homes") + "/"
 	for _, path := range write {
@@ -96,9 +95,9 @@ func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
 	return nil
 }
 
-// operators reports whether the operator has named a process's program: for the process itself, or for an ancestor
-// from which each process down to it has run the same.
-func (d *Daemon) operators(pid int64) bool {
+// isOperators reports whether the operator has named a process's program: for the process itself, or for an
+// ancestor, if every process in between runs the same program.
+func (d *Daemon) isOperators(pid int64) bool {
 	processes := d.state.Processes.Processes()
 	for p := processes.Process(pid); p != nil; {
 		if p.ParentPID == 0 {
@@ -151,8 +150,8 @@ func expand(path, home string) string {
 	return filepath.Clean(path)
 }
 
-// private is hidden from every program: state, runtime directory, configuration and keys. A configuration in a
-// directory of its own is hidden with the directory, otherwise by file names.
+// private returns the paths that are hidden from every program: state, runtime directory, configuration and
+// keys. A configuration in its own directory is hidden with the directory, otherwise by file names.
 func private(cfg config.Config) []string {
 	list := append(trusted(cfg), cfg.StateDir, cfg.RuntimeDir)
 	if filepath.IsAbs(cfg.File) {
@@ -168,5 +167,5 @@ func private(cfg config.Config) []string {
 	return slices.Compact(list)
 }
 
-// insideDir is the directory that programs see as the runtime directory: it has only the sockets.
+// insideDir is the directory that programs see as the runtime directory. It has only the sockets.
 func insideDir(places unixsock.Places) string { return filepath.Join(places.Dir, "inside") }

@@ -51,7 +51,7 @@ type Daemon struct {
 	config  config.Config
 	log     *slog.Logger
 	sockets []systemd.Socket // passed by a service manager
-	// replace is called with the state machines before the kernel is made of them.
+	// replace is called with the state machines before the kernel is made from them.
 	replace func(map[schema.Domain]kernel.Domain)
 
 	// locate returns the journal's location.
@@ -118,7 +118,8 @@ func (d *Daemon) Open(ctx context.Context) error {
 	if err := d.listen(ctx, places); err != nil {
 		return running(err)
 	}
-	// After listening, which probes for another daemon, so that two daemons never use the journal at once.
+	// This comes after listening, which probes for another daemon, so that two daemons never use the
+	// journal at once.
 	return d.boot(ctx)
 }
 
@@ -155,7 +156,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		s.Journal.Unsign()
 		return err
 	}
-	if d.held() {
+	if d.isHeld() {
 		d.log.Warn(heldAgents)
 	}
 	s.Web.Blobs = d.blobs.Store
@@ -177,7 +178,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if len(left) > 0 {
 		_, err := d.programs.Host() // which ends what the last kernel left running
 		if errors.Is(err, host.ErrUnsupported) {
-			d.log.Error("programs of agents cannot be started again", "error", err)
+			d.log.Error("programs of agents cannot be restarted", "error", err)
 		} else if err != nil {
 			return fmt.Errorf("end what the last kernel left running: %w", err)
 		}
@@ -201,7 +202,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	})
 	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {
-		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
+		d.log.Warn("journal.sync is interval: a power cut loses the commands that were answered since the last fsync", "interval", every.String())
 	}
 	d.warnOfOrigins()
 	if d.networks, err = newNetworks(&d.config, s, d.kernel, d.log); err != nil {
@@ -214,7 +215,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		Ask: d.kernel.Ask, Repeats: d.kernel.Repeats, Answered: d.kernel.Answered, Raised: d.notifier.Raised, Wait: time.Duration(d.config.Approval.Wait),
 	})
 	s.Seal.Wake(func() { d.kernel.WakeUp(schema.Crypto) })
-	d.log.Info("state made of the journal", "entries", entries, "replayed", s.Replayed)
+	d.log.Info("state rebuilt from the journal", "entries", entries, "replayed", s.Replayed)
 	if d.config.AuthorizedKeys != "" {
 		if d.keyed, err = newKeyed(&d.config, s, d.kernel, d.log); err != nil {
 			return err
@@ -231,18 +232,18 @@ func (d *Daemon) boot(ctx context.Context) error {
 	return nil
 }
 
-// warnings are what the operator should look at, for pwos status.
+// warnings returns what needs the operator's attention, for pwos status.
 func (d *Daemon) warnings() (all []string) {
 	if d.keyed != nil {
 		if warning := d.keyed.Trouble(); warning != "" {
 			all = append(all, "authorized keys: "+warning)
 		}
 	}
-	if d.held() {
+	if d.isHeld() {
 		all = append(all, heldAgents)
 	}
 	if invalid := d.policies.Shown().Invalid; invalid != "" {
-		all = append(all, "no agent is served, since the policy is not valid: "+invalid)
+		all = append(all, "calls of agents are refused, since the policy is not valid: "+invalid)
 	}
 	if n, last := d.state.Approvals.Advisory(time.Now().UnixMilli()); n > 0 {
 		all = append(all, fmt.Sprintf("approvals are advisory: %d, the last of them %s, of pid %d, which is not confined by this kernel and could have answered as its operator", n, last.ID, last.PID))
@@ -328,7 +329,8 @@ func (d *Daemon) end() error {
 	return nil
 }
 
-// closeEffects ends what makes calls of its own. Each part may be closed twice, or never have been made.
+// closeEffects ends the parts that make calls of their own. Each part may be closed twice, or may not
+// exist.
 func (d *Daemon) closeEffects() {
 	d.jobs.Close()
 	d.cluster.Hush()
@@ -337,7 +339,8 @@ func (d *Daemon) closeEffects() {
 	d.state.Seal.Close()
 }
 
-// Reload has Run read the policy again, as Policy.Reload does. It does not block: signal handlers call it.
+// Reload makes Run read the policy again, as Policy.Reload does. It does not block, since signal handlers
+// call it.
 func (d *Daemon) Reload() {
 	select {
 	case d.reloads <- struct{}{}:
@@ -347,12 +350,12 @@ func (d *Daemon) Reload() {
 
 func (d *Daemon) reloadPolicy(ctx context.Context) {
 	if _, err := d.kernel.DoUntil(ctx, "", schema.PolicyReload.With(&schema.PolicyReloadInput{})); err != nil {
-		d.log.Error("the policy stays as it was", "error", err)
+		d.log.Error("the policy is unchanged", "error", err)
 	}
 }
 
-// Hurry ends the grace: connections that have not finished by then are closed. A Daemon that is not ending yet will
-// have none.
+// Hurry ends the grace period: connections that have not finished are closed. If called before the shutdown, there
+// will be no grace period.
 func (d *Daemon) Hurry() { d.hurry() }
 
 // serve passes an authenticated connection to the kernel. In open mode its peer is the operator, and so is a peer with an
@@ -418,7 +421,7 @@ func (d *Daemon) Close() error {
 	return err
 }
 
-// ErrRunning says that another daemon serves the runtime directory.
+// ErrRunning means that another daemon serves the runtime directory.
 var ErrRunning = errors.New("another daemon is running")
 
 // running marks errors that mean another daemon.
@@ -429,10 +432,10 @@ func running(err error) error {
 	return err
 }
 
-// held reports whether the agents of the last epoch must not be started.
-func (d *Daemon) held() bool { return d.state.Booted.Held }
+// isHeld reports whether the agents of the last epoch must not be started.
+func (d *Daemon) isHeld() bool { return d.state.Booted.Held }
 
-const heldAgents = "agents of the epoch before are held: to let them start, end the kernel, then run \"pwos restore --here --agents\""
+const heldAgents = "agents of the previous epoch are not started: to start them, shut down the kernel, then run \"pwos restore --here --agents\""
 
 // Origin returns a normalized origin (ABI 6.2). It may be the path of a root.
 func Origin(text string) (string, error) {
@@ -442,9 +445,9 @@ func Origin(text string) (string, error) {
 	return uri.Origin(text, "")
 }
 
-// warnOfOrigins warns of memory that the operator does not see, since it was stored under another origin: a root or
-// an origin that was added to the configuration, or removed, changes the operator's. Agents of keys are separate on
-// purpose.
+// warnOfOrigins warns of memory that the operator does not see, since it was stored under another origin. Adding or
+// removing a root or an origin in the configuration changes the operator's origin. Agents of keys have other
+// origins on purpose.
 func (d *Daemon) warnOfOrigins() {
 	apart := map[string]bool{d.config.Origin: true}
 	d.state.Processes.Living(func(p *schema.Descriptor) {
@@ -454,7 +457,7 @@ func (d *Daemon) warnOfOrigins() {
 	})
 	for origin, keys := range d.state.Memory.Origins() {
 		if !apart[origin] {
-			d.log.Warn("memory is stored under another origin than the operator's, who does not see it: reach it with --origin, as in: pwos mem ls --origin "+origin,
+			d.log.Warn("memory is stored under another origin than the operator's: read it with --origin, as in: pwos mem ls --origin "+origin,
 				"origin", d.config.Origin, "other", origin, "keys", keys)
 		}
 	}

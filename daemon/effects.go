@@ -83,11 +83,12 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog
 	return network.New(o)
 }
 
-// bundleName is the file of the authorities that agents trust in addition to the system's.
+// bundleName is the file of the certificate authorities that agents trust in addition to the
+// system's.
 const bundleName = "ca-bundle.pem"
 
-// prices are the configured prices: of a million tokens of prompts and of answers, and of prompts from a cache and
-// into it, which cost the same as prompts if only two are given.
+// prices returns the configured prices per million tokens: of prompts, of answers, of prompts read from a cache
+// and written to it. If only two are given, cached prompts cost the same as prompts.
 func prices(given map[string][]float64) egress.Prices {
 	p := make(egress.Prices, len(given))
 	for model, usd := range given {

@@ -31,7 +31,7 @@ const (
 // SIGINT ends it in good order, a second at once.
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	Shim()
-	// First, before another file is opened: they have fixed numbers.
+	// This must come before any other file is opened: passed sockets have fixed numbers.
 	waiting, err := newWaiter(getenv)
 	if err != nil {
 		fmt.Fprintln(stderr, "pwosd:", err)
@@ -120,7 +120,7 @@ func newWaiter(getenv func(string) string) (*waiter, error) {
 	}
 	fd, err := strconv.Atoi(text)
 	if err != nil || fd < 3 || !pipe(fd) {
-		return nil, fmt.Errorf("%s=%s is no inherited pipe", ReadyVariable, text)
+		return nil, fmt.Errorf("%s=%s is not an inherited pipe", ReadyVariable, text)
 	}
 	syscall.CloseOnExec(fd)
 	return &waiter{pipe: os.NewFile(uintptr(fd), "readiness pipe")}, os.Unsetenv(ReadyVariable)
@@ -149,7 +149,7 @@ func pipe(fd int) bool {
 }
 
 // onSignals calls first at the first SIGTERM or SIGINT and again at the second; a third has the system's default
-// effect. The returned function ends that and waits until neither runs.
+// effect. The returned function stops that and waits until neither runs.
 func onSignals(first, again func()) (stop func()) {
 	acts := []func(){first, again}
 	return onEach(func() (more bool) {

@@ -37,9 +37,9 @@ func Once(ctx context.Context, args []string, getenv func(string) string, stderr
 	return data, err
 }
 
-// Inline calls talk with a connection of the operator to a kernel in this process (PROTOCOL 8), which otherwise is
-// that of Once, and ends after talk. Frames that show no dialect are answered in the given one, whose socket's limit
-// bounds lines.
+// Inline calls talk with a connection of the operator to a kernel in this process (PROTOCOL 8), like that of Once.
+// The kernel ends after talk. Frames without a recognizable dialect are answered in the given one. The limit of that
+// dialect's socket bounds lines.
 func Inline(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, dialect schema.Dialect, talk func(*net.UnixConn) error) error {
 	return alone(ctx, args, getenv, stderr, func(d *Daemon) error {
 		ours, theirs, err := unixsock.Pair()
@@ -73,10 +73,10 @@ func alone(ctx context.Context, args []string, getenv func(string) string, stder
 		return notMade(err)
 	}
 	if cfg.AuthorizedKeys != "" {
-		return fault.AuthRequired.New("this kernel lets in holders of authorized keys alone, which takes a daemon: start it with pwosd")
+		return fault.AuthRequired.New("this kernel admits only authorized keys, which needs a daemon: start it with pwosd")
 	}
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
-	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be what is wrong
+	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be the fault
 	d := New(cfg, nil, logging.New(stderr, logForm(&cfg, getenv)))
 	d.once = true
 	defer func() { err = errors.Join(err, d.Close()) }()
@@ -128,8 +128,8 @@ type noIdentities struct{}
 
 func (noIdentities) Adopted(int64, string) *schema.Identity { return nil }
 
-// PolicyForms are the forms in which a kernel with that configuration judges names and addresses: no process has
-// adopted a resource.
+// PolicyForms returns the forms in which a kernel with that configuration judges names and addresses. In it, no
+// process has adopted a resource.
 func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) {
 	cfg := config.Default(getenv, 0, "/")
 	if err := cfg.Load(path, false, getenv); err != nil {
@@ -142,12 +142,12 @@ func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) 
 	return policy.Forms{URL: fetch.Normal, Names: state.Names{Space: space, Adopted: noIdentities{}}}, nil
 }
 
-// Restored is what Restore has made of a state directory.
+// Restored is the result of Restore.
 type Restored = state.Restored
 
-// Restore makes a copied state directory a kernel of its own: a new epoch with a new host key, which the record's
-// next entry names. The programs of its agents are not started unless agents is true; a second call with it allows
-// them. args are the daemon's flags. No daemon may use the directory.
+// Restore turns a copied state directory into a kernel of its own: a new epoch with a new host key, which the
+// record's next entry names. The programs of its agents are not started unless agents is true; a second call with
+// it allows them. args are the daemon's flags. No daemon may use the directory.
 func Restore(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, agents bool) (r Restored, err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {

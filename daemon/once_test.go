@@ -109,7 +109,7 @@ func TestOnceIsLockedOut(t *testing.T) {
 	before, err := os.ReadFile(filepath.Join(cfg.StateDir, "journal", "00000000000000000001.ndjson"))
 	testkit.Must(t, err)
 	testkit.Must(t, os.WriteFile(filepath.Join(a.dir, "c", "authorized_keys"), nil, 0o600))
-	if data, err := a.call(t.Context(), "ping", `1`); err == nil || !strings.Contains(err.Error(), "holders of authorized keys alone") {
+	if data, err := a.call(t.Context(), "ping", `1`); err == nil || !strings.Contains(err.Error(), "admits only authorized keys") {
 		t.Errorf("with keys: %s, %v", data, err)
 	}
 	after, err := os.ReadFile(filepath.Join(cfg.StateDir, "journal", "00000000000000000001.ndjson"))

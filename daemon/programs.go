@@ -21,8 +21,8 @@ func Shim() {
 	code.Shim()
 }
 
-// bounds are the configured ones. All agents together may use half of the descriptors: the rest is for the operator,
-// the journal and the programs.
+// bounds returns the configured bounds. All agents together may use half of the descriptors: the rest is for the
+// operator, the journal and the programs.
 func bounds(a config.Agents) unixsock.Bounds {
 	b := unixsock.Bounds{Connections: a.Connections, Prologues: a.Prologues, Agents: unixsock.DefaultBounds().Agents}
 	var limit syscall.Rlimit // the runtime has raised it to the hard limit
@@ -32,14 +32,14 @@ func bounds(a config.Agents) unixsock.Bounds {
 	return b
 }
 
-// hosting is how the kernel runs programs.
+// hosting returns the options for running programs.
 func (d *Daemon) hosting() actors.Hosting {
 	dir, processes := d.agentsDir(), d.state.Processes.Processes()
 	return actors.Hosting{
 		Host: d.programs.Host, Connect: func(p *host.Process) (actors.Link, error) { return d.programs.Connect(p) }, Dir: dir,
 		Private: []string{d.config.StateDir, d.config.RuntimeDir}, Trusted: trusted(d.config),
 		Grace: time.Duration(d.config.Agents.Grace), Policy: restarts(d.config.Agents), Occupied: d.idle.Occupied,
-		Hold: d.held(), Confine: d.confine,
+		Hold: d.isHeld(), Confine: d.confine,
 		Forget: func() {
 			remembered := func(pid int64) bool {
 				p := processes.Process(pid)
@@ -47,7 +47,7 @@ func (d *Daemon) hosting() actors.Hosting {
 			}
 			d.programs.Forget(dir, remembered)
 			if err := d.blobs.Drop(remembered); err != nil {
-				d.log.Warn("blobs of agents that are forgotten", "error", err)
+				d.log.Warn("blobs of forgotten agents not removed", "error", err)
 			}
 		},
 	}
@@ -56,14 +56,15 @@ func (d *Daemon) hosting() actors.Hosting {
 // agentsDir has a folder for each process with a program.
 func (d *Daemon) agentsDir() string { return filepath.Join(d.config.StateDir, "agents") }
 
-// trusted are the files that decide which keys are the operator's, and what the kernel does.
+// trusted returns the files that decide which keys are the operator's, and how the kernel is
+// configured.
 func trusted(cfg config.Config) []string {
 	rules, more := policy.Paths(cfg.File)
 	files := []string{cfg.File, rules, more, unixsock.AuthorizedKeys(cfg.File), cfg.AuthorizedKeys, cfg.TrustedKeys(), cfg.Crypto.Identity}
 	return slices.DeleteFunc(files, func(path string) bool { return !filepath.IsAbs(path) })
 }
 
-// restarts is the host's default policy with the configured pauses.
+// restarts returns the host's default restart policy with the configured pauses.
 func restarts(a config.Agents) func(host.Restart) host.Policy {
 	return func(r host.Restart) host.Policy {
 		p := host.DefaultPolicy(r)

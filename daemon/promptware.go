@@ -24,7 +24,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// cachedModules is how many compiled modules are kept: a module of a large language takes a few MB.
+// cachedModules is the number of compiled modules that are kept: a module of a large language takes
+// a few MB.
 const cachedModules = 32
 
 // promptware runs the effects of Kernel.Ingest, FileSystem.Hydrate and Syscall.Call of a path.
@@ -69,7 +70,7 @@ func newPromptware(cfg *config.Config, s *state.State, programs *programs.Progra
 		Limits: tool.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
 	}, cfg.Tools.AtOnce, run, log)
 	if err := tool.RemoveAll(scratch); err != nil { // each call and each worker has its own directory there, so nothing depends on it
-		log.Warn("what programs of an earlier kernel have left could not be removed", "error", err)
+		log.Warn("files of an earlier kernel's programs could not be removed", "error", err)
 	}
 	if !cfg.Tools.Programs {
 		return p, nil // a worker makes it
@@ -111,7 +112,7 @@ func (p *promptware) invoke(ctx context.Context, job *kernel.Job, do *kernel.Inv
 	return p.tools.Invoke(ctx, job, do)
 }
 
-// runsCode is how registered code is checked.
+// runsCode returns the check of registered code.
 func (d *Daemon) runsCode() actors.Code {
 	return actors.Code{Check: d.promptware.code.Check, AtOnce: cmp.Or(d.config.Code.AtOnce, max(2, runtime.GOMAXPROCS(0)))}
 }

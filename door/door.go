@@ -1,8 +1,8 @@
-// Package door makes a connection to the kernel the process that a door serves (PROTOCOL 11).
+// Package door turns a connection to the kernel into the process that a door serves (PROTOCOL 11).
 //
-// A door is a way into the kernel for programs that do not speak its protocol. It connects as the operator and,
-// before it serves anybody, gives that authority up with Process.Attach. A door that a process of an agent's tree
-// opens is that agent.
+// A door connects programs that do not speak the kernel's protocol. It connects as the operator, and gives up
+// that authority with Process.Attach before it serves anybody. A door that is opened inside an agent acts as that
+// agent.
 package door
 
 import (
@@ -19,22 +19,22 @@ import (
 type Agent struct {
 	Name  string   // empty if the connection is an agent's already
 	Allow []string // the grant of a new process; nil: the default grant
-	Via   string   // the door, context.via in rules; empty: none that has a name
+	Via   string   // name of the door, context.via in rules; empty: no name
 }
 
-// Become makes a connection the process, and returns its PID. It calls note if the process has another grant than
-// asked for.
+// Become attaches a connection to the process, and returns its PID. It calls note if the process has another
+// grant than the requested one.
 func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format string, args ...any)) (int64, error) {
-	pid, err := c.Who(ctx)
+	pid, err := c.SelfPID(ctx)
 	if err != nil || pid != 0 {
 		return pid, err
 	}
 	if a.Name == "" {
-		return 0, fault.UsageInvalid.New("--as NAME says which process to be").With("verb", "pwos mcp serve")
+		return 0, fault.UsageInvalid.New("--as NAME is required: the process to act as").With("verb", "pwos mcp serve")
 	}
 	out, err := a.attach(ctx, c, a.Allow)
 	if a.Allow != nil && errors.Is(err, fault.ProcessOtherGrant) {
-		// It was granted something else since, which takes precedence.
+		// A later grant takes precedence.
 		note("%v", err)
 		out, err = a.attach(ctx, c, nil)
 	}
@@ -47,7 +47,7 @@ func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format s
 	return out.PID, nil
 }
 
-// attach makes a connection of the operator the process.
+// attach attaches a connection of the operator to the process.
 func (a *Agent) attach(ctx context.Context, c *client.Client, allow []string) (*schema.AttachOutput, error) {
 	in := &schema.AttachInput{AgentID: a.Name}
 	if a.Via != "" {

@@ -14,11 +14,11 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// BlockEntries is how many entries the index takes in at once. Block n, counted from 1, is of the entries
-// (n-1)*BlockEntries+1 to n*BlockEntries. Where the index begins behind an archive, its first block lacks what is archived.
+// BlockEntries is the number of entries in a block. Block n, counted from 1, has the entries (n-1)*BlockEntries+1 to
+// n*BlockEntries. Where the index begins behind an archive, its first block lacks what is archived.
 const BlockEntries = 256
 
-// Tags are what the index keeps of an entry.
+// Tags are the properties of an entry that the index keeps.
 type Tags struct {
 	Head        journal.Head // the entry
 	Time        int64        // Unix milliseconds
@@ -27,20 +27,21 @@ type Tags struct {
 	Correlation string       // metadata.correlation, or ""
 	ID          string       // metadata.id, or ""
 	Causation   string       // metadata.causation, or ""
-	Origin      string       // of the stored things that the call sees
+	Origin      string       // of the stored data that the call sees
 	Key         string       // key of the memory that a command is about; "" where it is about none
 	Denied      bool         // whether it was refused
 	Holders     []int64      // processes whose token it changes
 }
 
-// A term is a hash of something that entries are asked for by. Two of one hash make a block too many, never one too few.
+// A term is a hash of a property that queries select entries by. A collision makes a query read one block too many,
+// never one too few.
 type term = uint32
 
 func termOf(kind byte, value string) term {
 	return crc32.Update(crc32.Checksum([]byte{kind}, castagnoli), castagnoli, []byte(value))
 }
 
-// mention is one text of a message that entries are asked for by.
+// mention is a text of a message that queries select entries by.
 type mention struct {
 	kind  byte
 	value string
@@ -58,23 +59,23 @@ func termOfHolder(pid int64) term {
 
 func termOfKey(origin, key string) term { return termOf('k', origin+"\x00"+key) }
 
-// denied is the term of a refusal.
+// denied is the term for refusals.
 var denied = termOf('d', "")
 
-// unreadable is the term of an entry whose message could not be read.
+// unreadable is the term for entries whose message could not be read.
 var unreadable = termOf('?', "")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// row is a block as the database has it.
+// row is a block in the database.
 type row struct {
 	block            int64
 	hash             journal.Hash // of its last entry, so that it can be compared with the journal
 	earliest, latest int64        // wall clock of its entries, which may step back
-	terms            []byte       // those of its entries, 4 bytes each, ascending
+	terms            []byte       // terms of its entries, 4 bytes each, ascending
 }
 
-// blocksVersion is of what blocksTables does not say: what the blobs hold.
+// blocksVersion is the version of the blobs' content, which blocksTables does not describe.
 const blocksVersion = 6
 
 const blocksTables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +
@@ -83,7 +84,7 @@ const blocksTables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB 
 
 const columns = "block, hash, earliest, latest, terms, sum"
 
-// sum finds an altered row.
+// sum is a checksum, which detects an altered row.
 func (r *row) sum() int64 {
 	b := r.hash[:]
 	for _, n := range [...]int64{r.block, r.earliest, r.latest} {
@@ -92,7 +93,7 @@ func (r *row) sum() int64 {
 	return int64(crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, r.terms))
 }
 
-// scan reads a row; its terms are valid until the next.
+// scan reads a row. Its terms are valid until the next row.
 func (r *row) scan(rows *sql.Rows) error {
 	var hash, terms sql.RawBytes
 	var sum int64
@@ -182,8 +183,8 @@ func scan(ctx context.Context, db *sql.Tx, each func(*row) bool, query string, a
 	return rows.Err()
 }
 
-// Add indexes the block of entries behind the watermark. It returns ErrOrder where tags are not a whole block in order, or
-// not that one: the index may have been dropped meanwhile.
+// Add indexes the block of entries after the watermark. It returns ErrOrder if tags are not a complete block in order,
+// or not that block: the index may have been dropped meanwhile.
 func (x *Index) Add(ctx context.Context, tags []Tags) error {
 	if len(tags) == 0 || len(tags) > BlockEntries || tags[len(tags)-1].Head.Seq%BlockEntries != 0 {
 		return fmt.Errorf("%w: block of %d entries", ErrOrder, len(tags))
@@ -204,7 +205,7 @@ func (x *Index) Add(ctx context.Context, tags []Tags) error {
 		r.terms = binary.BigEndian.AppendUint32(r.terms, t)
 	}
 	err := x.use(&x.blocks, func(db *sql.DB) error {
-		// The condition and the row are one statement, so that a Drop cannot come between.
+		// The check and the insert are one statement, so that no Drop runs between them.
 		done, err := db.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?2, ?3, ?4, ?5, ?6 "+
 			"WHERE ?7 = 1 + coalesce((SELECT ?8 * max(block) FROM blocks), (SELECT seq FROM base), 0)",
 			r.block, r.hash[:], r.earliest, r.latest, r.terms, r.sum(), int64(first), BlockEntries)
@@ -246,7 +247,7 @@ func (t *Tags) appendTerms(terms []term) []term {
 	return terms
 }
 
-// A Filter says which entries a question is about: those that fit every member that is set. The zero Filter fits all.
+// A Filter selects the entries that match every member that is set. The zero Filter matches all entries.
 type Filter struct {
 	PID         *int64 // process that the call was made as
 	Type        string // type of the message, such as "Memory.Set"; "" fits all
@@ -255,14 +256,14 @@ type Filter struct {
 	CausedBy    string // metadata.causation; "" fits all
 	Key         string // key of the memory, in Origin; "" fits all
 	Origin      string // of Key
-	Denied      bool   // whether only refusals fit
+	Denied      bool   // only refusals
 	Holder      *int64 // process whose token is changed
 	SinceTime   *int64 // not before, Unix milliseconds
 	UntilTime   *int64 // not after, Unix milliseconds
 }
 
-// terms are those that each block with a fitting entry has; messages are those of them that stand for what is not known
-// of an unreadable entry.
+// terms returns the terms that each block with a matching entry has. messages are the terms that an unreadable entry
+// may lack.
 func (f *Filter) terms() (entries, messages []term) {
 	if f.PID != nil {
 		entries = append(entries, termOfPID(*f.PID))
@@ -284,7 +285,7 @@ func (f *Filter) terms() (entries, messages []term) {
 	return entries, messages
 }
 
-// fits reports whether a block can hold an entry that fits.
+// fits reports whether a block can hold a matching entry.
 func (f *Filter) fits(r *row, entries, messages []term) bool {
 	if f.SinceTime != nil && r.latest < *f.SinceTime || f.UntilTime != nil && r.earliest > *f.UntilTime {
 		return false
@@ -293,27 +294,27 @@ func (f *Filter) fits(r *row, entries, messages []term) bool {
 	return !slices.ContainsFunc(entries, lacks) && (!slices.ContainsFunc(messages, lacks) || r.has(unreadable))
 }
 
-// A Range is entries of the journal, both ends included.
+// A Range is a range of journal entries, both ends included.
 type Range struct{ First, Last uint64 }
 
-// OpenEnd is the Last of a Range that goes on to the end of the journal, wherever that is.
+// OpenEnd is the Last of a Range that extends to the end of the journal.
 const OpenEnd = ^uint64(0)
 
-// rangeEntries is the longest Range but that of the open end, so that a question does not read all of the index first.
+// rangeEntries bounds every Range except the open one, so that a query does not read the whole index first.
 const rangeEntries = 16 * BlockEntries
 
-// Ranges returns where in the journal entries from seq from on can be that fit the filter: ascending, not overlapping, at
-// most limit of them (limit below 1 means 1). No entry that fits is outside of them; most entries inside need not fit, so
-// the caller reads and checks them.
+// Ranges returns the parts of the journal, from seq from on, that can have matching entries: ascending, not
+// overlapping, at most limit of them (limit below 1 means 1). Every matching entry is inside; entries inside need not
+// match, so the caller reads and checks them.
 //
-// The last Range goes from the first entry that is not indexed to OpenEnd, unless limit came first. Where the last one
-// does not end in OpenEnd, the next page is from its Last plus one.
+// The last Range begins at the first entry that is not indexed and ends at OpenEnd, unless limit was reached. If it
+// does not end at OpenEnd, the next page begins at its Last plus one.
 //
-// Where the error wraps ErrDamaged, the caller reads the whole journal instead, and calls Drop; Follow then makes the index
-// anew.
+// If the error wraps ErrDamaged, the caller reads the whole journal instead, and calls Drop; Follow then rebuilds the
+// index.
 func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (found []Range, err error) {
 	from, limit = max(from, 1), max(limit, 1)
-	var block int64 // the last that was read
+	var block int64 // the last block that was read
 	var begins uint64
 	full, missing := false, false
 	entries, messages := f.terms()
@@ -354,14 +355,14 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 	return append(found, Range{First: max(from, begins, last(block)+1), Last: OpenEnd}), nil
 }
 
-// Before returns where in the journal entries up to seq can be that fit the filter, the latest first: what is not indexed
-// yet, then a block each, at most limit of them (limit below 1 means 1). No entry that fits is outside of them, unless
-// limit came first: then the next page is of what is before the last of them.
+// Before returns the parts of the journal, up to seq, that can have matching entries, the latest first: the part that
+// is not indexed yet, then single blocks, at most limit of them (limit below 1 means 1). Every matching entry is
+// inside, unless limit was reached: then the next page is before the last part.
 func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (found []Range, err error) {
 	limit = max(limit, 1)
-	block := blockOf(seq) // the one that has seq
+	block := blockOf(seq) // the block with seq
 	entries, messages := f.terms()
-	below, missing := int64(0), false // the block that was read last
+	below, missing := int64(0), false // the last block that was read
 	var base journal.Head
 	err = x.readBlocks(ctx, func(tx *sql.Tx, begins journal.Head) error {
 		if base = begins; seq <= base.Seq {
@@ -396,8 +397,8 @@ func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (fo
 	return found, nil
 }
 
-// InJournal reports whether the journal in dir has an entry; before the first all journals are the same. A nil fsys means
-// journal.OSFS; synced is (*journal.Log).Synced, or nil for whatever the files hold.
+// InJournal reports whether the journal in dir has an entry. The zero Head is in every journal. A nil fsys means
+// journal.OSFS; synced is (*journal.Log).Synced, or nil to read all that the files hold.
 func InJournal(fsys journal.FS, dir string, synced func() uint64, at journal.Head) (held bool, err error) {
 	if at.Seq == 0 {
 		return at == journal.Head{}, nil

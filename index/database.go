@@ -14,14 +14,14 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// database is one file of SQLite, and its schema: the text of its tables, as SQLite keeps them, and a version of what
-// that does not say. A file of another text or version has another format.
+// database is one SQLite file with its schema: the text of its tables, as SQLite keeps it, and a version for what the
+// text does not describe. A file with another text or version has another format.
 type database struct {
 	path    string
 	version int
 	tables  string
 
-	db *sql.DB // nil where the last attempt to make it anew failed
+	db *sql.DB // nil if the last attempt to rebuild it failed
 }
 
 func (d *database) disconnect() error {
@@ -33,16 +33,16 @@ func (d *database) disconnect() error {
 	return err
 }
 
-// remake throws away what is there, also where it is damaged, and makes an empty database.
+// remake deletes the database, even a damaged one, and makes an empty one.
 func (d *database) remake() error {
-	_ = d.disconnect() // what is thrown away need not be written
+	_ = d.disconnect() // deleted data need not be written
 	if err := os.Truncate(d.path, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return d.connect()
 }
 
-// connect opens the database and makes its tables where it is empty.
+// connect opens the database, and makes the tables of an empty one.
 func (d *database) connect() error {
 	file, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *database) connect() error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if info.Size() == 0 { // whatever log is there belongs to a file that was dropped
+	if info.Size() == 0 { // an existing log belongs to a file that was dropped
 		for _, log := range []string{"-wal", "-shm"} {
 			if err := os.Remove(d.path + log); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -78,7 +78,8 @@ func (d *database) connect() error {
 	return nil
 }
 
-// prepare makes the tables in an empty database, and checks them in any other, but for those that a virtual table makes.
+// prepare makes the tables of an empty database, and checks those of any other, except the ones that a virtual table
+// makes.
 func (d *database) prepare(db *sql.DB) error {
 	var found string
 	var as int
@@ -96,8 +97,8 @@ func (d *database) prepare(db *sql.DB) error {
 	return nil
 }
 
-// transact calls do in a transaction. ctx ends its statements but not the transaction itself: database/sql would roll that
-// back in a goroutine of its own, and Close would return while the connection is still open.
+// transact calls do in a transaction. ctx cancels its statements, but not the transaction itself: database/sql would
+// roll that back in another goroutine, and Close would return while the connection is still open.
 func transact(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
@@ -119,7 +120,7 @@ func classify(err error) error {
 	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_FORMAT:
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	// A file that is shorter than its header says is met as a read that comes up short.
+	// A truncated file shows as a short read.
 	if e.Code() == codes.SQLITE_IOERR_SHORT_READ {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

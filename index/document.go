@@ -11,28 +11,30 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Document is a call as it is searched. Its number is that of the row of Audit.Log: of a call that had something done outside
-// the kernel the end's, or the intent's as long as there is no end.
+// Document is a call in the form that is searched. Its number is that of the row in Audit.Log. For a call with an
+// effect that is the number of the end, or of the intent while there is no end.
 type Document struct {
 	Seq    uint64
-	Intent uint64 // of an end: the entry that it ends; else 0
+	Intent uint64 // for an end: the number of its intent; else 0
 	Time   int64  // Unix milliseconds
 	PID    int64  // process that the call was made as
 	Said   schema.Words
 	Data   schema.Words
 }
 
-// Most bytes of a document's words: of the request's data, of that and the reply's, and of an error's text.
+// Bounds of a document's words in bytes: the request's data, that and the reply's data together, and an
+// error's text.
 const (
 	maxAsked   = 4 << 10
 	maxData    = 8 << 10
 	maxMessage = 1 << 10
 )
 
-// documents makes documents of entries.
+// documents makes documents from entries.
 type documents struct{ opt Options }
 
-// of returns the document of an entry; ok is false for one that is not searched: a search, or what cannot be read.
+// of returns the document of an entry. ok is false for an entry that is not searched: a search, or an unreadable
+// entry.
 func (d *documents) of(ctx context.Context, record *journal.Record) (doc Document, ok bool, err error) {
 	msg, failure := schema.Decode(record.Request, schema.OsMessage)
 	if failure != nil || msg.Type == schema.EventSearch.Type {
@@ -52,7 +54,7 @@ func (d *documents) of(ctx context.Context, record *journal.Record) (doc Documen
 			return doc, false, err
 		}
 	case known && row.Outcome != "" && outcome.Err == nil && outcome.Repeats == 0:
-		outcome.Data = nil // it is an intent, and says no more than that
+		outcome.Data = nil // an intent has nothing more
 	}
 	doc.Said = doc.Said.AppendText(called)
 	if doc.PID != 0 && d.opt.Name != nil {
@@ -66,7 +68,7 @@ func (d *documents) of(ctx context.Context, record *journal.Record) (doc Documen
 	return doc, true, nil
 }
 
-// verdict is a word for a failure, as Audit.Log has it.
+// verdict is the word for a failure, as in Audit.Log.
 func verdict(f *fault.Fault) string {
 	if f.Denied() {
 		return schema.StatusDenied
@@ -74,7 +76,7 @@ func verdict(f *fault.Fault) string {
 	return schema.StatusFailed
 }
 
-// shown is an error's text without the place of a rule, which only the operator is told.
+// shown returns an error's text without the place of a rule, which only the operator may see.
 func shown(f *fault.Fault) string {
 	text := f.Error()
 	if at := f.Detail("at"); at != "" {
@@ -85,7 +87,7 @@ func shown(f *fault.Fault) string {
 
 func clip(text string, most int) string { return text[:min(len(text), most)] }
 
-// request is the data of the message of an entry; nil where the journal no longer has it.
+// request returns the data of an entry's message; nil if the journal no longer has it.
 func (d *documents) request(ctx context.Context, seq uint64) ([]byte, error) {
 	data, err := requestIn(ctx, journal.NewReader(d.opt.FS, d.opt.Dir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }}), seq)
 	gone, archived := errors.AsType[*journal.ArchivedError](err)
@@ -103,7 +105,7 @@ func (d *documents) request(ctx context.Context, seq uint64) ([]byte, error) {
 func requestIn(ctx context.Context, r *journal.Reader, seq uint64) (data []byte, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	record, err := r.Next(ctx)
-	if _, damaged := errors.AsType[*journal.DamageError](err); damaged || errors.Is(err, io.EOF) { // its reader will say so
+	if _, damaged := errors.AsType[*journal.DamageError](err); damaged || errors.Is(err, io.EOF) { // its reader reports that
 		return nil, nil
 	}
 	if err != nil {

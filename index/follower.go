@@ -12,22 +12,22 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// The follower rests for so many times as long as it worked: it takes a tenth of a core, and a fiftieth while the journal
-// grows, since that is when others need the core. Once it is so many entries behind it takes a tenth all the same, since
-// questions have to read what it leaves.
+// The follower pauses for a multiple of the time that it worked: it uses a tenth of a core, and a fiftieth while the
+// journal grows, since others need the core then. If it falls too far behind it uses a tenth again, since queries must
+// read the entries that are not indexed.
 const (
 	restFactor   = 9
 	busyFactor   = 49
 	tooFarBehind = 1 << 16
 )
 
-// maxPause is the longest time between two attempts to go on after an error.
+// maxPause is the longest time between two attempts after an error.
 const maxPause = time.Minute
 
-// Follow keeps the index up with the journal until ctx is done, and then returns nil. The owner calls it on one goroutine and
-// waits for it. It returns an error where it cannot go on: a *journal.DamageError, or ErrClosed. The Index works on without
-// it; the open end of Ranges then grows with the journal. An error that may pass, such as a full disk, is tried again, ever
-// less often.
+// Follow indexes the journal as it grows until ctx is done, and then returns nil. The owner calls it on one goroutine
+// and waits for it. It returns an error if it cannot continue: a *journal.DamageError, or ErrClosed. The Index works
+// without it; the open end of Ranges then grows with the journal. After a temporary error, such as a full disk, it
+// retries with growing pauses.
 func (x *Index) Follow(ctx context.Context) error {
 	again := time.Second
 	stages := []*follower{{x: x, stage: &tagging{x: x}}, {x: x, stage: &reading{x: x}}}
@@ -40,9 +40,9 @@ func (x *Index) Follow(ctx context.Context) error {
 		case damage != nil, errors.Is(err, ErrClosed):
 			return fmt.Errorf("follow journal: %w", err)
 		case errors.Is(err, ErrForeign), errors.Is(err, ErrDamaged):
-			x.opt.Trouble(errors.Join(fmt.Errorf("index is made anew: %w", err), failed.remake()))
+			x.opt.Trouble(errors.Join(fmt.Errorf("index is rebuilt: %w", err), failed.remake()))
 		case errors.Is(err, ErrOrder): // dropped by another: begin again
-			x.opt.Trouble(fmt.Errorf("index is made anew: %w", err))
+			x.opt.Trouble(fmt.Errorf("index is rebuilt: %w", err))
 		default:
 			x.opt.Trouble(fmt.Errorf("follow journal, again in %v: %w", again, err))
 			x.opt.Sleep(ctx, again)
@@ -54,34 +54,34 @@ func (x *Index) Follow(ctx context.Context) error {
 	return nil
 }
 
-// stage is what makes a part of the index of blocks of entries.
+// stage builds one part of the index from blocks of entries.
 type stage interface {
-	// watermark is the last entry that the part has.
+	// watermark returns the last entry in the part.
 	watermark(ctx context.Context) (journal.Head, error)
-	// clear forgets what was taken and not committed.
+	// clear drops entries that were taken but not committed.
 	clear()
-	// take takes in one entry.
+	// take adds one entry to the block in memory.
 	take(ctx context.Context, record *journal.Record) error
-	// commit makes the block that was taken, which lies after from and up to to, part of the index.
+	// commit writes the block in memory to the index: the entries after from, up to to.
 	commit(ctx context.Context, from, to journal.Head) error
 	// skip goes on behind what was archived before it was taken in.
 	skip(ctx context.Context, from, to journal.Head) error
 	// past reports whether the part has what is archived too, as far as that is at hand.
 	past() bool
-	// remake throws the part away.
+	// remake deletes the part, and makes an empty one.
 	remake() error
 }
 
-// follower has a stage go on from its watermark.
+// follower feeds a stage from its watermark on.
 type follower struct {
 	stage
 	x      *Index
-	reader *journal.Reader // nil: it begins again at the watermark
+	reader *journal.Reader // nil: it reopens at the watermark
 	mark   journal.Head
 	past   *journal.Anchor // of the archive that reader reads; nil: it reads the journal
 }
 
-// begin opens the journal behind the watermark.
+// begin opens the journal after the watermark.
 func (f *follower) begin(ctx context.Context) (err error) {
 	if f.reader != nil {
 		return nil
@@ -161,7 +161,8 @@ func (f *follower) block(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The Reader checks the chain from its first entry on; that this one follows the watermark is checked here.
+		// The Reader checks the chain from its first entry on. This checks that the first entry follows the
+		// watermark.
 		if record.Seq != f.mark.Seq+1 || record.Prev != f.mark.Hash {
 			return fmt.Errorf("entry %d does not follow what is indexed: %w", record.Seq, ErrForeign)
 		}
@@ -173,8 +174,8 @@ func (f *follower) block(ctx context.Context) error {
 	return f.commit(ctx, from, f.mark)
 }
 
-// follow goes on until something is wrong, and returns the stage of which that is true. Blocks come before documents, since
-// every question asks for them.
+// follow runs until an error, and returns the stage that failed. Blocks come before documents, since every query needs
+// them.
 func (x *Index) follow(ctx context.Context, stages []*follower) (failed *follower, err error) {
 	defer func() {
 		for _, f := range stages {
@@ -210,7 +211,7 @@ func (x *Index) follow(ctx context.Context, stages []*follower) (failed *followe
 	return nil, ctx.Err()
 }
 
-// await waits until the journal has an entry: nothing is read that cannot be committed soon.
+// await waits until the journal has an entry, so that it reads nothing before it can commit it.
 func (x *Index) await(ctx context.Context, seq uint64) {
 	for ctx.Err() == nil && x.opt.Synced() < seq {
 		if x.opt.Await != nil {
@@ -221,7 +222,7 @@ func (x *Index) await(ctx context.Context, seq uint64) {
 	}
 }
 
-// tagging is the stage that tags blocks.
+// tagging is the stage that indexes the tags of blocks.
 type tagging struct {
 	x     *Index
 	block []Tags
@@ -240,7 +241,7 @@ func (t *tagging) commit(ctx context.Context, _, _ journal.Head) error {
 }
 
 func (t *tagging) clear() {
-	clear(t.block) // a journal at rest keeps none of the last block in memory
+	clear(t.block) // an idle journal keeps nothing of the last block in memory
 	t.block = t.block[:0]
 }
 
@@ -289,8 +290,8 @@ func (r *reading) past() bool { return true }
 
 func (r *reading) remake() error { return r.x.drop(&r.x.words) }
 
-// tagsOf reads what is indexed of an entry, as a copy. The end of an effect is found as the call that it ends. A request that
-// this kernel cannot read, as of a newer one, has no type, so that no question misses it.
+// tagsOf returns the tags of an entry, as a copy. The end of an effect has the tags of the call that it ends. A request
+// that this kernel cannot read, such as one of a newer version, has no type, so that no query misses it.
 func tagsOf(record *journal.Record) Tags {
 	t := Tags{
 		Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID, Origin: record.Origin,
@@ -309,9 +310,10 @@ func tagsOf(record *journal.Record) Tags {
 	return t
 }
 
-// refused reports whether an outcome is a refusal. One that cannot be read may be.
+// refused reports whether an outcome is a refusal. It is true for an unreadable outcome, which may
+// be one.
 func refused(outcome []byte) bool {
-	if bytes.HasPrefix(outcome, []byte(`{"kind":"reply"`)) { // as most are
+	if bytes.HasPrefix(outcome, []byte(`{"kind":"reply"`)) { // the usual case
 		return false
 	}
 	o, err := schema.DecodeOutcome(outcome)

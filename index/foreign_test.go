@@ -50,7 +50,7 @@ func TestInJournal(t *testing.T) {
 	}
 }
 
-// What the journal does not have is not used: the index is made anew, a snapshot is refused.
+// An index of entries that the journal does not have is rebuilt; such a snapshot is refused.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)

@@ -1,35 +1,35 @@
-// Package index keeps what of the journal needs not be read again, by a start or by a question.
+// Package index keeps derived data of the journal, so that neither a start nor a query reads all of it again.
 //
-// All of it can be made anew from the journal, so losing it costs a replay and never data. In one directory, mode 0700, are:
+// All of it can be rebuilt from the journal: losing it costs a replay, never data. One directory, mode 0700, has:
 //
-//   - NAME.snapshot: the state of a part of the kernel as it was at one entry of the journal, in a file with a
-//     SHA-256. A start loads it and replays only what came after.
-//   - index.db: for each block of 256 entries a row that says which processes, types, ids, correlations, causes, keys
-//     of the memory, refusals and times are in it; the end of an effect counts as the call that it ends. A question to the audit log reads the blocks that can
-//     hold what it asks for.
+//   - NAME.snapshot: the state of a part of the kernel as of one entry of the journal, in a file with a SHA-256. A
+//     start loads it and replays only later entries.
+//   - index.db: for each block of 256 entries a row with its processes, types, ids, correlations, causes, memory keys,
+//     refusals and times. The end of an effect counts as the call that it ends. A query to the audit log reads only
+//     blocks that can hold matching entries.
 //   - search.db: for each call a document of its words, for a search: the call, its process, origin and correlation, an
-//     error's text, and the beginning of what the journal keeps of its data.
+//     error's text, and the beginning of its data in the journal.
 //
-// Beside the two are SQLite's logs, such as index.db-wal and index.db-shm, until Close.
+// Until Close, SQLite's logs are beside the two, such as index.db-wal and index.db-shm.
 //
 // # What it promises
 //
-//   - A snapshot is the old one or the new one, never a mixture, whenever the process or the machine stops. Load
-//     calls restore only once the checksum of the whole file fits, and the journal has the entry.
-//   - Ranges never leaves out an entry that fits the filter: what is not indexed is always part of the answer. Each
-//     row has a checksum; where one does not fit, the answer is ErrDamaged, never a shorter one.
-//   - Search leaves out no call either, but where its file was altered so that SQLite does not notice. It has no more than
-//     the journal, and nothing of an entry that was rewritten since, once Forget was called for it.
-//   - An index that is no database, is damaged, of another format or of another journal is thrown away and made anew.
-//   - Memory does not grow with what is stored: it is a few times the longest chunk of a snapshot, and some hundred
+//   - A snapshot is replaced atomically, whenever the process or the machine stops. Load calls restore only after the
+//     checksum of the whole file matches and the journal has the entry.
+//   - Ranges never leaves out a matching entry: entries that are not indexed are always part of the answer. Each row
+//     has a checksum. If one does not match, the answer is ErrDamaged, never an incomplete result.
+//   - Search leaves out no call either, unless its file was altered in a way that SQLite does not notice. It has no
+//     more than the journal, and nothing of the old text of a rewritten entry once Forget was called for it.
+//   - An index that is no database, is damaged, or belongs to another format or journal is rebuilt.
+//   - Memory does not grow with the stored data: it is a few times the longest chunk of a snapshot, plus a few hundred
 //     KiB.
-//   - On a full disk a call returns an error, what was there before is still there, and a later call may succeed.
+//   - On a full disk a call returns an error, loses no earlier data, and may succeed later.
 //
 // # What it does not promise
 //
 //   - That the last rows survive power loss: commits are not synced one by one (synchronous=NORMAL).
-//   - Protection from a process that alters a file on purpose: the checksums find accidents, not forgers.
-//   - That two processes can have the same directory: the lock of the journal keeps a second kernel away.
+//   - Protection from a process that alters a file on purpose: the checksums detect accidents, not forgery.
+//   - That two processes can use the same directory: the lock of the journal keeps a second kernel out.
 package index
 
 import (
@@ -47,52 +47,56 @@ import (
 )
 
 var (
-	// ErrNoSnapshot says that there is no snapshot of that name and of Options.Form.
+	// ErrNoSnapshot means that there is no snapshot with that name and Options.Form.
 	ErrNoSnapshot = errors.New("no such snapshot")
 
-	// ErrDamaged says that what a file holds is not what was written to it. Drop makes the index anew.
+	// ErrDamaged means that the content of a file is not what was written. Drop rebuilds the index.
 	ErrDamaged = errors.New("file damaged")
 
-	// ErrFormat says that the index is of another format than this package writes. Only Options.Trouble gets it.
+	// ErrFormat means that the index has another format than this package writes. Only Options.Trouble gets it.
 	ErrFormat = errors.New("index has another format")
 
-	// ErrForeign says that the journal does not have the entry that a file is of: the file belongs to another journal, or the
+	// ErrForeign means that the journal does not have the entry of a file: the file belongs to another journal, or the
 	// journal lost its end.
 	ErrForeign = errors.New("not of this journal")
 
-	// ErrClosed says that Close was called.
+	// ErrClosed means that Close was called.
 	ErrClosed = errors.New("index closed")
 
-	// ErrOrder says that a block is not the one that follows what is indexed.
+	// ErrOrder means that a block does not follow the watermark.
 	ErrOrder = errors.New("index out of order")
 )
 
-// Options say which journal the index is of.
+// Options describe the journal of the index.
 type Options struct {
 	FS  journal.FS // of the journal; nil means journal.OSFS
 	Dir string     // the journal's directory; "" means that nothing is compared with a journal
 
-	// Synced is (*journal.Log).Synced: no entry past it is read. nil means whatever the files hold.
+	// Synced is (*journal.Log).Synced: no entry after it is read. nil means to read all that the
+	// files hold.
 	Synced func() uint64
 
-	// Await is (*journal.Log).AwaitSynced, in which Follow waits for the next block. nil means that it looks every Poll.
+	// Await is (*journal.Log).AwaitSynced, with which Follow waits for the next block. nil means that it polls every
+	// Poll.
 	Await func(ctx context.Context, seq uint64)
 
-	// Form is what a snapshot depends on besides the journal. A snapshot of another form is not loaded.
+	// Form names what a snapshot depends on besides the journal. A snapshot with another form is not
+	// loaded.
 	Form string
 
-	// Poll is how often Follow looks for more entries where it has to; 0 means every second.
+	// Poll is the interval at which Follow looks for entries if it must poll; 0 means one second.
 	Poll time.Duration
 
-	// Name is the name of a process, "" where it has none. It may be called at any time. nil means that no names are known.
+	// Name returns the name of a process, "" if it has none. It may be called at any time. nil means that no names are
+	// known.
 	Name func(pid int64) string
 
 	// Now and Sleep are the clock; nil means the real one. Sleep returns early when ctx is done.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration)
 
-	// Trouble gets the errors after which work went on: an index that was thrown away, a commit that is tried again. It
-	// must not call the Index. nil means that they are dropped.
+	// Trouble gets errors that did not stop the work: an index that is rebuilt, a commit that is retried. It must not
+	// call the Index. nil means that they are dropped.
 	Trouble func(error)
 }
 
@@ -129,16 +133,16 @@ type Index struct {
 	dir string
 	opt Options
 
-	// mu is locked for reading by every call, for writing while the database is closed or made anew.
+	// mu is locked for reading by every call, for writing while the database is closed or rebuilt.
 	mu     sync.RWMutex
 	closed bool
 	blocks database
 	words  database
 }
 
-// Open opens the index in dir, which it makes where it is missing; the directory above must exist. An index that cannot be
-// used is made anew, with its reason to Options.Trouble. It returns what the operating system says of a directory or file
-// that cannot be written, or of the journal; a kernel may then run without an Index.
+// Open opens the index in dir, which it makes if it is missing; the parent directory must exist. It rebuilds an index
+// that cannot be used, and passes the reason to Options.Trouble. It returns the operating system's error if a directory
+// or file cannot be written, or the journal not read; a kernel may then run without an Index.
 func Open(dir string, o Options) (*Index, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -171,7 +175,7 @@ func (x *Index) open() error {
 		if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) || errors.Is(err, ErrForeign) {
 			cause := err
 			if err = x.drop(one.db); err == nil {
-				x.opt.Trouble(fmt.Errorf("index is made anew: %w", cause))
+				x.opt.Trouble(fmt.Errorf("index is rebuilt: %w", cause))
 			}
 		}
 		if err != nil {
@@ -181,7 +185,7 @@ func (x *Index) open() error {
 	return nil
 }
 
-// checkJournal compares the end of what is indexed with the journal.
+// checkJournal compares the watermark with the journal.
 func (x *Index) checkJournal(watermark func(context.Context) (journal.Head, error)) error {
 	mark, err := watermark(context.Background())
 	if err != nil {
@@ -190,7 +194,7 @@ func (x *Index) checkJournal(watermark func(context.Context) (journal.Head, erro
 	return x.check(mark)
 }
 
-// check returns ErrForeign where the journal does not have an entry.
+// check returns ErrForeign if the journal does not have an entry.
 func (x *Index) check(at journal.Head) error {
 	if x.opt.Dir == "" {
 		return nil
@@ -202,8 +206,8 @@ func (x *Index) check(at journal.Head) error {
 	return err
 }
 
-// Close waits for the calls that are running and closes the database. It may be called again and does nothing then; every
-// other call returns ErrClosed afterwards.
+// Close waits for running calls and closes the database. A second Close does nothing; every other call returns
+// ErrClosed afterwards.
 func (x *Index) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -211,8 +215,8 @@ func (x *Index) Close() error {
 	return errors.Join(x.blocks.disconnect(), x.words.disconnect())
 }
 
-// Drop throws the index of blocks away, also where it is damaged, and makes an empty one. Follow begins again with the
-// first entry.
+// Drop deletes the index of blocks, even a damaged one, and makes an empty one. Follow starts again with the first
+// entry.
 func (x *Index) Drop() error { return x.drop(&x.blocks) }
 
 func (x *Index) drop(db *database) error {
@@ -235,7 +239,7 @@ func (x *Index) use(db *database, do func(*sql.DB) error) error {
 	case x.closed:
 		return ErrClosed
 	case db.db == nil:
-		return fmt.Errorf("%w: the index could not be made anew", ErrDamaged)
+		return fmt.Errorf("%w: the index could not be rebuilt", ErrDamaged)
 	}
 	return classify(do(db.db))
 }

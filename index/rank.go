@@ -14,22 +14,24 @@ type Corpus struct {
 	Having    []int64 // how many of them have each phrase; nil: all phrases weigh the same
 }
 
-// FrequentAt is the frequency from which on phrases are not told apart: counting all that have them takes long.
+// FrequentAt is the frequency above which phrases weigh the same, since counting all their documents takes too
+// long.
 const FrequentAt = 20_000
 
-// Ranked is a document and how well it fits.
+// Ranked is a document with its score.
 type Ranked struct {
 	Document *Document
 	Score    float64
 }
 
-// The parameters of BM25, as SQLite has them: how soon more occurrences stop to count, and how much length does.
+// The parameters of BM25, as in SQLite: the saturation of repeated words, and the weight of a document's length.
 const (
 	saturation = 1.2
 	lengthPart = 0.75
 )
 
-// Rank orders documents that have all phrases by BM25, the best first, and of equally good ones the newest.
+// Rank orders documents that have all phrases by BM25, the best first, and of equal scores the newest
+// first.
 func Rank(docs []Document, phrases []schema.Phrase, corpus Corpus) []Ranked {
 	length, total := make([]float64, len(docs)), 0.0
 	for i := range docs {
@@ -52,7 +54,7 @@ func Rank(docs []Document, phrases []schema.Phrase, corpus Corpus) []Ranked {
 	return ranked
 }
 
-// weight is more for a phrase that few documents have.
+// weight returns the weight of a phrase. It is higher if fewer documents have the phrase.
 func (c *Corpus) weight(k int) float64 {
 	if c.Having == nil {
 		return 1

@@ -14,16 +14,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// wordsVersion is of what wordsTables does not say: what makes a document.
+// wordsVersion is the version of the documents' content, which wordsTables does not describe.
 const wordsVersion = 1
 
-// The words of a document are made by schema.Words: what they are is said once, and SQLite takes the text apart at
-// spaces.
+// schema.Words alone decides what a word is. SQLite only splits the text at spaces.
 const wordsTables = `CREATE VIRTUAL TABLE calls USING fts5(who, said, data, time UNINDEXED, intent UNINDEXED, tokenize='ascii')` +
 	`;CREATE TABLE mark (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL)`
 
-// Searchable returns the last entry whose document is in the index, the zero Head where none is. Search reads what
-// comes after it from the journal.
+// Searchable returns the last entry whose document is in the index, the zero Head if there is none. Search reads
+// later entries from the journal.
 func (x *Index) Searchable(ctx context.Context) (mark journal.Head, err error) {
 	err = x.use(&x.words, func(db *sql.DB) (err error) {
 		mark, err = searchable(ctx, db)
@@ -61,7 +60,7 @@ func readHead(ctx context.Context, db interface {
 	return at, nil
 }
 
-// addDocuments takes in the documents of a block of entries, those after from up to to.
+// addDocuments adds the documents of a block of entries: those after from, up to to.
 func (x *Index) addDocuments(ctx context.Context, from, to journal.Head, docs []Document) error {
 	err := x.use(&x.words, func(db *sql.DB) error {
 		return transact(ctx, db, func(tx *sql.Tx) error {
@@ -83,7 +82,7 @@ func (x *Index) addDocuments(ctx context.Context, from, to journal.Head, docs []
 	return nil
 }
 
-// addDocument adds one document, in place of its intent's.
+// addDocument adds one document, which replaces that of its intent.
 func addDocument(ctx context.Context, tx *sql.Tx, d *Document) error {
 	if d.Intent != 0 {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM calls WHERE rowid = ?", int64(d.Intent)); err != nil {
@@ -100,14 +99,14 @@ func who(pid int64) string { return "p" + strconv.FormatInt(pid, 10) }
 
 // Question is what Search looks for.
 type Question struct {
-	Phrases []schema.Phrase // all of which a document has
+	Phrases []schema.Phrase // a document must have all of them
 	PIDs    []int64         // ascending; nil: calls of every process
-	Since   *int64          // not before, Unix milliseconds
-	Head    uint64          // the last entry that is looked at
+	Since   *int64          // earliest time, Unix milliseconds
+	Head    uint64          // the last entry to search
 	Most    int             // most documents to return
 }
 
-// fits reports whether a document answers the question.
+// fits reports whether a document matches the question.
 func (q *Question) fits(d *Document) bool {
 	if q.Since != nil && d.Time < *q.Since {
 		return false
@@ -120,7 +119,7 @@ func (q *Question) fits(d *Document) bool {
 	return Fits(d, q.Phrases)
 }
 
-// match is the question in the language of FTS5. Phrases have letters and digits only.
+// match returns the question as an FTS5 query. Phrases have only letters and digits.
 func (q *Question) match(pids []int64) string {
 	var b strings.Builder
 	if pids != nil {
@@ -151,18 +150,18 @@ func quoted(p *schema.Phrase) string {
 	return text
 }
 
-// pidsAtOnce is how many processes one statement asks for.
+// pidsAtOnce is the number of processes in one statement.
 const pidsAtOnce = 500
 
-// Search returns the newest documents that answer a question, the newest first. What is not in the index is read from the
-// journal. Where the index is damaged, it is dropped, and Follow makes it anew: the journal is read instead.
+// Search returns the newest documents that match a question, the newest first. It reads entries that are not indexed
+// from the journal. It drops a damaged index, which Follow rebuilds, and reads the journal instead.
 func (x *Index) Search(ctx context.Context, q Question) ([]Document, error) {
 	for {
 		found, err := x.search(ctx, q)
 		if !errors.Is(err, ErrDamaged) {
 			return found, err
 		}
-		x.opt.Trouble(fmt.Errorf("search is made anew: %w", err))
+		x.opt.Trouble(fmt.Errorf("search is rebuilt: %w", err))
 		if err := x.drop(&x.words); err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
@@ -215,7 +214,7 @@ func (x *Index) search(ctx context.Context, q Question) ([]Document, error) {
 	return found[:min(len(found), q.Most)], nil
 }
 
-// firstSince is an entry before which none is of that time or later.
+// firstSince returns an entry such that every earlier entry is older than the time.
 func (x *Index) firstSince(ctx context.Context, since *int64) (uint64, error) {
 	if since == nil {
 		return 1, nil
@@ -227,26 +226,27 @@ func (x *Index) firstSince(ctx context.Context, since *int64) (uint64, error) {
 	return ranges[0].First, nil
 }
 
-// newestRead is how many documents are read one by one for a prefix. SQLite merges the lists of all words that a prefix
-// stands for before it returns anything, which takes long for one that most documents have.
+// newestRead is the number of documents that are read one by one for a prefix. SQLite merges the lists of all words
+// with a prefix before it returns anything, which takes long for a prefix in most documents.
 const newestRead = 4000
 
 const documentColumns = "rowid, who, said, data, time, intent"
 
-// newest reads the last of the indexed documents, and returns those that answer a question, newest first.
+// newest reads the last indexed documents, and returns those that match a question, newest first.
 func (x *Index) newest(ctx context.Context, q Question, first, last uint64, ended map[uint64]bool) ([]Document, error) {
 	return x.fitting(ctx, q, ended, newestDocuments, int64(first), int64(last), newestRead)
 }
 
 const newestDocuments = "SELECT " + documentColumns + " FROM calls WHERE rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
 
-// look asks SQLite for documents of entries from first to last, but for intents that have ended since.
+// look queries SQLite for documents of entries from first to last, except intents that have ended
+// since.
 func (x *Index) look(ctx context.Context, q Question, pids []int64, first, last uint64, ended map[uint64]bool) ([]Document, error) {
 	return x.fitting(ctx, q, ended, "SELECT "+documentColumns+" FROM calls WHERE calls MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC",
 		q.match(pids), int64(first), int64(last))
 }
 
-// fitting returns those of a query's documents that answer a question.
+// fitting returns the documents of a query that match a question.
 func (x *Index) fitting(ctx context.Context, q Question, ended map[uint64]bool, query string, args ...any) (found []Document, err error) {
 	err = x.read(ctx, func(d *Document) bool {
 		if !ended[d.Seq] && q.fits(d) {
@@ -291,8 +291,8 @@ func scanDocument(rows *sql.Rows) (d Document, err error) {
 	return d, nil
 }
 
-// Frequency is how many documents have a phrase, counted up to most. A prefix is counted in the newest documents, and in
-// as many of the others as in these: so it costs the same, whatever the prefix stands for.
+// Frequency returns how many documents have a phrase, counted up to most. A prefix is counted in the newest documents,
+// and in as many of the others as in these: so it costs the same, whatever the prefix stands for.
 func (x *Index) Frequency(ctx context.Context, p *schema.Phrase, most int) (n int64, err error) {
 	if p.Prefix {
 		n, err = x.prefixFrequency(ctx, p)
@@ -391,8 +391,8 @@ func answers(found []Document, ended map[uint64]bool, most int) []Document {
 	return found[:min(len(found), most)]
 }
 
-// Forget makes the document of an entry anew from the journal, whose line was rewritten, and that of its end where it has
-// one, so that what they had before is in no file of the index.
+// Forget rebuilds the document of an entry whose line was rewritten in the journal, and that of its end, so that no
+// file of the index has the old text.
 func (x *Index) Forget(ctx context.Context, seq uint64) error {
 	err := x.use(&x.words, func(db *sql.DB) error {
 		return x.forget(ctx, db, seq)
@@ -407,7 +407,7 @@ func (x *Index) forget(ctx context.Context, db *sql.DB, seq uint64) error {
 	if err := transact(ctx, db, func(tx *sql.Tx) error { return x.replace(ctx, tx, seq) }); err != nil {
 		return err
 	}
-	// What was deleted before, such as the parts of the index that were merged, is in free pages.
+	// Free pages still have earlier deletions, such as merged parts of the index.
 	for _, statement := range []string{"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
@@ -416,7 +416,7 @@ func (x *Index) forget(ctx context.Context, db *sql.DB, seq uint64) error {
 	return nil
 }
 
-// replace deletes the documents of an entry and of its end, and adds what the journal has of them now.
+// replace deletes the documents of an entry and of its end, and adds them as the journal has them now.
 func (x *Index) replace(ctx context.Context, tx *sql.Tx, seq uint64) error {
 	rows, err := tx.QueryContext(ctx, "SELECT rowid FROM calls WHERE rowid = ?1 OR intent = ?1", int64(seq))
 	if err != nil {
@@ -433,7 +433,7 @@ func (x *Index) replace(ctx context.Context, tx *sql.Tx, seq uint64) error {
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
 	}
-	// Else the words stay until their part of the index is merged with another.
+	// Otherwise the words stay until their part of the index is merged with another.
 	if _, err := tx.ExecContext(ctx, "INSERT INTO calls (calls, rank) VALUES ('secure-delete', 1)"); err != nil {
 		return err
 	}

@@ -17,16 +17,16 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// A snapshot is a file: its header, chunks with their length as a varint before each, the first of which names it, and the
-// SHA-256 of all that.
+// A snapshot is a file: a header, chunks with a varint length before each, and the SHA-256 of all that. The first chunk
+// names the snapshot.
 
-// header says what a snapshot is of.
+// header describes a snapshot.
 type header struct {
 	At   journal.Head // the last entry that the state contains; the zero Head: none
 	Tick int64        // the kernel's tick then
 }
 
-// title names a snapshot. A change of what the file holds takes another number.
+// title names a snapshot. A change of the file's form needs another number.
 func (x *Index) title(name string) string {
 	return fmt.Sprintf("pwos snapshot 1 of %q, form %q", name, x.opt.Form)
 }
@@ -35,10 +35,10 @@ func (x *Index) snapshotPath(name string) string {
 	return filepath.Join(x.dir, url.PathEscape(name)+".snapshot")
 }
 
-// temporary is what the names of files end in that are not complete.
+// temporary is the suffix of incomplete files.
 const temporary = ".tmp"
 
-// removeTemporary removes what a crash left of a Save.
+// removeTemporary removes the remains of a Save that a crash interrupted.
 func (x *Index) removeTemporary() error {
 	entries, err := os.ReadDir(x.dir)
 	for _, entry := range entries {
@@ -49,10 +49,10 @@ func (x *Index) removeTemporary() error {
 	return err
 }
 
-// Save replaces the snapshot of that name by one of the state at the entry at. It calls write once, on this goroutine,
-// with a function that takes the next chunk and has copied it when it returns. A chunk may be empty, and there may be none.
+// Save replaces the snapshot with that name by one of the state as of the entry at. It calls write once, on this
+// goroutine, with a function that copies the next chunk. A chunk may be empty, and there may be none.
 //
-// After an error of any kind, or a crash, the snapshot before is still there; meanwhile readers get the old one.
+// Until Save has succeeded, and after an error or a crash, readers get the old snapshot.
 func (x *Index) Save(ctx context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -72,7 +72,7 @@ func (x *Index) save(ctx context.Context, name string, of header, write func(put
 		return err
 	}
 	saved := false
-	defer func() { // also where write panics
+	defer func() { // even if write panics
 		if !saved {
 			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
 		}
@@ -112,9 +112,9 @@ func (x *Index) save(ctx context.Context, name string, of header, write func(put
 	return file.Close()
 }
 
-// Load calls restore with the chunks of a snapshot, in order and as they were saved; a chunk is valid until restore returns. It
-// returns the entry and the tick that the state is of. Errors: ErrNoSnapshot, ErrDamaged, ErrForeign, and the error of
-// restore, which ends it; after that one the caller resets what it restored.
+// Load calls restore with the chunks of a snapshot, in order and as they were saved; a chunk is valid until restore
+// returns. It returns the entry and the tick of the state. Errors: ErrNoSnapshot, ErrDamaged, ErrForeign, and the error
+// of restore, which ends it; after that one the caller resets what it restored.
 func (x *Index) Load(ctx context.Context, name string, restore func(chunk []byte) error) (at journal.Head, tick int64, err error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -171,7 +171,7 @@ func (x *Index) load(ctx context.Context, name string, restore func(chunk []byte
 	}
 }
 
-// Position returns the entry that a snapshot is of, without reading the rest of it; 0 where there is none.
+// Position returns the entry of a snapshot, without reading the rest; 0 if there is no snapshot.
 func (x *Index) Position(name string) uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -190,7 +190,8 @@ func (x *Index) Position(name string) uint64 {
 	return of.At.Seq
 }
 
-// verify compares a file with its checksum and returns the length of what is before it.
+// verify compares a file with its checksum, and returns the length of the content before the
+// checksum.
 func verify(file *os.File) (size int64, err error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -209,7 +210,7 @@ func verify(file *os.File) (size int64, err error) {
 		return 0, err
 	}
 	if saved != [sha256.Size]byte(sum.Sum(nil)) {
-		return 0, fmt.Errorf("%w: its checksum does not fit", ErrDamaged)
+		return 0, fmt.Errorf("%w: its checksum does not match", ErrDamaged)
 	}
 	return size, nil
 }

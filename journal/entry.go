@@ -126,6 +126,13 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
+// With returns the record's line with another request and outcome, without its '\n'.
+func (r *Record) With(request, outcome []byte) []byte {
+	e := r.Entry
+	e.Request, e.Outcome = request, outcome
+	return appendLine(nil, r.Seq, &r.Prev, &e)
+}
+
 // Booted returns what the entry of a kernel's start says, nil for any other entry.
 func Booted(rec *Record) *schema.BootedInput {
 	row := schema.KernelBooted

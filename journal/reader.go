@@ -31,6 +31,10 @@ type ReaderOptions struct {
 	// that a crash could still undo, (*Log).Written those of a write that may yet fail. Without it
 	// a reader returns every whole line.
 	Limit func() uint64
+
+	// Edit, if not nil, may replace Request and Outcome of an entry before Next returns it: what a
+	// Rewrite would do is tried so. Its error ends Next.
+	Edit func(*Record) error
 }
 
 // A Reader walks the entries of a journal in order, while this or another process writes it, in memory that depends on
@@ -75,6 +79,11 @@ func (r *Reader) Next(ctx context.Context) (*Record, error) {
 		if err == nil {
 			if rec.Seq < r.opt.From {
 				continue
+			}
+			if r.opt.Edit != nil {
+				if err := r.opt.Edit(rec); err != nil {
+					return nil, err
+				}
 			}
 			return rec, nil
 		}

@@ -20,7 +20,7 @@ const (
 	originType  types.EntityType = "Origin"
 )
 
-// vias are the values of context.via: the doors by which calls come to the kernel (PROTOCOL 10).
+// vias are the values of context.via: the doors through which calls reach the kernel (PROTOCOL 10).
 var vias = []string{"socket", "channel", "inline", "mcp", "hook", "job", "cluster"}
 
 // kinds are the values of context.exhausted: the kinds of budgets, and "" if enough is left.
@@ -33,7 +33,8 @@ type checker struct {
 	warnings  []Problem
 }
 
-// newChecker makes a schema of the syscall table, and of the tools and registered syscalls that the rules name.
+// newChecker makes a schema from the syscall table, and from the tools and registered syscalls that the rules
+// name.
 func newChecker(rules []*Rule) *checker {
 	c := &checker{rules: rules}
 	s := &resolved.Schema{
@@ -74,10 +75,10 @@ func newChecker(rules []*Rule) *checker {
 			case known && id != "":
 			case uid.Type == toolAction && plainTool(id):
 				action(uid, toolArgs)
-				c.warn(r, "nothing is known of %s: there is no way to tell a tool that is not there yet from a misspelling", uid)
+				c.warn(r, "%s is not known now: it is a tool that does not exist yet, or a misspelling", uid)
 			case uid.Type == syscallAction && schema.Registrable(id) && schema.NearestType(id) == "":
 				action(uid, registered)
-				c.warn(r, "%s is none of the kernel's: the rule is for a syscall that is registered under this name", uid)
+				c.warn(r, "%s is not a syscall of the kernel: the rule is for a syscall that is registered under this name", uid)
 			}
 		}
 	}
@@ -103,7 +104,7 @@ func plainTool(id string) bool {
 	return id != "" && !strings.HasPrefix(id, "os/") && !strings.HasPrefix(id, "/") && !strings.Contains(id, "//") && !strings.Contains(id, ":")
 }
 
-// named are the actions that a rule names, in its head and in its conditions.
+// named returns the actions that a rule names, in its head and in its conditions.
 func named(p *ast.Policy) map[types.EntityUID]bool {
 	all := make(map[types.EntityUID]bool)
 	for _, uid := range scoped(p) {
@@ -141,7 +142,7 @@ func (c *checker) rule(r *Rule) []string {
 	}
 	if err := c.validator.Policy("", r.tree); err != nil {
 		if _, all := r.tree.Action.(ast.ScopeTypeAll); all && len(r.needs) > 0 && len(named(r.tree)) > 0 {
-			return []string{"the rule is for every action, and these have different arguments: name those that it is for in its head, as in " +
+			return []string{"the rule is for every action, but their arguments differ: name its actions in its head, as in " +
 				`forbid(principal, action == Syscall::"Memory.Set", resource)`}
 		}
 		texts := strings.Split(err.Error(), "\n")
@@ -153,12 +154,12 @@ func (c *checker) rule(r *Rule) []string {
 		return texts
 	}
 	if c.dead(r.tree) || contradicts(r.tree) {
-		return []string{"the rule can never match: no call fits its conditions"}
+		return []string{"the rule can never match: its conditions contradict each other"}
 	}
 	return nil
 }
 
-// unknown says what is wrong with an unknown action.
+// unknown describes what is wrong with an unknown action.
 func (c *checker) unknown(uid types.EntityUID) string {
 	id := string(uid.ID)
 	switch row, ok := schema.Lookup(id); {
@@ -167,7 +168,7 @@ func (c *checker) unknown(uid types.EntityUID) string {
 	case uid.Type == syscallAction && ok && judged(row) && row != schema.SyscallInvoke.Row():
 		return ""
 	case uid.Type == syscallAction && ok && provides(row):
-		return fmt.Sprintf("the rule can never match: %s is what a provider says of a call that was judged before; have the rule name the syscall that it provides", id)
+		return fmt.Sprintf("the rule can never match: %s is a provider's answer to a call that was already judged; name the provided syscall instead", id)
 	case uid.Type == syscallAction && !ok && schema.Registrable(id) && schema.NearestType(id) == "":
 		return ""
 	case uid.Type == syscallAction && schema.NearestType(id) != "":

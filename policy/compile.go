@@ -84,8 +84,8 @@ func (a *applicable) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// Compile makes a Set of files. The problems are in the order of the files; if one is not a warning, the Set is nil.
-// Without files it is nil too.
+// Compile makes a Set from files. The problems are in the order of the files; if one is not a warning, the Set is
+// nil. Without files it is nil too.
 func Compile(files []File) (*Set, []Problem) {
 	if len(files) == 0 {
 		return nil, nil
@@ -105,7 +105,7 @@ func Compile(files []File) (*Set, []Problem) {
 		for i, p := range list {
 			r, wrong := ruleOf(p, f.Name, i+1)
 			if other := ids[r.ID]; other != nil {
-				wrong = append(wrong, fmt.Sprintf("the rule at %s is named %q too", other.At(), r.ID))
+				wrong = append(wrong, fmt.Sprintf("the rule at %s has the same name, %q", other.At(), r.ID))
 			}
 			ids[r.ID] = r
 			for _, text := range wrong {
@@ -129,7 +129,7 @@ func Compile(files []File) (*Set, []Problem) {
 
 var position = regexp.MustCompile(`:(\d+):\d+`)
 
-// unparsed is the problem of a text that is not Cedar.
+// unparsed returns the problem for a text that is not Cedar.
 func unparsed(file string, err error) Problem {
 	p := Problem{File: file, Text: err.Error()}
 	if at := position.FindStringSubmatch(err.Error()); at != nil {
@@ -146,7 +146,7 @@ func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
 	r := &Rule{ID: file + "#" + strconv.Itoa(n), File: file, Line: p.Position().Line, policy: p, tree: (*ast.Policy)(p.AST())}
 	var wrong []string
 	if p.Effect() != cedar.Forbid {
-		wrong = append(wrong, "permit is not for policy: everything is permitted that a token allows, and rules forbid some of it")
+		wrong = append(wrong, "permit is not used here: tokens permit, and rules only forbid; write a forbid rule")
 	}
 	for _, a := range r.tree.Annotations {
 		switch value := string(a.Value); a.Key {
@@ -163,11 +163,11 @@ func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
 		case "ask":
 			d, err := time.ParseDuration(value)
 			if err != nil || d <= 0 || d > longestAsk {
-				wrong = append(wrong, fmt.Sprintf("@ask(%q) must be how long the question stands, such as 30m", value))
+				wrong = append(wrong, fmt.Sprintf("@ask(%q) must be the time in which the question can be answered, such as 30m", value))
 			}
 			r.Ask = d
 		default:
-			wrong = append(wrong, fmt.Sprintf("@%s means nothing here: there are @id, @ask and @fix", a.Key))
+			wrong = append(wrong, fmt.Sprintf("@%s has no meaning here: use @id, @ask or @fix", a.Key))
 		}
 	}
 	needs, err := needsOf(r.tree)
@@ -184,7 +184,7 @@ func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
 // exhausted is the member of needs for context.exhausted.
 const exhausted = ".exhausted"
 
-// needsOf are the members of args that a rule looks at. A rule must name them, so that others need not be computed.
+// needsOf returns the members of args that a rule reads. A rule must name them, so that only those are computed.
 func needsOf(p *ast.Policy) (needs []string, err error) {
 	for _, c := range p.Conditions {
 		ast.Inspect(ast.NewNode(c.Body), func(n ast.IsNode) bool {
@@ -194,12 +194,12 @@ func needsOf(p *ast.Policy) (needs []string, err error) {
 				needs = append(needs, string(name))
 				return false
 			case isArgs(n):
-				err = errors.New("a rule looks at members of context.args, such as context.args.key, and not at all of it at once")
+				err = errors.New("a rule must name members of context.args, such as context.args.key, instead of the whole of it")
 			case ok && isVariable(arg, "context"):
 				needs = append(needs, "."+string(name))
 				return false
 			case isVariable(n, "context"):
-				err = errors.New("a rule looks at members of context, such as context.tick, and not at all of it at once")
+				err = errors.New("a rule must name members of context, such as context.tick, instead of the whole of it")
 			}
 			return err == nil
 		})
@@ -208,7 +208,7 @@ func needsOf(p *ast.Policy) (needs []string, err error) {
 	return slices.Compact(needs), err
 }
 
-// attribute is the member that n accesses, or tests for, and its object.
+// attribute returns the member that n accesses, or tests for, and its object.
 func attribute(n ast.IsNode) (arg ast.IsNode, name types.String, ok bool) {
 	switch n := n.(type) {
 	case ast.NodeTypeAccess:
@@ -254,7 +254,7 @@ func (s *Set) index() {
 	s.others = s.matching(func([]types.EntityUID) bool { return false })
 }
 
-// matching are the rules for every action, and those that name the action.
+// matching returns the rules for every action, and those that name the action.
 func (s *Set) matching(fits func([]types.EntityUID) bool) *applicable {
 	a := &applicable{needs: make(map[string]bool)}
 	for _, r := range s.Rules {
@@ -268,7 +268,7 @@ func (s *Set) matching(fits func([]types.EntityUID) bool) *applicable {
 	return a
 }
 
-// scoped are the actions in the head of a rule.
+// scoped returns the actions in the head of a rule.
 func scoped(p *ast.Policy) []types.EntityUID {
 	switch scope := p.Action.(type) {
 	case ast.ScopeTypeEq:

@@ -94,7 +94,8 @@ func within(of ast.IsNode, least, most types.Long) fact {
 	}}
 }
 
-// around are n and its neighbours: all other numbers on a side compare with n as they do.
+// around returns n and its neighbours: all other numbers on the same side compare with n as they
+// do.
 func around(n types.Long) []types.Value {
 	list := []types.Value{n}
 	if n > math.MinInt64 {
@@ -173,7 +174,7 @@ func consistent(facts []fact, of ast.IsNode) bool {
 	})
 }
 
-// fact is the fact that a goal requires which is not a combination of others.
+// fact returns the fact that a goal requires, if the goal is not a combination of others.
 func (g goal) fact() fact {
 	is := func(of ast.IsNode, want bool, list []types.Value) fact {
 		if want {
@@ -215,7 +216,7 @@ func (g goal) fact() fact {
 	return equal(g.of, types.Boolean(g.want))
 }
 
-// order is the fact that less < more; or, unless want, that it is not.
+// order returns the fact that less < more, or its negation if want is false.
 func (g goal) order(less, more ast.IsNode, want bool) fact {
 	of, v := compared(less, more)
 	n, ok := v.(types.Long)
@@ -234,7 +235,8 @@ func (g goal) order(less, more ast.IsNode, want bool) fact {
 	return equal(g.of, types.Boolean(g.want))
 }
 
-// compared is the expression and the constant that it is compared with; nil if neither side is constant.
+// compared returns the expression and the constant that it is compared with; nil if neither side is
+// constant.
 func compared(left, right ast.IsNode) (of ast.IsNode, v types.Value) {
 	l, leftIs := left.(ast.NodeValue)
 	r, rightIs := right.(ast.NodeValue)
@@ -247,7 +249,8 @@ func compared(left, right ast.IsNode) (of ast.IsNode, v types.Value) {
 	return left, r.Value
 }
 
-// constants are the values of a node that is a constant or a set of them; nil: it is something else.
+// constants returns the values of a node that is a constant or a set of constants; nil for any other
+// node.
 func constants(n ast.IsNode) (list []types.Value) {
 	switch n := n.(type) {
 	case ast.NodeValue:

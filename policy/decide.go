@@ -15,10 +15,10 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Forms normalize what a call names to the spelling that its handler uses. What cannot be parsed stays as it is: the
-// handler refuses it.
+// Forms normalize the names in a call to the spelling that its handler uses. A name that cannot be parsed stays
+// unchanged: the handler refuses it.
 type Forms struct {
-	// URL returns an address as it is fetched, and its host.
+	// URL returns an address in the form that is fetched, and its host.
 	URL func(raw string) (normal, host string, ok bool)
 	// Names resolves names of resources and tools; nil: there are no names.
 	Names kernel.Names
@@ -44,7 +44,7 @@ type action struct {
 	args func(needs map[string]bool) (types.Record, *unfitError)
 }
 
-// unfitError says why a member of args that a rule looks at cannot be computed.
+// unfitError is the reason why a member of args that a rule reads cannot be computed.
 type unfitError struct {
 	member string
 	why    error
@@ -57,7 +57,7 @@ func (e *unfitError) Error() string {
 func (e *unfitError) Unwrap() error { return e.why }
 
 // Decide judges a call with PID, Origin and Tick set. A rule that forbids takes precedence over one that fails, and
-// that over one that asks; of several of a kind the first in the order of the files.
+// a failing one over one that asks. Of several of a kind, the first in the order of the files decides.
 func (j *Judge) Decide(call *kernel.Call) Decision {
 	decided := j.evaluate(call, j.syscall(call))
 	if t, ok := j.tool(call); ok {
@@ -143,7 +143,7 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 	return decided
 }
 
-// syscall is a call viewed as a syscall's.
+// syscall returns the view of a call as a syscall.
 func (j *Judge) syscall(call *kernel.Call) action {
 	name := call.Syscall.Type
 	if in, ok := call.Input.(*schema.InvokeInput); ok {
@@ -154,8 +154,8 @@ func (j *Judge) syscall(call *kernel.Call) action {
 	}}
 }
 
-// tool is a call viewed as that of the tool that it runs, if any: by its path, as a registered syscall, or as a
-// host's own.
+// tool returns the view of a call as the tool that it runs, if any: by its path, as a registered syscall, or as
+// a host's own.
 func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
 	switch in := call.Input.(type) {
 	case *schema.CallInput:
@@ -173,7 +173,7 @@ func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
 	return a, false
 }
 
-// toolAt is the call of the named tool.
+// toolAt returns the call of the named tool.
 func toolAt(uri string, describe bool, input func() []byte, cut []string) action {
 	uid := types.NewEntityUID(toolAction, types.String(strings.TrimPrefix(uri, "os:///")))
 	return action{uid, func(needs map[string]bool) (types.Record, *unfitError) {
@@ -192,10 +192,10 @@ func toolAt(uri string, describe bool, input func() []byte, cut []string) action
 	}}
 }
 
-// addBeside adds members of a tool's input that rules look at: texts as they are, other values in canonical form. A
+// addBeside adds members of a tool's input that rules read: texts unchanged, other values in canonical form. A
 // member that was cut cannot be judged.
 func addBeside(all types.RecordMap, needs map[string]bool, input []byte, cut []string) *unfitError {
-	long := errors.New("it is so long that the hook has sent its beginning alone")
+	long := errors.New("it is too long: the hook sent only its beginning")
 	if needs["input"] && len(cut) > 0 {
 		return &unfitError{"input", long}
 	}
@@ -239,7 +239,7 @@ func memberOf(value []byte, name string) (found []byte) {
 	return found
 }
 
-// resolve is the canonical form of a name relative to what the caller has adopted.
+// resolve returns the canonical form of a name relative to what the caller has adopted.
 func (j *Judge) resolve(call *kernel.Call, name string) string {
 	if j.Forms.Names == nil {
 		return name
@@ -247,7 +247,7 @@ func (j *Judge) resolve(call *kernel.Call, name string) string {
 	return j.resolveAt(name, j.Forms.Names.Base(call.PID, call.Origin))
 }
 
-// resolveAt is the canonical form of a name relative to another; "" is none.
+// resolveAt returns the canonical form of a name relative to another; "" means none.
 func (j *Judge) resolveAt(name, base string) string {
 	if j.Forms.Names == nil {
 		return name
@@ -258,7 +258,7 @@ func (j *Judge) resolveAt(name, base string) string {
 	return name
 }
 
-// args are the members of the input that rules look at.
+// args returns the members of the input that rules read.
 func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *unfitError) {
 	shape := shapes()[call.Syscall]
 	if shape == nil || len(needs) == 0 {
@@ -273,7 +273,7 @@ func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *u
 		}
 		if m.ref {
 			if !in.FieldByIndex(m.index).IsZero() {
-				return types.Record{}, &unfitError{m.name, errors.New("it is given by reference: send it as it is")}
+				return types.Record{}, &unfitError{m.name, errors.New("it is sent by reference: send the value itself")}
 			}
 			continue
 		}
@@ -327,7 +327,8 @@ func (j *Judge) form(call *kernel.Call, f form, text string, beside types.Record
 	return text
 }
 
-// subject is the process that a call acts as, as rules see it. It is computed when a rule looks.
+// subject is the process that a call acts as, in the form that rules see. It is computed when a
+// rule reads it.
 type subject struct {
 	judge   *Judge
 	call    *kernel.Call

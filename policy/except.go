@@ -16,9 +16,9 @@ import (
 // longestText bounds a text that an exception compares with, in bytes.
 const longestText = 2048
 
-// Except returns the files with the narrowest change that allows the call of an entry, which follows those that p has
-// seen: each rule that decides against it gets an exception for its agent, its syscall and the members that the rule
-// looks at. It also returns the changed rules; none if the call is allowed already.
+// Except returns the files with the narrowest change that allows the call of an entry, which must follow those that p
+// has seen. Each rule that decides against the call gets an exception for its agent, its syscall and the members that
+// the rule reads. It also returns the changed rules; none if the call is allowed already.
 func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 	msg, failed := schema.Decode(e.Request, schema.OsMessage)
 	if failed != nil {
@@ -26,7 +26,7 @@ func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 	}
 	row, ok := schema.Lookup(msg.Type)
 	if !ok || !judged(row) || e.PID == kernel.Operator {
-		return nil, nil, errors.New("it is no call that policy judges: name the refused call of an agent")
+		return nil, nil, errors.New("policy does not judge this entry: name the refused call of an agent")
 	}
 	in, failed := row.Input().Decode(msg.Data)
 	if failed != nil {
@@ -52,11 +52,11 @@ func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 		case d.Failed != nil:
 			return nil, nil, fmt.Errorf("the rule at %s cannot be evaluated for this call, and an exception would not help: %w", d.Rule.At(), d.Failed)
 		case slices.ContainsFunc(changed, func(r *Rule) bool { return r.ID == d.Rule.ID }):
-			return nil, nil, fmt.Errorf("no exception has the rule at %s allow the call", d.Rule.At())
+			return nil, nil, fmt.Errorf("no exception to the rule at %s allows the call", d.Rule.At())
 		case row.Input().Withholds(in, true) && slices.ContainsFunc(d.Rule.needs, func(name string) bool {
 			return !strings.HasPrefix(name, ".") && name != "key" && name != "url" && name != "host"
 		}):
-			return nil, nil, fmt.Errorf("the journal does not keep all that the rule at %s looks at", d.Rule.At())
+			return nil, nil, fmt.Errorf("the journal does not keep all data that the rule at %s reads", d.Rule.At())
 		}
 		clause, err := judge.exception(call, d.Rule)
 		if err != nil {
@@ -70,7 +70,7 @@ func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 	}
 }
 
-// exception is the condition that exempts a call from a rule.
+// exception returns the condition that exempts a call from a rule.
 func (j *Judge) exception(call *kernel.Call, r *Rule) (string, error) {
 	as := j.syscall(call)
 	if t, ok := j.tool(call); ok && slices.Contains(scoped(r.tree), t.uid) {
@@ -101,7 +101,7 @@ func (j *Judge) exception(call *kernel.Call, r *Rule) (string, error) {
 		case !there:
 			terms = append(terms, "!(context.args has "+name+")")
 		case len(value.MarshalCedar()) > longestText:
-			return "", fmt.Errorf("%s is too long to be compared with", at)
+			return "", fmt.Errorf("%s is too long for a comparison", at)
 		default:
 			terms = append(terms, "context.args has "+name, at+" == "+string(value.MarshalCedar()))
 		}
@@ -125,7 +125,7 @@ func insert(f File, set *Set, r *Rule, clause string) ([]byte, error) {
 	for end := to; ; { // comments with semicolons may follow the rule
 		end = bytes.LastIndexByte(f.Text[from:end], ';')
 		if end < 0 {
-			return nil, fmt.Errorf("the end of the rule at %s is not to be found", r.At())
+			return nil, fmt.Errorf("cannot find the end of the rule at %s", r.At())
 		}
 		end += from
 		text := slices.Concat(f.Text[:end], []byte("\n"+clause), f.Text[end:])

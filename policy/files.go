@@ -20,7 +20,8 @@ type File struct {
 // maxFile bounds a file, in bytes.
 const maxFile = 1 << 20
 
-// Paths are where the rules of a configuration are, whether they exist or not: a file, and a directory of others.
+// Paths returns the paths of a configuration's rules, whether they exist or not: a file, and a directory of
+// further files.
 func Paths(config string) (file, dir string) {
 	at := filepath.Dir(config)
 	return filepath.Join(at, "policy.cedar"), filepath.Join(at, "policy.d")
@@ -85,7 +86,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read policy: %s is no regular file", path)
+		return nil, fmt.Errorf("read policy: %s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {

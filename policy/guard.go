@@ -47,7 +47,8 @@ func (g *Guard) Use(set *Set) {
 	g.holds.Store(h)
 }
 
-// Refuse has every call of an agent refused, since the files could not be loaded for the given reason.
+// Refuse makes the guard refuse every call of an agent, since the files could not be loaded for the
+// given reason.
 func (g *Guard) Refuse(why string) { g.holds.Store(&holding{invalid: why}) }
 
 // Stage judges a call. The operator acting as itself is exempt. If a rule asks, the call proceeds to the Approval
@@ -67,8 +68,8 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 		return kernel.Verdict{}
 	}
 	if h.invalid != "" {
-		f := fault.PolicyInvalid.New("the policy of this kernel is not valid, and no agent is served until it is").
-			WithFix("have the operator look at it: pwos policy check")
+		f := fault.PolicyInvalid.New("the policy of this kernel is not valid, so all calls of agents are refused").
+			WithFix("ask the operator to correct it: pwos policy check")
 		if call.OfOperator() {
 			f = f.With("at", h.invalid)
 		}
@@ -93,7 +94,7 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	if d.Failed == nil && d.Rule.Ask > 0 {
 		data, err := h.Normal(call)
 		if err == nil {
-			call.Probe.Why(fmt.Sprintf("the rule %q has somebody asked", d.Rule.ID))
+			call.Probe.Why(fmt.Sprintf("the rule %q requires an approval", d.Rule.ID))
 			call.Probe.Rule(d.Rule.At(), exception)
 			call.Inquiry = &kernel.Inquiry{Rule: d.Rule.ID, Fix: d.Rule.Fix, Policy: h.Hash, Stands: d.Rule.Ask, Data: data, Exhausted: more}
 			return kernel.Verdict{}
@@ -107,13 +108,14 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	return kernel.Deny(f)
 }
 
-// JudgesBodies reports whether a rule looks at the body of a fetch by reference.
+// JudgesBodies reports whether a rule reads the body of a fetch that is sent by reference.
 func (g *Guard) JudgesBodies() bool {
 	h := g.holds.Load()
 	return h != nil && h.Set != nil && h.byAction[types.NewEntityUID(syscallAction, types.String(schema.HTTPFetch.Type))].needs["bodyRef"]
 }
 
-// explained is the narrowest exception from a rule for a call that the operator asks about, or "".
+// explained returns the narrowest exception from a rule for a call that the operator asks about, or
+// "".
 func (h *holding) explained(call *kernel.Call, d Decision) string {
 	if call.Probe == nil || !call.Probe.Operator || d.Failed != nil {
 		return ""
@@ -135,13 +137,14 @@ func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fa
 	return call.CannotAsk()
 }
 
-// fault is the fault of a call that a decision refuses. Only the operator learns where the rule is defined.
+// fault returns the fault of a call that a decision refuses. Only the operator sees where the rule is
+// defined.
 func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	what := call.Message.Called()
 	var f *fault.Fault
 	switch {
 	case d.Failed != nil:
-		f = fault.PolicyFailed.New("the rule %q cannot be evaluated for this %s, which is refused therefore: %v", d.Rule.ID, what, d.Failed)
+		f = fault.PolicyFailed.New("the rule %q cannot be evaluated for this %s, which is therefore refused: %v", d.Rule.ID, what, d.Failed)
 	default:
 		f = fault.PolicyDenied.New("the rule %q forbids this %s", d.Rule.ID, what)
 	}
@@ -153,14 +156,14 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	case d.Rule.Fix != "":
 		f = f.WithFix("%s", d.Rule.Fix)
 	case d.Failed != nil:
-		f = f.WithFix("send what the rule looks at in a form that it can compare, or have the operator change the rule")
+		f = f.WithFix("send the data that the rule reads in a form that it can compare, or ask the operator to change the rule")
 	default:
-		f = f.WithFix("do without it, or have the operator change the rule")
+		f = f.WithFix("do not make this call, or ask the operator to change the rule")
 	}
 	return f.With("rule", d.Rule.ID).With("policy", s.Hash)
 }
 
-// Show is the answer of Policy.Show, with at most that many rules.
+// Show returns the answer of Policy.Show, with at most that many rules.
 func (g *Guard) Show(most int) schema.PolicyShowOutput {
 	out := schema.PolicyShowOutput{Files: []string{}, Rules: []schema.PolicyRule{}}
 	h := g.holds.Load()
@@ -201,13 +204,13 @@ func NewLoader(config string, guard *Guard, log *slog.Logger) *Loader {
 	return &Loader{Guard: guard, config: config, log: log}
 }
 
-// Begin loads the rules at the start; note journals them if there are some. If they are invalid every agent is
-// refused, and the operator is served.
+// Begin loads the rules at the start; note journals them if there are any. If they are invalid, the calls of
+// agents are refused, and the operator is served.
 func (p *Loader) Begin(note func(schema.Request)) {
 	p.note = note
 	if _, err := p.load(); err != nil {
 		why := fault.Of(err).Text()
-		p.log.Error("no agent is served: the policy is not valid", "problem", why)
+		p.log.Error("calls of agents are refused: the policy is not valid", "problem", why)
 		p.Guard.Refuse(why)
 	}
 }

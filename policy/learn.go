@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Learned is what agents did that a grant cannot express.
+// Learned is what agents did in more detail than a grant can express.
 type Learned struct {
 	Keys    map[string]map[string]bool // of memory, by syscall
 	Lists   map[string]bool            // listed prefixes; "" is all
@@ -22,7 +22,7 @@ type Learned struct {
 // Fetched is the address of a request.
 type Fetched struct{ Method, Host string }
 
-// NewLearned returns the empty one.
+// NewLearned returns an empty Learned.
 func NewLearned() *Learned {
 	return &Learned{Keys: make(map[string]map[string]bool), Lists: make(map[string]bool), Fetches: make(map[Fetched]bool)}
 }
@@ -38,11 +38,11 @@ func (l *Learned) Key(syscall, key string) {
 // List records a prefix that was listed.
 func (l *Learned) List(prefix string) { l.Lists[strings.TrimPrefix(prefix, "/")] = true }
 
-// Rules are rules for agents under a profile that allow what was learned and nothing else of the same syscalls. A key
-// in a directory of keys allows all of that directory.
+// Rules returns rules for agents under a profile. They allow what was learned and nothing else of the same syscalls.
+// A key in a directory of keys allows that whole directory.
 func (l *Learned) Rules(profile string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "// What was learned of agents, for those that are run under the profile %s. Widen it by hand.\n", profile)
+	fmt.Fprintf(&b, "// Learned from agents, for agents under the profile %s. Widen it by hand.\n", profile)
 	rule := func(id, fix string, action *schema.Syscall, terms []string) {
 		slices.Sort(terms)
 		fmt.Fprintf(&b, "\n@id(%s)\n@fix(%s)\n", quote(profile+"-"+id), quote(fix))
@@ -64,7 +64,7 @@ func (l *Learned) Rules(profile string) []byte {
 				terms = append(terms, below("key", key))
 			}
 			_, action, _ := strings.Cut(row.Type, ".")
-			rule(strings.ToLower(action), "use one of the keys that its profile allows, or have the operator widen the rule", row, terms)
+			rule(strings.ToLower(action), "use one of the keys that its profile allows, or ask the operator to widen the rule", row, terms)
 		}
 	}
 	if len(l.Lists) > 0 && !l.Lists[""] {
@@ -75,14 +75,14 @@ func (l *Learned) Rules(profile string) []byte {
 			}
 			terms = append(terms, "context.args has prefix && context.args.prefix like "+pattern(prefix))
 		}
-		rule("list", "list below a prefix that its profile allows, or have the operator widen the rule", schema.MemoryList.Row(), terms)
+		rule("list", "list below a prefix that its profile allows, or ask the operator to widen the rule", schema.MemoryList.Row(), terms)
 	}
 	if len(l.Fetches) > 0 {
 		var terms []string
 		for f := range maps.Keys(l.Fetches) {
 			terms = append(terms, fmt.Sprintf("context.args.host == %s && context.args.method == %s", quote(f.Host), quote(f.Method)))
 		}
-		rule("fetch", "fetch from a host and with a method that its profile allows, or have the operator widen the rule", schema.HTTPFetch.Row(), terms)
+		rule("fetch", "fetch from a host and with a method that its profile allows, or ask the operator to widen the rule", schema.HTTPFetch.Row(), terms)
 	}
 	return b.Bytes()
 }
@@ -91,7 +91,7 @@ func (l *Learned) Rules(profile string) []byte {
 // failed.
 func isNoKey(text string) bool { return text == "" || text[0] == '/' }
 
-// below is the condition that a member is in the same directory of keys as one key.
+// below returns the condition that a member is in the same directory of keys as one key.
 func below(member, key string) string {
 	if i := strings.LastIndexByte(key, '/'); i > 0 {
 		return "context.args." + member + " like " + pattern(key[:i+1])
@@ -101,7 +101,7 @@ func below(member, key string) string {
 
 func quote(text string) string { return string(types.String(text).MarshalCedar()) }
 
-// pattern matches everything that begins with a text.
+// pattern returns a pattern for everything that begins with a text.
 func pattern(prefix string) string {
 	return string(types.NewPattern(prefix, types.Wildcard{}).MarshalCedar())
 }

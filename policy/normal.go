@@ -16,9 +16,9 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Normal is the data of a call as its handler uses it, in the form of RFC 8785: two calls of a process with the same
-// type and normal data do the same. Rules see the same spellings, see args. A reference that the kernel has not read
-// yet has no normal form, since the content may change.
+// Normal returns the data of a call as its handler uses it, in the form of RFC 8785: two calls of a process with the
+// same type and normal data do the same. Rules see the same spellings, see args. A reference that the kernel has not
+// read yet has no normal form, since the content may change.
 func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	text, err := schema.Marshal(call.Input)
 	if err != nil {
@@ -65,7 +65,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	}
 	out = append(out, '}')
 	if number := inexact(out); number != "" {
-		return nil, fmt.Errorf("the number %s has more digits than can be told apart", fault.Clip(number))
+		return nil, fmt.Errorf("the number %s has more digits than a number can represent", fault.Clip(number))
 	}
 	return jsontype.Canonical(out)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Entry is what an entry of the journal says about a call.
+// Entry is a call as an entry of the journal records it.
 type Entry struct {
 	PID, Tick        int64
 	Origin, Conn     string
 	Request, Outcome []byte
 }
 
-// Change says how the policy's verdict on a call of the journal differs from the recorded one.
+// Change describes how the policy's verdict on a call in the journal differs from the recorded one.
 type Change string
 
 // Values of Change.
@@ -99,7 +99,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 	return c, msg.Called(), rule, nil
 }
 
-// call makes the call of an entry again.
+// call rebuilds the call of an entry.
 func (p *Past) call(e *Entry, msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
 	return &kernel.Call{
 		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: cmp.Or(p.doors[e.Conn], viaOf(e.Conn))}, Message: msg, Syscall: row, Input: in,
@@ -107,7 +107,7 @@ func (p *Past) call(e *Entry, msg schema.Message, row *schema.Syscall, in any) *
 	}
 }
 
-// before are the faults of the gate's stages before the policy.
+// before lists the faults of the gate's stages before the policy.
 var before = []fault.ID{
 	fault.CapabilityNotYours, fault.CapabilityDenied, fault.CapabilityExpired, fault.ProcessEnded, fault.ClockAhead,
 }
@@ -120,7 +120,7 @@ func asked(err *fault.Fault) bool {
 	return err != nil && (err.ID == fault.PolicyAsks || err.ID.Domain() == fault.ApprovalPending.Domain())
 }
 
-// exhaustedOf is the kind of budget that a call with this outcome exceeded.
+// exhaustedOf returns the kind of budget that a call with this outcome exceeded.
 func exhaustedOf(then *schema.Outcome) string {
 	switch {
 	case then.Let != nil:
@@ -133,7 +133,7 @@ func exhaustedOf(then *schema.Outcome) string {
 	return then.Err.Detail("exhausted")
 }
 
-// viaOf is the door of a connection of that name, unless the process has named another.
+// viaOf returns the door of a connection with that name, unless the process has named another.
 func viaOf(conn string) string {
 	for prefix, via := range map[string]string{"a-": "channel", "net-": "channel", "inline": "inline", "job": "job", "k-": "cluster"} {
 		if strings.HasPrefix(conn, prefix) {
@@ -177,7 +177,7 @@ func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) 
 	return "", ""
 }
 
-// note records what a successful call changes for rules.
+// note records the changes of a successful call that rules can see.
 func (p *Past) note(e *Entry, in any, data []byte) {
 	switch in := in.(type) {
 	case *schema.SpawnInput:

@@ -145,7 +145,7 @@ func TestCheck(t *testing.T) {
 	const head = `forbid(principal, action == Syscall::"Memory.Set", resource)`
 	for name, test := range map[string]struct{ rules, want string }{
 		"no Cedar":           {"\nforbid(principal", "policy.cedar:2: "},
-		"permit":             {`permit(principal, action, resource);`, "policy.cedar:1: permit is not for policy"},
+		"permit":             {`permit(principal, action, resource);`, "policy.cedar:1: permit is not used here"},
 		"unknown syscall":    {"\n\n" + `forbid(principal, action == Syscall::"Memory.Sett", resource);`, `policy.cedar:3: the rule can never match: no syscall Memory.Sett; did you mean Memory.Set?`},
 		"alias":              {`forbid(principal, action == Syscall::"Sys.Describe", resource);`, "Sys.Describe is another name of Syscall.Describe"},
 		"internal":           {`forbid(principal, action == Syscall::"Kernel.Booted", resource);`, "no syscall Kernel.Booted"},
@@ -156,7 +156,7 @@ func TestCheck(t *testing.T) {
 		"dead":               {head + ` when {context.args has kee};`, "the rule can never match"},
 		"dead unless":        {head + ` unless {context.args has key};`, "the rule can never match"},
 		"dead by action":     {head + ` when {action in Syscall::"Memory.Get"};`, "the rule can never match"},
-		"action out of head": {`forbid(principal, action, resource) when {action == Syscall::"Memory.Set" && context.args.key == "a"};`, "name those that it is for in its head"},
+		"action out of head": {`forbid(principal, action, resource) when {action == Syscall::"Memory.Set" && context.args.key == "a"};`, "name its actions in its head"},
 		"action in when":     {head + ` when {action == Syscall::"Memory.Get"};`, "the rule can never match"},
 		"two actions":        {`forbid(principal, action, resource) when {action == Syscall::"Memory.Get" && action == Syscall::"Memory.Set"};`, "the rule can never match"},
 		"none of several":    {`forbid(principal, action in [Syscall::"Memory.Get", Syscall::"Memory.Set"], resource) unless {[Syscall::"Memory.Get", Syscall::"Memory.Set"].contains(action)};`, "the rule can never match"},
@@ -173,10 +173,10 @@ func TestCheck(t *testing.T) {
 		"key with a slash":   {head + ` when {context.args.key like "/prod/*"};`, `compared without their leading slash, as "prod/*"`},
 		"exhausted":          {head + ` when {context.exhausted == "call"};`, "context.exhausted is \"\" or one of calls, "},
 		"via":                {head + ` when {context.via == "sockets"};`, "context.via is one of socket, "},
-		"all of args":        {head + ` when {context.args == {key: "a"}};`, "not at all of it at once"},
-		"twice":              {`@id("a") ` + head + ";\n" + `@id("a") ` + head + ";", `policy.cedar:2: the rule at policy.cedar:1 is named "a" too`},
-		"ask":                {`@ask("soon") ` + head + ";", `@ask("soon") must be how long`},
-		"annotation":         {`@fixx("x") ` + head + ";", "@fixx means nothing"},
+		"all of args":        {head + ` when {context.args == {key: "a"}};`, "instead of the whole of it"},
+		"twice":              {`@id("a") ` + head + ";\n" + `@id("a") ` + head + ";", `policy.cedar:2: the rule at policy.cedar:1 has the same name, "a"`},
+		"ask":                {`@ask("soon") ` + head + ";", `@ask("soon") must be the time`},
+		"annotation":         {`@fixx("x") ` + head + ";", "@fixx has no meaning"},
 		"no resource":        {`forbid(principal, action, resource == Folder::"a");`, "Folder"},
 		"tool":               {`forbid(principal, action == Tool::"os/tools/sum", resource);`, "is no path below root"},
 	} {

@@ -16,7 +16,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// shape is what rules see of a syscall's data: types, and how to compute the values from a decoded input.
+// shape describes how rules see a syscall's data: types, and how to compute the values from a decoded
+// input.
 type shape struct {
 	record  resolved.RecordType
 	members []member
@@ -82,7 +83,7 @@ func provides(row *schema.Syscall) bool {
 	return row == schema.SyscallComplete.Row() || row == schema.SyscallProgress.Row()
 }
 
-// shapeNamed is the shape of an action; nil: it is not a syscall of the kernel.
+// shapeNamed returns the shape of an action; nil if it is not a syscall of the kernel.
 func shapeNamed(action types.EntityUID) *shape {
 	if row, ok := schema.Lookup(string(action.ID)); ok && action.Type == syscallAction {
 		return shapes()[row]
@@ -155,7 +156,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 	}
 }
 
-// boundOf is the limit of a member's values by its tags.
+// boundOf returns the limit of a member's values from its tags.
 func boundOf(t reflect.Type, tag reflect.StructTag) func(ast.IsNode) fact {
 	least, errLeast := strconv.ParseInt(tag.Get("min"), 10, 64)
 	most, errMost := strconv.ParseInt(tag.Get("max"), 10, 64)
@@ -191,8 +192,8 @@ func present(t reflect.Type, optional bool, value func(reflect.Value) (types.Val
 	}
 }
 
-// valuesOf is the Cedar type of a Go type, and how to compute its values. A value without a fixed type is its
-// canonical text.
+// valuesOf returns the Cedar type of a Go type, and how to compute its values. A value without a fixed type
+// becomes its canonical text.
 func valuesOf(t reflect.Type) (resolved.IsType, func(reflect.Value) (types.Value, error)) {
 	switch {
 	case t == rawType:
@@ -252,7 +253,7 @@ func valuesOf(t reflect.Type) (resolved.IsType, func(reflect.Value) (types.Value
 	}
 }
 
-// canonical is a JSON value in the form of RFC 8785.
+// canonical returns a JSON value in the form of RFC 8785.
 func canonical(raw []byte) (types.Value, error) {
 	if len(raw) == 0 {
 		raw = []byte("null")

@@ -23,7 +23,7 @@ type AuditShowOutput struct {
 	More      bool           `json:"more,omitzero" keep:"always" doc:"Whether it has caused more than is in related: Audit.Log with caused_by lists all."`
 	Repeats   int64          `json:"repeats,omitzero" keep:"always" doc:"The entry whose outcome was given again, since the call repeats its idempotency key; absent: the call ran."`
 	Proof     ShownProof     `json:"proof" keep:"always" doc:"What proves the entry."`
-	Archived  *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries that are archived: what belongs to the call and is among them is not shown, but for tokens. Absent: there are none."`
+	Archived  *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries that are archived: what belongs to the call and is among them, such as the grant of its token, is not shown. Absent: there are none."`
 }
 
 // RelatedCall is a call that belongs to a shown one.
@@ -59,8 +59,8 @@ type ShownProcess struct {
 // ShownToken is a token as of a call.
 type ShownToken struct {
 	PID   int64  `json:"pid" keep:"always" doc:"Process that held it."`
-	Seq   int64  `json:"seq" keep:"always" doc:"The entry that made it what it was, or took it away; where that is archived, the last archived one, as of which it is."`
-	Type  string `json:"type" keep:"always" doc:"Type of that entry's call; Audit.Archive where it is archived."`
+	Seq   int64  `json:"seq" keep:"always" doc:"The entry that made it what it was, or took it away."`
+	Type  string `json:"type" keep:"always" doc:"Type of that entry's call."`
 	By    int64  `json:"by" keep:"always" doc:"Process that made that call; 0 is the operator or the kernel."`
 	Token *Token `json:"token,omitzero" keep:"always" doc:"The token; absent: it was taken away."`
 }

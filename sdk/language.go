@@ -9,17 +9,17 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// language is how a client is written.
+// language describes how to write a client in a programming language.
 type language struct {
 	template string
-	taken    []string                    // names that stand for something already
+	taken    []string                    // reserved names
 	method   func(syscall string) string // name of a syscall's method
 	spell    func(*shape) string         // a type
 	isName   func(string) bool           // a member needs no quotes
-	escape   *strings.Replacer           // of what would end a documentation comment
+	escape   *strings.Replacer           // escapes what would end a documentation comment
 }
 
-// key is the name of a member, quoted where it has to be.
+// key returns the name of a member, quoted if necessary.
 func (l *language) key(name string) string {
 	if l.isName(name) {
 		return name
@@ -27,18 +27,19 @@ func (l *language) key(name string) string {
 	return quote(name)
 }
 
-// plain reports whether no member of an object has to be quoted.
-func (l *language) plain(s *shape) bool {
+// isPlain reports whether no member of an object needs quotes.
+func (l *language) isPlain(s *shape) bool {
 	return !slices.ContainsFunc(s.Members, func(m *member) bool { return !l.isName(m.Name) })
 }
 
-// doc is a text in a documentation comment.
+// doc formats a text as a documentation comment.
 func (l *language) doc(prefix, s string) string { return comment(prefix, l.escape.Replace(s)) }
 
-// width is how long a line of a comment is at most, unless one word is longer.
+// width bounds a line of a comment, unless one word is longer.
 const width = 100
 
-// comment is a text in lines, the prefix before each but the first. It shows nothing but itself.
+// comment wraps a text into lines, with the prefix before each except the first. It cannot end the
+// comment.
 func comment(prefix, s string) string {
 	var b strings.Builder
 	column := utf8.RuneCountInString(prefix)
@@ -59,7 +60,7 @@ func comment(prefix, s string) string {
 	return b.String()
 }
 
-// visible is r, or a space where it would be obeyed instead of shown.
+// visible returns r, or a space if r is a control character.
 func visible(r rune) rune {
 	if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
 		return ' '
@@ -67,7 +68,7 @@ func visible(r rune) rune {
 	return r
 }
 
-// quote is a string literal of either language.
+// quote returns a string literal for both languages.
 func quote(s string) string {
 	var b strings.Builder
 	for _, r := range string(schema.AppendString(nil, s)) {
@@ -80,7 +81,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// escaped is a character as both languages write it by its number.
+// escaped returns the numeric escape of a character, which both languages share.
 func escaped(r rune) string {
 	const hex = "0123456789abcdef"
 	return string([]byte{'\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15]})

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// names are those that are taken.
+// names are the names in use.
 type names map[string]bool
 
 func namesBeside(taken ...string) names {
@@ -17,7 +17,7 @@ func namesBeside(taken ...string) names {
 	return n
 }
 
-// unique returns name, with a number where it is taken, and takes it.
+// unique returns name, with a number if it is in use, and marks it as used.
 func (n names) unique(name string) string {
 	free := name
 	for i := 2; n[free]; i++ {
@@ -27,7 +27,7 @@ func (n names) unique(name string) string {
 	return free
 }
 
-// words takes the name of a syscall apart, Memory.CompareAndSet into memory, compare, and, set.
+// words splits the name of a syscall: Memory.CompareAndSet into memory, compare, and, set.
 func words(name string) (list []string) {
 	for part := range strings.SplitSeq(name, ".") {
 		from := 0
@@ -46,7 +46,8 @@ func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// titled is the name of a member as a part of a type's name: msg_ids as MsgIds. What no name can hold is left out.
+// titled returns the name of a member as a part of a type's name: msg_ids as MsgIds. Invalid characters are left
+// out.
 func titled(name string) string {
 	var b strings.Builder
 	upper := true

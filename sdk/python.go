@@ -54,8 +54,8 @@ func (l *language) python(s *shape) string {
 
 var pythonMember = regexp.MustCompile(`^[a-z][A-Za-z0-9_]*$`)
 
-// isPythonMember reports whether a member can be an attribute in a class: what is a word of the language cannot, nor what would
-// hide a type that other members have.
+// isPythonMember reports whether a member can be an attribute in a class: a keyword cannot, nor a name that would hide
+// a type that other members have.
 func isPythonMember(name string) bool {
 	return pythonMember.MatchString(name) && !slices.Contains([]string{
 		"and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for",

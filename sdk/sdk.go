@@ -11,13 +11,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Kernel is what a client is made from.
+// Kernel is the description of a kernel that a client is made from.
 type Kernel struct {
-	Schemas  string                  // as Syscall.List tells
+	Schemas  string                  // from Syscall.List
 	Syscalls []schema.DescribeOutput // each once, in the order of their names
 }
 
-// Languages are those that a client can be written in.
+// Languages are the languages of clients.
 func Languages() []string { return []string{"python", "typescript"} }
 
 // Write writes the client of a kernel in one of the Languages.
@@ -29,10 +29,10 @@ func Write(w io.Writer, name string, k Kernel) error {
 	case "typescript":
 		l = typescript()
 	default:
-		return fmt.Errorf("no client can be written in %q, but in %s", name, strings.Join(Languages(), " and "))
+		return fmt.Errorf("%q is not a language of clients: use one of %s", name, strings.Join(Languages(), " and "))
 	}
 	parsed, err := template.New(name).Funcs(template.FuncMap{
-		"type": l.spell, "quote": quote, "key": l.key, "plain": l.plain, "comment": comment, "doc": l.doc,
+		"type": l.spell, "quote": quote, "key": l.key, "plain": l.isPlain, "comment": comment, "doc": l.doc,
 	}).Parse(l.template)
 	if err != nil {
 		return fmt.Errorf("read template: %w", err)
@@ -43,7 +43,7 @@ func Write(w io.Writer, name string, k Kernel) error {
 	return nil
 }
 
-// file is what a template is filled with.
+// file is the data of a template.
 type file struct {
 	Schemas string
 	Errors  []fault.Entry
@@ -57,10 +57,10 @@ type call struct {
 	Input, Output           *shape
 }
 
-// TakesData reports whether there is anything to say in a call.
+// TakesData reports whether a call takes data.
 func (c call) TakesData() bool { return c.Input.kind != object || len(c.Input.Members) > 0 }
 
-// NeedsData reports whether something has to be said.
+// NeedsData reports whether a call needs data.
 func (c call) NeedsData() bool {
 	return c.Input.kind != object || slices.ContainsFunc(c.Input.Members, func(m *member) bool { return m.Required })
 }
@@ -84,7 +84,7 @@ func (l *language) file(k Kernel) file {
 	return f
 }
 
-// named gives the objects that s is made of names, the first of them that one, and appends them to the types.
+// named names the objects in s, the first with the given name, and appends them to the types.
 func (s *shape) named(all []*shape, taken names, name string) []*shape {
 	switch s.kind {
 	case list, dictionary:

@@ -5,7 +5,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// kind is what a JSON Schema allows, as far as types of a programming language tell it.
+// kind is the kind of a type in a programming language.
 type kind uint8
 
 const (
@@ -15,23 +15,24 @@ const (
 	number
 	boolean
 	list       // of elements
-	dictionary // of elements by any name
-	object     // with members that are known
+	dictionary // of elements with any name
+	object     // with known members
 	either     // one of several shapes
 )
 
-// shape is a JSON Schema as a type. What a type cannot say, such as bounds, is left out; what is not understood is anything.
+// shape is a JSON Schema as a type. Bounds, which a type cannot express, are left out. An unknown schema allows any
+// value.
 type shape struct {
 	kind     kind
 	nullable bool
-	words    []string // text: all that it can be; none: any
+	words    []string // text: its possible values; none: any
 	element  *shape
 	choices  []*shape
 	Members  []*member
 	Name     string // object: of its type
 }
 
-// member is one of an object's.
+// member is a member of an object.
 type member struct {
 	Name, Doc string
 	Required  bool
@@ -67,7 +68,7 @@ func shapeOf(raw schema.Value) *shape {
 	return s
 }
 
-// readObject reads what is said of an object. One without members that are known is a dictionary, unless it must be empty.
+// readObject reads the schema of an object. An object without known members is a dictionary, unless it must be empty.
 func (s *shape) readObject(parts map[string]schema.Value) {
 	required := make(map[string]bool)
 	for _, name := range texts(parts["required"]) {
@@ -117,7 +118,7 @@ func membersOf(raw schema.Value) map[string]schema.Value {
 	return parts
 }
 
-// elements returns those of an array, none where raw is another value.
+// elements returns the elements of an array, none for any other value.
 func elements(raw schema.Value) (list []schema.Value) {
 	if len(raw) > 0 && raw[0] == '[' {
 		jsontype.Elements(raw, func(value []byte) bool {
@@ -128,7 +129,7 @@ func elements(raw schema.Value) (list []schema.Value) {
 	return list
 }
 
-// texts returns the elements of an array of strings, none where raw is another value.
+// texts returns the elements of an array of strings, none for any other value.
 func texts(raw schema.Value) (list []string) {
 	for _, one := range elements(raw) {
 		if one[0] != '"' {
@@ -139,7 +140,7 @@ func texts(raw schema.Value) (list []string) {
 	return list
 }
 
-// content returns what a string says, "" where raw is another value.
+// content returns the content of a string, "" for any other value.
 func content(raw schema.Value) string {
 	if len(raw) == 0 || raw[0] != '"' {
 		return ""

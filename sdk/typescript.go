@@ -13,7 +13,7 @@ var typescriptTemplate string
 func typescript() *language {
 	l := &language{
 		template: typescriptTemplate,
-		// What every object has, and a method of another meaning would hide.
+		// Members of every object, which a method must not hide.
 		taken: []string{"toString", "valueOf", "toLocaleString", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"},
 		method: func(syscall string) string {
 			list := words(syscall)

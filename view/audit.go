@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Entry is an entry of the audit log, with the JSON that it came as.
+// Entry is an entry of the audit log, with its original JSON.
 type Entry struct {
 	schema.AuditEntry
 
@@ -21,7 +21,7 @@ type Entry struct {
 // EntryHeader names the cells of an entry.
 func EntryHeader() []string { return []string{"seq", "time", "who", "call"} }
 
-// Cells are the entry for people: its number, time, caller, action and outcome.
+// Cells returns the entry's cells for people: its number, time, caller, action and outcome.
 func (e *Entry) Cells(names Names, style Paint) []string {
 	return []string{strconv.FormatInt(e.Seq, 10), Moment(e.Time), e.who(names), e.Line(names, style)}
 }
@@ -34,7 +34,7 @@ func (e *Entry) who(names Names) string {
 	return fmt.Sprint(e.PID, " ", names.Of(e.PID))
 }
 
-// Line says what was done and what came of it: "Http.Fetch GET https://example.com → 200, 29 B".
+// Line describes the call and its outcome: "Http.Fetch GET https://example.com → 200, 29 B".
 func (e *Entry) Line(names Names, style Paint) string {
 	line := style(Bold, Escaped(e.Type))
 	if asked := e.asked(names); asked != "" {
@@ -46,8 +46,8 @@ func (e *Entry) Line(names Names, style Paint) string {
 	return line
 }
 
-// Parts are what a line says, for a front end that shows the verdict by other means: what the call was about, and what
-// came of it.
+// Parts returns the parts of a line: what the call was about, and its outcome. It is for a front end that shows the
+// verdict by other means.
 func (e *Entry) Parts(names Names) (about, came string) {
 	about = e.asked(names)
 	if e.Success || e.Error == "" {
@@ -63,13 +63,13 @@ func (e *Entry) Parts(names Names) (about, came string) {
 // Plain is a Paint that leaves text as it is.
 func Plain(_ Look, text string) string { return text }
 
-// outcome says what came of the call; "" if there is nothing to say of a success.
+// outcome returns the outcome of the call in words; "" if a success needs none.
 func (e *Entry) outcome(names Names, style Paint) string {
 	switch {
 	case e.Status == schema.StatusRunning:
 		return style(Faint, "running")
 	case e.Status == schema.StatusUnknown && e.Error == "":
-		return style(Bad, "unknown: it ended, and that could not be recorded")
+		return style(Bad, "unknown: its end could not be recorded")
 	case e.Success:
 		return e.answered(names)
 	}
@@ -84,7 +84,7 @@ func (e *Entry) outcome(names Names, style Paint) string {
 	return text
 }
 
-// Advice says what to do about a refusal, where its message does not name a command; "" if there is nothing to add.
+// Advice returns what to do about a refusal whose message does not name a command; "" if there is nothing to add.
 func (e *Entry) Advice() string {
 	id := fault.ID(e.ErrorID)
 	if Exceptable(id) {
@@ -97,7 +97,7 @@ func (e *Entry) Advice() string {
 	return lowered(strings.TrimSuffix(known.Fix, "."))
 }
 
-// lowered is text that begins with a small letter, unless its first word is a name.
+// lowered returns text with a lower-case first letter, unless its first word is a name.
 func lowered(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	if word == "" || strings.Contains(word, ".") {
@@ -106,7 +106,8 @@ func lowered(text string) string {
 	return strings.ToLower(text[:1]) + text[1:]
 }
 
-// MetricsTable has a row a syscall. Counts are by CAP's code if there is one, latencies by type.
+// MetricsTable has one row for each syscall. Counts are by CAP's code if there is one, latencies by
+// type.
 func MetricsTable(m *schema.AuditMetricsOutput) *Table {
 	typeOf := make(map[string]string)
 	for _, row := range schema.Syscalls() {
@@ -128,20 +129,20 @@ func MetricsTable(m *schema.AuditMetricsOutput) *Table {
 	return t
 }
 
-// Exceptable reports whether an exception to a rule would let a call through that failed with this id.
+// Exceptable reports whether an exception to a rule would allow a call that failed with this id.
 func Exceptable(id fault.ID) bool { return id == fault.PolicyDenied || id == fault.PolicyAsks }
 
-// Exception is the command that adds the narrowest exception for the call of an entry.
+// Exception returns the command that adds the narrowest exception for the call of an entry.
 func Exception(seq int64) string { return fmt.Sprintf(`"pwos policy allow --from %d"`, seq) }
 
-// Internal reports whether entries of the type are the kernel's own, which no agent asked for. An effect that the
-// kernel has for an agent, such as Net.Connect, is the agent's call.
+// Internal reports whether entries of the type are the kernel's own, which no agent asked for. An effect of the
+// kernel for an agent, such as Net.Connect, is the agent's call.
 func Internal(typ string) bool {
 	row, ok := schema.Lookup(typ)
 	return ok && row.Internal && row.Outcome == ""
 }
 
-// OperatorQuery reports whether the operator only asked something.
+// OperatorQuery reports whether the entry is a query by the operator.
 func OperatorQuery(e *schema.AuditEntry) bool {
 	row, ok := schema.Lookup(e.Type)
 	return ok && e.PID == 0 && row.Kind == schema.KindQuery

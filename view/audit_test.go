@@ -51,7 +51,7 @@ func TestLine(t *testing.T) {
 		{did("Http.Fetch", "", `{"status":200,"size":12345}`), "Http.Fetch → 200, 12.3 kB"},
 		{did("Memory.Set", `[]`, "{"), "Memory.Set"},
 		{view.Entry{AuditEntry: schema.AuditEntry{Type: "Http.Fetch", Status: schema.StatusRunning}}, "Http.Fetch → running"},
-		{view.Entry{AuditEntry: schema.AuditEntry{Type: "Http.Fetch", Status: schema.StatusUnknown}}, "Http.Fetch → unknown: it ended, and that could not be recorded"},
+		{view.Entry{AuditEntry: schema.AuditEntry{Type: "Http.Fetch", Status: schema.StatusUnknown}}, "Http.Fetch → unknown: its end could not be recorded"},
 		{
 			refused("Memory.Get", `{"key":"a"}`, schema.StatusFailed, "memory.not_found", "Key not found: a"),
 			"Memory.Get a → failed (memory.not_found): Key not found: a",

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Cluster shows how a kernel is in its cluster.
+// Cluster formats the state of a kernel in its cluster.
 func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
 	t := new(Table)
 	t.Row("kernel", Escaped(s.Name))

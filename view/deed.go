@@ -13,7 +13,8 @@ import (
 // Names are the names of agents by PID.
 type Names map[int64]string
 
-// Of is the name of a process, escaped: the operator's own, or its PID where the name is not known.
+// Of returns the name of a process, escaped: "operator" for the operator, the PID if the name is
+// not known.
 func (n Names) Of(pid int64) string {
 	switch name := n[pid]; {
 	case name != "":
@@ -62,22 +63,23 @@ func (n Names) Learn(e *schema.AuditEntry) {
 	}
 }
 
-// deed says what a syscall is about: templates that are filled from its data, and from what it answered.
+// deed describes a syscall: templates that are filled from its data and from its answer.
 //
-// {name} is a member of the data, {=name} one of the answer, {=} the whole answer. {name?text} is text where the
-// member is not there. {name|format} is formatted, see formats. A part in brackets is left out where one of its
-// members is not there.
+// {name} is a member of the data, {=name} one of the answer, {=} the whole answer. {name?text} is text if the
+// member is absent. {name|format} is formatted, see formats. A part in brackets is left out if one of its
+// members is absent.
 type deed struct {
 	asked    string
 	answered string
 }
 
-// deeds are the syscalls whose data says something. A type without a deed is shown by its data's short members.
+// deeds are the syscalls with a description. A type without one is shown by its data's short members.
 var deeds = map[string]deed{
 	"Approval.Decide":          {"{decision} {id}[ for {for_seconds} s][: {why}]", "{=type} of {=agent}"},
 	"Approval.List":            {"[{state}]", ""},
 	"Approval.Requested":       {"{type} of {agent}, by rule {rule}", ""},
 	"Approval.Use":             {"{id}", ""},
+	"Audit.Redacted":           {"{member} of entry {seq}", ""},
 	"Audit.Subscribe":          {"[{types|list}][ of {pid|pid}][ from {since_seq}]", ""},
 	"Capability.Check":         {"{syscall}[ of {pid|pid}]", ""},
 	"Capability.Endow":         {"{pid|pid}: {allowed_syscalls|list}", ""},
@@ -158,7 +160,7 @@ var deeds = map[string]deed{
 	"Syscall.Unregister":       {"{name}", ""},
 }
 
-// asked says what the call was about; "" where its data is not at hand.
+// asked returns what the call was about; "" if its data is not available.
 func (e *Entry) asked(names Names) string {
 	if len(e.Request) == 0 {
 		return ""
@@ -175,7 +177,7 @@ func (e *Entry) asked(names Names) string {
 	return briefly(data)
 }
 
-// answered says what came of a call that succeeded.
+// answered returns the result of a successful call.
 func (e *Entry) answered(names Names) string {
 	if !e.Success || len(e.Payload) == 0 {
 		return ""
@@ -190,7 +192,7 @@ func (e *Entry) answered(names Names) string {
 	return sizeText(e.Payload)
 }
 
-// briefly shows the members of an object that have no members themselves.
+// briefly formats the members of an object that have no members themselves.
 func briefly(data schema.Value) string {
 	var parts []string
 	eachMember(data, func(name string, value schema.Value) {
@@ -201,17 +203,17 @@ func briefly(data schema.Value) string {
 	return shortened(strings.Join(parts, " "), 2*maxShown)
 }
 
-// maxShown is how much of a value a line shows, in characters.
+// maxShown bounds a value in a line, in characters.
 const maxShown = 80
 
 // filling fills templates.
 type filling struct {
 	request, payload schema.Value
 	names            Names
-	missing          bool // a member of the part was not there
+	missing          bool // a member of the part is absent
 }
 
-// fill returns a template with its members; "" if one outside of brackets is not there.
+// fill returns a template with its members; "" if one outside of brackets is absent.
 func (f *filling) fill(template string) string {
 	var b strings.Builder
 	for template != "" {
@@ -268,7 +270,7 @@ func (f *filling) member(part string) string {
 	return text
 }
 
-// formats are the ways in which a template shows a member; "" in the result means that there is nothing to show.
+// formats are the formats of a template's members; "" in the result means that there is nothing to show.
 var formats = map[string]func(names Names, value schema.Value) string{
 	"":      func(_ Names, v schema.Value) string { return shortened(Shown(v), maxShown) },
 	"size":  func(_ Names, v schema.Value) string { return sizeText(v) },
@@ -322,7 +324,7 @@ func listText(v schema.Value, show func(schema.Value) string) string {
 	return shortened(strings.Join(texts, ", "), maxShown)
 }
 
-// mailText says which messages were taken.
+// mailText names the messages that were taken.
 func mailText(names Names, v schema.Value) string {
 	list, ok := As[[]schema.MailMessage](v)
 	if !ok || len(list) == 0 {
@@ -350,10 +352,10 @@ func eachMember(object schema.Value, do func(name string, value schema.Value)) {
 	}
 }
 
-// redacted is what the journal has in place of a value that it must not keep.
+// redacted is the journal's placeholder for a value that it must not keep.
 const redacted = `"[redacted]"`
 
-// sizeText is the size of a value: of a string its content's.
+// sizeText formats the size of a value. For a string it is the size of the content.
 func sizeText(v schema.Value) string {
 	if string(v) == redacted {
 		return "withheld"
@@ -364,7 +366,7 @@ func sizeText(v schema.Value) string {
 	return Bytes(int64(len(v)))
 }
 
-// Bytes is an amount of data as people write it.
+// Bytes formats an amount of data for people.
 func Bytes(n int64) string {
 	size, unit := float64(n), "B"
 	for _, next := range []string{"kB", "MB", "GB"} {
@@ -379,7 +381,7 @@ func Bytes(n int64) string {
 	return strconv.FormatFloat(size, 'f', 1, 64) + " " + unit
 }
 
-// Moment is a time in Unix milliseconds as people read it, in the local time zone.
+// Moment formats a time in Unix milliseconds for people, in the local time zone.
 func Moment(ms int64) string { return time.UnixMilli(ms).Format("2006-01-02 15:04:05.000") }
 
 func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }

@@ -11,11 +11,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TokenTable shows the token of a Capability.Grant or Capability.Get, a line for each of its parts.
+// TokenTable formats the token of a Capability.Grant or Capability.Get, one line for each part.
 func TokenTable(data schema.Value) (*Table, error) {
 	t := new(Table)
 	members, _ := Members(data)
-	if members["held"] == nil { // Capability.Grant shows the token alone
+	if members["held"] == nil { // Capability.Grant returns only the token
 		out, err := AnswerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
 		if err != nil {
 			return nil, err
@@ -40,7 +40,7 @@ func TokenTable(data schema.Value) (*Table, error) {
 	return t, nil
 }
 
-// tokenRows show a token without its quotas.
+// tokenRows returns the rows of a token without its quotas.
 func tokenRows(t *Table, token *schema.Token) {
 	t.Row("pid", fmt.Sprint(token.PID))
 	granter := "the operator"
@@ -58,7 +58,7 @@ func tokenRows(t *Table, token *schema.Token) {
 	}
 }
 
-// fetchText says what a token's holder may fetch.
+// fetchText describes what a token's holder may fetch.
 func fetchText(grant *schema.HTTPGrant) string {
 	text := strings.Join(grant.Hosts, " ")
 	if grant.Plain {
@@ -70,7 +70,7 @@ func fetchText(grant *schema.HTTPGrant) string {
 	return text
 }
 
-// Expiry says until when a grant holds.
+// Expiry describes until when a grant is valid.
 func Expiry(tick *int64) string {
 	if tick == nil {
 		return "never"
@@ -85,7 +85,7 @@ func resourcesOf(token *schema.CapabilityGetOutput) []string {
 	return slices.Compact(names)
 }
 
-// quotaText shows the usage and limit of a resource, with the effective limit and the share of grants where they matter.
+// quotaText formats the usage and limit of a resource, with the effective limit and the share of grants if they matter.
 func quotaText(token *schema.CapabilityGetOutput, resource string) string {
 	text := Units(token.Held[resource].Float()) + "/" + Units(token.ResourceQuotas[resource])
 	if now := token.Effective.ResourceQuotas[resource]; now != token.ResourceQuotas[resource] {
@@ -116,7 +116,7 @@ func ApprovalAgent(s *schema.ApprovalState) string {
 	return Escaped(s.Agent) + " (" + strconv.FormatInt(s.PID, 10) + ")"
 }
 
-// leftOf is how long a question can be answered, or an approval used.
+// leftOf returns how long a question can be answered, or an approval used.
 func leftOf(s *schema.ApprovalState, now time.Time) string {
 	end := s.Expires
 	switch s.State {
@@ -128,7 +128,7 @@ func leftOf(s *schema.ApprovalState, now time.Time) string {
 	return max(0, time.UnixMilli(end).Sub(now)).Round(time.Second).String()
 }
 
-// ApprovalCall describes the call that is asked about.
+// ApprovalCall describes the call in question.
 func ApprovalCall(s *schema.ApprovalState) string {
 	text := s.Type + " " + string(s.Data)
 	if s.Exhausted != "" {

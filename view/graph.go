@@ -20,18 +20,19 @@ const (
 	maxLabel            = 30 // characters
 )
 
-// drawing is a graph with the places of its nodes: in columns from left to right, so that what led to a node is left of it.
+// drawing is a graph with the places of its nodes: in columns from left to right, so that causes are left of their
+// effects.
 type drawing struct {
 	graph  *schema.EventGraphOutput
-	ahead  [][]int // for each node those that it leads to, but for what would close a cycle
-	before [][]int // the same, from the other end
+	ahead  [][]int // successors of each node, without those that would close a cycle
+	before [][]int // predecessors of each node
 	column []int
 	y      []int // upper edge of the node's box
 	width  int
 	height int
 }
 
-// GraphSVG draws a graph as a self-contained picture: it has no script, and loads nothing.
+// GraphSVG draws a graph as a self-contained picture, without scripts or external resources.
 func GraphSVG(g *schema.EventGraphOutput) string {
 	d := &drawing{graph: g}
 	d.connect()
@@ -40,7 +41,7 @@ func GraphSVG(g *schema.EventGraphOutput) string {
 	return d.svg()
 }
 
-// connect reads the edges. Those that lead back to where a walk along them came from are left out.
+// connect reads the edges. It leaves out those that close a cycle.
 func (d *drawing) connect() {
 	index := make(map[string]int, len(d.graph.Nodes))
 	for i := range d.graph.Nodes {
@@ -81,7 +82,7 @@ func (d *drawing) connect() {
 	}
 }
 
-// layer puts each node into the column behind the last that leads to it.
+// layer puts each node into the column after its last predecessor.
 func (d *drawing) layer() {
 	d.column = make([]int, len(d.ahead))
 	waits := make([]int, len(d.ahead))
@@ -163,7 +164,7 @@ func (d *drawing) svg() string {
 	return b.String()
 }
 
-// edges draws the edges as curves, those that lead back too.
+// edges draws the edges as curves, including those that close a cycle.
 func (d *drawing) edges(b *strings.Builder) {
 	index := make(map[string]int, len(d.graph.Nodes))
 	for i := range d.graph.Nodes {
@@ -188,7 +189,7 @@ func (d *drawing) edges(b *strings.Builder) {
 	}
 }
 
-// node draws one node: what it is, and below when and how long.
+// node draws one node: its name, and below it the time and the duration.
 func (d *drawing) node(b *strings.Builder, i int) {
 	n := &d.graph.Nodes[i]
 	class, below := n.Status, ""
@@ -210,5 +211,5 @@ func (d *drawing) node(b *strings.Builder, i int) {
 		x+10, y+16, xml(shortened(Escaped(n.Label()), maxLabel)), y+30, xml(below))
 }
 
-// xml is text that is nothing but text in a document of XML.
+// xml escapes text for an XML document.
 func xml(text string) string { return html.EscapeString(strings.ToValidUTF8(Escaped(text), "\uFFFD")) }

@@ -21,7 +21,7 @@ func Texts(all []string) []byte {
 	return append(list, ']')
 }
 
-// Units formats an amount as people do: 1000000, not 1e+06.
+// Units formats an amount without an exponent: 1000000, not 1e+06.
 func Units(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
 // Counts is a JSON object of whole numbers, by name.
@@ -83,22 +83,22 @@ func (o Object) Close() []byte {
 	return append(o, '}')
 }
 
-// The functions of this file take valid JSON apart.
+// The functions of this file parse valid JSON.
 
-// Members returns the members of an object; ok is false if raw is none.
+// Members returns the members of an object; ok is false if raw is not an object.
 func Members(raw schema.Value) (members map[string]schema.Value, ok bool) {
 	return As[map[string]schema.Value](raw)
 }
 
-// Elements returns the elements of an array; ok is false if raw is none.
+// Elements returns the elements of an array; ok is false if raw is not an array.
 func Elements(raw schema.Value) (elements []schema.Value, ok bool) {
 	return As[[]schema.Value](raw)
 }
 
-// Text returns the content of a string; ok is false if raw is none.
+// Text returns the content of a string; ok is false if raw is not a string.
 func Text(raw schema.Value) (text string, ok bool) { return As[string](raw) }
 
-// As reads raw, which is empty where a member is not there, as a T.
+// As decodes raw as a T. raw is empty for an absent member.
 func As[T any](raw schema.Value) (value T, ok bool) {
 	if len(raw) == 0 {
 		return value, false
@@ -114,7 +114,7 @@ func As[T any](raw schema.Value) (value T, ok bool) {
 func AnswerAs[T any](typ string, data schema.Value) (T, error) {
 	value, ok := As[T](data)
 	if !ok {
-		return value, fmt.Errorf("read answer to %s: it has another form than this pwos knows: %.200s", typ, data)
+		return value, fmt.Errorf("read answer to %s: this version of pwos does not know its form: %.200s", typ, data)
 	}
 	return value, nil
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Lesson is what the record tells of what a process and its descendants needed.
+// Lesson is what a process and its descendants needed, according to the record.
 type Lesson struct {
-	calls   map[string]int     // calls that a grant let through, by type, whatever came of them
-	tools   map[string]int     // those of user space among the calls, by pattern
+	calls   map[string]int     // calls that a grant allowed, by type, whatever their outcome
+	tools   map[string]int     // user-space syscalls among the calls, by pattern
 	refused map[string]refused // calls that were refused all the same, by type
-	handed  map[string]bool    // what they granted to others, which they have to hold themselves: patterns
+	handed  map[string]bool    // what they granted to others, and so must hold themselves: patterns
 	quotas  map[string]float64 // the same of resources
 	http    Servers            // the same of servers
 	fetches []Servers          // what each request needed
 	Holding []holding
-	Policy  *policy.Learned // what rules can tell of the calls
-	Agents  int             // the first one and all that were spawned
+	Policy  *policy.Learned // data of the calls for rules
+	Agents  int             // the process and its descendants
 }
 
 // refused are calls of one type that were refused.
@@ -39,7 +39,7 @@ type Servers struct {
 	Plain, Open bool
 }
 
-// holding is a change of what a process holds of a resource: to held, or by less. An end is of all resources.
+// holding is a change of a process's units of a resource: to held, or by less. An end releases all resources.
 type holding struct {
 	Seq, pid   int64
 	resource   string
@@ -47,7 +47,7 @@ type holding struct {
 	end        bool
 }
 
-// NewLesson is that of no calls.
+// NewLesson returns an empty lesson.
 func NewLesson() *Lesson {
 	return &Lesson{
 		calls: map[string]int{}, tools: map[string]int{}, refused: map[string]refused{}, handed: map[string]bool{}, quotas: map[string]float64{}, Policy: policy.NewLearned(),
@@ -105,8 +105,8 @@ func (l *Lesson) Note(e *schema.AuditEntry) (child int64) {
 	return 0
 }
 
-// toolPattern is what a call of a user-space syscall needs: the pattern of its path, or all of them where the path depends on
-// what its caller had adopted.
+// toolPattern returns the pattern that a call of a user-space syscall needs: that of its path, or the pattern for all
+// if the path depends on what its caller had adopted.
 func toolPattern(request schema.Value) string {
 	members, _ := Members(request)
 	name, _ := Text(members["syscall"])
@@ -116,7 +116,7 @@ func toolPattern(request schema.Value) string {
 	return schema.CallType
 }
 
-// hand records a grant to another process. It counts toward the grantor's usage.
+// hand records a grant to another process, which counts toward the grantor's usage.
 func (l *Lesson) hand(grant schema.Value) {
 	members, _ := Members(grant)
 	patterns, _ := As[[]string](members["allowed_syscalls"])
@@ -140,7 +140,7 @@ func (l *Lesson) hand(grant schema.Value) {
 	}
 }
 
-// Named is the syscall of a type or a code.
+// Named returns the syscall with a type or a code.
 func Named(pattern string) (*schema.Syscall, bool) {
 	if row, ok := schema.Lookup(pattern); ok {
 		return row, true
@@ -153,7 +153,7 @@ func Named(pattern string) (*schema.Syscall, bool) {
 	return rows[i], true
 }
 
-// noteFetch notes what a request needed: the server that was asked, and those that redirects led to.
+// noteFetch records the servers that a request needed: its target, and the targets of redirects.
 func (l *Lesson) noteFetch(e *schema.AuditEntry) {
 	members, _ := Members(e.Request)
 	asked, _ := Text(members["url"])
@@ -179,7 +179,7 @@ func (l *Lesson) noteFetch(e *schema.AuditEntry) {
 	l.fetches = append(l.fetches, need)
 }
 
-// noteConnection notes a connection that was made through the kernel.
+// noteConnection records a connection through the kernel.
 func (l *Lesson) noteConnection(e *schema.AuditEntry) {
 	members, _ := Members(e.Request)
 	host, _ := Text(members["host"])
@@ -210,7 +210,7 @@ func (n *Servers) visit(address string) {
 	n.Plain = n.Plain || u.Scheme == "http"
 }
 
-// NoteExit notes that processes have ended, which hold nothing any more.
+// NoteExit records that processes have ended, and so hold nothing any more.
 func (l *Lesson) NoteExit(e *schema.AuditEntry) {
 	in, _ := As[schema.ProcessExitInput](e.Request)
 	for _, pid := range in.PIDs {
@@ -218,7 +218,7 @@ func (l *Lesson) NoteExit(e *schema.AuditEntry) {
 	}
 }
 
-// Peaks are the quotas that were needed: the most in use at once, and the most granted.
+// Peaks returns the needed quotas: the most in use at once, and the most granted.
 func (l *Lesson) Peaks() map[string]float64 {
 	peaks := maps.Clone(l.quotas)
 	slices.SortStableFunc(l.Holding, func(a, b holding) int { return int(a.Seq - b.Seq) })
@@ -249,8 +249,8 @@ func (l *Lesson) Peaks() map[string]float64 {
 	return peaks
 }
 
-// Allow is the smallest grant: the types themselves, and what was granted to others. A grant names at least one;
-// Syscall.Ping adds nothing to nothing.
+// Allow returns the smallest grant: the called types, and what was granted to others. A grant must name at least
+// one type; Syscall.Ping is allowed without a grant.
 func (l *Lesson) Allow() []string {
 	patterns := slices.Collect(maps.Keys(l.handed))
 	for typ := range l.calls {
@@ -274,7 +274,7 @@ func (l *Lesson) Allow() []string {
 	return patterns
 }
 
-// Servers is the smallest grant of servers.
+// Servers returns the smallest grant of servers.
 func (l *Lesson) Servers() Servers {
 	all := Servers{Hosts: slices.Clone(l.http.Hosts), Plain: l.http.Plain, Open: l.http.Open}
 	for _, need := range l.fetches {
@@ -312,7 +312,7 @@ func (l *Lesson) Denied(allow []string, http *schema.HTTPGrant) map[string]int {
 	return denied
 }
 
-// within reports whether a grant has what a request needs.
+// within reports whether a grant covers a request's needs.
 func (n *Servers) within(grant *schema.HTTPGrant) bool {
 	if grant == nil || n.Plain && !grant.Plain || n.Open && !grant.Open {
 		return false
@@ -355,32 +355,32 @@ func allowsTool(patterns []string, tool string) bool {
 	})
 }
 
-// Report tells people what was called, and what of that the given grant, which is what, would have denied.
+// Report describes for people what was called, and what the given grant, named by what, would have denied.
 func (l *Lesson) Report(what string, denied map[string]int) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if len(l.calls) == 0 {
 		say("%s called nothing that needs a grant: no grant is needed", agentsText(l.Agents))
 	} else {
-		say("%s called what needs a grant, %s", agentsText(l.Agents), times(sum(l.calls)))
+		say("%s made calls that need a grant, %s", agentsText(l.Agents), times(sum(l.calls)))
 	}
 	for _, typ := range slices.Sorted(maps.Keys(denied)) {
 		say("  %s would have denied %s, %s", what, typ, times(denied[typ]))
 	}
 	for _, typ := range slices.Sorted(maps.Keys(l.refused)) {
-		say("  %s was refused although all was granted, %s: %s", typ, times(l.refused[typ].n), Escaped(l.refused[typ].why))
+		say("  %s was refused although everything was granted, %s: %s", typ, times(l.refused[typ].n), Escaped(l.refused[typ].why))
 	}
 	if len(denied) == 0 {
 		say("  %s would have denied nothing", what)
 	}
 	if len(l.calls) == 0 {
-		say("this runs it with none but what everybody may call:")
+		say("this runs it without a grant:")
 	} else {
 		say("this would have been enough:")
 	}
 	return lines
 }
 
-// JSON is what was learned as JSON, with the command line that has the grant.
+// JSON returns the lesson as JSON, with the command line that has the grant.
 func (l *Lesson) JSON(line string, denied map[string]int) []byte {
 	return Object(nil).
 		Text("line", line).
@@ -401,7 +401,7 @@ func (l *Lesson) Refusals() map[string]int {
 	return n
 }
 
-// CommandLine is how to run the same program with the smallest grant: with these flags, and as it was typed.
+// CommandLine returns the command that runs the same program with the smallest grant and these flags.
 func (l *Lesson) CommandLine(kept, args []string) string {
 	quotas, servers := l.Peaks(), l.Servers()
 	words := []string{"pwos", "run", "--allow", strings.Join(l.Allow(), ",")}
@@ -442,7 +442,7 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// notePolicy notes what rules can tell of a call.
+// notePolicy records the data of a call for rules.
 func (l *Lesson) notePolicy(e *schema.AuditEntry) {
 	members, _ := Members(e.Request)
 	switch e.Type {
@@ -456,7 +456,7 @@ func (l *Lesson) notePolicy(e *schema.AuditEntry) {
 	}
 }
 
-// noteAddress notes an address that was fetched, or that a redirect led to.
+// noteAddress records an address that was fetched, or that a redirect led to.
 func (l *Lesson) noteAddress(method, address string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {

@@ -8,14 +8,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Narrative tells the record as a tree of what caused what, in words, while it is read: each call stands below the one
-// that its message names as its cause, where that was told before.
+// Narrative describes the record as a tree of causes, in words, while it is read. Each call is below the one that its
+// message names as its cause, if that came before.
 type Narrative struct {
 	Names Names
 
-	depths  map[string]int // of calls that were told, by the ids of their messages
+	depths  map[string]int // of calls that were described, by the ids of their messages
 	order   []string       // these ids, the oldest first
-	waiting []Entry        // steps of the kernel, whose cause is recorded behind them
+	waiting []Entry        // steps of the kernel whose cause is recorded after them
 }
 
 // Sentence is a call of a narrative.
@@ -27,18 +27,18 @@ type Sentence struct {
 	Text  string
 }
 
-// Bounds of what a narrative remembers: calls that others may be caused by, and steps that wait for their cause.
+// Bounds of a narrative's memory: calls that may be causes, and steps that wait for their cause.
 const (
 	maxTold    = 1 << 16
 	maxWaiting = 64
 )
 
-// verbs say what a successful call did: what it was about follows.
+// verbs describe successful calls. What the call was about follows.
 var verbs = map[string]string{
 	"Approval.Decide": "answers a question:", "Approval.Requested": "asks people about", "Approval.Use": "uses the approval",
 	"Capability.Endow": "gives a token to", "Capability.Grant": "grants", "Capability.GrantDefault": "grants the default to", "Capability.Revoke": "takes the token of",
 	"Clock.Advance": "moves the clock on by", "Crypto.Open": "opens a secret", "Crypto.Seal": "seals a secret",
-	"Host.ToolUse": "asks to use the tool", "Http.Fetch": "fetches", "Ipc.Ack": "has dealt with the messages", "Ipc.Broadcast": "sends to all",
+	"Host.ToolUse": "asks to use the tool", "Http.Fetch": "fetches", "Ipc.Ack": "acknowledges the messages", "Ipc.Broadcast": "sends to all",
 	"Ipc.Receive": "takes mail", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.Ingest": "adopts",
 	"Kernel.LoginFailed": "lets nobody in:", "Kernel.Throttled": "throttles", "Memory.CompareAndSet": "sets", "Memory.Delete": "deletes", "Memory.Get": "reads",
 	"Memory.List": "lists keys", "Memory.Set": "sets", "Net.Connect": "connects to", "Net.Request": "asks the upstream", "Policy.Loaded": "loads the policy",
@@ -48,8 +48,8 @@ var verbs = map[string]string{
 	"Syscall.Shutdown": "ends the kernel", "Syscall.Spawn": "spawns", "Syscall.Terminate": "ends",
 }
 
-// Tell returns the sentences that an entry adds, in their order: none for the kernel's housekeeping and for what the
-// operator only asked, several where steps have waited for it.
+// Tell returns the sentences that an entry adds, in order: none for the kernel's housekeeping and for the operator's
+// queries, several if steps waited for it.
 func (n *Narrative) Tell(e *Entry) []Sentence {
 	n.Names.Learn(&e.AuditEntry)
 	if aside(&e.AuditEntry) || OperatorQuery(&e.AuditEntry) {
@@ -76,7 +76,7 @@ func (n *Narrative) Tell(e *Entry) []Sentence {
 	return sentences
 }
 
-// End returns the sentences of steps whose cause did not come.
+// End returns the sentences of steps whose cause never came.
 func (n *Narrative) End() (sentences []Sentence) {
 	for i := range n.waiting {
 		sentences = append(sentences, n.sentence(&n.waiting[i]))
@@ -85,7 +85,8 @@ func (n *Narrative) End() (sentences []Sentence) {
 	return sentences
 }
 
-// sentence tells an entry. A call that names itself or a later call as its cause is at the top level.
+// sentence describes an entry. A call that names itself or a later call as its cause is at the top
+// level.
 func (n *Narrative) sentence(e *Entry) Sentence {
 	cause := string(e.Causation)
 	if m, ok := received(&e.AuditEntry); ok && cause == "" && e.Type == schema.IPCReceive.Type {
@@ -119,7 +120,7 @@ func (n *Narrative) remember(id string, depth int) {
 	n.depths[id], n.order = depth, append(n.order, id)
 }
 
-// text is what was done, in words that follow the caller's name.
+// text describes the call in words that follow the caller's name.
 func (n *Narrative) text(e *Entry) string {
 	asked, outcome := e.asked(n.Names), e.outcome(n.Names, func(_ Look, text string) string { return text })
 	verb, ok := verbs[e.Type]
@@ -138,7 +139,7 @@ func (n *Narrative) text(e *Entry) string {
 	return text
 }
 
-// Line is a sentence for a terminal.
+// Line formats a sentence for a terminal.
 func (s *Sentence) Line(style Paint) string {
 	text := s.Text
 	if !s.Success {
@@ -150,12 +151,12 @@ func (s *Sentence) Line(style Paint) string {
 // maxIndent bounds the indentation of a sentence: a tree may be deep.
 const maxIndent = 12
 
-// JSON is a sentence for programs.
+// JSON formats a sentence for programs.
 func (s *Sentence) JSON() []byte {
 	return Object(nil).Integer("depth", int64(s.Depth)).Text("who", s.Who).Text("text", s.Text).Raw("entry", s.Raw).Close()
 }
 
-// PageHead begins a page of sentences: it needs nothing but itself, and runs nothing.
+// PageHead begins a page of sentences, which is self-contained and has no scripts.
 func PageHead(title string) string {
 	return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

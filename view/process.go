@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BudgetTable has a row for each kind of which a process has a budget, and one for its time. What is withheld after a smaller
-// grant is a column only if a process has some.
+// BudgetTable has a row for each kind of budget that a process has, and one for its time. The column for what a smaller
+// grant withholds is there only if a process has some.
 func BudgetTable(budgets []schema.BudgetState, now time.Time) *Table {
 	t, withheld := new(Table), false
 	t.Header("pid", "agent", "of", "given", "spent", "reserved", "below", "withheld", "left")
@@ -41,7 +41,7 @@ type budgetLine struct {
 	*schema.BudgetLine
 }
 
-// linesOf are the kinds of which a process has any.
+// linesOf returns the kinds of budget that a process has.
 func linesOf(b *schema.BudgetState) (lines []budgetLine) {
 	for _, l := range []budgetLine{{"calls", b.Calls}, {"fetches", b.Fetches}, {"tokens", b.Tokens}, {"usd", b.USD}} {
 		if l.BudgetLine != nil {
@@ -51,13 +51,13 @@ func linesOf(b *schema.BudgetState) (lines []budgetLine) {
 	return lines
 }
 
-// Process is what Process.List says of one.
+// Process is one process of Process.List.
 type Process struct {
 	schema.Descriptor
 
 	Raw    schema.Value
 	Depth  int                 // below the processes without a parent in the list
-	Budget *schema.BudgetState // nil: it has none of its own, or nobody has asked
+	Budget *schema.BudgetState // nil: it has none of its own, or it was not requested
 }
 
 // Line is p as JSON, with its quotas as its token has them, and its budget.
@@ -84,7 +84,7 @@ func (p *Process) Line(token schema.Value) ([]byte, error) {
 	return open.Close(), nil
 }
 
-// indent shows the depth. A tree may be as deep as agents make it, a terminal is only so wide.
+// indent shows the depth, up to a bound: agents may make a tree deeper than a terminal is wide.
 func (p *Process) indent() string { return strings.Repeat("  ", min(p.Depth, 20)) }
 
 // Tree puts each process below its parent, siblings by PID. A process whose parent is not listed is at the top level.
@@ -123,7 +123,7 @@ func ProcessHeader() []string {
 	return []string{"pid", "agent", "state", "priority", "birth tick", "quotas", "restarts", "command"}
 }
 
-// Row is a process as ps shows it to people.
+// Row returns a process's cells for people.
 func (p *Process) Row(token schema.Value) ([]string, error) {
 	quotas := ""
 	if token != nil {
@@ -146,7 +146,7 @@ func (p *Process) Row(token schema.Value) ([]string, error) {
 	}, nil
 }
 
-// budgetLeft says what is left of a budget.
+// budgetLeft describes what is left of a budget.
 func budgetLeft(b *schema.BudgetState) string {
 	if b == nil {
 		return ""
@@ -158,7 +158,7 @@ func budgetLeft(b *schema.BudgetState) string {
 	return strings.Join(texts, ", ")
 }
 
-// StateText is the state, and what there is to know about it.
+// StateText returns the state with its details.
 func StateText(d *schema.Descriptor) string {
 	switch {
 	case d.Paused && d.State != Terminated:
@@ -171,7 +171,7 @@ func StateText(d *schema.Descriptor) string {
 	return d.State
 }
 
-// endWord is an end in a word or two.
+// endWord describes an end in a word or two.
 func endWord(end *schema.Exit) string {
 	switch {
 	case end.Reason != "exited" && end.Reason != "signalled":
@@ -182,16 +182,15 @@ func endWord(end *schema.Exit) string {
 	return fmt.Sprintf("exit %d", Deref(end.Code))
 }
 
-// maxName is how much of an agent's name is shown, in characters: a longer one would push what it is, and what all others
-// are, out of sight.
+// maxName bounds an agent's name, in characters: a longer one would push other columns out of sight.
 const maxName = 40
 
-// CommandText is a command as it could be typed, cut off where it is long.
+// CommandText formats a command as it could be typed, cut off if it is long.
 func CommandText(command []string) string {
 	return shortened(Escaped(ShellLine(command)), 60)
 }
 
-// NotStarted is the reason of an end without a beginning (schema.Exit).
+// NotStarted is the reason of a program that could not be started (schema.Exit).
 const NotStarted = "not started"
 
 // Ended reports whether a process has ended and nothing of its program is left.
@@ -199,7 +198,7 @@ func Ended(d *schema.Descriptor) bool {
 	return d.State == Terminated && d.OSPID == nil && (d.Exit != nil || d.Command == nil)
 }
 
-// EndText is an end in words that follow its subject.
+// EndText describes an end in words that follow its subject.
 func EndText(end *schema.Exit) string {
 	switch {
 	case end == nil:
@@ -207,7 +206,7 @@ func EndText(end *schema.Exit) string {
 	case end.Reason == NotStarted:
 		return "could not be started: " + Escaped(Why(end))
 	}
-	text := "ended, nobody knows how"
+	text := "ended in an unknown way"
 	if end.Signal != nil {
 		text = "was killed by " + signalName(*end.Signal)
 	} else if end.Code != nil {
@@ -220,7 +219,7 @@ func EndText(end *schema.Exit) string {
 	return text + " (" + Escaped(end.Reason) + ")"
 }
 
-// signalName is the name of a signal, or its number where it has none.
+// signalName returns the name of a signal, or its number if it has no name.
 func signalName(n int64) string {
 	if name := unix.SignalName(syscall.Signal(n)); name != "" {
 		return name
@@ -228,7 +227,7 @@ func signalName(n int64) string {
 	return fmt.Sprintf("signal %d", n)
 }
 
-// Why says in words why an end came.
+// Why describes the reason of an end.
 func Why(end *schema.Exit) string {
 	if end.Why != nil && *end.Why != "" {
 		return *end.Why

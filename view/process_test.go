@@ -141,7 +141,7 @@ func TestEndText(t *testing.T) {
 		"was killed by SIGKILL (limit:wall)": {Signal: ptr(int64(9)), Reason: "limit:wall"},
 		"exited 0 (ordered)":                 {Code: ptr(int64(0)), Reason: "ordered"},
 		"could not be started: no such file": {Reason: "not started", Why: ptr("no such file")},
-		"ended, nobody knows how":            {Reason: "unknown"},
+		"ended in an unknown way":            {Reason: "unknown"},
 	} {
 		if got := view.EndText(exit); got != want {
 			t.Errorf("it %s, want %s", got, want)

@@ -9,9 +9,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Remedy is the grant that would let a refused call through, beside what its process was granted already; nil if no
-// grant would, or if the entry, which needs its request, does not tell which. It is the narrowest: the syscall by its
-// name, the tool by its path, the one host.
+// Remedy returns the narrowest grant that, added to its process's grant, would allow a refused call: the syscall by
+// its name, the tool by its path, the one host. It is nil if no grant would, or if the entry does not have the
+// request.
 func Remedy(e *Entry) *schema.GrantInput {
 	if e.PID == 0 || e.Success {
 		return nil
@@ -36,8 +36,8 @@ func Remedy(e *Entry) *schema.GrantInput {
 	return grant
 }
 
-// nameOf is what a grant calls the call of an entry: its type, or the name of the tool that it is about; "" if the
-// entry does not tell.
+// nameOf returns the name that a grant uses for the call of an entry: its type, or the name of its tool; "" if the
+// entry does not have it.
 func nameOf(e *Entry) string {
 	switch e.Type {
 	case schema.CallType:
@@ -66,7 +66,7 @@ func nameOf(e *Entry) string {
 	return e.Type
 }
 
-// hostOf is the grant of the host of a fetch, nil if the request does not name one.
+// hostOf returns the grant for the host of a fetch, nil if the request does not name one.
 func hostOf(request schema.Value) *schema.HTTPGrant {
 	in, ok := As[schema.HTTPFetchInput](request)
 	if !ok {
@@ -79,7 +79,7 @@ func hostOf(request schema.Value) *schema.HTTPGrant {
 	return &schema.HTTPGrant{Hosts: []string{at.Host}, Plain: at.Scheme == "http"}
 }
 
-// peerOf is the grant of the host of a connection, nil if no grant would allow it.
+// peerOf returns the grant for the host of a connection, nil if no grant would allow it.
 func peerOf(request schema.Value) *schema.HTTPGrant {
 	in, ok := As[schema.NetConnectInput](request)
 	if !ok || in.Refused != "" {

@@ -13,15 +13,15 @@ import (
 // longest bounds a value in a line about an undo, in bytes.
 const longest = 200
 
-// UndoText says in a line what an undo did, or would do.
+// UndoText describes in a line what an undo did, or would do.
 func UndoText(out *schema.UndoOutput) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s of pid %d, seq %d: ", map[bool]string{false: "undid", true: "would undo"}[out.DryRun], out.Type, out.PID, out.Seq)
 	switch {
 	case out.Key != "" && out.Gone:
-		b.WriteString(Escaped(out.Key) + " is not there, as before")
+		b.WriteString(Escaped(out.Key) + " is absent, as before")
 	case out.Key != "" && out.Value == nil:
-		b.WriteString(Escaped(out.Key) + " has its value from before, which is long")
+		b.WriteString(Escaped(out.Key) + " has its earlier value, which is too long to show")
 	case out.Key != "":
 		text := Shown(out.Value)
 		if len(text) > longest {
@@ -37,9 +37,9 @@ func UndoText(out *schema.UndoOutput) string {
 	case len(out.Put) > 0:
 		fmt.Fprintf(&b, "message %d is in the mailbox of %s again", out.MsgID, pidsText(out.Put))
 	default:
-		fmt.Fprintf(&b, "message %d is taken out of the mailbox of %s", out.MsgID, pidsText(out.Taken))
+		fmt.Fprintf(&b, "message %d is removed from the mailbox of %s", out.MsgID, pidsText(out.Taken))
 		if len(out.Read) > 0 {
-			b.WriteString("; gone from that of " + pidsText(out.Read) + " before")
+			b.WriteString("; no longer in that of " + pidsText(out.Read) + " before")
 		}
 	}
 	if out.By != 0 {
@@ -64,7 +64,7 @@ func pidsText(pids []int64) string {
 	return b.String()
 }
 
-// ReplayTable shows a state of the past, but for a value, which is shown as one.
+// ReplayTable formats a past state. A single value is shown unchanged.
 func ReplayTable(out *schema.ReplayOutput, at string) *Table {
 	t := &Table{}
 	t.Row("seq", strconv.FormatInt(out.Seq, 10))

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Found is a call that a search has found, with its score and the JSON that it came as.
+// Found is a call that a search has found, with its score and its original JSON.
 type Found struct {
 	schema.FoundEvent
 
@@ -18,7 +18,7 @@ type Found struct {
 // FoundHeader names the cells of a Found.
 func FoundHeader() []string { return append([]string{"score"}, EntryHeader()...) }
 
-// Cells are the call for people: how well it fits, and then as in the log.
+// Cells returns the call's cells for people: its score, then the cells of the log.
 func (f *Found) Cells(style Paint) []string {
 	e := Entry{AuditEntry: schema.AuditEntry{
 		Success: f.Status == schema.StatusOK, Status: f.Status, PID: f.PID, Seq: f.Seq, Type: f.Type, Time: f.Metadata.Timestamp,
@@ -27,7 +27,7 @@ func (f *Found) Cells(style Paint) []string {
 	return append([]string{strconv.FormatFloat(f.Score, 'f', 2, 64)}, e.Cells(Names{f.PID: f.Agent}, style)...)
 }
 
-// FoundIn are the calls of an answer of Event.Search, as JSON each with its score.
+// FoundIn returns the calls in an answer of Event.Search, each as JSON with its score.
 func FoundIn(answer schema.Value) ([]Found, error) {
 	out, err := AnswerAs[schema.EventSearchOutput](schema.EventSearch.Type, answer)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// WholeCall is one call whole.
+// WholeCall is everything recorded about one call.
 type WholeCall struct {
 	schema.AuditShowOutput
 
 	Raw   schema.Value
-	Asked *schema.ApprovalState // the question that was asked before the call, as far as it is known; nil: none
+	Asked *schema.ApprovalState // the question that was asked before the call; nil: none, or not known
 }
 
-// Names are those that the answer gives.
+// Names returns the names in the answer.
 func (s *WholeCall) Names() Names {
 	names := make(Names)
 	for _, p := range s.Processes {
@@ -29,7 +29,7 @@ func (s *WholeCall) Names() Names {
 	return names
 }
 
-// Table has a row for each thing that there is to say about the call.
+// Table has a row for each property of the call.
 func (s *WholeCall) Table(names Names, style Paint) *Table {
 	t := new(Table)
 	e := &Entry{AuditEntry: s.Entry}
@@ -47,7 +47,7 @@ func (s *WholeCall) Table(names Names, style Paint) *Table {
 		t.Row("answer", Escaped(string(e.Payload)))
 	}
 	if s.Repeats != 0 {
-		t.Row("repeats", fmt.Sprintf("entry %d, whose outcome was given again", s.Repeats))
+		t.Row("repeats", fmt.Sprintf("entry %d, whose outcome was repeated", s.Repeats))
 	}
 	if e.Correlation != "" {
 		t.Row("correlation", Escaped(string(e.Correlation)))
@@ -85,7 +85,7 @@ func (s *WholeCall) caller(e *Entry, names Names) string {
 	return who
 }
 
-// DoorText says in words what the connection of an entry was.
+// DoorText describes the connection of an entry.
 func DoorText(conn string) string {
 	switch kind, rest, _ := strings.Cut(conn, "-"); {
 	case conn == "kernel":
@@ -116,15 +116,15 @@ func (s *WholeCall) authority(t *Table, names Names) {
 		t.Row("authority", grantText(&s.Authority[i], &s.Entry, names))
 	}
 	if len(s.Authority) == 0 {
-		t.Row("authority", "no token of it is in the record that you may see")
+		t.Row("authority", "the record that you may see has no token of it")
 	}
 }
 
-// grantText names the grantor and the grant, with the pattern that allows the call, if any.
+// grantText describes the grantor and the grant, with the pattern that allows the call, if any.
 func grantText(g *schema.ShownToken, e *schema.AuditEntry, names Names) string {
 	at := fmt.Sprintf(", entry %d %s", g.Seq, Escaped(g.Type))
 	if g.Token == nil {
-		return fmt.Sprintf("%s had no token: %s took it away%s", names.Of(g.PID), names.Of(g.By), at)
+		return fmt.Sprintf("%s had no token: %s revoked it%s", names.Of(g.PID), names.Of(g.By), at)
 	}
 	given := listed(g.Token.AllowedSyscalls)
 	if row, ok := schema.Lookup(e.Type); ok {
@@ -139,10 +139,10 @@ func grantText(g *schema.ShownToken, e *schema.AuditEntry, names Names) string {
 	return text
 }
 
-// listed joins texts of others.
+// listed joins texts from others, escaped.
 func listed(texts []string) string { return shortened(Escaped(strings.Join(texts, ", ")), maxShown) }
 
-// decision says which approval or rule decided the call.
+// decision names the approval or the rule that decided the call.
 func (s *WholeCall) decision(t *Table, style Paint) {
 	if a := s.Approval; a != nil {
 		text := fmt.Sprintf("%s, as rule %s asks", Escaped(a.Approval), Escaped(a.Rule))
@@ -169,7 +169,7 @@ func (s *WholeCall) decision(t *Table, style Paint) {
 	}
 }
 
-// causes says what the call names as its cause, and what names the call.
+// causes describes the cause that the call names, and the calls that name it.
 func (s *WholeCall) causes(t *Table, names Names, style Paint) {
 	switch cause := s.Call(schema.RelationCause); {
 	case cause != nil:
@@ -180,7 +180,7 @@ func (s *WholeCall) causes(t *Table, names Names, style Paint) {
 		t.Row("cause", "it names none")
 	}
 	if s.Entry.Intent != 0 && s.Entry.Intent != s.Entry.Seq {
-		t.Row("intent", fmt.Sprintf("entry %d, written before anything was done", s.Entry.Intent))
+		t.Row("intent", fmt.Sprintf("entry %d, written before the effect began", s.Entry.Intent))
 	}
 	for i := range s.Related {
 		if s.Related[i].Relation == schema.RelationEffect {
@@ -192,13 +192,13 @@ func (s *WholeCall) causes(t *Table, names Names, style Paint) {
 	}
 }
 
-// rowText is another call in a line.
+// rowText describes another call in a line.
 func rowText(row *schema.AuditEntry, names Names, style Paint) string {
 	e := Entry{AuditEntry: *row}
 	return fmt.Sprintf("%d  %s  %s", e.Seq, e.who(names), e.Line(names, style))
 }
 
-// proof says what proves the entry.
+// proof describes what proves the entry.
 func (s *WholeCall) proof(t *Table) {
 	t.Row("hash", Escaped(s.Proof.Hash))
 	t.Row("previous", Escaped(s.Proof.Prev))

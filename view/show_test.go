@@ -72,7 +72,7 @@ func TestShowAuthority(t *testing.T) {
 		},
 	}}
 	got := rowsOf(call.Facts(names), "authority")
-	want := []string{"planner granted planner/writer Memory.*, entry 5 Capability.Endow", "planner had no token: operator took it away, entry 7 Capability.Revoke"}
+	want := []string{"planner granted planner/writer Memory.*, entry 5 Capability.Endow", "planner had no token: operator revoked it, entry 7 Capability.Revoke"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Story is the record of a kernel, arranged by what caused what.
+// Story is the record of a kernel as a tree of causes.
 type Story struct {
 	Names  map[int64]string // of the agents, by PID
 	Scenes []Scene
@@ -22,8 +22,8 @@ type Scene struct {
 	cause string // type of the one that caused it
 }
 
-// Arrange puts each entry below the one whose message caused it, in the order of the record. Receiving a message is caused
-// by its being sent. What the operator only asked is left out.
+// Arrange puts each entry below the one whose message caused it, in the order of the record. The cause of a message's
+// receipt is its sending. The operator's queries are left out.
 func Arrange(entries []Entry) []Scene {
 	known := make(map[string]bool)
 	for _, e := range entries {
@@ -82,7 +82,7 @@ func aside(e *schema.AuditEntry) bool {
 	return e.Success && slices.Contains([]string{"Process.Prepare", "Ipc.Open", "Capability.Strip", "Resource.Free", "Ipc.Close"}, e.Type)
 }
 
-// who names the process that acted.
+// who names the acting process.
 func (s *Story) who(e *schema.AuditEntry) string {
 	if row, ok := schema.Lookup(e.Type); ok && row.Internal {
 		return "kernel"
@@ -100,7 +100,7 @@ func (s *Story) name(pid int64) string {
 	return fmt.Sprintf("pid %d", pid)
 }
 
-// what is the outcome in words; "" where the type says it all.
+// what returns the outcome in words; "" if the type is enough.
 func (s *Story) what(scene *Scene) string {
 	e := &scene.AuditEntry
 	switch {
@@ -134,7 +134,7 @@ func (s *Story) what(scene *Scene) string {
 		}
 		return fmt.Sprintf("message %d from %s%s: %s", m.MsgID, s.name(m.SenderPID), again, Shown(m.Payload))
 	case "Ipc.Ack":
-		return "it has dealt with it"
+		return "it acknowledged it"
 	case "Capability.Endow":
 		token, _ := As[schema.Token](e.Payload)
 		return "may call " + strings.Join(token.AllowedSyscalls, ", ")
@@ -145,7 +145,7 @@ func (s *Story) what(scene *Scene) string {
 	return meaning(e.Type)
 }
 
-// Line is a scene as JSON.
+// Line returns a scene as JSON.
 func (s *Story) Line(scene *Scene) []byte {
 	return Object(nil).Integer("depth", int64(scene.Depth)).Text("who", s.who(&scene.AuditEntry)).
 		Text("what", s.what(scene)).Raw("entry", scene.Raw).Close()
@@ -168,12 +168,12 @@ func (s *Story) Table(style Paint) *Table {
 	return t
 }
 
-// meaning is what the kernel's own commands of an agent's life come to.
+// meaning describes the kernel's own commands about an agent's life.
 func meaning(typ string) string {
 	return map[string]string{
 		"Process.NoteStart": "its program runs",
 		"Process.NoteEnd":   "its program has ended",
-		"Process.Exit":      "it is no more",
-		"Ipc.Return":        "its channel has ended: what it has not acknowledged comes again",
+		"Process.Exit":      "it has ended",
+		"Ipc.Return":        "its channel has ended: unacknowledged messages are redelivered",
 	}[typ]
 }

@@ -19,7 +19,7 @@ func MemberTexts(raw schema.Value) map[string]string {
 	return texts
 }
 
-// SyscallText is a description of a syscall, in lines of at most width characters.
+// SyscallText formats the description of a syscall in lines of at most width characters.
 func SyscallText(raw schema.Value, width int) string {
 	members, _ := Members(raw)
 	texts := MemberTexts(raw)
@@ -33,8 +33,8 @@ func SyscallText(raw schema.Value, width int) string {
 	return b.String()
 }
 
-// membersTable lists the members that a JSON Schema of an object knows, required ones first, in its order; below each the
-// members that it has itself, further in.
+// membersTable lists the members in a JSON Schema of an object, required ones first, in its order. Nested members are
+// indented below their parent.
 func membersTable(jsonSchema schema.Value) *Table {
 	t := new(Table)
 	addMembers(t, "  ", jsonSchema)
@@ -76,7 +76,7 @@ func addMember(t *Table, indent, name, presence string, jsonSchema schema.Value)
 	addMembers(t, indent+"  ", jsonSchema)
 }
 
-// typeName says what a JSON Schema allows, in a word or two.
+// typeName describes what a JSON Schema allows in a word or two.
 func typeName(jsonSchema schema.Value) string {
 	described, _ := Members(jsonSchema)
 	name, ok := Text(described["type"])
@@ -89,7 +89,7 @@ func typeName(jsonSchema schema.Value) string {
 	return Escaped(name)
 }
 
-// limits says what a JSON Schema demands beyond the type.
+// limits describes what a JSON Schema demands beyond the type.
 func limits(described map[string]schema.Value) string {
 	var said string
 	if words, ok := Elements(described["enum"]); ok {
@@ -99,7 +99,7 @@ func limits(described map[string]schema.Value) string {
 		}
 		said += " One of: " + strings.Join(list, ", ") + "."
 	}
-	// A bound that the number's format has anyway says nothing.
+	// A bound that follows from the number's format is left out.
 	if low := string(described["minimum"]); low != "" && len(low) < 10 {
 		said += " At least " + low + "."
 	}

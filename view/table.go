@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TableOf arranges any value: a list of objects with a column a member, another list with a line an element, an object with a
-// line a member. An object around nothing but one list is taken for that list.
+// TableOf formats any value: a list of objects with one column for each member, any other list with one line for each
+// element, an object with one line for each member. An object whose only member is a list is formatted as that list.
 func TableOf(raw schema.Value) *Table {
 	members, ok := Members(raw)
 	if !ok {
@@ -59,7 +59,7 @@ func listTable(raw schema.Value) *Table {
 	return t
 }
 
-// columnsOf returns the names of all members of a list of objects, sorted; nil where it is another list.
+// columnsOf returns the names of all members of a list of objects, sorted; nil for any other list.
 func columnsOf(list []schema.Value) []string {
 	all := make(map[string]bool)
 	for _, element := range list {
@@ -74,24 +74,24 @@ func columnsOf(list []schema.Value) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Table is text in columns. Without a row it is nothing at all.
+// Table is text in columns. Without rows it is empty.
 type Table struct {
 	Head []string
 	Rows [][]string
 
-	Width int // that the last column is broken to, in characters; 0: it is as wide as it is
+	Width int // width of the last column, in characters; 0: it is not wrapped
 }
 
 // Header names the columns.
 func (t *Table) Header(cells ...string) { t.Head = cells }
 
-// Row adds a row; a shorter one ends earlier.
+// Row adds a row, which may have fewer cells.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Gap lies between two columns.
+// Gap separates two columns.
 const Gap = "  "
 
-// Text is t, its header in capitals, each column as wide as its widest cell.
+// Text formats the table: its header in capitals, each column as wide as its widest cell.
 func (t *Table) Text() string {
 	if len(t.Rows) == 0 {
 		return ""

@@ -15,7 +15,7 @@ import (
 // Look is the style of a piece of text at a terminal: an SGR parameter.
 type Look string
 
-// The looks that there are.
+// The available looks.
 const (
 	Bold  Look = "1"
 	Faint Look = "2"
@@ -23,14 +23,14 @@ const (
 	Good  Look = "32"
 )
 
-// Paint makes text look so; where nothing is to stand out it returns the text as it is.
+// Paint applies a look to text, or returns the text unchanged if there is no highlighting.
 type Paint func(l Look, text string) string
 
-// leastRoom is how many characters a text needs beside what stands before it: in less it is not broken, but runs on.
+// leastRoom is the minimum width for wrapped text: in less room it is not wrapped.
 const leastRoom = 24
 
-// Hang writes text behind lead, in lines of at most width characters that are broken between words; those after the first
-// begin below the text. A word that no line has room for runs on, so that it can be copied. Of width 0 there is one line.
+// Hang writes text after lead, wrapped between words to lines of at most width characters, with a hanging indent. A
+// word that is longer than a line is not broken, so that it can be copied. Width 0 means no wrapping.
 func Hang(lead, text string, width int) string {
 	indent := utf8.RuneCountInString(lead)
 	if width == 0 || width-indent < leastRoom {
@@ -43,7 +43,7 @@ func Hang(lead, text string, width int) string {
 		long := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
-		case at+1+long > width && long <= width-indent: // else it is too long for any line
+		case at+1+long > width && long <= width-indent: // otherwise it is too long for any line
 			b.WriteString("\n" + strings.Repeat(" ", indent))
 			at = indent
 		default:
@@ -58,10 +58,10 @@ func Hang(lead, text string, width int) string {
 
 func microseconds(n int64) string { return (time.Duration(n) * time.Microsecond).String() }
 
-// Brisk is a latency with three digits or so.
+// Brisk formats a latency with about three digits.
 func Brisk(d time.Duration) string { return d.Round(100 * time.Nanosecond).String() }
 
-// ShellLine is words as a shell reads them back.
+// ShellLine quotes words for a shell.
 func ShellLine(words []string) string {
 	line := make([]string, len(words))
 	for i, word := range words {
@@ -70,7 +70,7 @@ func ShellLine(words []string) string {
 	return strings.Join(line, " ")
 }
 
-// Quoted is a word as a shell reads it back.
+// Quoted quotes a word for a shell.
 func Quoted(word string) string {
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=,:@%+", r)
@@ -81,14 +81,13 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// PlainWriter shows anybody's text at a terminal: what the terminal would obey instead of drawing it is escaped, line ends
-// and tabs aside.
+// PlainWriter writes untrusted text to a terminal. It escapes control characters except line ends and tabs.
 type PlainWriter struct {
 	To   io.Writer
-	half []byte // the beginning of a character whose end has not come yet
+	half []byte // the beginning of an incomplete character
 }
 
-// Write writes all of p that is whole characters; it returns len(p) where that could be written.
+// Write writes the complete characters of p. It returns len(p) on success.
 func (w *PlainWriter) Write(p []byte) (int, error) {
 	text := append(w.half, p...)
 	w.half = nil
@@ -104,7 +103,7 @@ func (w *PlainWriter) Write(p []byte) (int, error) {
 			out = append(out, byte(r))
 		case obeyed(r):
 			out = append(out, Escaped(string(r))...)
-		default: // bytes that are no character become the sign for that
+		default: // invalid bytes become the replacement character
 			out = utf8.AppendRune(out, r)
 		}
 		text = text[size:]
@@ -115,8 +114,8 @@ func (w *PlainWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Shown is how a value looks at a terminal: a string without its quotes, anything else as JSON. What would not be printed
-// but obeyed by the terminal is escaped: the text may be anybody's.
+// Shown formats a value for a terminal: a string without its quotes, anything else as JSON. Control characters are
+// escaped, since the text is untrusted.
 func Shown(raw schema.Value) string {
 	if text, ok := Text(raw); ok && !strings.ContainsFunc(text, obeyed) {
 		return text
@@ -124,7 +123,7 @@ func Shown(raw schema.Value) string {
 	return Escaped(string(raw))
 }
 
-// Escaped is text in which what a terminal would obey is written as JSON escapes it.
+// Escaped returns text with control characters escaped as in JSON.
 func Escaped(text string) string {
 	if !strings.ContainsFunc(text, obeyed) {
 		return text
@@ -140,11 +139,11 @@ func Escaped(text string) string {
 	return b.String()
 }
 
-// obeyed reports whether a terminal may do something else with r than draw it in its place: control and format
-// characters, and separators of lines.
+// obeyed reports whether a terminal may interpret r instead of drawing it: control and format characters, and
+// line separators.
 func obeyed(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
-// shortened is text of at most so many characters.
+// shortened returns text cut to at most that many characters.
 func shortened(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) > most {
@@ -153,7 +152,7 @@ func shortened(text string, most int) string {
 	return string(runes)
 }
 
-// Deref is what p points to, or zero.
+// Deref returns what p points to, or zero.
 func Deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -161,7 +160,7 @@ func Deref[T any](p *T) (v T) {
 	return v
 }
 
-// Ordinal is a count of times in words: first, second, 12th.
+// Ordinal formats a number as an ordinal: first, second, 12th.
 func Ordinal(n int64) string {
 	switch {
 	case n == 1:

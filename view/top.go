@@ -15,7 +15,7 @@ type Top struct {
 	Tokens    map[int64]schema.Value // of the rows shown at the last look
 	Chosen    int64
 	Rows      int  // that fit the screen
-	Asking    rune // K or R until it is confirmed, else 0
+	Asking    rune // K or R until the user confirms it, else 0
 	Said      string
 	Loud      bool
 
@@ -27,10 +27,10 @@ type Top struct {
 	denied  []float64
 }
 
-// history is how many rates are drawn.
+// history is the number of rates that are drawn.
 const history = 30
 
-// Add adds a look at the counters of the kernel, from which the rates are drawn.
+// Add adds a sample of the kernel's counters, from which the rates are computed.
 func (s *Top) Add(at time.Time, tick int64, m *schema.AuditMetricsOutput) {
 	if seconds := at.Sub(s.at).Seconds(); !s.at.IsZero() && seconds > 0 {
 		s.calls = latest(s.calls, float64(m.TotalCalls-s.metrics.TotalCalls)/seconds)
@@ -39,7 +39,8 @@ func (s *Top) Add(at time.Time, tick int64, m *schema.AuditMetricsOutput) {
 	s.at, s.tick, s.metrics = at, tick, *m
 }
 
-// latest appends a rate. A counter that went back is another kernel's, and its rate unknown.
+// latest appends a rate. A counter that went back belongs to another kernel, so its rate is
+// unknown.
 func latest(rates []float64, rate float64) []float64 {
 	rates = append(slices.Clone(rates), max(rate, 0))
 	return rates[max(0, len(rates)-history):]
@@ -56,7 +57,7 @@ func sparkline(rates []float64) string {
 	return b.String()
 }
 
-// rates is the line of the rates; empty before there are two looks.
+// rates returns the line of the rates; empty before the second sample.
 func (s *Top) rates() string {
 	if len(s.calls) == 0 {
 		return ""
@@ -65,7 +66,8 @@ func (s *Top) rates() string {
 	return fmt.Sprintf("calls %s %.0f/s   denied %s %.0f/s", sparkline(s.calls), s.calls[last], sparkline(s.denied), s.denied[last])
 }
 
-// Choose moves the choice by so many rows, and scrolls to it. If the chosen process has gone, the one in its place is chosen.
+// Choose moves the choice by a number of rows, and scrolls to it. If the chosen process has ended, the process in its
+// row is chosen.
 func (s *Top) Choose(by int) {
 	if s.Rows == 0 { // not drawn yet
 		s.Rows = 20
@@ -83,16 +85,16 @@ func (s *Top) Choose(by int) {
 	s.first = min(max(s.first, i-s.Rows+1), i)
 }
 
-// Visible returns the processes that there is room for.
+// Visible returns the processes that fit the screen.
 func (s *Top) Visible() []Process {
 	first := min(s.first, len(s.Processes))
 	return s.Processes[first:min(first+s.Rows, len(s.Processes))]
 }
 
-// Say sets the last line to text, until the next key.
+// Say sets the last line to text until the next key.
 func (s *Top) Say(text string) { s.Said, s.Loud = text, false }
 
-// Lines is the screen, at most height lines of at most width characters.
+// Lines returns the screen, at most height lines of at most width characters.
 func (s *Top) Lines(width, height int, style Paint) []string {
 	lines := []string{
 		style(Bold, cut(fmt.Sprintf("pwos top   tick %d   %d processes   %d calls, %d denied   %s",
@@ -107,7 +109,7 @@ func (s *Top) Lines(width, height int, style Paint) []string {
 	return append(lines, s.bottom(width, style))
 }
 
-// table is the processes that there is room for, the chosen one marked.
+// table returns the processes that fit the screen, the chosen one marked.
 func (s *Top) table(width int, style Paint) []string {
 	if len(s.Processes) == 0 {
 		return []string{cut(`no processes: "pwos run -d -- PROGRAM" starts one`, width)}
@@ -116,7 +118,7 @@ func (s *Top) table(width int, style Paint) []string {
 	t.Header(ProcessHeader()...)
 	for _, p := range s.Visible() {
 		row, err := p.Row(s.Tokens[p.PID])
-		if err != nil { // a form that this pwos does not know
+		if err != nil { // a form that this version does not know
 			row = []string{fmt.Sprint(p.PID), shortened(Escaped(p.AgentID), maxName), p.State}
 		}
 		t.Row(row...)
@@ -134,13 +136,13 @@ func (s *Top) table(width int, style Paint) []string {
 	return lines
 }
 
-// bottom is the last line: the question that is open, or what was done, or the keys.
+// bottom returns the last line: the open question, the last action, or the keys.
 func (s *Top) bottom(width int, style Paint) string {
 	switch {
 	case s.Asking == 'K':
 		return style(Bad, cut(fmt.Sprintf("kill pid %d and its descendants? y/n", s.Chosen), width))
 	case s.Asking == 'R':
-		return style(Bad, cut(fmt.Sprintf("take away what pid %d was granted? y/n", s.Chosen), width))
+		return style(Bad, cut(fmt.Sprintf("revoke the grant of pid %d? y/n", s.Chosen), width))
 	case s.Said != "" && s.Loud:
 		return style(Bad, cut(s.Said, width))
 	case s.Said != "":
@@ -149,7 +151,7 @@ func (s *Top) bottom(width int, style Paint) string {
 	return style(Faint, cut("q quit   up/down choose   K kill   R revoke", width))
 }
 
-// cut is a line that fits: a wider one would become two.
+// cut shortens a line to the width: a wider one would wrap.
 func cut(line string, width int) string {
 	runes := []rune(line)
 	if len(runes) > width {

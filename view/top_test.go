@@ -67,7 +67,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%q is too wide", line)
 		}
 	}
-	for want, ask := range map[string]rune{"kill pid 2 and its descendants? y/n": 'K', "take away what pid 2 was granted? y/n": 'R'} {
+	for want, ask := range map[string]rune{"kill pid 2 and its descendants? y/n": 'K', "revoke the grant of pid 2? y/n": 'R'} {
 		top.Asking = ask
 		if lines := top.Lines(80, 8, unpainted); lines[7] != want {
 			t.Errorf("it asks %q, want %q", lines[7], want)

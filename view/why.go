@@ -34,7 +34,7 @@ func (w *Causes) Add(s WholeCall) (next int64) {
 	case cause != nil && w.seen[cause.Seq]:
 		w.end = fmt.Sprintf("the chain is a circle: entry %d is named as its own cause", cause.Seq)
 	case cause != nil && len(w.Calls) == maxCauses:
-		w.end = fmt.Sprintf("the chain goes on: %d causes are shown; \"pwos why %d\" shows more", maxCauses, cause.Seq)
+		w.end = fmt.Sprintf("the chain continues after %d causes: \"pwos why %d\" shows more", maxCauses, cause.Seq)
 	case cause != nil:
 		return cause.Seq
 	case s.CauseID != "" && s.CauseID != s.Entry.ID:
@@ -46,12 +46,12 @@ func (w *Causes) Add(s WholeCall) (next int64) {
 	case s.Entry.PID == 0:
 		w.end = "it begins with the operator, over " + DoorText(s.Conn)
 	default:
-		w.end = "it begins with an agent, which names no cause; what made it is not in the record that you may see"
+		w.end = "it begins with an agent, which names no cause; the record that you may see does not have its spawn"
 	}
 	return 0
 }
 
-// Table has the calls, each with the authority that it was made on, and how the chain ends.
+// Table has the calls, each with its authority, and how the chain ends.
 func (w *Causes) Table(names Names, style Paint) *Table {
 	t := new(Table)
 	for i := range w.Calls {
@@ -76,20 +76,20 @@ func (w *Causes) Table(names Names, style Paint) *Table {
 	return t
 }
 
-// link says what ties a call to the one before it in the list.
+// link describes how a call is linked to the one before it in the list.
 func (w *Causes) link(i int) string {
 	after := &w.Calls[i-1]
 	cause := after.Call(schema.RelationCause)
 	switch {
 	case cause == nil:
-		return "it was made by"
+		return "it was spawned by"
 	case after.Entry.Causation == "":
 		return "it had mail of"
 	}
 	return "caused by"
 }
 
-// Line is the chain as JSON.
+// Line returns the chain as JSON.
 func (w *Causes) Line() []byte {
 	chain := []byte{'['}
 	for i := range w.Calls {

@@ -26,7 +26,7 @@ calls included; each entry contains the hash of the one before.`,
   pwos audit verify
   pwos audit archive --before 720h /archive/pwos
   pwos audit metrics`,
-		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditArchive(a), newAuditMirror(a), newAuditMetrics(a))
+		newAuditLog(a), newAuditShow(a), newAuditTail(a), newAuditVerify(a), newAuditRedact(a), newAuditArchive(a), newAuditMirror(a), newAuditMetrics(a))
 }
 
 func newAuditMetrics(a *app) *cobra.Command {
@@ -94,7 +94,7 @@ one is not printed.`,
 			return a.auditTail(cmd.Context(), &in, limit)
 		},
 	}
-	memberFlag(cmd, &in, "pid", "pid", "only calls of this process; 0 is the operator")
+	memberFlag(cmd, &in, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	cmd.Flags().StringArrayVar(&in.Types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be repeated")
 	cmd.Flags().Var(number(&in.SinceSeq, 1), "from", "number of the first entry to print (default: only new entries)")
 	cmd.Flags().Var(number(&limit, 1), "limit", "end after this many entries (default: never)")

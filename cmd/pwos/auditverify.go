@@ -47,6 +47,9 @@ func (a *app) printReport(dir string, archives []string, r *journal.Report) erro
 	for _, key := range r.Keys {
 		t.Row("signed by", view.Escaped(key))
 	}
+	if r.Redacted > 0 {
+		t.Row("redacted", fmt.Sprintf("%d entries, as later entries vouch for", r.Redacted))
+	}
 	if r.TornBytes > 0 {
 		t.Row("unfinished", fmt.Sprintf("%d bytes at the end of %s: a kernel may be writing them, or was killed", r.TornBytes, view.Escaped(r.TornFile)))
 	}
@@ -104,6 +107,9 @@ func reportObject(dir string, archives []string, r *journal.Report) []byte {
 		Integer("vouched", int64(r.Vouched)).
 		Integer("outside", int64(r.Outside)).
 		Boolean("keys_trusted", r.KeysTrusted)
+	if r.Redacted > 0 {
+		o = o.Integer("redacted", int64(r.Redacted))
+	}
 	if len(archives) > 0 {
 		o = o.Raw("archives", view.Texts(archives))
 	}

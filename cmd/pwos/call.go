@@ -124,7 +124,7 @@ func (a *app) call(ctx context.Context, c *client.Client, m schema.Message, prog
 	answer, err := c.DoReporting(ctx, m, report)
 	if err != nil {
 		if refused := client.Answered(err); refused != nil && view.Exceptable(refused.ID) {
-			if pid, who := c.Who(ctx); who == nil && pid == 0 {
+			if pid, who := c.SelfPID(ctx); who == nil && pid == 0 {
 				return &excepted{err, client.SeqOf(&answer)}
 			}
 		}

@@ -14,7 +14,7 @@ import (
 func TestLastFailure(t *testing.T) {
 	t.Parallel()
 	const (
-		opened = `{"level":"info","message":"state made of the journal","entries":0}`
+		opened = `{"level":"info","message":"state rebuilt from the journal","entries":0}`
 		ready  = `{"level":"info","message":"ready","pid":1}`
 		ended  = `{"level":"info","message":"ended"}`
 		failed = `{"level":"error","message":"ended","error":"open \u001b journal: it is torn"}`

@@ -19,7 +19,7 @@ type Config struct {
 	StateDir    string   `toml:"state_dir"`
 	IdleTimeout Duration `toml:"idle_timeout"` // 0: never end
 	File        string   `toml:"-"`            // path of this configuration, whether it exists or not; "": none
-	// AuthorizedKeys is the file of keys that are let in. Empty: open mode.
+	// AuthorizedKeys is the file of the keys that are admitted. Empty: open mode.
 	AuthorizedKeys string `toml:"authorized_keys"`
 	Log            Log    `toml:"log"`
 	Limits         Limits `toml:"limits"`
@@ -48,10 +48,10 @@ type Config struct {
 
 	Cluster Cluster `toml:"cluster"`
 
-	Prices map[string][]float64 `toml:"prices"` // of models, in US dollars a million tokens; see priceFaults
+	Prices map[string][]float64 `toml:"prices"` // of models, in US dollars per million tokens; see priceFaults
 }
 
-// Ingest says which resources are trusted (ABI 8).
+// Ingest configures which resources are trusted (ABI 8).
 type Ingest struct {
 	TrustedKeys string `toml:"trusted_keys"` // file of keys whose signatures count; "": trusted_keys beside this configuration
 	Proof       bool   `toml:"proof"`        // require an integrity or a signature, also below root
@@ -100,15 +100,15 @@ type Agents struct {
 // Journal configures the record.
 type Journal struct {
 	Sync          Sync     `toml:"sync"`
-	SyncInterval  Duration `toml:"sync_interval"`  // with interval: how much a power cut may lose
+	SyncInterval  Duration `toml:"sync_interval"`  // with interval: the period that a power cut may lose
 	SnapshotEvery int      `toml:"snapshot_every"` // about how many entries a start after a crash replays at most
 }
 
-// Sync says when a command is answered (PROTOCOL 7).
+// Sync is when a command is answered (PROTOCOL 7).
 type Sync string
 
-// Always answers a command once it is on disk, Interval once it is written: a power cut then loses what was answered
-// since the last fsync. A killed kernel loses nothing either way.
+// Always answers a command once it is on disk, Interval once it is written. With Interval, a power cut loses the
+// commands that were answered since the last fsync. A killed kernel loses nothing in either mode.
 const (
 	Always   Sync = "always"
 	Interval Sync = "interval"
@@ -132,7 +132,7 @@ type Deny struct {
 	ReceiverPID *int64  `toml:"receiver_pid"`
 }
 
-// Cluster says which other kernels there are (PROTOCOL 13).
+// Cluster configures the other kernels of a cluster (PROTOCOL 13).
 type Cluster struct {
 	Name        string `toml:"name"`        // of this kernel; "": it is in no cluster
 	Bus         string `toml:"bus"`         // addresses of NATS, with commas between
@@ -184,7 +184,7 @@ type Duration time.Duration
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is no duration, such as 10m", text)
+		return fmt.Errorf("%q is not a duration such as 10m", text)
 	}
 	*d = Duration(v)
 	return nil
@@ -193,7 +193,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // String formats a duration as UnmarshalText reads it.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Default returns the default settings for a user whose environment and home are given.
@@ -232,14 +232,14 @@ func (c *Config) faults() (all []*Error) {
 			refuse("resources."+name, "%v must be a finite number of at least 0, under a name", capacity)
 		}
 		if strings.ContainsFunc(name, schema.Hidden) {
-			refuse(fmt.Sprintf("resources.%q", name), "the name must not have characters that are not visible")
+			refuse(fmt.Sprintf("resources.%q", name), "the name must have only visible characters")
 		}
 	}
 	return all
 }
 
-// TrustedKeys is the file of keys whose signatures of resources count, whether it exists or not; "" if there is no
-// configuration.
+// TrustedKeys returns the file of keys whose signatures of resources count, whether it exists or not; "" if there
+// is no configuration.
 func (c *Config) TrustedKeys() string {
 	if c.Ingest.TrustedKeys != "" || c.File == "" {
 		return c.Ingest.TrustedKeys

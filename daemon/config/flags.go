@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Settings combines flags, environment and file, in this order of precedence (PROTOCOL 1). done says that the flags
-// only asked for a text, such as the version.
+// Settings combines flags, environment and file, in this order of precedence (PROTOCOL 1). done reports that the
+// flags only asked for a text, such as the version.
 func Settings(args []string, getenv func(string) string, stdout io.Writer, program string) (cfg Config, done bool, err error) {
 	home, homeErr := os.UserHomeDir()
 	if homeErr != nil {
@@ -112,7 +112,7 @@ const usage = `pwosd is the kernel: it serves agents and the pwos command line o
 Usage:
   pwosd [flags]
 
-A client starts it by itself when there is none. It ends in good order on SIGTERM, on
+Clients start it if none runs. It ends in good order on SIGTERM, on
 SIGINT, and on "pwos shutdown".
 
 Flags:

@@ -40,7 +40,7 @@ func (c *Config) upstreamFaults(refuse func(key, format string, args ...any)) {
 		u := c.Upstream[name]
 		key := upstreams + name
 		if !schema.UpstreamName(name) {
-			refuse(key, "the name %q must have letters, digits and hyphens in lower case alone", name)
+			refuse(key, "the name %q must have only lower-case letters, digits and hyphens", name)
 		}
 		u.faults(key, refuse)
 		if u.Intercept {
@@ -65,7 +65,7 @@ func (c *Config) priceFaults(refuse func(key, format string, args ...any)) {
 		usd := c.Prices[model]
 		bad := len(usd) != 2 && len(usd) != 4 || slices.ContainsFunc(usd, func(n float64) bool { return !(n >= 0 && n <= 1e6) })
 		if bad || model == "" || strings.Contains(strings.TrimSuffix(model, "*"), "*") {
-			refuse(priced+model, "must be the name of a model, or the beginning of names with a * behind, and two or four numbers: US dollars a million tokens "+
+			refuse(priced+model, "must be the name of a model, or a prefix followed by *, with two or four numbers: US dollars per million tokens "+
 				"of prompts and of answers, and of prompts from a cache and into it")
 		}
 	}
@@ -91,13 +91,13 @@ func (u *Upstream) faults(key string, refuse func(key, format string, args ...an
 	}
 	name, prefix, _ := strings.Cut(u.Header, ":")
 	if !headerName(name) || strings.ContainsFunc(prefix, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
-		refuse(key+".header", "%q must be the name of a header, such as x-api-key, or with what stands before the credential, such as \"Authorization: Bearer\"", u.Header)
+		refuse(key+".header", "%q must be the name of a header, such as x-api-key, or a header with the text before the credential, such as \"Authorization: Bearer\"", u.Header)
 	}
 	if rest, ok := strings.CutPrefix(strings.TrimPrefix(u.From, "/"), "vault/"); !ok || rest == "" {
 		refuse(key+".from", "%q must be the key of a sealed value, such as vault/openai", u.From)
 	}
 	if len(u.Allow) == 0 {
-		refuse(key+".allow", "lists no requests, so that none would be taken: name some, such as \"POST /v1/…\"")
+		refuse(key+".allow", "lists no requests, so all would be refused: name some, such as \"POST /v1/…\"")
 	}
 	for _, rule := range u.Allow {
 		if _, err := schema.ParseNetRule(rule); err != nil {
@@ -105,7 +105,7 @@ func (u *Upstream) faults(key string, refuse func(key, format string, args ...an
 		}
 	}
 	if u.Env != "" && !variableName(u.Env) {
-		refuse(key+".env", "%q must be the name of a variable, such as OPENAI_BASE_URL, and none of the kernel's", u.Env)
+		refuse(key+".env", "%q must be the name of a variable, such as OPENAI_BASE_URL, and not one of the kernel's", u.Env)
 	}
 }
 

@@ -38,8 +38,8 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 	return nil
 }
 
-// Parse decodes TOML into c, all of it or, with an *Error, nothing. An unknown name is an error, which says where it
-// is and which names exist.
+// Parse decodes TOML into c, all of it or, with an *Error, nothing. An unknown name is an error, which tells where
+// it is and which names exist.
 func (c *Config) Parse(text []byte) error {
 	if wrong := c.decode(text); wrong != nil {
 		return wrong
@@ -75,7 +75,7 @@ func (c *Config) decode(text []byte) *Error {
 		return wrong
 	}
 	for _, wrong := range next.faults() {
-		if line, ok := lines[wrong.Key]; ok { // else it is not from this text
+		if line, ok := lines[wrong.Key]; ok { // otherwise it is not from this text
 			wrong.Line = line
 			return wrong
 		}
@@ -84,7 +84,7 @@ func (c *Config) decode(text []byte) *Error {
 	return nil
 }
 
-// Error says what is wrong with the configuration, and where: a caller may add another place (Key, File). It is a
+// Error is a fault of the configuration, with its place. A caller may add another place (Key, File). It is a
 // fault.ConfigInvalid.
 type Error struct {
 	File string // "" if it is not from a file
@@ -133,7 +133,7 @@ func explain(err error) *Error {
 	return wrong
 }
 
-// taken describes the values of a setting of a Go type, for the file's author.
+// taken describes the values that a setting of a Go type takes, for the file's author.
 func taken(goType string) string {
 	switch goType {
 	case "int":

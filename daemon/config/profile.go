@@ -16,7 +16,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// shipped are the profiles that come with the program.
+// shipped are the profiles that are part of the program.
 //
 //go:embed profiles/*.toml
 var shipped embed.FS
@@ -45,10 +45,10 @@ type Profile struct {
 	}
 }
 
-// ReadProfile reads a profile by name: from the directory, or the one that is shipped. Its errors are wrong usage.
+// ReadProfile reads a profile by name: from the directory, or a shipped one. Its errors are wrong usage.
 func ReadProfile(dir, name string) (*Profile, error) {
 	if !IsProfileName(name) {
-		return nil, fmt.Errorf("--profile is the name of a profile, not %q: %s", name, strings.Join(Profiles(dir), ", "))
+		return nil, fmt.Errorf("--profile takes the name of a profile, not %q: %s", name, strings.Join(Profiles(dir), ", "))
 	}
 	at := filepath.Join(dir, name+".toml")
 	text, err := os.ReadFile(at)
@@ -93,7 +93,7 @@ func (p *Profile) check() error {
 		{"sandbox.net", p.Sandbox.Net, []string{"", "none", "kernel", "open"}},
 	} {
 		if !slices.Contains(one.values, one.value) {
-			return fmt.Errorf("%s is one of %s, not %q", one.key, strings.Join(one.values[1:], ", "), one.value)
+			return fmt.Errorf("%s must be one of %s, not %q", one.key, strings.Join(one.values[1:], ", "), one.value)
 		}
 	}
 	for _, amount := range []struct {
@@ -106,16 +106,16 @@ func (p *Profile) check() error {
 	}
 	switch {
 	case p.Grant.Allow != nil && len(p.Grant.Allow) == 0:
-		return errors.New(`grant.allow must name something: Syscall.Ping adds nothing to what every agent may call`)
+		return errors.New(`grant.allow must name at least one syscall: Syscall.Ping adds no right, since every agent may call it`)
 	case p.Budget.USD != nil && !(*p.Budget.USD >= 0):
 		return errors.New("budget.usd must not be negative")
 	case p.Policy != "" && (filepath.Base(p.Policy) != p.Policy || !strings.HasSuffix(p.Policy, ".cedar") || strings.HasPrefix(p.Policy, ".")):
-		return fmt.Errorf("policy is the name of a file beside the profile that ends in .cedar, not %q", p.Policy)
+		return fmt.Errorf("policy must be the name of a file beside the profile that ends in .cedar, not %q", p.Policy)
 	}
 	return nil
 }
 
-// Profiles are the names of all profiles, of the directory and those that are shipped, sorted.
+// Profiles returns the names of all profiles, in the directory and shipped, sorted.
 func Profiles(dir string) []string {
 	all := make(map[string]bool)
 	note := func(in fs.FS) {

@@ -29,9 +29,9 @@ func TestProfiles(t *testing.T) {
 		"[budget]\nusd = nan\n":                              "own.toml: budget.usd must not be negative",
 		"[budget]\ncalls = 1.5\n":                            "own.toml:2: ",
 		"[budget]\n\nhugs = 1\n":                             "own.toml:3: budget.hugs: there is no such setting in a profile",
-		"policy = \"../a.cedar\"\n":                          "own.toml: policy is the name of a file beside the profile",
-		"policy = \"a.toml\"\n":                              "own.toml: policy is the name of a file beside the profile",
-		"[sandbox]\nnet = \"wide\"\n":                        "own.toml: sandbox.net is one of none, kernel, open",
+		"policy = \"../a.cedar\"\n":                          "own.toml: policy must be the name of a file beside the profile",
+		"policy = \"a.toml\"\n":                              "own.toml: policy must be the name of a file beside the profile",
+		"[sandbox]\nnet = \"wide\"\n":                        "own.toml: sandbox.net must be one of none, kernel, open",
 		"[grant\n":                                           "own.toml:1: ",
 	} {
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, "own.toml"), []byte(text), 0o600))

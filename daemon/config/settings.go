@@ -28,7 +28,8 @@ type setting struct {
 	env   string        // the variable that takes precedence over the file, "" if there is none
 }
 
-// of is the row of a value with its default. The first bound that the value violates is its fault.
+// of returns the row of a value with its default. The first bound that the value violates is its
+// fault.
 func of[T any](key string, at *T, normal T, bounds ...func(T) string) setting {
 	return setting{
 		key: key, kind: kindOf(at), at: at, reset: func() { *at = normal },
@@ -43,7 +44,7 @@ func of[T any](key string, at *T, normal T, bounds ...func(T) string) setting {
 	}
 }
 
-// kindOf is the kind of a value in a file.
+// kindOf returns the kind of a value in a file.
 func kindOf(at any) unstable.Kind {
 	switch at.(type) {
 	case *int, *int64:
@@ -56,7 +57,7 @@ func kindOf(at any) unstable.Kind {
 	return unstable.String
 }
 
-// within is the row of a value in a list, or under a name that the user chooses.
+// within returns the row of a value in a list, or under a name that the user chooses.
 func within(key string, kind unstable.Kind) setting {
 	return setting{key: key, kind: kind, reset: func() {}, fault: func() string { return "" }}
 }
@@ -76,12 +77,12 @@ func (s setting) from(variable string) setting {
 	return s
 }
 
-// maxLineBytes is the longest line that fits the journal's lines of 16 MiB together with an outcome that quotes it: a
-// byte can become five there. A call that does not fit would end the kernel.
+// maxLineBytes is the longest line that fits a journal line of 16 MiB together with an outcome that quotes it, in
+// which one byte can become five. A call that does not fit would end the kernel.
 const maxLineBytes = 2 << 20
 
-// Bounds of what a tool may be given: the record of its answer must fit an entry of the journal, and a module's
-// memory is the kernel's.
+// Upper bounds of a tool's settings: the record of its answer must fit a journal entry, and a module uses the
+// kernel's memory.
 const (
 	maxToolOutput = 4 << 20
 	maxToolMemory = 4 << 30
@@ -102,37 +103,37 @@ func (c *Config) settings() []setting {
 		of("runtime_dir", &c.RuntimeDir, "", absolute).from("PWOS_RUNTIME_DIR").
 			pathFlag("runtime-dir", "directory of the sockets (default "+c.RuntimeDir+")"),
 		of("state_dir", &c.StateDir, "", absolute).from("PWOS_STATE_DIR").
-			pathFlag("state-dir", "directory of what outlives a restart (default "+c.StateDir+")"),
+			pathFlag("state-dir", "directory of the state that outlives a restart (default "+c.StateDir+")"),
 		of("root", &c.Root, "").
-			pathFlag("root", "what os:///… means: a directory, or an https: address (default: nothing)"),
+			pathFlag("root", "root of os:///…: a directory, or an https: address (default: none)"),
 		of("origin", &c.Origin, "").
-			flag("origin", "whose stored things the operator sees: an address, or a name (default: the root, or https://pwos.local/)"),
+			flag("origin", "the operator's origin, which separates stored data: an address, or a name (default: the root, or https://pwos.local/)"),
 		of("authorized_keys", &c.AuthorizedKeys, "", optional).
-			pathFlag("authorized-keys", "let in the keys of this file alone (default: the file authorized_keys beside the configuration, where it is there)"),
+			pathFlag("authorized-keys", "admit only the keys in this file (default: authorized_keys beside the configuration, if it exists)"),
 		of("idle_timeout", &c.IdleTimeout, 0, must(func(d Duration) bool { return d >= 0 }, "%v must not be negative")).
-			flag("idle-timeout", "end after nobody was connected for that long, such as 10m (default: stay)"),
+			flag("idle-timeout", "end after this long without a connection, such as 10m (default: never)"),
 		of("init", &c.Init, ""),
 		of("journal.sync", &c.Journal.Sync, Always, must(in(Always, Interval), "%q must be always or interval")).
 			flag("sync", "always: answer a command once it is on disk; interval: once it is written (default always)"),
-		of("journal.sync_interval", &c.Journal.SyncInterval, second/10, must(positive, "%v must be more than nothing")),
+		of("journal.sync_interval", &c.Journal.SyncInterval, second/10, must(positive, "%v must be greater than 0")),
 		of("journal.snapshot_every", &c.Journal.SnapshotEvery, 200_000, atLeast(1)),
 		of("log.level", &c.Log.Level, slog.LevelInfo, must(in(slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError), "%v must be debug, info, warn or error")).
 			flag("log-level", "debug, info, warn or error (default info)"),
 		of("log.format", &c.Log.Format, "auto", must(in("auto", "console", "json"), "%q must be auto, console or json")).
 			flag("log-format", "auto, console or json (default auto: console at a terminal)"),
 		of("limits.line_bytes", &c.Limits.LineBytes, schema.MaxLine,
-			between(schema.MaxLine, maxLineBytes, ": it can raise the limit, not lower it")),
+			between(schema.MaxLine, maxLineBytes, ": it can raise the limit, but not lower it")),
 
 		of("ingest.trusted_keys", &c.Ingest.TrustedKeys, "", optional),
 		of("ingest.proof", &c.Ingest.Proof, false),
 		of("ingest.unpinned", &c.Ingest.Unpinned, false),
 		of("tools.programs", &c.Tools.Programs, false),
-		of("tools.time", &c.Tools.Time, 10*second, must(positive, "must be more than nothing")),
+		of("tools.time", &c.Tools.Time, 10*second, must(positive, "must be greater than 0")),
 		of("tools.memory_bytes", &c.Tools.MemoryBytes, 64<<20, between[int64](1<<16, maxToolMemory)),
 		of("tools.output_bytes", &c.Tools.OutputBytes, 1<<20, between[int64](1, maxToolOutput)),
 		of("tools.at_once", &c.Tools.AtOnce, 0, between(0, 1024)),
-		of("code.time", &c.Code.Time, second, must(func(d Duration) bool { return positive(d) && d <= 60*second }, "must be more than nothing, and at most 1m0s")),
-		of("code.memory_bytes", &c.Code.MemoryBytes, 64<<20, between[int64](4<<20, maxToolMemory)), // with less no runtime can be made
+		of("code.time", &c.Code.Time, second, must(func(d Duration) bool { return positive(d) && d <= 60*second }, "must be greater than 0, and at most 1m0s")),
+		of("code.memory_bytes", &c.Code.MemoryBytes, 64<<20, between[int64](4<<20, maxToolMemory)), // with less no runtime can start
 		of("code.output_bytes", &c.Code.OutputBytes, 1<<20, between[int64](1, maxToolOutput)),
 		of("code.at_once", &c.Code.AtOnce, 0, between(0, 64)),
 
@@ -190,7 +191,7 @@ func (c *Config) settings() []setting {
 	}
 }
 
-// must is a bound with a text, in which %v or %q is the value.
+// must returns a bound with a message, in which %v or %q is the value.
 func must[T any](ok func(T) bool, text string) func(T) string {
 	return func(v T) string {
 		switch {

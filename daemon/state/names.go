@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// Names is what can be named, as the kernel sees it.
+// Names resolves names of resources for the kernel.
 type Names struct {
 	Space   *uri.Space
 	Adopted kernel.Identities
@@ -22,7 +22,8 @@ type Names struct {
 
 var _ kernel.Names = Names{}
 
-// openRoot makes the space of root and mounts, and opens their directories: one that is not there stops the start.
+// openRoot makes the name space of root and mounts, and opens their directories. A missing directory stops the
+// start.
 func openRoot(cfg *config.Config) (*uri.Space, *rootfs.Tree, error) {
 	space, err := cfg.Space()
 	if err != nil {
@@ -52,7 +53,7 @@ func (n Names) Base(pid int64, origin string) string {
 	return ""
 }
 
-// Fetcher makes what fetches as the configuration says.
+// Fetcher makes the fetcher that the configuration describes.
 func Fetcher(cfg *config.HTTP, version string) (*fetch.Fetcher, error) {
 	o := fetch.Options{UserAgent: "pwos/" + version, Limits: fetch.Limits{WireBytes: cfg.MaxBodyBytes, BodyBytes: cfg.MaxBodyBytes}}
 	for _, text := range cfg.Allow {

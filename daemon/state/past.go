@@ -20,12 +20,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Past makes the states that the kernel has had, beside the live one, which it does not touch.
+// Past rebuilds past states of the kernel beside the live one, which it does not touch.
 type Past struct {
 	state *State
 	// head is the last entry of the journal, up to which all entries are on disk.
 	head   func(context.Context) (uint64, error)
-	turns  chan struct{} // states that are made at a time
+	turns  chan struct{} // states that are rebuilt at the same time
 	agents chan struct{} // of them for agents
 }
 
@@ -34,18 +34,19 @@ var (
 	_ undo.History = (*Past)(nil)
 )
 
-// States that are made at a time: each takes a processor and the memory of a state. One place is the operator's.
+// States that are rebuilt at the same time: each takes a processor and the memory of a state. One place is
+// reserved for the operator.
 const (
 	statesAtOnce  = 2
 	statesOfAgent = 1
 )
 
-// Past returns what makes past states. head says how far the journal is on disk.
+// Past returns a Past. head returns the last entry on disk.
 func (s *State) Past(head func(context.Context) (uint64, error)) *Past {
 	return &Past{state: s, head: head, turns: make(chan struct{}, statesAtOnce), agents: make(chan struct{}, statesOfAgent)}
 }
 
-// turn waits for the caller's turn, and returns how to give it back.
+// turn waits for the caller's turn, and returns a function that ends it.
 func (p *Past) turn(ctx context.Context, pid int64) (back func(), err error) {
 	lanes := []chan struct{}{p.turns}
 	if pid != kernel.Operator {
@@ -80,7 +81,7 @@ func (p *Past) Entry(ctx context.Context, seq uint64) (*kernel.Call, error) {
 		return nil, fmt.Errorf("read entry %d: %w", seq, journal.TellOperator(err)) // nobody else undoes
 	}
 	kept := *record
-	kept.Request, kept.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // which are the reader's
+	kept.Request, kept.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // the reader reuses them
 	call, err := actors.Recall(&kept)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", seq, err)
@@ -96,7 +97,7 @@ func beyond(seq, head uint64) error {
 	return fault.ReplayBeyond.New("there is no entry %d yet: the last is %d", seq, head).With("head", strconv.FormatUint(head, 10))
 }
 
-// Fold implements undo.History: some domains as of an entry.
+// Fold implements undo.History: it returns some domains as of an entry.
 func (p *Past) Fold(ctx context.Context, until uint64, told func(read, of int64), domains ...schema.Domain) (*undo.Moment, error) {
 	m, err := p.fold(ctx, until, told, nil, domains...)
 	if err != nil {
@@ -118,10 +119,10 @@ func (p *Past) Scan(ctx context.Context, from, to uint64, wanted schema.Domain, 
 	})
 }
 
-// nothing is a domain that is only read about.
+// nothing is a domain without state.
 type nothing struct{ kernel.Domain }
 
-// past is a state that was made beside the live one.
+// past is a state that was rebuilt beside the live one.
 type past struct {
 	*State
 	seq  uint64
@@ -129,10 +130,10 @@ type past struct {
 	hash journal.Hash
 }
 
-// allFolded are the domains with a state that Fold makes where none is named.
+// allFolded are the domains that Fold rebuilds if none is named.
 var allFolded = []schema.Domain{schema.Memory, schema.Process, schema.Capability, schema.Delta, schema.Ipc}
 
-// fold makes a state of the snapshots that are old enough, and of the journal behind them.
+// fold rebuilds a state from the snapshots that are old enough, and from the journal after them.
 func (p *Past) fold(ctx context.Context, until uint64, told func(read, of int64), each func(*kernel.Call), domains ...schema.Domain) (*past, error) {
 	head, err := p.head(ctx)
 	if err != nil {
@@ -163,7 +164,8 @@ func (p *Past) fold(ctx context.Context, until uint64, told func(read, of int64)
 	if err != nil {
 		return nil, err
 	}
-	// The entry until is read in any case: its time and its hash are part of the answer. The anchor's is in the archive.
+	// The entry until is always read: its time and its hash are part of the answer. The anchor's entry is in the
+	// archive.
 	from := min(oldest(made)+1, max(until, 1))
 	if anchor != nil && from <= anchor.Seq {
 		m.Tick, m.time, m.hash, from = max(m.Tick, anchor.Tick), anchor.Time, anchor.Hash, anchor.Seq+1
@@ -190,7 +192,7 @@ func (p *Past) fold(ctx context.Context, until uint64, told func(read, of int64)
 	return m, nil
 }
 
-// beside is a state with the same surroundings, and no domains yet.
+// beside returns a state with the same surroundings, and no domains yet.
 func (s *State) beside() *State {
 	return &State{
 		Dir: s.Dir, Journal: s.Journal, log: s.log, means: s.means, make: s.make, Budgets: budget.New(),
@@ -202,14 +204,14 @@ func (m *past) moment() *undo.Moment {
 	return &undo.Moment{Seq: m.seq, Tick: m.Tick, Memory: m.Memory, Tokens: m.Tokens, Mail: m.mailboxes}
 }
 
-// progress tells now and then how far a fold is.
+// progress reports the progress of a fold at intervals.
 type progress struct {
 	told        func(read, of int64)
 	from, until uint64
 	last        time.Time
 }
 
-// progressEvery is how often a caller is told.
+// progressEvery is the interval between two progress reports.
 const progressEvery = 200 * time.Millisecond
 
 func newProgress(told func(read, of int64), from, until uint64) *progress {
@@ -274,7 +276,7 @@ func (m *past) describe(ctx context.Context, q *rewind.Question, out *schema.Rep
 	}
 	if q.Memory {
 		as := *q
-		as.Caller = q.PID // an agent may read its own only, which was checked against the gate of now
+		as.Caller = q.PID // an agent may read only its own, which the present gate has checked
 		state, err := reply(ctx, m, &as, schema.SyscallGetState, &schema.GetStateInput{})
 		if err != nil {
 			return err
@@ -295,7 +297,7 @@ func (m *past) summary() *schema.ReplayedAll {
 	return all
 }
 
-// answer is what the state answers to a query of the caller.
+// answer returns the state's answer to a query of the caller.
 func answer[Out any](ctx context.Context, m *past, q *rewind.Question, ask schema.Request) (out Out, err error) {
 	call := &kernel.Call{
 		Caller: kernel.Caller{PID: q.Caller, Origin: q.Origin}, Syscall: ask.Row, Input: ask.Input,
@@ -320,7 +322,7 @@ func answer[Out any](ctx context.Context, m *past, q *rewind.Question, ask schem
 	return *made.(*Out), nil
 }
 
-// reply is answer, for a row that has its types.
+// reply is answer for a row with its types.
 func reply[In, Out any](ctx context.Context, m *past, q *rewind.Question, row schema.Query[In, Out], in *In) (*Out, error) {
 	out, err := answer[Out](ctx, m, q, row.With(in))
 	return &out, err
@@ -334,5 +336,5 @@ func (s *State) Changes(name schema.Domain) int64 {
 	case schema.Capability:
 		return s.Tokens.Changes()
 	}
-	return 0 // what its steps do cannot be overtaken
+	return 0 // its steps cannot be overtaken
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// replay makes every part's state of its snapshot and of the journal behind it.
+// replay rebuilds the state of every part from its snapshot and from the journal after it.
 func (s *State) replay(ctx context.Context) error {
 	made, err := s.load(ctx, s.parts(), math.MaxUint64)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *State) advance(ctx context.Context, made map[schema.Domain]actors.Posit
 	return nil
 }
 
-// parts is all that has a state.
+// parts returns all parts that have a state.
 func (s *State) parts() map[schema.Domain]actors.Part {
 	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.Keys, actors.MetricsPart: s.Metrics, actors.BudgetsPart: s.Budgets}
 	for name, d := range s.Domains {
@@ -76,7 +76,7 @@ func (s *State) parts() map[schema.Domain]actors.Part {
 	return parts
 }
 
-// Restore makes one domain's state anew.
+// Restore rebuilds one domain's state.
 func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
 	made, err := s.load(context.Background(), map[schema.Domain]actors.Part{name: d}, math.MaxUint64)
 	if err != nil {
@@ -85,10 +85,11 @@ func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
 	return s.read(context.Background(), map[schema.Domain]kernel.Domain{name: d}, made, s.Journal.Written, func(*kernel.Call) {})
 }
 
-// load makes parts' states of their snapshots up to an entry, or, where one is older than what is archived, of the anchor.
+// load restores the parts' states from their snapshots up to an entry, or from the anchor if a snapshot is older than
+// the archived entries.
 func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part, until uint64) (map[schema.Domain]actors.Position, error) {
 	made := make(map[schema.Domain]actors.Position, len(parts))
-	anchor, err := journal.ReadAnchor(nil, s.Dir) // which moves while a kernel runs
+	anchor, err := journal.ReadAnchor(nil, s.Dir) // it moves while a kernel runs
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +112,11 @@ func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part, u
 	return made, LoadAnchor(ctx, s.Dir, anchor, older)
 }
 
-// LoadAnchor makes parts' states those as of an anchor of the journal in dir.
+// LoadAnchor restores the parts' states from an anchor of the journal in dir.
 func LoadAnchor(ctx context.Context, dir string, anchor *journal.Anchor, parts map[schema.Domain]actors.Part) error {
 	if anchor.Form != anchorForm {
 		return fault.StateForm.New("the anchor of %s has a state of form %s, and this kernel reads form %s: start the version that wrote it, "+
-			"or move what is archived in %s back and the anchor away", dir, anchor.Form, anchorForm, anchor.Archive)
+			"or move the archived segments in %s back and remove the anchor", dir, anchor.Form, anchorForm, anchor.Archive)
 	}
 	for _, part := range parts {
 		part.Reset()
@@ -136,7 +137,7 @@ func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domai
 	return errors.Join(actors.Replay(ctx, reader, domains, made, seen), reader.Close())
 }
 
-// oldest is the entry that all states are made of at least.
+// oldest returns the last entry that all states contain.
 func oldest(made map[schema.Domain]actors.Position) uint64 {
 	first := ^uint64(0)
 	for at := range maps.Values(made) {
@@ -145,26 +146,27 @@ func oldest(made map[schema.Domain]actors.Position) uint64 {
 	return first
 }
 
-// anchorForm is that of the state of an anchor, which nothing but the archive can make anew: a later form has to come with
+// anchorForm is the form of an anchor's state. Only the archive can rebuild that state, so a later form must come with
 // a reader of this one.
 var anchorForm = strconv.Itoa(snapshotFormat)
 
-// snapshotFormat changes with the form of any part's snapshot, so that a newer kernel does not read an older one's.
+// snapshotFormat changes with the form of any part's snapshot, so that a kernel does not read a snapshot of another
+// version.
 const snapshotFormat = 5
 
-// projections is the index of the journal, with the goroutine that keeps it up.
+// projections is the index of the journal, with the goroutine that updates it.
 type projections struct {
 	index  *index.Index
 	cancel context.CancelFunc
 	follow sync.WaitGroup
 }
 
-// openProjections opens the index. Nothing in it is needed: without it a start replays the whole journal, and a question
-// to the audit log reads it.
+// openProjections opens the index. The kernel works without it: then a start replays the whole journal, and a query to
+// the audit log reads it.
 func (s *State) openProjections(cfg *config.Config) {
 	trouble := func(err error) { s.log.Warn("projections of the journal", "error", err) }
 	dir := filepath.Join(cfg.StateDir, "projections")
-	for _, suffix := range []string{"-wal", "-shm", ""} { // of a kernel that had all of it in one file
+	for _, suffix := range []string{"-wal", "-shm", ""} { // of an older kernel, which had one file
 		_ = os.Remove(dir + ".db" + suffix)
 	}
 	x, err := index.Open(dir, index.Options{
@@ -172,14 +174,14 @@ func (s *State) openProjections(cfg *config.Config) {
 		Name: s.nameOf,
 	})
 	if err != nil {
-		s.log.Warn("no projections: starts and questions to the audit log read the whole journal", "error", err)
+		s.log.Warn("no projections: starts and queries to the audit log read the whole journal", "error", err)
 		return
 	}
 	s.projections = &projections{index: x, cancel: func() {}}
 	s.Snapshots = &actors.Snapshots{Store: x, Words: x, Log: s.log}
 }
 
-// followJournal has the index follow the journal, once names of processes are known.
+// followJournal makes the index follow the journal, once names of processes are known.
 func (s *State) followJournal() {
 	p := s.projections
 	if p == nil {
@@ -202,7 +204,7 @@ func (s *State) nameOf(pid int64) string {
 	return ""
 }
 
-// snapshotForm names what a snapshot depends on besides the journal: its format, and the pools that are configured.
+// snapshotForm names what a snapshot depends on besides the journal: its format, and the configured pools.
 func snapshotForm(cfg *config.Config) string {
 	sum := fnv.New64a()
 	for _, name := range slices.Sorted(maps.Keys(cfg.Resources)) {

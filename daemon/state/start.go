@@ -16,8 +16,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// copied refuses a state directory that is a copy: a second kernel that went on from its record would run the agents of the first
-// one a second time.
+// copied refuses a copied state directory: a second kernel that continued its record would run the agents of the first
+// kernel a second time.
 func copied(dir, why string) error {
 	return fault.StateCopied.New(`state.copied: %s is a copy: %s; to make a kernel of its own of it, run "pwos restore --here" (its agents are `+
 		`not started then; with --agents they are)`, dir, why)
@@ -37,14 +37,14 @@ func (s *State) Begin(cfg *config.Config, here journal.Location) error {
 	}
 	s.Booted = now
 	err := s.note(cfg, &now)
-	if err != nil && !errors.Is(err, journal.ErrStopped) { // as on a full disk, on which a kernel starts
+	if err != nil && !errors.Is(err, journal.ErrStopped) { // as on a full disk, where a kernel still starts
 		s.log.Error("start not journaled", "error", err)
 		return nil
 	}
 	return err
 }
 
-// copied says why the state is a copy of what the last start has left, "" where it is that.
+// copied returns why the state directory is a copy, "" if it is that of the last start.
 func (s *State) copied(last *schema.BootedInput, here journal.Location) string {
 	if where := here.Differs(last.Machine, last.Directory); where != "" {
 		return "its last start was " + where
@@ -61,8 +61,8 @@ func (s *State) note(cfg *config.Config, in *schema.BootedInput) error {
 	return actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelBooted.With(in))
 }
 
-// epochs are those of the last start, and the present one if it begins with the entry next. What was recorded before
-// the first list belongs to epoch 1.
+// epochs returns the epochs of the last start, and the present one if it begins with the entry next. Entries before
+// the first list belong to epoch 1.
 func epochs(last *schema.BootedInput, now, next int64) []schema.Epoch {
 	all := []schema.Epoch{{Epoch: 1, FirstSeq: 1}}
 	if last != nil && len(last.Epochs) > 0 {
@@ -76,21 +76,21 @@ func epochs(last *schema.BootedInput, now, next int64) []schema.Epoch {
 
 func newInstance() string {
 	var id [16]byte
-	_, _ = rand.Read(id[:]) // it never fails: the program ends first
+	_, _ = rand.Read(id[:]) // it never fails: the program would end first
 	return hex.EncodeToString(id[:])
 }
 
-// Restored is what Restore has made of a state directory.
+// Restored is the result of Restore.
 type Restored struct {
 	StateDir string
 	Instance string
 	Epoch    int64
 	HostKey  string // the public one, as a line of authorized_keys
 	Fresh    bool   // the epoch and the key are new
-	Held     int    // agents that are not started until Restore is told to
+	Held     int    // agents that are not started until Restore allows it
 }
 
-// RestoreHere makes a kernel of its own of a copied state directory, see daemon.Restore.
+// RestoreHere turns a copied state directory into a kernel of its own, see daemon.Restore.
 func (s *State) RestoreHere(cfg *config.Config, agents bool) (r Restored, err error) {
 	last := s.Self.Booted()
 	if last == nil {
@@ -110,7 +110,8 @@ func (s *State) RestoreHere(cfg *config.Config, agents bool) (r Restored, err er
 	case !fresh && !(last.Held && agents):
 		return r, fmt.Errorf("%s is no copy: it is the directory of the last start: nothing was changed", cfg.StateDir)
 	case fresh:
-		// On disk before the entry that names it, and in its place after: a crash in between leaves a copy.
+		// The key is on disk before the entry that names it, and gets its final name after: a crash in
+		// between leaves a copy.
 		key, err := access.MakeHostKey(path + ".new")
 		if err != nil {
 			return r, fmt.Errorf("make host key: %w", err)
@@ -122,7 +123,7 @@ func (s *State) RestoreHere(cfg *config.Config, agents bool) (r Restored, err er
 	}
 	if r.Fresh {
 		if err := access.TakeHostKey(path); err != nil {
-			return r, fmt.Errorf("put host key in its place: %w", err)
+			return r, fmt.Errorf("rename host key: %w", err)
 		}
 	}
 	r.StateDir, r.Instance, r.Epoch, r.HostKey = cfg.StateDir, now.Instance, now.Epoch, now.HostKey

@@ -1,4 +1,4 @@
-// Package state is the kernel's state as the journal has it.
+// Package state rebuilds the kernel's state from the journal.
 package state
 
 import (
@@ -39,8 +39,8 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// State is what a start makes of the journal, and what a running kernel makes anew when its journal has lost what a domain had
-// applied.
+// State is the kernel's state. A start rebuilds it from the journal; a running kernel rebuilds it if its journal lost
+// entries that a domain had applied.
 type State struct {
 	Dir     string // the journal's
 	Journal *journal.Log
@@ -64,17 +64,17 @@ type State struct {
 	Metrics     *metrics.Metrics
 	Budgets     *budget.Ledger
 	Tick        int64
-	Replayed    uint64       // entries that were read to make the state
-	projections *projections // nil where it cannot be had
+	Replayed    uint64       // entries that were read to rebuild the state
+	projections *projections // nil if it cannot be opened
 	Snapshots   *actors.Snapshots
-	Made        uint64 // the entry that every snapshot is of, 0 where they differ
+	Made        uint64 // the entry of every snapshot, 0 if they differ
 
-	Seal    *vault.Key      // what the kernel seals with
-	HostKey *access.HostKey // nil where none is used
+	Seal    *vault.Key      // the kernel's sealing key
+	HostKey *access.HostKey // nil if none is used
 	Web     *fetch.Runner
 	Booted  schema.BootedInput // this start
 
-	Space *uri.Space   // what can be named
+	Space *uri.Space   // name space
 	Tree  *rootfs.Tree // the files of it
 }
 
@@ -132,10 +132,10 @@ func (s *State) openJournal(key *access.HostKey) (*journal.Log, error) {
 	switch cut := recovery.Cut; {
 	case cut == nil:
 	case cut.Answered:
-		s.log.Error("journal ended in a torn line that had been whole on disk: it was cut off; that call was answered and is lost: "+
-			"look at the disk, and compare with a copy", "file", filepath.Base(cut.File), "bytes", cut.Bytes, "after", cut.After)
+		s.log.Error("journal ended in a torn line that had been complete on disk: it was cut off; that call was answered and is lost: "+
+			"check the disk, and compare with a copy", "file", filepath.Base(cut.File), "bytes", cut.Bytes, "after", cut.After)
 	default:
-		s.log.Warn("journal ended in a write that never finished: it was cut off; nobody had been told that it was done",
+		s.log.Warn("journal ended in an incomplete write: it was cut off; its call had not been answered",
 			"file", filepath.Base(cut.File), "bytes", cut.Bytes, "after", cut.After)
 	}
 	for _, note := range recovery.Notes {
@@ -144,7 +144,7 @@ func (s *State) openJournal(key *access.HostKey) (*journal.Log, error) {
 	return j, nil
 }
 
-// makeDomains makes the state machines, empty, with the views that they have of each other.
+// makeDomains makes the empty state machines, with their views of each other.
 func (s *State) makeDomains(cfg *config.Config, version string) error {
 	pools := make([]string, 0, len(cfg.Resources))
 	for name := range cfg.Resources {
@@ -195,31 +195,31 @@ func governance(deny []config.Deny) []ipc.Rule {
 	return rules
 }
 
-// parameterBlock is proc/cmdline (ABI 5): where everything in the kernel has root and origin from.
+// parameterBlock is proc/cmdline (ABI 5), the only source of root and origin in the kernel.
 type parameterBlock struct {
-	Root    string            `json:"root,omitzero"`   // absent: there is none
+	Root    string            `json:"root,omitzero"`   // absent if there is none
 	Origin  string            `json:"origin"`          // in its normal form
-	Init    string            `json:"init,omitzero"`   // name of what is to be ingested first
+	Init    string            `json:"init,omitzero"`   // name to ingest first
 	Mounts  map[string]string `json:"mounts,omitzero"` // by prefix
 	Version string            `json:"version"`         // of the kernel
 	Sync    string            `json:"sync"`
-	// Resources are the pools that there are, with their capacity.
+	// Resources are the pools with their capacity.
 	Resources map[string]float64 `json:"resources,omitzero"`
-	Sandbox   string             `json:"sandbox"` // what a default sandbox enforces here; none: nothing
-	// Gaps is what it does not keep a program from.
+	Sandbox   string             `json:"sandbox"` // what a default sandbox enforces on this machine; empty: nothing
+	// Gaps lists what it does not prevent.
 	Gaps []string `json:"sandbox_gaps"`
 }
 
-// Orphans are the commands that take away what a crash has left to processes that are not alive, and what the life before
-// had left to its connections.
+// Orphans returns the commands that release what a crash left behind: resources of ended processes, and those of the
+// previous run's connections.
 func (s *State) Orphans() []schema.Request {
 	dead := process.Orphans(s.Processes.Alive, s.Tokens.Holders(), s.ledger.Holders(), s.mailboxes.Mailboxes())
 	return append(dead, s.mailboxes.Abandoned()...)
 }
 
-// Close lets the projections go, syncs the journal and signs its head.
+// Close closes the projections, syncs the journal and signs its head.
 func (s *State) Close() error {
-	if err := s.projections.close(); err != nil { // which costs a replay and no more
+	if err := s.projections.close(); err != nil { // which only costs a replay
 		s.log.Warn("close projections", "error", err)
 	}
 	if s.Seal != nil {

@@ -18,8 +18,8 @@ import (
 // most bounds a question, in bytes.
 const most = 32 << 20
 
-// Bounds of what is recorded of a tool's input: texts of up to longText bytes are recorded in full, of longer ones
-// the beginning; an input of at most longInput bytes is recorded in full.
+// Bounds of the recorded input of a tool: an input of at most longInput bytes is recorded in full. Of longer
+// inputs, texts longer than longText bytes are cut.
 const (
 	longText  = 2 << 10
 	longInput = 10 << 10
@@ -57,7 +57,7 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	return &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: kept, Cut: cut}, nil
 }
 
-// Path is the name by which a tool is granted: the host's name for it, and mcp/SERVER/TOOL for a tool of an MCP
+// Path returns the name that grants a tool: the host's name for it, or mcp/SERVER/TOOL for a tool of an MCP
 // server.
 func Path(tool string) string {
 	if rest, ok := strings.CutPrefix(tool, "mcp__"); ok {
@@ -71,7 +71,7 @@ func Path(tool string) string {
 func members(raw schema.Value) (map[string]schema.Value, error) {
 	decoded, err := schema.TypeOf[map[string]schema.Value]().Decode(raw)
 	if err != nil {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is not a JSON object")
 	}
 	return *decoded.(*map[string]schema.Value), nil
 }
@@ -82,13 +82,13 @@ func str(question map[string]schema.Value, name string) (string, error) {
 	}
 	decoded, err := schema.TypeOf[string]().Decode(question[name])
 	if err != nil || *decoded.(*string) == "" {
-		return "", fmt.Errorf("%s is no text", name)
+		return "", fmt.Errorf("%s is not a string", name)
 	}
 	return *decoded.(*string), nil
 }
 
-// short is a tool's input shortened to fit a line, with the names of the members that were cut, * for the whole
-// input. What is cut is replaced by its length and its digest.
+// short returns a tool's input shortened to fit a line, with the names of the members that were cut, or * for
+// the whole input. It replaces a cut value by its length and its digest.
 func short(input schema.Value) (kept schema.Value, cut []string) {
 	if len(input) <= longText {
 		return input, nil
@@ -115,7 +115,7 @@ func short(input schema.Value) (kept schema.Value, cut []string) {
 	return out, cut
 }
 
-// shortText is the beginning of a text; for any other value its digest.
+// shortText returns the beginning of a text; for any other value its digest.
 func shortText(value schema.Value) schema.Value {
 	decoded, err := schema.TypeOf[string]().Decode(value)
 	if err != nil {

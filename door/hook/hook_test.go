@@ -32,9 +32,9 @@ func TestRead(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "not one strict JSON value", "{": "not one strict JSON value", "[]": "no JSON object", "{} {}": "not one strict JSON value",
-		`{"session_id":"s"}`: "tool_name is missing", `{"session_id":1,"tool_name":"a","tool_input":1}`: "session_id is no text",
-		`{"session_id":"s","tool_name":"","tool_input":1}`: "tool_name is no text", `{"session_id":"s","tool_name":"a"}`: "tool_input is missing",
+		"": "not one strict JSON value", "{": "not one strict JSON value", "[]": "not a JSON object", "{} {}": "not one strict JSON value",
+		`{"session_id":"s"}`: "tool_name is missing", `{"session_id":1,"tool_name":"a","tool_input":1}`: "session_id is not a string",
+		`{"session_id":"s","tool_name":"","tool_input":1}`: "tool_name is not a string", `{"session_id":"s","tool_name":"a"}`: "tool_input is missing",
 		`{"session_id":"s","session_id":"t","tool_name":"a","tool_input":1}`: "not one strict JSON value",
 	} {
 		if in, err := hook.Read("claude", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,7 +1,7 @@
 // Package hostfile changes one entry of an agent host's configuration file.
 //
-// The rest of the file stays as it is. It changes a file completely or not at all, keeps its mode and a link to it,
-// and leaves a copy of the old text next to it. It does not touch a file that it cannot parse.
+// The rest of the file is unchanged. It changes a file atomically, keeps its mode and a link to it, and leaves a
+// copy of the old text next to it. It does not touch a file that it cannot parse.
 package hostfile
 
 import (
@@ -41,7 +41,7 @@ func Plan(path string, mode fs.FileMode, edit func(text []byte) ([]byte, error))
 		return nil, fmt.Errorf("find %s: %w", path, err)
 	default:
 		if _, err := os.Lstat(path); err == nil {
-			return nil, fmt.Errorf("%s is a link to nothing: remove it, or make what it names", path)
+			return nil, fmt.Errorf("%s is a dangling link: remove it, or create its target", path)
 		}
 	}
 	if err := c.read(); err != nil {
@@ -49,7 +49,7 @@ func Plan(path string, mode fs.FileMode, edit func(text []byte) ([]byte, error))
 	}
 	var err error
 	if c.After, err = edit(bytes.Clone(c.Before)); err != nil {
-		return nil, fmt.Errorf("%s is left as it is: %w", path, err)
+		return nil, fmt.Errorf("%s is unchanged: %w", path, err)
 	}
 	return c, nil
 }
@@ -65,7 +65,7 @@ func (c *Change) read() error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file", c.Path)
+		return fmt.Errorf("%s is not a regular file", c.Path)
 	case ok && int(owner.Uid) != os.Getuid():
 		return fmt.Errorf("%s belongs to user %d, not to you", c.Path, owner.Uid)
 	case info.Size() > most:
@@ -104,7 +104,7 @@ func (c *Change) Apply(now time.Time) (backup string, err error) {
 	return backup, nil
 }
 
-// keep writes the old text to a file of its own.
+// keep writes the old text to a separate file.
 func (c *Change) keep(now time.Time) (name string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(c.target), filepath.Base(c.target)+"."+now.Format("20060102-150405")+".*.bak")
 	if err == nil {
@@ -119,7 +119,7 @@ func (c *Change) keep(now time.Time) (name string, err error) {
 	return f.Name(), nil
 }
 
-// around is how many unchanged lines a Diff shows before and after the changed ones.
+// around is the number of unchanged lines that a Diff shows before and after the changed ones.
 const around = 2
 
 // Diff shows the change: the removed lines, then the added ones, with the lines around them.

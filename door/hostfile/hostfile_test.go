@@ -54,8 +54,8 @@ func TestJSON(t *testing.T) {
 func TestForeignJSON(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"a":`: "no JSON", `[]`: "holds no JSON object", `{"servers":[]}`: "servers in it is no JSON object",
-		`{"a":1,"a":2}`: "two members", `{} {}`: "no JSON", "\xff": "no JSON", `null`: "holds no JSON object",
+		`{"a":`: "not JSON", `[]`: "is not a JSON object", `{"servers":[]}`: "servers in it is not a JSON object",
+		`{"a":1,"a":2}`: "two members", `{} {}`: "not JSON", "\xff": "not JSON", `null`: "is not a JSON object",
 	} {
 		if _, err := hostfile.SetMember([]byte(text), []byte(`{}`), "servers", "pwos"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -106,7 +106,7 @@ func TestTOML(t *testing.T) {
 func TestForeignTOML(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a = ": "no TOML", "m = 1": "m in it is no table", "[m]\npwos = 1": "m.pwos in it is no table",
+		"a = ": "not TOML", "m = 1": "m in it is not a table", "[m]\npwos = 1": "m.pwos in it is not a table",
 		"m = { pwos = { command = 'x' } }":                "in a form that cannot be replaced",
 		"[m]\npwos.command = 'x'":                         "in a form that cannot be replaced",
 		"a = '''\n[m.pwos]\n'''\n[m.pwos]\ncommand='x'\n": "cannot be changed without changing more",
@@ -172,13 +172,13 @@ func TestLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "f")
 	testkit.Must(t, errors.Join(os.WriteFile(file, []byte("x"), 0o600), os.Symlink("nowhere", filepath.Join(dir, "dangling")), os.Mkdir(filepath.Join(dir, "d"), 0o700)))
-	for name, want := range map[string]string{"dangling": "a link to nothing", "d": "no regular file"} {
+	for name, want := range map[string]string{"dangling": "a dangling link", "d": "not a regular file"} {
 		if _, err := hostfile.Plan(filepath.Join(dir, name), 0o600, appendLine); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := hostfile.Plan(file, 0o600, func([]byte) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) || !strings.Contains(err.Error(), "left as it is") {
+	if _, err := hostfile.Plan(file, 0o600, func([]byte) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) || !strings.Contains(err.Error(), "is unchanged") {
 		t.Errorf("a broken file: %v", err)
 	}
 	c, err := hostfile.Plan(file, 0o600, appendLine)

@@ -53,7 +53,7 @@ func SetMember(text, value []byte, path ...string) ([]byte, error) {
 	}
 	set, err := hujson.Parse(value)
 	if err != nil {
-		return nil, fmt.Errorf("the new entry is no JSON: %w", err)
+		return nil, fmt.Errorf("the new entry is not JSON: %w", err)
 	}
 	at.Value = set.Value
 	layOut(at, step, len(path))
@@ -108,7 +108,7 @@ func Elements(value []byte) ([][]byte, error) {
 	}
 	array, ok := v.Value.(*hujson.Array)
 	if !ok {
-		return nil, errors.New("it is no array")
+		return nil, errors.New("it is not an array")
 	}
 	var all [][]byte
 	for _, e := range array.Elements {
@@ -129,7 +129,7 @@ func parse(text []byte) (hujson.Value, error) {
 	}
 	root, err := hujson.Parse(text)
 	if err != nil {
-		return root, fmt.Errorf("it is no JSON: %w", err)
+		return root, fmt.Errorf("it is not JSON: %w", err)
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {
 		return root, notObject(nil)
@@ -161,9 +161,9 @@ func twice(object *hujson.Object) string {
 
 func notObject(path []string) error {
 	if len(path) == 0 {
-		return errors.New("it holds no JSON object")
+		return errors.New("it is not a JSON object")
 	}
-	return fmt.Errorf("%s in it is no JSON object", strings.Join(path, "."))
+	return fmt.Errorf("%s in it is not a JSON object", strings.Join(path, "."))
 }
 
 func minimal(value []byte) []byte {
@@ -210,7 +210,8 @@ func add(object *hujson.Object, name, step string, depth int) int {
 	return len(object.Members) - 1
 }
 
-// layOut puts the members of a value at a depth on lines of their own; arrays of short elements stay on one.
+// layOut puts the members of a value at a depth on separate lines; arrays of short elements stay on one
+// line.
 func layOut(v *hujson.Value, step string, depth int) {
 	line := hujson.Extra("\n" + strings.Repeat(step, depth+1))
 	end := hujson.Extra("\n" + strings.Repeat(step, depth))

@@ -26,7 +26,7 @@ func SetTable(text []byte, in, name, body string) ([]byte, error) {
 	}
 	want, _, err := tables([]byte(block), in, name)
 	if err != nil {
-		return nil, fmt.Errorf("the new entry is no TOML: %w", err)
+		return nil, fmt.Errorf("the new entry is not TOML: %w", err)
 	}
 	if reflect.DeepEqual(was, want) {
 		return text, nil
@@ -70,7 +70,7 @@ func RemoveTable(text []byte, in, name string) ([]byte, error) {
 	return replaced(text, begin, end, between, in, name, nil)
 }
 
-// replaced replaces a part of text by block, and checks that the rest keeps its meaning.
+// replaced replaces a part of text by block, and checks that the meaning of the rest is unchanged.
 func replaced(text []byte, begin, end int, block, in, name string, want map[string]any) ([]byte, error) {
 	_, before, err := tables(text, in, name)
 	if err != nil {
@@ -88,7 +88,7 @@ func replaced(text []byte, begin, end int, block, in, name string, want map[stri
 func tables(text []byte, in, name string) (table, rest map[string]any, err error) {
 	rest = make(map[string]any)
 	if err := toml.Unmarshal(text, &rest); err != nil {
-		return nil, nil, fmt.Errorf("it is no TOML: %w", err)
+		return nil, nil, fmt.Errorf("it is not TOML: %w", err)
 	}
 	all, ok := rest[in]
 	if !ok {
@@ -96,7 +96,7 @@ func tables(text []byte, in, name string) (table, rest map[string]any, err error
 	}
 	holder, ok := all.(map[string]any)
 	if !ok {
-		return nil, nil, fmt.Errorf("%s in it is no table", in)
+		return nil, nil, fmt.Errorf("%s in it is not a table", in)
 	}
 	one, ok := holder[name]
 	delete(holder, name)
@@ -107,7 +107,7 @@ func tables(text []byte, in, name string) (table, rest map[string]any, err error
 		return nil, rest, nil
 	}
 	if table, ok = one.(map[string]any); !ok {
-		return nil, nil, fmt.Errorf("%s.%s in it is no table", in, name)
+		return nil, nil, fmt.Errorf("%s.%s in it is not a table", in, name)
 	}
 	return table, rest, nil
 }

@@ -42,9 +42,9 @@ type Bridge struct {
 	offered map[string]*tool // by name; nothing is ever removed
 	names   map[string]string
 	prompts map[string]bool
-	parked  map[string]*parked // calls whose hosts ask their users, by the state that comes back with the answer
-	may     *schema.ListOutput // what the process may call, as last told
-	listed  chan struct{}      // closed once it was told for the first time
+	parked  map[string]*parked // calls whose hosts ask their users, by the state that returns with the answer
+	may     *schema.ListOutput // what the process may call, as last reported
+	listed  chan struct{}      // closed after the first report
 }
 
 // New returns a Bridge that is not connected yet.
@@ -70,8 +70,8 @@ func New(o Options) *Bridge {
 	return b
 }
 
-const instructions = `These tools are syscalls of pwos, a kernel for AI agents. Each call is checked against what this process was granted, and recorded.
-A call that is refused, or waits for an approval, says how the operator can allow it: tell the user that command, and make the same call again once it was run.`
+const instructions = `These tools are syscalls of pwos, a kernel for AI agents. Each call is checked against the grant of this process, and recorded.
+The error of a refused call, or of one that waits for an approval, has the command with which the operator can allow it: tell the user that command, and repeat the call after it was run.`
 
 // Serve connects to the kernel, and then runs serve with the server, until either ends. It returns serve's error, or
 // why there is no connection.
@@ -104,7 +104,7 @@ func (b *Bridge) ServeLines(ctx context.Context, in io.Reader, out io.Writer) er
 	})
 }
 
-// receive answers methods that the server would not, or would answer differently.
+// receive answers methods that the server does not answer, or answers differently.
 func (b *Bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {

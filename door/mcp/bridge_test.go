@@ -111,7 +111,7 @@ func TestRestart(t *testing.T) {
 	h := connect(t, p.bridge("Memory.*"))
 	h.expect("Memory_Set", args{"key": "a", "value": 1}, `{"success":true}`)
 	p.end()
-	h.refused("Memory_Get", args{"key": "a"}, "the kernel is away, and nothing was done", "call again")
+	h.refused("Memory_Get", args{"key": "a"}, "the kernel is unreachable, and the call was not made", "call again")
 	p.start()
 	h.expect("Memory_Get", args{"key": "a"}, "1")
 	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Clock.Get"],"mode":"add"}`)

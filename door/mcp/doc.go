@@ -7,8 +7,8 @@
 //
 // # What it promises
 //
-//   - It is never the operator: it serves nobody before the kernel has made its connection a process.
-//   - It reconnects to a kernel that ends and comes back. Meanwhile each call is answered with one error, in bounded
-//     time; no call is made twice.
+//   - It never acts as the operator: it serves nobody before its connection is attached to a process.
+//   - It reconnects to a restarted kernel. Meanwhile each call is answered with one error, in bounded time; no call is
+//     made twice.
 //   - Names of tools do not change while it lives. A tool that is revoked stays offered, and is refused with its fix.
 package mcp

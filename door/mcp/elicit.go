@@ -45,8 +45,8 @@ type pendingCall struct {
 	err    error
 }
 
-// begin makes a call that outlives the request of its host: that is answered, and made again, while the user is
-// asked.
+// begin makes a call that outlives the request of its host: the request is answered, and repeated, while the
+// user is asked.
 func (b *Bridge) begin(ctx context.Context, kind schema.Kind, typ string, data []byte, report func(*schema.ProgressedEvent)) *pendingCall {
 	p := &pendingCall{done: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -78,7 +78,7 @@ func (b *Bridge) ask(ctx context.Context, req *sdk.CallToolRequest, kind schema.
 	if w := b.unpark(req); w != nil {
 		if answer, ok := req.Params.InputResponses[inputName].(*sdk.ElicitResult); ok && answer.Action == "accept" {
 			if err := b.approve(ctx, w.question); err != nil {
-				b.link.options.Note("%s was accepted, and is not approved: %v", w.question.ID, err)
+				b.link.options.Note("%s was accepted, but could not be approved: %v", w.question.ID, err)
 			}
 		}
 		answer, err := w.wait(ctx)
@@ -116,7 +116,7 @@ func (b *Bridge) park(w *parked) *sdk.CallToolResult {
 	q := w.question
 	return &sdk.CallToolResult{RequestState: state, InputRequests: sdk.InputRequestMap{inputName: &sdk.ElicitParams{
 		Mode:            "form",
-		Message:         fmt.Sprintf("%s wants to call %s %s, which needs approval (%s, rule %s). Accept to let it be done once.", q.Agent, q.Type, q.Data, q.ID, q.Rule),
+		Message:         fmt.Sprintf("%s wants to call %s %s, which needs approval (%s, rule %s). Accept to allow it once.", q.Agent, q.Type, q.Data, q.ID, q.Rule),
 		RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}},
 	}}}
 }
@@ -136,7 +136,7 @@ func (b *Bridge) unpark(req *sdk.CallToolRequest) *parked {
 // errFound ends a subscription after the question was found.
 var errFound = errors.New("found")
 
-// question is the question that a call waits for, nil if it ends without one.
+// question returns the question that a call waits for, nil if it ends without one.
 func (b *Bridge) question(ctx context.Context, p *pendingCall, typ string, data []byte) (q *schema.ApprovalState) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -159,7 +159,7 @@ func (b *Bridge) question(ctx context.Context, p *pendingCall, typ string, data 
 		})
 	})
 	if err != nil && q == nil && ctx.Err() == nil {
-		b.link.options.Note("nobody can be asked here for an approval: %v", err)
+		b.link.options.Note("this host cannot ask its user for an approval: %v", err)
 	}
 	return q
 }

@@ -112,7 +112,7 @@ func (o *HTTP) named(host string) bool {
 	})
 }
 
-// loopback reports whether the server can be reached from this machine by loopback.
+// loopback reports whether the server can be reached over loopback.
 func (o *HTTP) loopback() bool {
 	addr, ok := o.Listener.Addr().(*net.TCPAddr)
 	return ok && (addr.IP.IsLoopback() || addr.IP.IsUnspecified())
@@ -126,8 +126,8 @@ func hostname(hostport string) string {
 	return strings.ToLower(strings.Trim(hostport, "[]"))
 }
 
-// fromHere reports whether a request comes from no page, from a page of this server, or from an allowed one.
-// http.CrossOriginProtection allows every GET, which here opens a stream.
+// fromHere reports whether a request comes from no web page, from a page of this server, or from an allowed
+// page. http.CrossOriginProtection allows every GET, which here opens a stream.
 func (o *HTTP) fromHere(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// link is the connection to the kernel that is a process. It reconnects when the connection is lost.
+// link is the connection to the kernel that acts as a process. It reconnects when the connection is
+// lost.
 type link struct {
 	options *Options
 
@@ -31,7 +32,7 @@ const (
 	callWait   = 3 * time.Second
 )
 
-// connect makes a connection that is the process.
+// connect makes a connection that acts as the process.
 func (l *link) connect(ctx context.Context, dial Dial) (*client.Client, int64, error) {
 	c, err := dial(ctx)
 	if err != nil {
@@ -63,7 +64,7 @@ func (l *link) run(ctx context.Context, listed func(context.Context, *schema.Lis
 			return errors.Join(c.Close(), context.Cause(ctx))
 		}
 		l.set(nil, 0, err)
-		l.options.Note("the kernel is away: %v", errors.Join(err, c.Close()))
+		l.options.Note("the kernel is unreachable: %v", errors.Join(err, c.Close()))
 		if c, pid, err = l.again(ctx); err != nil {
 			return err
 		}
@@ -71,7 +72,8 @@ func (l *link) run(ctx context.Context, listed func(context.Context, *schema.Lis
 	}
 }
 
-// again connects until it succeeds or ctx ends. It starts no kernel: somebody may have ended it on purpose.
+// again retries the connection until it succeeds or ctx ends. It starts no kernel, since somebody may have
+// ended it on purpose.
 func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		select {
@@ -89,7 +91,7 @@ func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
 	}
 }
 
-// settling is how long further changes are awaited, to report them together.
+// settling is how long to wait for further changes, to report them together.
 const settling = 100 * time.Millisecond
 
 // follow subscribes to what the process may call. It returns why the subscription ended.
@@ -171,7 +173,7 @@ func (l *link) client(ctx context.Context) (*client.Client, error) {
 		l.mu.Unlock()
 		switch {
 		case ended != nil:
-			return nil, fault.ProcessEnded.New("the process that this server was has ended").WithFix("restart this MCP server: it begins a new one")
+			return nil, fault.ProcessEnded.New("the process of this server has ended").WithFix("restart this MCP server: it begins a new one")
 		case c != nil:
 			return c, nil
 		}
@@ -180,7 +182,7 @@ func (l *link) client(ctx context.Context) (*client.Client, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-late.C:
-			return nil, fault.DaemonUnreachable.New("the kernel is away, and nothing was done: %v", away).
+			return nil, fault.DaemonUnreachable.New("the kernel is unreachable, and the call was not made: %v", away).
 				WithFix(`start it with "pwosd" or any call of pwos, and call again: this server finds it by itself`)
 		}
 	}
@@ -191,7 +193,8 @@ func (l *link) do(ctx context.Context, kind schema.Kind, typ string, data []byte
 	return l.doReporting(ctx, kind, typ, data, nil)
 }
 
-// doReporting is do, and calls report with the progress of the call; nil: not wanted.
+// doReporting does what do does, and calls report with the progress of the call; nil means no
+// reports.
 func (l *link) doReporting(ctx context.Context, kind schema.Kind, typ string, data []byte, report func(*schema.ProgressedEvent)) (schema.Message, error) {
 	c, err := l.client(ctx)
 	if err != nil {
@@ -200,7 +203,7 @@ func (l *link) doReporting(ctx context.Context, kind schema.Kind, typ string, da
 	answer, err := c.DoReporting(ctx, schema.Message{Kind: kind, Type: typ, Data: data}, report)
 	if errors.Is(err, fault.DaemonHungUp) || errors.Is(err, client.ErrClosed) {
 		return answer, fault.DaemonHungUp.New("the kernel ended before it answered %s, which may have been done or not", typ).
-			WithFix("look before you call it again").Wrap(err)
+			WithFix("check the result before you repeat the call").Wrap(err)
 	}
 	return answer, err
 }

@@ -12,7 +12,7 @@ import (
 
 // adopted offers the document that the process has adopted as a prompt.
 func (b *Bridge) adopted(ctx context.Context) {
-	if !b.allowed(schema.ProcessGet.Type) || !b.allowed(schema.KernelIngest.Type) {
+	if !b.isAllowed(schema.ProcessGet.Type) || !b.isAllowed(schema.KernelIngest.Type) {
 		return
 	}
 	b.link.mu.Lock()
@@ -31,7 +31,7 @@ func (b *Bridge) ingested(reply []byte) {
 	}
 }
 
-// prompt offers a document. Its text is what the process gets by ingesting it, again if it has before.
+// prompt offers a document. Its text is the result of ingesting it, again if the process has before.
 func (b *Bridge) prompt(uri, name string) {
 	prompt := toolName(cmp.Or(name, path.Base(uri)), func(string) bool { return false })
 	b.mu.Lock()

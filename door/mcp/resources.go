@@ -34,14 +34,14 @@ func (b *Bridge) addResources() {
 	}, b.readMemory)
 	b.server.AddResourceTemplate(&sdk.ResourceTemplate{
 		Name: "audit", URITemplate: auditPrefix + "{seq}", MIMEType: jsonType,
-		Description: "A call in the kernel's record, by its number: one of this process or of those below it.",
+		Description: "A call in the kernel's record, by its number: a call of this process or of its descendants.",
 	}, b.readAudit)
 }
 
 // listResources lists the keys in memory that the process may see.
 func (b *Bridge) listResources(ctx context.Context, params *sdk.ListResourcesParams) (sdk.Result, error) {
 	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}, Cacheable: private}
-	if !b.allowed(schema.MemoryList.Type) {
+	if !b.isAllowed(schema.MemoryList.Type) {
 		return out, nil
 	}
 	in := &schema.MemoryListInput{}
@@ -64,7 +64,7 @@ func (b *Bridge) listResources(ctx context.Context, params *sdk.ListResourcesPar
 func (b *Bridge) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	out := &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{Values: []string{}}}
 	ref, argument := req.Params.Ref, req.Params.Argument
-	if ref == nil || ref.URI != memoryTemplate || argument.Name != "key" || !b.allowed(schema.MemoryList.Type) {
+	if ref == nil || ref.URI != memoryTemplate || argument.Name != "key" || !b.isAllowed(schema.MemoryList.Type) {
 		return out, nil
 	}
 	prefix, most := argument.Value, int64(100) // as many as the protocol allows
@@ -79,8 +79,8 @@ func (b *Bridge) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.C
 	return out, nil
 }
 
-// allowed reports whether the process may call a syscall, as last told.
-func (b *Bridge) allowed(typ string) bool {
+// isAllowed reports whether the process may call a syscall, as last reported.
+func (b *Bridge) isAllowed(typ string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.may != nil && slices.Contains(b.may.Syscalls, typ)
@@ -114,7 +114,7 @@ func (b *Bridge) readMemory(ctx context.Context, req *sdk.ReadResourceRequest) (
 	return contents(req.Params.URI, answer.Data), nil
 }
 
-// auditPage is the answer of Audit.Log, with its entries as they are written.
+// auditPage is the answer of Audit.Log, with its entries unchanged.
 type auditPage struct {
 	Entries []schema.Value `json:"entries"`
 	Next    schema.Value   `json:"next,omitzero"`
@@ -163,7 +163,7 @@ func refusal(err error) error {
 	return &jsonrpc.Error{Code: codeRefused, Message: text}
 }
 
-// ask makes a call of the process, by its row.
+// ask makes a call as the process, by its row.
 func ask[In, Out any](ctx context.Context, b *Bridge, row schema.Callable[In, Out], in *In) (*Out, error) {
 	data, err := row.Encode(in)
 	if err != nil {

@@ -129,7 +129,7 @@ func (b *Bridge) add(target string, describe func() *tool) {
 func (b *Bridge) show(t *tool) {
 	description := t.description
 	if t.revoked {
-		description = "Not granted at the moment: a call is refused, and says how the operator can allow it. " + description
+		description = "Not granted at the moment: a call is refused, and its error tells how the operator can allow it. " + description
 	}
 	hints := &sdk.ToolAnnotations{ReadOnlyHint: t.kind == schema.KindQuery}
 	if row, ok := schema.Lookup(t.target); ok && row.Outcome == "" {
@@ -169,8 +169,8 @@ func (b *Bridge) describe(ctx context.Context, typ string) *tool {
 	return t
 }
 
-// describePath asks a user-space syscall to describe itself. One that does not is still offered: its calls say what
-// is wrong.
+// describePath asks a user-space syscall to describe itself. If it does not, it is still offered: its calls report
+// the fault.
 func (b *Bridge) describePath(ctx context.Context, path string) *tool {
 	t := &tool{target: path, path: true, kind: schema.KindCommand, description: "User-space syscall " + path + ".", input: schema.Value(anyObject)}
 	yes := true
@@ -204,11 +204,11 @@ func (t *tool) takes(input schema.Value) {
 	t.input = schema.Value(`{"type":"object","properties":{"input":` + cmp.Or(string(input), "{}") + `},"required":["input"],"additionalProperties":false}`)
 }
 
-// userSpace is a path in the form that Syscall.Call takes.
+// userSpace returns a path in the form that Syscall.Call takes.
 func userSpace(path string) string { return "os/" + path }
 
-// unoffered returns the syscall of a name that is not offered: the kernel then says why it cannot be called, and what
-// would help. It is nil if the name is offered, or is no syscall's.
+// unoffered returns the syscall of a name that is not offered: then the kernel reports why it cannot be called, and
+// the fix. It is nil if the name is offered, or is not that of a syscall.
 func (b *Bridge) unoffered(name string) *tool {
 	b.mu.Lock()
 	offered := b.offered[name] != nil
@@ -276,11 +276,11 @@ func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.Progr
 		if e.Message != nil {
 			n.Message = *e.Message
 		}
-		_ = req.Session.NotifyProgress(ctx, n) // fails if nobody waits any more
+		_ = req.Session.NotifyProgress(ctx, n) // fails if no caller waits any more
 	}
 }
 
-// pathCall is the data of the Syscall.Call of a tool.
+// pathCall returns the data of the Syscall.Call of a tool.
 func (t *tool) pathCall(arguments []byte) ([]byte, error) {
 	members, err := schema.TypeOf[map[string]schema.Value]().Decode(arguments)
 	if err != nil {
@@ -295,7 +295,7 @@ func (t *tool) pathCall(arguments []byte) ([]byte, error) {
 	return schema.SyscallCall.Encode(&schema.CallInput{Syscall: userSpace(t.target), Args: []schema.Value{input}})
 }
 
-// failed is the result of a failed call: what is wrong, what to do, and the error's id.
+// failed returns the result of a failed call: what is wrong, what to do, and the error's id.
 func failed(err error) *sdk.CallToolResult {
 	text := err.Error()
 	if f, ok := errors.AsType[*fault.Fault](err); ok {

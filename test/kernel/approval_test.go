@@ -138,7 +138,7 @@ func TestApproveOneRunAnother(t *testing.T) {
 	} {
 		a := agent.ask(call.typ, call.data)
 		if strings.Contains(call.data, "1.0000") {
-			if !strings.Contains(string(a.Data), "has more digits than can be told apart") {
+			if !strings.Contains(string(a.Data), "has more digits than a number can represent") {
 				t.Errorf("%s %s: %s", call.typ, call.data, a.Data)
 			}
 			continue

@@ -226,7 +226,7 @@ func TestPolicyInvalid(t *testing.T) {
 
 	// One file that is not valid keeps all as it was.
 	writeRules(t, &d.cfg, map[string]string{"policy.cedar": "permit(principal, action, resource);", "policy.d/20.cedar": `forbid(principal, action, resource);`})
-	operator.refused(403, "Policy.Reload", `{}`, "policy.cedar:1: permit is not for policy")
+	operator.refused(403, "Policy.Reload", `{}`, "policy.cedar:1: permit is not used here")
 	agent.call("Memory.Set", `{"key":"test/x","value":1}`, nil)
 	agent.refused(403, "Memory.Set", `{"key":"prod/x","value":1}`, "no-prod")
 
@@ -327,5 +327,5 @@ func TestPolicyAndProviders(t *testing.T) {
 		t.Errorf("what was done is recorded as %+v", log.Entries)
 	}
 	writeRules(t, &d.cfg, map[string]string{"policy.cedar": `forbid(principal, action == Syscall::"Syscall.Complete", resource);`})
-	operator.refused(403, "Policy.Reload", `{}`, "policy.cedar:1: the rule can never match: Syscall.Complete is what a provider says")
+	operator.refused(403, "Policy.Reload", `{}`, "policy.cedar:1: the rule can never match: Syscall.Complete is a provider's answer")
 }

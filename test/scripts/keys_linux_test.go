@@ -147,7 +147,7 @@ func TestTop(t *testing.T) {
 	s.press(t, "n")
 	s.await(t, "nothing was done")
 	s.press(t, "R")
-	s.await(t, "take away what pid 2 was granted? y/n")
+	s.await(t, "revoke the grant of pid 2? y/n")
 	s.press(t, "y")
 	s.await(t, "revoked the grant of pid 2")
 	if out, _ := p.command(t.Context(), "cap", "show").Output(); strings.Contains(string(out), `"pid":2`) {

@@ -16,13 +16,13 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Options say which server a bridge is for.
+// Options describe the server of a bridge.
 type Options struct {
 	Name string // of the entry, without mcp/
-	// Kernel is a connection that is the agent mcp.NAME. Its lines are as long as answers may be.
+	// Kernel is a connection that acts as the agent mcp.NAME. Its lines may be as long as answers.
 	Kernel *client.Client
 	Start  Start
-	// Note is told what happens to the server, for the agent's log.
+	// Note gets messages about the server, for the agent's log.
 	Note    func(format string, args ...any)
 	Version string // of the client, as it tells servers
 	// Patience is how long a server may take to start; 0: 30 s.
@@ -40,7 +40,7 @@ type bridge struct {
 	work   sync.WaitGroup
 
 	mu    sync.Mutex
-	calls map[string]context.CancelFunc // under way, by id
+	calls map[string]context.CancelFunc // in flight, by id
 }
 
 // Run provides an entry until ctx or the connection ends, and returns why.
@@ -115,13 +115,13 @@ func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 		answer.Data, err = b.server.call(ctx, call, b.reporting(ctx, call))
 	}
 	if ctx.Err() != nil {
-		return // nobody waits for it
+		return // no caller waits for it
 	}
 	if err == nil {
 		if err = b.answer(ctx, answer); err == nil {
 			return
 		}
-		err = fmt.Errorf("the answer of %s cannot be handed on: %w", call.Type, err)
+		err = fmt.Errorf("the answer of %s cannot be passed on: %w", call.Type, err)
 	}
 	answer.Data, answer.DataRef, answer.Error = nil, nil, &schema.ProviderError{Message: clip(err.Error(), longestMessage)}
 	if refused, ok := errors.AsType[*away](err); ok && refused.nothing {
@@ -131,10 +131,10 @@ func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 	_, _ = client.Call(ctx, b.kernel, schema.SyscallComplete, answer) // fails if the call is already over
 }
 
-// longestAnswer is how many bytes of an answer a line of the kernel's has room for.
+// longestAnswer is the number of bytes of an answer that fit a line of the kernel.
 const longestAnswer = schema.MaxEventLine - 4096
 
-// answer hands an answer on: what a line has no room for in a blob.
+// answer passes on an answer. It puts what does not fit a line into a blob.
 func (b *bridge) answer(ctx context.Context, answer *schema.CompleteInput) error {
 	if len(answer.Data) > longestAnswer {
 		at, remove, err := b.kernel.PutBlob(answer.Data)
@@ -148,11 +148,11 @@ func (b *bridge) answer(ctx context.Context, answer *schema.CompleteInput) error
 	return err
 }
 
-// progressEvery is the time between two reports of how far a call has come, of which the kernel hands on no more.
+// progressEvery is the minimum time between two progress reports, since the kernel passes on no more.
 const progressEvery = 100 * time.Millisecond
 
-// reporting returns a function that has the kernel told how far a call has come, until ctx ends; nil where its caller does not want to know. Of what comes too
-// often the latest is told.
+// reporting returns a function that reports the progress of a call to the kernel until ctx ends; nil if the caller does
+// not want it. If reports come too often, only the latest is sent.
 func (b *bridge) reporting(ctx context.Context, call *schema.RequestedEvent) func(*schema.ProgressInput) {
 	if !call.Progress {
 		return nil
@@ -163,7 +163,7 @@ func (b *bridge) reporting(ctx context.Context, call *schema.RequestedEvent) fun
 			select {
 			case in := <-latest:
 				if _, err := client.Call(ctx, b.kernel, schema.SyscallProgress, in); err != nil {
-					return // nobody waits for the call any more
+					return // no caller waits any more
 				}
 			case <-ctx.Done():
 				return
@@ -187,10 +187,10 @@ func (b *bridge) reporting(ctx context.Context, call *schema.RequestedEvent) fun
 	}
 }
 
-// longestMessage is how many bytes an error has room for.
+// longestMessage bounds an error's text in bytes.
 const longestMessage = 2048
 
-// clip is a text of at most so many bytes.
+// clip returns a text cut to at most that many bytes.
 func clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {
@@ -226,7 +226,7 @@ func (b *bridge) offer(ctx context.Context, data schema.Value) (schema.Value, er
 	return schema.Marshal(out)
 }
 
-// pin is the digest of the executable that was accepted; "": it is not pinned.
+// pin returns the digest of the accepted executable; "" if it is not pinned.
 func (b *bridge) pin(ctx context.Context) (string, error) {
 	described, err := client.Call(ctx, b.kernel, schema.SyscallDescribe, &schema.DescribeInput{Name: b.entry})
 	if err != nil {
@@ -235,7 +235,7 @@ func (b *bridge) pin(ctx context.Context) (string, error) {
 	return Pinned(described.Input), nil
 }
 
-// unchanged returns nil where the executable is what the entry is pinned to, or it is not pinned.
+// unchanged returns nil if the executable matches the entry's pin, or is not pinned.
 func (b *bridge) unchanged(ctx context.Context) error {
 	pin, err := b.pin(ctx)
 	if err != nil || pin == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Ask asks what a server offers now. An agent that is yet to speak is waited for.
+// Ask asks what a server offers now. It waits for an agent that has not connected yet.
 func Ask(ctx context.Context, c *client.Client, name string) (*Offer, error) {
 	all := &Offer{}
 	for after := int64(0); ; {
@@ -39,10 +39,10 @@ func Ask(ctx context.Context, c *client.Client, name string) (*Offer, error) {
 		}
 		page := decoded.(*Offer)
 		if page.Away != "" && page.Executable != "" {
-			return page, nil // nothing else is known until that is accepted
+			return page, nil // nothing else is known until the executable is accepted
 		}
 		if page.Away != "" {
-			return nil, fault.ProviderAway.New(`the MCP server %s is away: %s; "pwos mcp ls" has the PID with which "pwos logs PID" shows what it has written`, name, page.Away)
+			return nil, fault.ProviderAway.New(`the MCP server %s is away: %s; "pwos mcp ls" shows its PID, and "pwos logs PID" its messages`, name, page.Away)
 		}
 		all.Executable, all.Tools = page.Executable, append(all.Tools, page.Tools...)
 		if page.Next <= after {
@@ -52,7 +52,7 @@ func Ask(ctx context.Context, c *client.Client, name string) (*Offer, error) {
 	}
 }
 
-// What becomes of a tool since it was accepted.
+// How a tool changed since it was accepted.
 const (
 	New     = "new"
 	Changed = "changed"
@@ -60,7 +60,7 @@ const (
 	Unfit   = "unfit" // it cannot be accepted
 )
 
-// Change is how what a server offers differs from what was accepted.
+// Change is a difference between a server's offer and what was accepted.
 type Change struct {
 	Tool   string `json:"tool"`
 	Change string `json:"change"`
@@ -72,7 +72,7 @@ type Change struct {
 // Executable is the executable's name in a list of changes: no tool can have it.
 const Executable = "(executable)"
 
-// Changes compares what a server offers with what was accepted of it.
+// Changes compares a server's offer with what was accepted.
 func Changes(ctx context.Context, c *client.Client, name string, accepted []string, offer *Offer) ([]Change, error) {
 	entry := "mcp/" + name
 	var changes []Change
@@ -116,7 +116,7 @@ func Changes(ctx context.Context, c *client.Client, name string, accepted []stri
 	return changes, nil
 }
 
-// Accept has the kernel take a change in, as the operator.
+// Accept registers a change with the kernel, as the operator.
 func (ch *Change) Accept(ctx context.Context, c *client.Client, name string, offer *Offer) error {
 	entry := "mcp/" + name
 	path, register := entry+"/"+ch.Tool, (*schema.RegisterInput)(nil)

@@ -1,9 +1,10 @@
 // Package upstream provides the tools of an MCP server as user-space syscalls (PROTOCOL 11).
 //
-// The server NAME is the entry mcp/NAME of the kernel's registered syscalls, and each tool of it that the operator has accepted is
-// mcp/NAME/TOOL. What is registered is the pin: description, kind and schemas are shown to callers as they were accepted. [Run] is what the
-// agent mcp.NAME runs: it starts the server as its child, provides the entry, and carries calls out. So the server is confined,
-// restarted and ended with its agent, and has no authority but the agent's, which is none.
+// The server NAME is the entry mcp/NAME of the kernel's registered syscalls, and each tool of it that the operator has
+// accepted is mcp/NAME/TOOL. The registration is the pin: callers see description, kind and schemas as they were
+// accepted. The agent mcp.NAME runs [Run]: it starts the server as its child, provides the entry, and carries out
+// calls. So the server is confined, restarted and ended with its agent, and has only the agent's authority, which is
+// none.
 //
 // # What it promises
 //

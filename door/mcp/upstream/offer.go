@@ -12,30 +12,30 @@ import (
 	"github.com/promptware-os/pwos/schema/jsonschema"
 )
 
-// Tool is one that a server offers, as it would be registered.
+// Tool is a tool that a server offers, in the form of its registration.
 type Tool struct {
 	Name        string       `json:"name"`
-	Kind        string       `json:"kind,omitzero"` // query where it says of itself that it only reads
+	Kind        string       `json:"kind,omitzero"` // query if it declares that it only reads
 	Description string       `json:"description,omitzero"`
 	Input       schema.Value `json:"input,omitzero"`
 	Output      schema.Value `json:"output,omitzero"`
 	Unfit       string       `json:"unfit,omitzero"` // why it cannot be registered
 }
 
-// Offer is what the entry answers: what its server offers now, in pages.
+// Offer is the answer of an entry: the present offer of its server, in pages.
 type Offer struct {
-	Away       string `json:"away,omitzero"`       // why there is no server to ask
-	Executable string `json:"executable,omitzero"` // digest of the server's program, where it is pinned to another
+	Away       string `json:"away,omitzero"`       // why the server cannot be asked
+	Executable string `json:"executable,omitzero"` // digest of the server's program, if it is pinned to another
 	Tools      []Tool `json:"tools"`
 	Next       int64  `json:"next,omitzero"` // of the next page; 0 on the last page
 }
 
-// OfferInput is what an entry is called with.
+// OfferInput is the data of a call of an entry.
 type OfferInput struct {
 	After int64 `json:"after,omitzero"` // as Next of the page before
 }
 
-// pageSize is how many bytes of tools a page has, more or less: it has to fit a line.
+// pageSize is the approximate size of a page of tools in bytes: it must fit a line.
 const pageSize = 256 << 10
 
 // page is the page of tools that begins at an index.
@@ -53,29 +53,29 @@ func page(tools []Tool, after int64) *Offer {
 	return out
 }
 
-// What a registration has room for.
+// Bounds of a registration.
 const (
 	longestName        = 128
 	longestDescription = 4096
 	longestSchemas     = 16 << 10
 )
 
-// toolOf is a server's tool as the entry would have it registered.
+// toolOf returns a server's tool in the form of its registration.
 func toolOf(entry string, t *sdk.Tool) Tool {
 	path := entry + "/" + t.Name
 	own := Tool{Name: fault.Clip(t.Name)}
 	if under, ok := schema.MCPEntry(path); !ok || under != entry || strings.Contains(t.Name, "/") {
-		own.Unfit = "a name has letters, digits, -, _ and . alone"
+		own.Unfit = "a name must have only letters, digits, -, _ and ."
 		return own
 	}
 	input, err := schema.Marshal(t.InputSchema)
 	if err != nil || len(input) == 0 || input[0] != '{' {
-		own.Unfit = "its input schema is no object"
+		own.Unfit = "its input schema is not an object"
 		return own
 	}
 	output, err := outputOf(t)
 	if err != nil {
-		own.Unfit = "its output schema is no JSON value"
+		own.Unfit = "its output schema is not a JSON value"
 		return own
 	}
 	own = Tool{Name: t.Name, Kind: "command", Description: cmp.Or(t.Description, "Tool "+t.Name+" of an MCP server."), Input: input, Output: output}
@@ -88,15 +88,15 @@ func toolOf(entry string, t *sdk.Tool) Tool {
 	return own
 }
 
-// unfit says why a tool cannot be registered, nothing where it can.
+// unfit returns why a tool cannot be registered, "" if it can.
 func (t *Tool) unfit(path string) string {
 	switch {
 	case len(path) > longestName:
-		return fmt.Sprintf("its name has %d bytes, and there is room for %d", len(path), longestName)
+		return fmt.Sprintf("its name has %d bytes, more than the limit of %d", len(path), longestName)
 	case len(t.Description) > longestDescription:
-		return fmt.Sprintf("its description has %d bytes, and there is room for %d", len(t.Description), longestDescription)
+		return fmt.Sprintf("its description has %d bytes, more than the limit of %d", len(t.Description), longestDescription)
 	case len(t.Input)+len(t.Output) > longestSchemas:
-		return fmt.Sprintf("its schemas have %d bytes, and there is room for %d", len(t.Input)+len(t.Output), longestSchemas)
+		return fmt.Sprintf("its schemas have %d bytes, more than the limit of %d", len(t.Input)+len(t.Output), longestSchemas)
 	}
 	for _, text := range []schema.Value{t.Input, t.Output} {
 		if !schema.ValidWithin(text, schema.MaxKeptDepth) {
@@ -109,8 +109,8 @@ func (t *Tool) unfit(path string) string {
 	return ""
 }
 
-// outputOf is the schema of what a call of a tool is answered: MCP's result. What the server says of its structured content is pinned with
-// it, and not checked: its references are to a document of its own.
+// outputOf returns the schema of a tool's answer: MCP's result. The server's schema of the structured content is pinned
+// with it, but not checked: its references are to another document.
 func outputOf(t *sdk.Tool) (schema.Value, error) {
 	out := map[string]any{
 		"type": "object", "required": []string{"content"}, "properties": map[string]any{"content": map[string]any{"type": "array"}},
@@ -121,12 +121,12 @@ func outputOf(t *sdk.Tool) (schema.Value, error) {
 	return schema.Marshal(out)
 }
 
-// Registration is a tool as the kernel has it once it is registered.
+// Registration is a registered tool in the kernel's form.
 func (t *Tool) Registration(entry string) *schema.Registration {
 	return &schema.Registration{Name: entry + "/" + t.Name, Kind: t.Kind, Description: t.Description, Input: t.Input, Output: t.Output}
 }
 
-// Register is what registers a tool.
+// Register returns the data that registers a tool.
 func (t *Tool) Register(entry string) *schema.RegisterInput {
 	return registers(t.Registration(entry))
 }
@@ -136,18 +136,19 @@ func registers(r *schema.Registration) *schema.RegisterInput {
 	return &schema.RegisterInput{Name: r.Name, Kind: &r.Kind, Description: &r.Description, Input: r.Input, Output: r.Output, Provider: &provider}
 }
 
-// Entry is what registers an entry. executable is the digest that its server's program is pinned to; "": it is not.
+// Entry returns the data that registers an entry. executable is the digest that pins its server's program; "" for
+// no pin.
 func Entry(entry, executable string) *schema.RegisterInput {
 	input := schema.Value(`{"type":"object"}`)
 	if executable != "" {
 		input = schema.Value(`{"type":"object","executable":"` + executable + `"}`)
 	}
 	return registers(&schema.Registration{
-		Name: entry, Kind: "query", Description: "What the MCP server offers now. For the operator: pwos mcp diff.", Input: input, Output: schema.Value(`{}`),
+		Name: entry, Kind: "query", Description: "The present offer of the MCP server. For the operator: pwos mcp diff.", Input: input, Output: schema.Value(`{}`),
 	})
 }
 
-// Pinned is the digest of the executable that an entry is pinned to, as its input schema has it.
+// Pinned returns the digest of the executable that an entry is pinned to, from its input schema.
 func Pinned(input schema.Value) string {
 	type pin struct {
 		Type       string `json:"type"`

@@ -16,10 +16,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// How a server is kept.
+// Time limits and pauses of a server.
 const (
-	startTime  = 30 * time.Second       // of a server, until it has told its tools; of its answer to a change
-	quiet      = 200 * time.Millisecond // after the last notification of a change, before it is asked what there is
+	startTime  = 30 * time.Second       // for a server to list its tools, at its start and after a change
+	quiet      = 200 * time.Millisecond // after the last notification of a change, before its tools are listed
 	firstPause = 500 * time.Millisecond // before a server that has ended is started again
 	lastPause  = time.Minute
 	goodRun    = time.Minute // after which the pauses are short again
@@ -27,25 +27,25 @@ const (
 	mostTools  = 2000
 )
 
-// protocol is the version that servers are spoken to in: one that begins with initialize, as servers of today expect.
+// protocol is the version of the protocol for servers: one that begins with initialize, as present servers expect.
 const protocol = "2025-11-25"
 
-// server is an MCP server, started again when it ends. Its fields below mu are what is known of it now.
+// server is an MCP server, restarted when it ends. mu guards the fields below it, its present state.
 type server struct {
 	entry    string
 	start    Start
 	patience time.Duration // of its start
 	note     func(format string, args ...any)
 	client   *sdk.Client
-	again    chan struct{} // it is asked for: a pause ends
+	again    chan struct{} // the server is needed: a pause ends
 	stale    chan struct{} // its list has changed
 	reports  sync.Map      // of calls whose callers asked for progress, by call_id: func(*schema.ProgressInput)
 
 	mu      sync.Mutex
-	session *sdk.ClientSession // nil: it is away
+	session *sdk.ClientSession // nil: it is not running
 	why     string
 	tools   []Tool
-	come    chan struct{} // closed, and made anew, when a start has come to something
+	come    chan struct{} // closed, and replaced, after each attempt to start
 }
 
 func newServer(entry string, o *Options) *server {
@@ -61,7 +61,7 @@ func newServer(entry string, o *Options) *server {
 	return s
 }
 
-// poke leaves a token in a channel that has room for one.
+// poke puts a token into a channel with room for one.
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -84,7 +84,7 @@ func (s *server) keep(ctx context.Context) {
 			pause.Reset()
 		}
 		wait := pause.NextBackOff()
-		s.note("the server is away: %v; it is started again in %v", err, wait.Round(time.Millisecond))
+		s.note("the server is away: %v; it is restarted in %v", err, wait.Round(time.Millisecond))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -93,7 +93,7 @@ func (s *server) keep(ctx context.Context) {
 	}
 }
 
-// set notes what has become of the server.
+// set records the state of the server.
 func (s *server) set(session *sdk.ClientSession, why string, tools []Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *server) live(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }()
 	over := func(err error) error {
-		_ = session.Close() // what it ends with is said by err
+		_ = session.Close() // err has its outcome
 		<-ended
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *server) live(ctx context.Context) error {
 	}
 }
 
-// reason says what was tried when err came, or that the time for it was over.
+// reason describes what failed with err, or that its time was over.
 func reason(ctx context.Context, what string, err error) error {
 	switch {
 	case err == nil:
@@ -180,7 +180,7 @@ func (s *server) list(ctx context.Context, session *sdk.ClientSession) ([]Tool, 
 		}
 		own := toolOf(s.entry, t)
 		if names[own.Name] {
-			own = Tool{Name: own.Name, Unfit: "the server offers it twice: the first is taken"}
+			own = Tool{Name: own.Name, Unfit: "the server offers it twice: the first is used"}
 		}
 		names[own.Name] = true
 		tools = append(tools, own)
@@ -188,7 +188,8 @@ func (s *server) list(ctx context.Context, session *sdk.ClientSession) ([]Tool, 
 	return tools, nil
 }
 
-// offer is a page of what the server offers now. One that is away is started at once, and waited for.
+// offer returns a page of the server's present offer. If the server is not running, offer starts it
+// at once, and waits for it.
 func (s *server) offer(ctx context.Context, after int64) *Offer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +209,8 @@ func (s *server) offer(ctx context.Context, after int64) *Offer {
 	return page(s.tools, after)
 }
 
-// call has the server carry out a call of a tool that was accepted with a digest. report is told how far it has come; nil: that is not
-// wanted. The error is for the caller.
+// call makes the server carry out a call of a tool that was accepted with a digest. report gets the progress; nil means
+// no reports. The error is for the caller.
 func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report func(*schema.ProgressInput)) (schema.Value, error) {
 	path, params := asked.Type, &sdk.CallToolParams{Arguments: asked.Data}
 	s.mu.Lock()
@@ -226,7 +227,7 @@ func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report 
 	s.mu.Unlock()
 	switch {
 	case session == nil:
-		return nil, &away{fmt.Sprintf(`the MCP server %s is away: %s; nothing was done, see "pwos mcp ls"`, server, why), true}
+		return nil, &away{fmt.Sprintf(`the MCP server %s is away: %s; the call was not made, see "pwos mcp ls"`, server, why), true}
 	case offered == nil:
 		return nil, fmt.Errorf(`%s is suspended: the server does not offer it any more; "pwos mcp diff %s" shows that, and "pwos mcp accept %s" takes it away`, path, server, server)
 	case offered.Unfit != "" || offered.Registration(s.entry).Digest() != asked.Digest:
@@ -261,7 +262,7 @@ func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report 
 	return answer, nil
 }
 
-// longestReport is how many bytes the message of a report has room for.
+// longestReport bounds the message of a report in bytes.
 const longestReport = 1024
 
 // progressed forwards a server's progress report of a call in flight. Any other report is dropped.
@@ -282,7 +283,7 @@ func (s *server) progressed(n *sdk.ProgressNotificationParams) {
 	report.(func(*schema.ProgressInput))(in)
 }
 
-// said is the text of a result.
+// said returns the text of a result.
 func said(result *sdk.CallToolResult) string {
 	var texts []string
 	for _, c := range result.Content {
@@ -291,7 +292,7 @@ func said(result *sdk.CallToolResult) string {
 		}
 	}
 	if len(texts) == 0 {
-		return "the tool failed, and does not say why"
+		return "the tool failed without a message"
 	}
 	return strings.Join(texts, "\n")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Start returns the way to a new life of a server.
+// Start starts a server, and returns the connection to it.
 type Start func(context.Context) (sdk.Transport, error)
 
 // Program starts a server that is a program, as a child of this process.
@@ -28,8 +28,8 @@ func Program(command []string, stderr io.Writer) Start {
 	}
 }
 
-// Remote connects to a server that speaks streamable HTTP at an address of the kernel's, which adds what the server asks for. It follows
-// no redirects.
+// Remote connects to a server that speaks streamable HTTP at an address of the kernel, which adds the credential. It
+// follows no redirects.
 func Remote(endpoint string) Start {
 	web := &http.Client{
 		Transport:     through{http.DefaultTransport},
@@ -40,14 +40,14 @@ func Remote(endpoint string) Start {
 	}
 }
 
-// through makes errors of the answers that are the kernel's own.
+// through turns the kernel's own answers into errors.
 type through struct{ next http.RoundTripper }
 
-// RoundTrip sends a request, and again where the kernel says that it has another token by then.
+// RoundTrip sends a request, and repeats it if the kernel reports that it has a new token.
 func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
 	if err == nil && resp.Header.Get(errorHeader) == string(fault.UpstreamToken) && (r.GetBody != nil || r.Body == nil) {
-		_ = resp.Body.Close() // what it says is known
+		_ = resp.Body.Close() // its content is known
 		again := r.Clone(r.Context())
 		if r.GetBody != nil {
 			if again.Body, err = r.GetBody(); err != nil {
@@ -67,10 +67,10 @@ func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, &away{strings.TrimSpace(string(text)), resp.StatusCode == http.StatusServiceUnavailable}
 }
 
-// errorHeader is the header of an answer that is the kernel's own.
+// errorHeader is the header that marks the kernel's own answers.
 const errorHeader = "Pwos-Error"
 
-// away is why a server cannot be asked.
+// away is the reason why a server cannot be asked.
 type away struct {
 	why     string
 	nothing bool // was done
@@ -78,7 +78,7 @@ type away struct {
 
 func (a *away) Error() string { return a.why }
 
-// Digest is the SHA-256 of a file, as a pin has it.
+// Digest returns the SHA-256 of a file, in the form of a pin.
 func Digest(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
