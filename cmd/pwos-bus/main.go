@@ -57,8 +57,7 @@ until it is interrupted. It syncs each write before it acknowledges it. When cli
 connect it prints its address, on a line of its own.
 
 FILE has a line for each kernel, as "pwos cluster key" prints it there. SIGHUP reads it again.
-A member may write its own stream and read all streams. Its rights include requests to other
-kernels, which no kernel makes yet.
+A member may write its own stream, read all streams, and send requests to other members.
 
 With --name, --peers and --route several nodes make one bus, which goes on while a majority
 of them runs.`,

@@ -94,7 +94,7 @@ one is not printed.`,
 			return a.auditTail(cmd.Context(), &in, limit)
 		},
 	}
-	memberFlag(cmd, &in, "pid", "pid", "only calls of this process; 0 is the operator")
+	memberFlag(cmd, &in, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	cmd.Flags().StringArrayVar(&in.Types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be repeated")
 	cmd.Flags().Var(number(&in.SinceSeq, 1), "from", "number of the first entry to print (default: only new entries)")
 	cmd.Flags().Var(number(&limit, 1), "limit", "end after this many entries (default: never)")

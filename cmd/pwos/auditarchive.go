@@ -118,7 +118,7 @@ func (a *app) auditArchive(ctx context.Context, in *schema.AuditArchiveInput) er
 // sayArchived tells which entries are archived, where an answer may lack some of them.
 func (a *app) sayArchived(archived *schema.Archived) { a.say("%s", view.ArchivedText(archived)) }
 
-// sayArchivedAfter is sayArchived for who reads all entries after one.
+// sayArchivedAfter is sayArchived for a reader of all entries after one.
 func (a *app) sayArchivedAfter(ctx context.Context, c *client.Client, seq int64) error {
 	one := int64(1)
 	page, err := auditPage(ctx, c, &schema.AuditLogInput{SinceSeq: &seq, Limit: &one})

@@ -301,7 +301,7 @@ plus request, the data of the message.`,
 			return a.auditLog(cmd.Context(), q)
 		},
 	}
-	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process; 0 is the operator")
+	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one with this number")
 	memberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")

@@ -36,7 +36,7 @@ somebody. If stdout is no terminal, each call is a line of JSON: depth, who, tex
 			return a.story(cmd.Context(), q, page)
 		},
 	}
-	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process; 0 is the operator")
+	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one with this number")
 	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to read (default: all)")

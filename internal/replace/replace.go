@@ -1,4 +1,4 @@
-// Package replace writes a file as a whole: whoever opens it sees the old text or the new one, also after a crash.
+// Package replace writes a file as a whole: a reader sees the old text or the new one, also after a crash.
 package replace
 
 import (

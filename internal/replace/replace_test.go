@@ -23,7 +23,7 @@ func TestFile(t *testing.T) {
 	}
 	old := make([]byte, 4)
 	if n, _ := open.Read(old); string(old[:n]) != "old" {
-		t.Errorf("who had it open sees %q", old[:n])
+		t.Errorf("a reader that had it open sees %q", old[:n])
 	}
 	if mode := testkit.Value(os.Stat(path))(t).Mode(); mode != 0o666 {
 		t.Errorf("its mode is %v", mode)

@@ -90,3 +90,14 @@ func TestQueued(t *testing.T) {
 	testkit.Eventually(t, "alpha knows", func() bool { return alpha.recorded("Ipc.Settle") == len(want) })
 	send("DELIVERED", 1)
 }
+
+// A kernel whose line names an origin reaches the processes of that origin, and the operator.
+func TestMailOrigin(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, mayMail+`,origin="https://a.example/"`, mayMail)
+	reached(t, alpha, beta)
+	one, two := alpha.spawn("one"), beta.spawn("two")
+	alpha.refused(fault.IpcNoMailbox, one, "beta", two, `1`)
+	alpha.sent("DELIVERED", one, "beta", 0, `2`)
+	beta.sent("DELIVERED", two, "alpha", one, `3`)
+}

@@ -1,6 +1,7 @@
 package clustermail_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -27,8 +28,8 @@ func TestMailRate(t *testing.T) {
 		var mu sync.Mutex
 		var times []time.Duration
 		begun := time.Now()
-		for range senders {
-			one, two := alpha.spawn("sender"), beta.spawn("receiver")
+		for i := range senders {
+			one, two := alpha.spawn(fmt.Sprintf("sender-%d-%d", senders, i)), beta.spawn(fmt.Sprintf("receiver-%d-%d", senders, i))
 			from := testkernel.Dial(t, alpha.place.RuntimeDir())
 			all.Go(func() {
 				for i := range each {
