@@ -155,14 +155,14 @@ func TestArchivePlaces(t *testing.T) {
 	testkit.WriteFile(t, dir+"/used/letter", "x")
 	testkit.Must(t, os.Symlink(d.cfg.StateDir, dir+"/link"))
 	testkit.Must(t, os.Mkdir(dir+"/segments", 0o700))
-	testkit.WriteFile(t, dir+"/segments/00000000000000000007.ndjson", "x\n")
+	testkit.WriteFile(t, dir+"/segments/00000000000000100007.ndjson", "x\n") // each attempt may begin a segment: of none of those
 	c.call("Memory.Set", `{"key":"k","value":1}`, nil)
 	for place, want := range map[string]string{
 		"a":                           "absolute",
 		dir + "/file":                 "not a directory",
 		dir + "/none/a":               "to make it in",
 		dir + "/used":                 "such as letter",
-		dir + "/segments":             "a segment of entry 7",
+		dir + "/segments":             "a segment of entry 100007",
 		d.cfg.StateDir:                "the kernel's own",
 		d.cfg.StateDir + "/journal":   "the kernel's own",
 		dir + "/link/journal/archive": "the kernel's own",
