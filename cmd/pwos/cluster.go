@@ -68,17 +68,17 @@ Exit status: 10 the copy has stopped, since the stream and the journal differ.`,
 }
 
 func newClusterKey(a *app) *cobra.Command {
-	var options string
+	var options, role string
 	cmd := &cobra.Command{
 		Use:   "key",
 		Short: "print the kernel's line for members files",
 		Long: `key prints the line that names this kernel and its host key, for the members file of the bus
 and of other kernels. It needs no kernel, and makes the host key if there is none yet.
 
---allow says what this kernel may call there. What the line on the other side says is what
-counts.`,
+--allow says what this kernel may call there, --role what its operator may see there: viewer or
+approver. What the line on the other side says is what counts.`,
 		Example: `  pwos cluster key >> members
-  pwos cluster key --allow Syscall.SendMsg,Syscall.Spawn >> members`,
+  pwos cluster key --allow Syscall.SendMsg,Syscall.Spawn --role viewer >> members`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := clusterSettings()
@@ -96,6 +96,9 @@ counts.`,
 			if options != "" {
 				line += `,allow="` + options + `"`
 			}
+			if role != "" {
+				line += `,role="` + role + `"`
+			}
 			line += " " + key.Public()
 			if refused := access.ParseMembers([]byte(line), time.UTC).Refused(); len(refused) > 0 {
 				return usage(cmd, errors.New(refused[0].Reason))
@@ -104,6 +107,7 @@ counts.`,
 		},
 	}
 	cmd.Flags().StringVar(&options, "allow", "", "types that it may call there, separated by commas")
+	cmd.Flags().StringVar(&role, "role", "", "what its operator may do there: viewer or approver")
 	return cmd
 }
 

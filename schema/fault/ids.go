@@ -187,6 +187,10 @@ const (
 	ClusterUnknown  ID = "cluster.unknown_outcome"
 	ClusterFenced   ID = "cluster.fenced"
 
+	ClusterKernelAway ID = "cluster.kernel_away"
+	ClusterUnanswered ID = "cluster.unanswered"
+	ClusterNotAsked   ID = "cluster.not_asked"
+
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
 	JobTooMany    ID = "job.too_many"
