@@ -77,6 +77,7 @@ type Daemon struct {
 	policies   *policy.Loader
 	undoer     atomic.Pointer[undo.Runner]
 	archiver   atomic.Pointer[state.Archiver]
+	redactor   atomic.Pointer[state.Redactor]
 	cluster    *cluster.Node    // nil: the kernel is in none
 	notifier   *notify.Notifier // nil: no command is run for questions
 	reloads    chan struct{}    // the policy must be read again

@@ -98,7 +98,7 @@ var entries = map[ID]Entry{
 	AuditNotFound:      {Kind: NotFound, Meaning: "The record has no such entry, or none about the key.", Fix: "Audit.Log shows the entries that there are."},
 	AuditNoMember:      {Kind: NotFound, Meaning: "The entry has no such member.", Fix: "pwos audit show SEQ --json shows the entry; name the member by a JSON pointer."},
 	AuditKept:          {Kind: InvalidInput, Meaning: "The member cannot be removed from the record: the entry, or the state that is rebuilt from it, needs it.", Fix: "Name a member with content, such as /request/data/value."},
-	AuditInUse:         {Kind: Conflict, Meaning: "A running kernel writes the record.", Fix: "End it with \"pwos shutdown\" first."},
+	AuditInUse:         {Kind: Conflict, Meaning: "A running kernel writes the record, and the one behind the socket has another record.", Fix: "Set PWOS_RUNTIME_DIR to that of the kernel, or end it."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalArchived:    {Kind: NotFound, Meaning: "The entry was moved out of the journal, into an archive.", Fix: "pwos audit verify DIR checks the archive; its files are lines of JSON."},
 	BackupBroken:       {Kind: Internal, Meaning: "The file is no backup, or not a whole one, or was altered: nothing was restored.", Fix: "Take another backup."},
