@@ -14,31 +14,26 @@ import (
 	"syscall"
 )
 
-// Redacted is what a redaction found among blobs.
-type Redacted struct {
-	Removed int      // blobs that had a value and nothing else; each name of a shared one counts
-	Left    []string // paths of those that have a value among other data, are being read, or could not be removed
-}
-
 // longEnough is the length in bytes of a value that is looked for inside blobs.
 const longEnough = 4
 
-// Redact removes the blobs that are one of the values, and finds those that contain one.
-func (s *Store) Redact(ctx context.Context, values [][]byte) (Redacted, error) {
-	return redact(ctx, s.root.Load(), s.dir, values, s.redactOne)
+// Redact removes the blobs that are the value and nothing else, but for a line end. It returns how many files it has removed, and
+// the paths of those that have the value among other data, are being read, or could not be read or removed.
+func (s *Store) Redact(ctx context.Context, value []byte) (removed int, left []string, err error) {
+	return redact(ctx, s.root.Load(), s.dir, value, s.redactOne)
 }
 
 // RedactDir is Redact for a directory that no Store has open; it need not exist.
-func RedactDir(ctx context.Context, dir string, values [][]byte) (r Redacted, err error) {
+func RedactDir(ctx context.Context, dir string, value []byte) (removed int, left []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		return 0, nil, nil
 	}
 	if err != nil {
-		return r, fmt.Errorf("open blobs: %w", err)
+		return 0, nil, fmt.Errorf("open blobs: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	return redact(ctx, root, dir, values, root.Remove)
+	return redact(ctx, root, dir, value, root.Remove)
 }
 
 var errInUse = errors.New("the blob is being read")
@@ -61,7 +56,10 @@ func (s *Store) redactOne(name string) error {
 	return err
 }
 
-func redact(ctx context.Context, root *os.Root, dir string, values [][]byte, remove func(name string) error) (r Redacted, err error) {
+func redact(ctx context.Context, root *os.Root, dir string, value []byte, remove func(name string) error) (removed int, left []string, err error) {
+	if len(value) == 0 {
+		return 0, nil, nil
+	}
 	err = fs.WalkDir(root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -69,63 +67,60 @@ func redact(ctx context.Context, root *os.Root, dir string, values [][]byte, rem
 		if err != nil || !d.Type().IsRegular() {
 			return nil //nolint:nilerr // it was removed, or a process has closed its own folder
 		}
-		whole, within, err := holds(root, at, values)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			r.Left = append(r.Left, filepath.Join(dir, at)) // what cannot be read may have it
-			return nil
-		case !within:
-			return nil
-		case whole:
-			if err := remove(at); err == nil || errors.Is(err, fs.ErrNotExist) {
-				r.Removed++
-				return nil
+		has, err := compare(root, at, value)
+		if err == nil && has == all {
+			err = remove(at)
+			if err == nil {
+				removed++
 			}
 		}
-		r.Left = append(r.Left, filepath.Join(dir, at))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || has == some {
+			left = append(left, filepath.Join(dir, at)) // what cannot be read may have it
+		}
 		return nil
 	})
 	if err != nil {
-		return r, fmt.Errorf("look for blobs: %w", err)
+		return removed, left, fmt.Errorf("look through blobs: %w", err)
 	}
-	return r, nil
+	return removed, left, nil
 }
 
-// holds reports whether a file has one of the values, and whether it has nothing else but a line end.
-func holds(root *os.Root, name string, values [][]byte) (whole, within bool, err error) {
+// share is how much of a file a value is.
+type share int
+
+const (
+	none share = iota
+	some
+	all
+)
+
+// compare looks for the value in a file.
+func compare(root *os.Root, name string, value []byte) (share, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return false, false, err
+		return none, err
 	}
 	defer f.Close() // read only
 	info, err := f.Stat()
 	if err != nil {
-		return false, false, err
+		return none, err
 	}
-	longest := 0
-	for _, value := range values {
-		longest = max(longest, len(value))
-	}
-	in := bufio.NewReaderSize(f, max(1<<16, 2*longest))
-	for off := int64(0); ; {
+	in := bufio.NewReaderSize(f, max(1<<16, 2*len(value)))
+	for begin := true; ; begin = false {
 		part, err := in.Peek(in.Size())
 		if err != nil && !errors.Is(err, io.EOF) {
-			return false, false, err
+			return none, err
 		}
-		for _, value := range values {
-			at := bytes.Index(part, value)
-			if at < 0 || len(value) == 0 {
-				continue
-			}
-			is := off == 0 && at == 0 && int64(len(value)) == info.Size() || off == 0 && string(part) == string(value)+"\n"
-			whole, within = whole || is, within || is || len(value) >= longEnough
+		switch at := bytes.Index(part, value); {
+		case begin && at == 0 && int64(len(value)) == info.Size(), begin && at == 0 && string(part[len(value):]) == "\n":
+			return all, nil
+		case at >= 0 && len(value) >= longEnough:
+			return some, nil
+		case err != nil:
+			return none, nil
 		}
-		if within || err != nil {
-			return whole, within, nil
+		if _, err := in.Discard(len(part) - len(value)); err != nil { // the value may end in the next part
+			return none, err
 		}
-		n, _ := in.Discard(len(part) - longest) // a value may begin in this part and end in the next
-		off += int64(n)
 	}
 }

@@ -50,7 +50,7 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	dir := blobDir(&cfg)
-	return s.Redact(ctx, &cfg, seq, member, state.Blobs{Dir: dir, Redact: func(ctx context.Context, values [][]byte) (blob.Redacted, error) {
-		return blob.RedactDir(ctx, dir, values)
+	return s.Redact(ctx, &cfg, seq, member, state.Blobs{Dir: dir, Redact: func(ctx context.Context, value []byte) (int, []string, error) {
+		return blob.RedactDir(ctx, dir, value)
 	}})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/actors"
-	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
@@ -19,7 +18,7 @@ import (
 // Blobs is the directory of blobs, as a redaction sees it.
 type Blobs struct {
 	Dir    string
-	Redact func(ctx context.Context, values [][]byte) (blob.Redacted, error)
+	Redact func(ctx context.Context, value []byte) (removed int, left []string, err error)
 }
 
 // Redact removes a member from an entry of the journal, while no kernel runs: the line gets "[redacted]" in its place, and
@@ -121,12 +120,9 @@ func (s *State) redactBlobs(ctx context.Context, e *redaction, blobs Blobs, out 
 			return
 		}
 	}
-	if len(value) == 0 {
-		return
-	}
-	found, err := blobs.Redact(ctx, [][]byte{value})
-	out.Blobs = int64(found.Removed)
-	out.Left = append(out.Left, found.Left...)
+	removed, left, err := blobs.Redact(ctx, value)
+	out.Blobs = int64(removed)
+	out.Left = append(out.Left, left...)
 	if err != nil {
 		s.log.Warn("blobs were not looked through for a redacted value", "entry", e.seq, "error", err)
 		out.Left = append(out.Left, blobs.Dir)

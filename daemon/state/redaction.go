@@ -141,7 +141,15 @@ func mayBeRedacted(record *journal.Record, member string) error {
 	}
 	switch {
 	case row.Kind == schema.KindQuery: // it changed nothing
-	case slices.Contains([]schema.Domain{schema.Kernel, schema.Audit, schema.Capability, schema.Budget}, row.Domain):
+	case row.Ends():
+		if said := strings.HasPrefix(rest, "outcome/data/") || rest == "outcome/data"; request && !said || !hasContent(row) {
+			return kept("it says how the call ended")
+		}
+	case row == schema.SyscallRegister.Row():
+		if rest != "code" && rest != "description" {
+			return kept("it says what is registered")
+		}
+	case !hasContent(row):
 		return kept("entries of " + typ + " say what the record and its authority rest on")
 	case row.Domain == schema.Approval:
 		if rest != "data" && !strings.HasPrefix(rest, "data/") && rest != "why" {
@@ -158,6 +166,19 @@ func mayBeRedacted(record *journal.Record, member string) error {
 	return nil
 }
 
+// hasContent reports whether entries of a row have what callers said, and not only what the record and its authority rest on.
+func hasContent(row *schema.Syscall) bool {
+	switch row.Domain {
+	case schema.Audit, schema.Capability, schema.Budget:
+		return false
+	case schema.Kernel:
+		return slices.Contains([]string{
+			schema.SyscallEcho.Type, schema.SyscallInvoke.Type, schema.SyscallInvoke.End.Type, schema.SyscallComplete.Type, schema.HostToolUse.Type,
+		}, row.Type)
+	}
+	return true
+}
+
 // decodes refuses an entry that could not be read any more without the member.
 func (e *redaction) decodes(record *journal.Record) error {
 	now := *record
@@ -168,11 +189,31 @@ func (e *redaction) decodes(record *journal.Record) error {
 			err = failed
 		}
 	}
+	if err == nil {
+		err = endDecodes(call)
+	}
 	if err != nil {
 		return fault.AuditKept.New("%s of entry %d stays: the entry could not be read without it: %v", e.member, e.seq, err)
 	}
 	if call.Err == nil && call.Syscall.Kind == schema.KindCommand && !call.Repeated {
 		e.domain = call.Syscall.Domain
+	}
+	return nil
+}
+
+// endDecodes returns why the outcome that the end of an effect records cannot be read.
+func endDecodes(call *kernel.Call) error {
+	end := schema.EndOf(&call.Message)
+	if end == nil {
+		return nil
+	}
+	row, ok := schema.Lookup(end.Type)
+	outcome, err := schema.DecodeOutcome(end.Outcome)
+	if !ok || err != nil || outcome.Err != nil || outcome.Refs != nil {
+		return err
+	}
+	if _, failed := row.Output().Decode(outcome.Data); failed != nil {
+		return failed
 	}
 	return nil
 }
