@@ -75,7 +75,8 @@ func TestLeaders(t *testing.T) {
 		"a take-over, and back": {stream: func(h hosts) []message {
 			return []message{
 				{h.first, []string{booted(1, h.first), other}},
-				{h.second, []string{takesOver(2, h.second)}}, {h.second, []string{booted(2, h.second), other}},
+				{h.second, []string{takesOver(2, h.second)}},
+				{h.second, []string{booted(2, h.second), other}},
 				{h.first, []string{takesOver(3, h.first), booted(3, h.first)}},
 			}
 		}},
