@@ -27,7 +27,7 @@ func sumOfSpan(span int64, holders termList) int64 {
 // addSpan adds the row of a span, whose blocks are all in the index.
 func addSpan(ctx context.Context, tx *sql.Tx, span int64) error {
 	var holders []term
-	err := scan(ctx, tx, func(r *row) bool {
+	err := scanRows(ctx, tx, func(r *row) bool {
 		for i := range len(r.holders) / 4 {
 			holders = append(holders, r.holders.at(i))
 		}
