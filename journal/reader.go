@@ -271,7 +271,7 @@ func (r *Reader) begin(first uint64) (uint64, error) {
 }
 
 func (r *Reader) readRedactions() (err error) {
-	r.edited, err = readRedactions(r.fsys, r.dir)
+	r.edited, _, err = loadRedactions(r.fsys, r.dir)
 	return err
 }
 
