@@ -148,6 +148,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.state = s
+	if err := d.deposed(key); err != nil {
+		s.Journal.Unsign()
+		return err
+	}
 	entries := s.Journal.Written()
 	here, err := d.locate(s.Dir)
 	if err != nil {

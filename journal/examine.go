@@ -103,7 +103,7 @@ func (x *examiner) readMark() error {
 	if err != nil {
 		return fmt.Errorf("read head mark: %w", err)
 	}
-	h, note, err := readMark(f)
+	h, note, err := decodeMark(f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func rows() []*Syscall {
 		CryptoSeal.Syscall, CryptoOpen.Syscall, CryptoDerive.Syscall,
 		SyscallAuthenticate.Syscall, KernelLoginFailed.Syscall,
 		KernelThrottled.Syscall,
-		KernelBooted.Syscall,
+		KernelBooted.Syscall, KernelTakeOver.Syscall,
 		HTTPFetch.Syscall, HTTPFetch.End.Syscall,
 		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall,
 		FileSystemResolve.Syscall, HostToolUse.Syscall,

@@ -14,7 +14,7 @@ type Redact struct {
 	Hash   string // of the entry in the chain; "" if any will do
 }
 
-func redact(_ *kernel.Call, in *schema.AuditRedactInput) (*Redact, error) {
+func newRedact(_ *kernel.Call, in *schema.AuditRedactInput) (*Redact, error) {
 	if !strings.HasPrefix(in.Member, "/") {
 		return nil, kernel.Invalid("member", "must be a JSON pointer into the line, such as /request/data/value")
 	}

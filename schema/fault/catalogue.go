@@ -185,9 +185,12 @@ var entries = map[ID]Entry{
 	ClusterRequest:  {Kind: InvalidInput, Meaning: "A request between kernels does not have its form.", Fix: "Run the same version of pwosd on both sides."},
 	ClusterReplayed: {Kind: Conflict, Meaning: "A request between kernels was made before, or belongs to an earlier session.", Fix: "A kernel makes it again by itself; many of these mean that somebody repeats what was sent on the bus."},
 	ClusterSigned:   {Kind: Unauthenticated, Meaning: "A request between kernels is not signed by the host key of the kernel that it names.", Fix: "Compare pwos cluster key there with the line of the members file here."},
-	ClusterAway:     {Kind: Unavailable, Meaning: "Nothing was done: no majority of the bus acknowledges entries of the journal.", Fix: "Try again once the bus is back; pwos cluster status shows what is wrong."},
+	ClusterAway:     {Kind: Unavailable, Meaning: "Nothing was done: no majority of the bus acknowledges entries of the journal, or another host may lead the kernel by now.", Fix: "Try again once the bus is back; pwos cluster status shows what is wrong."},
 	ClusterUnknown:  {Kind: Unavailable, Meaning: "No majority of the bus has acknowledged the call in time: it is not known whether it lasts.", Fix: "Send it again with the same idempotency key once the bus is back, or look whether it took effect."},
-	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the kernel that wrote them; this one sets its own entries aside at its next start."},
+	ClusterLoss:     {Kind: Conflict, Meaning: "A take-over could lose calls that the kernel has answered: it answers from its own disk, before the bus has the entries.", Fix: "Bring the old host back, or take over with --accept-loss."},
+	ClusterStandby:  {Kind: Forbidden, Meaning: "The key of this host may not lead the kernel.", Fix: "Add the line that pwos cluster key --standby prints to the members files of the bus and of all hosts."},
+	ClusterLeads:    {Kind: Conflict, Meaning: "This host leads the kernel already.", Fix: "Start it: pwosd."},
+	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the host that leads now; pwos cluster takeover makes this one lead again. Its own entries are set aside at its next start."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},
