@@ -48,7 +48,7 @@ func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, memb
 	}
 	out = e.output(cfg.Cluster.Name != "")
 	if !e.done && e.blob == "" {
-		if err := s.redact(ctx, cfg, e, &out); err != nil {
+		if err := s.rewriteOffline(ctx, cfg, e, &out); err != nil {
 			return out, err
 		}
 	}
@@ -56,8 +56,8 @@ func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, memb
 	return out, nil
 }
 
-// redact rewrites the line.
-func (s *State) redact(ctx context.Context, cfg *config.Config, e *redaction, out *schema.AuditRedactOutput) error {
+// rewriteOffline rewrites the line.
+func (s *State) rewriteOffline(ctx context.Context, cfg *config.Config, e *redaction, out *schema.AuditRedactOutput) error {
 	t, err := s.try(ctx, e)
 	if err != nil {
 		return err
