@@ -115,7 +115,7 @@ func (d *Daemon) serveCluster(members *keyed.Members, left cluster.Left) error {
 		return nil
 	}
 	l := &link{Kernel: d.kernel, members: members, processes: d.state.Processes.Processes(), tokens: d.state.Tokens}
-	return d.cluster.Serve(l, d.state.Booted.Instance, d.state.Booted.Epoch, left)
+	return d.cluster.Serve(l, d.state.Booted.Instance, d.state.MailEpoch(), left)
 }
 
 // begins hands messages and calls for other kernels over in their order.

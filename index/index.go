@@ -6,7 +6,8 @@
 //     start loads it and replays only later entries.
 //   - index.db: for each block of 256 entries a row with its processes, types, ids, correlations, causes, memory keys,
 //     refusals and times. The end of an effect counts as the call that it ends. A query to the audit log reads only
-//     blocks that can hold matching entries.
+//     blocks that can hold matching entries. For each span of 16 blocks a row with the processes whose tokens change:
+//     the last grant of a process may lie far back.
 //   - search.db: for each call a document of its words, for a search: the call, its process, origin and correlation, an
 //     error's text, and the beginning of its data in the journal.
 //
@@ -174,7 +175,7 @@ func (x *Index) open() error {
 		}
 		if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) || errors.Is(err, ErrForeign) {
 			cause := err
-			if err = x.drop(one.db); err == nil {
+			if err = x.dropDatabase(one.db); err == nil {
 				x.opt.Trouble(fmt.Errorf("index is rebuilt: %w", cause))
 			}
 		}
@@ -217,9 +218,28 @@ func (x *Index) Close() error {
 
 // Drop deletes the index of blocks, even a damaged one, and makes an empty one. Follow starts again with the first
 // entry.
-func (x *Index) Drop() error { return x.drop(&x.blocks) }
+func (x *Index) Drop() error { return x.dropDatabase(&x.blocks) }
 
-func (x *Index) drop(db *database) error {
+// Clear deletes everything, durably, and makes an empty index. No Follow may run.
+func (x *Index) Clear() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return ErrClosed
+	}
+	_ = errors.Join(x.blocks.disconnect(), x.words.disconnect()) // deleted data need not be written
+	entries, err := os.ReadDir(x.dir)
+	for _, entry := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(x.dir, entry.Name())))
+	}
+	err = errors.Join(err, journal.OSFS{}.SyncDir(x.dir), x.blocks.connect(), x.words.connect())
+	if err != nil {
+		return fmt.Errorf("clear index: %w", err)
+	}
+	return nil
+}
+
+func (x *Index) dropDatabase(db *database) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
