@@ -65,7 +65,7 @@ type Config struct {
 	// is journaled from then on is behind the outcome.
 	Ends map[string]func(do any)
 	// Resumes returns the outcome of an intent of the last life that goes on by itself, if it does; without data the outcome
-	// comes later, by Conclude. nil: none does.
+	// comes later, by EndIntent. nil: none does.
 	Resumes  func(*idempotency.Intent) (data []byte, ok bool)
 	Code     Code                // checks code that is to be registered; the zero value accepts none
 	Bounds   Bounds              // of each agent; the zero value has none
@@ -422,9 +422,9 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	}
 }
 
-// Conclude journals the outcome of an intent, by its entry, whose runner left it Unfinished, or that was resumed without
+// EndIntent journals the outcome of an intent, by its entry, whose runner left it Unfinished, or that was resumed without
 // data. An intent that has an outcome keeps it.
-func (k *Kernel) Conclude(intent uint64, data []byte, failed *fault.Fault) {
+func (k *Kernel) EndIntent(intent uint64, data []byte, failed *fault.Fault) {
 	for _, i := range k.keys.Open() {
 		if i.Seq != intent {
 			continue

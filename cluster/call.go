@@ -303,6 +303,6 @@ func (l *Link) conclude(one *errand, data []byte, failed *fault.Fault) {
 		one.done <- errandOutcome{data, failed}
 		return
 	}
-	l.kernel.Conclude(one.intent, data, failed)
+	l.kernel.EndIntent(one.intent, data, failed)
 	l.Settled(one.Errand)
 }

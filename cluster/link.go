@@ -20,8 +20,8 @@ type Kernel interface {
 	Run(ctx context.Context, member *access.AuthorizedKey, instance string, epoch int64, call *schema.Errand) (data []byte, err error)
 	// Ask makes a query for a member, as its operator if the line says in which role, else as its process. seq is its entry.
 	Ask(ctx context.Context, member *access.AuthorizedKey, typ string, data []byte) (answer []byte, seq uint64, err error)
-	// Conclude journals the outcome of an intent that no call waits for any more.
-	Conclude(intent uint64, data []byte, failed *fault.Fault)
+	// EndIntent journals the outcome of an intent that no call waits for any more.
+	EndIntent(intent uint64, data []byte, failed *fault.Fault)
 	// Note journals a command of the kernel's own; an entry that is made after it is behind it.
 	Note(schema.Request)
 	// Tick is the present tick.

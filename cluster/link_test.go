@@ -46,7 +46,7 @@ func (r *recorder) Ask(context.Context, *access.AuthorizedKey, string, []byte) (
 	return []byte(r.answer), 7, nil
 }
 
-func (r *recorder) Conclude(uint64, []byte, *fault.Fault) {}
+func (r *recorder) EndIntent(uint64, []byte, *fault.Fault) {}
 
 func (r *recorder) Accept(_ context.Context, _ *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
 	r.mu.Lock()

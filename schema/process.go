@@ -109,8 +109,8 @@ type SpawnInput struct {
 // Abroad reports whether another kernel is to do it: the call is then an effect.
 func (in *SpawnInput) Abroad() bool { return in.Kernel != nil }
 
-// TakesLong reports whether the call waits for another kernel, so that it runs alone on its connection.
-func (in *SpawnInput) TakesLong() bool { return in.Abroad() }
+// TakesLong reports whether the call waits for another kernel, or for its program, so that it runs alone on its connection.
+func (in *SpawnInput) TakesLong() bool { return in.Abroad() || in.Program.TakesLong() }
 
 // SpawnCapability is what a spawner grants to its child.
 type SpawnCapability struct {

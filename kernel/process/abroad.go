@@ -34,9 +34,9 @@ var errandType = schema.TypeOf[schema.Errand]()
 const (
 	// maxErrands bounds the calls for one kernel without outcome, and maxErrandsEach those of one agent among them.
 	maxErrands, maxErrandsEach = 64, 16
-	// remembered is how many calls of another kernel are remembered; of older ones it is only known that they are old. That kernel
+	// maxServed is how many calls of another kernel are remembered; of older ones it is only known that they are old. That kernel
 	// makes none whose number is window ahead of one without outcome, so that none of those is old.
-	remembered, window = 1024, 1000
+	maxServed, window = 1024, 1000
 	// maxSpawned bounds the processes at other kernels of which it is known who spawned them.
 	maxSpawned = 10_000
 	// maxErrand bounds the data of a call in bytes, so that it fits a message of the bus.
@@ -309,7 +309,7 @@ func (d *Domain) serve(e *kernel.Entry, child *schema.Descriptor) {
 	}
 	s := &list[at]
 	s.Done = append(slices.Clone(s.Done), spawn{number, child.PID, child.AgentID})
-	if len(s.Done) > remembered {
+	if len(s.Done) > maxServed {
 		oldest := slices.MinFunc(s.Done, func(a, b spawn) int { return int(a.Number - b.Number) }).Number
 		s.Floor = max(s.Floor, oldest)
 		s.Done = slices.DeleteFunc(s.Done, func(one spawn) bool { return one.Number == oldest })
