@@ -66,7 +66,7 @@ type Quorum struct {
 }
 
 // Tell has to told how far the copy is, from now on; nil: nobody. Entries are copied without a delay from then on. It must be
-// called before Run, but for nil.
+// called before Run, except for nil.
 func (c *Copy) Tell(told *Quorum) {
 	c.set(func() { c.told = told })
 	if told != nil {

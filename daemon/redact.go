@@ -21,7 +21,7 @@ import (
 type Redacted = state.Redacted
 
 // Redact removes a member from an entry of the record, and deletes the snapshots and the index, which
-// the next start makes anew. args are the daemon's flags. No daemon may use the state directory.
+// the next start rebuilds. args are the daemon's flags. No daemon may use the state directory.
 func Redact(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, seq uint64, member string) (r Redacted, err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {

@@ -81,7 +81,7 @@ func gone(err error) bool {
 	return false
 }
 
-// run is an export under way.
+// run is an export that is running.
 type run struct {
 	Options
 	from      int64 // entry to begin with after the record was restored; 0: the one after After

@@ -21,7 +21,7 @@ func newAuditRedact(a *app) *cobra.Command {
 		Long: `redact replaces a member of an entry by "[redacted]" in the journal. The chain keeps the
 hash that the line had, and a new entry, Audit.Redacted, names the member and both hashes,
 never the value; "pwos audit verify" accepts exactly that. Snapshots and the index, which
-may have the value, are deleted, and made anew at the next start.
+may have the value, are deleted, and rebuilt at the next start.
 
 The kernel must not run: end it with "pwos shutdown" first. State that was made of the
 value is rebuilt from the record as it is then: a key that was set to it is "[redacted]".

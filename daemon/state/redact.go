@@ -96,7 +96,7 @@ func (s *State) prepare(ctx context.Context, e *redaction) (*journal.Rewrite, er
 	return rewrite, err
 }
 
-// dropProjections deletes the index and the snapshots, which the next start makes anew.
+// dropProjections deletes the index and the snapshots, which the next start rebuilds.
 func (s *State) dropProjections(cfg *config.Config) error {
 	if err := s.projections.close(); err != nil {
 		s.log.Warn("close projections", "error", err)

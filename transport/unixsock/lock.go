@@ -62,8 +62,8 @@ func AcquireLock(path string) (*Lock, error) {
 	return acquire(path, tryLock)
 }
 
-// AcquireInstanceLock is AcquireLock for a daemon, which holds the lock on the directory as well: one at most in a directory
-// does, whatever becomes of the file.
+// AcquireInstanceLock is AcquireLock for a daemon, which also locks the directory: only one daemon can have that,
+// even if the file is removed.
 func AcquireInstanceLock(path string) (*Lock, error) {
 	l, err := AcquireLock(path)
 	if err != nil {
