@@ -62,13 +62,14 @@ func (OSFS) SyncDir(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Lock implements FS with flock(2) on the directory itself: it leaves no file behind, and ends with the process.
+// Lock implements FS with flock(2) on the directory itself: it leaves no file behind, and ends with the process. It waits a
+// short time for a process that was killed just now.
 func (OSFS) Lock(dir string) (Dir, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = lockfile.Try(d)
+	err = lockfile.Take(d)
 	if errors.Is(err, lockfile.ErrHeld) {
 		err = ErrLocked
 	}

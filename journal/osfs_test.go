@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
@@ -41,6 +42,28 @@ func TestOSFS(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", path, st, err, want)
 		}
 	}
+}
+
+// A start waits for the lock of a process that was killed just now.
+func TestOSFSLockOfAKilledProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var fsys journal.OSFS
+	killed, err := fsys.Lock(dir)
+	testkit.Must(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		locked := make(chan error)
+		go func() {
+			next, err := fsys.Lock(dir)
+			if err == nil {
+				err = next.Close()
+			}
+			locked <- err
+		}()
+		synctest.Wait() // until it has found the lock held
+		testkit.Must(t, killed.Close())
+		testkit.Must(t, <-locked)
+	})
 }
 
 func TestOSFSErrors(t *testing.T) {

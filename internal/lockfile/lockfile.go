@@ -41,6 +41,18 @@ func Wait(ctx context.Context, f *os.File) error {
 	}
 }
 
+// moment bounds the wait of Take.
+const moment = time.Second
+
+// Take is Try that waits for a lock which is about to be free: a killed process has it until the system has closed its files, a
+// child that this process had forked until it runs its program, and a client that looks whether a daemon runs until it has
+// looked.
+func Take(f *os.File) error {
+	ctx, cancel := context.WithTimeout(context.Background(), moment)
+	defer cancel()
+	return Wait(ctx, f)
+}
+
 // Release gives the lock back and closes f. To close f is not enough: a child that was just forked has the same open file
 // until it runs its program, and the lock with it.
 func Release(f *os.File) error {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -54,6 +55,25 @@ func TestLock(t *testing.T) {
 	if err := lockfile.Release(second); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("second release: got %v, want os.ErrClosed", err)
 	}
+}
+
+// Take waits for a lock that is soon released, and for no other.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(testkit.Dir(t), "lock")
+	first, second := open(t, path), open(t, path)
+	synctest.Test(t, func(t *testing.T) {
+		testkit.Must(t, lockfile.Try(first))
+		if err := lockfile.Take(second); !errors.Is(err, lockfile.ErrHeld) {
+			t.Errorf("held lock: got %v, want ErrHeld", err)
+		}
+		taken := make(chan error)
+		go func() { taken <- lockfile.Take(second) }()
+		synctest.Wait() // until it has found the lock held
+		testkit.Must(t, lockfile.Release(first))
+		testkit.Must(t, <-taken)
+	})
+	testkit.Must(t, lockfile.Release(second))
 }
 
 // Nothing else in the tree locks a file: what it released itself, a child that was just forked could keep.

@@ -141,7 +141,7 @@ func TestForms(t *testing.T) {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	forms := byFirstWord(wordings(t))
-	read := regexp.MustCompile(`\.(go|md|txtar|js)$`)
+	read := regexp.MustCompile(`\.(go|md|txtar|js|ts|py|sh|tmpl|toml|service)$`)
 	root := os.DirFS("../..")
 	files := 0
 	testkit.Must(t, fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {

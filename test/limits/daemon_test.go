@@ -44,7 +44,8 @@ func startIn(t *testing.T, prepare func(home string)) *daemon {
 	t.Helper()
 	p := testkit.NewPlace(t, "")
 	prepare(p.Dir)
-	running := p.Start(t, testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}})
+	// The collector runs early, so that what the tests measure is memory in use and little of what awaits collection.
+	running := p.Start(t, testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Env: []string{"GOGC=10"}})
 	return &daemon{dir: p.RuntimeDir(), pid: running.PID()}
 }
 

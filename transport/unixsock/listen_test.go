@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -117,7 +118,7 @@ func TestListenTouchesNothingThatIsNotOurs(t *testing.T) {
 // Daemons that start at once while somebody keeps deleting the lock file: one at most gets the socket.
 func TestListenRace(t *testing.T) {
 	t.Parallel()
-	for i := range 20 {
+	for i := range testkit.Rounds(4, 20, 200) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
 			places := privatePlaces(t)

@@ -3,7 +3,6 @@ package unixsock
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -48,10 +46,6 @@ type Lock struct {
 // happen by accident even once.
 const relocks = 100
 
-// dirWait bounds the wait for the lock on the directory: for the end of a daemon that was killed, and of its child that was
-// forked and runs no program yet.
-const dirWait = 300 * time.Millisecond
-
 // AcquireLock takes the lock file at path without waiting and writes our process number into it.
 // The file is made 0600 if it does not exist; its directory must pass CheckPrivateDir. It returns a
 // fault.PlaceLocked if another process, or another Lock of this one, has it.
@@ -62,10 +56,13 @@ func AcquireLock(path string) (*Lock, error) {
 	return acquire(path, tryLock)
 }
 
-// AcquireInstanceLock is AcquireLock for a daemon, which also locks the directory: only one daemon can have that,
-// even if the file is removed.
+// AcquireInstanceLock is AcquireLock for a daemon. It waits a short time for a daemon that was killed just now. It also locks
+// the directory: only one daemon can have that, even if the file is removed.
 func AcquireInstanceLock(path string) (*Lock, error) {
-	l, err := AcquireLock(path)
+	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	l, err := acquire(path, takeLock)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +78,7 @@ func lockDir(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock directory: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), dirWait)
-	defer cancel()
-	err = lockfile.Wait(ctx, dir)
+	err = lockfile.Take(dir)
 	switch {
 	case err == nil:
 		return dir, nil
@@ -95,7 +90,7 @@ func lockDir(path string) (*os.File, error) {
 	return nil, errors.Join(err, dir.Close())
 }
 
-// acquire repeats try, which is tryLock, until the file that it locked is still the one at path.
+// acquire repeats try, which is tryLock or takeLock, until the file that it locked is still the one at path.
 func acquire(path string, try func(path string) (*Lock, error)) (*Lock, error) {
 	for range relocks {
 		l, err := try(path)
@@ -118,7 +113,12 @@ func acquire(path string, try func(path string) (*Lock, error)) (*Lock, error) {
 
 // tryLock opens and locks the file that is at path now; it may be replaced before the lock is
 // taken.
-func tryLock(path string) (*Lock, error) {
+func tryLock(path string) (*Lock, error) { return openLock(path, lockfile.Try) }
+
+// takeLock is tryLock that waits a short time.
+func takeLock(path string) (*Lock, error) { return openLock(path, lockfile.Take) }
+
+func openLock(path string, lock func(*os.File) error) (*Lock, error) {
 	// O_NONBLOCK is for a FIFO at the path.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if errors.Is(err, unix.ELOOP) {
@@ -127,7 +127,7 @@ func tryLock(path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open instance lock: %w", err)
 	}
-	if err := lockFile(path, file); err != nil {
+	if err := lockFile(path, file, lock); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &Lock{path: path, file: file}, nil
@@ -135,7 +135,7 @@ func tryLock(path string) (*Lock, error) {
 
 // lockFile locks the opened file, if it is one that only we can have made. Its content does not matter: a holder may have
 // crashed at any point.
-func lockFile(path string, file *os.File) error {
+func lockFile(path string, file *os.File, lock func(*os.File) error) error {
 	info, err := file.Stat()
 	switch {
 	case err != nil:
@@ -145,7 +145,7 @@ func lockFile(path string, file *os.File) error {
 	case ownerOf(info) != os.Geteuid():
 		return fault.Unsafe(path, fmt.Sprintf("belongs to user %d", ownerOf(info)), "move it out of the way")
 	}
-	err = lockfile.Try(file)
+	err = lock(file)
 	if errors.Is(err, lockfile.ErrHeld) {
 		return locked(path, cmp.Or(lockfile.Holder(file), holder(file)))
 	}

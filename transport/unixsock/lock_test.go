@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -19,52 +20,56 @@ import (
 
 func TestLockKeepsOthersOut(t *testing.T) {
 	t.Parallel()
-	places, _ := locked(t)
-	_, err := unixsock.AcquireInstanceLock(places.Lock)
-	if !errors.Is(err, fault.PlaceLocked) {
-		t.Fatalf("got %v, want fault.PlaceLocked", err)
-	}
-	if pid := fault.Of(err).Detail("pid"); !lockedBy(err, places.Lock) || pid == "0" {
-		t.Errorf("got %#v, want the lock's path and process %d", err, os.Getpid())
-	}
-	for _, want := range []string{places.Lock, strconv.Itoa(os.Getpid())} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not name %s", err, want)
+	synctest.Test(t, func(t *testing.T) {
+		places, _ := locked(t)
+		_, err := unixsock.AcquireInstanceLock(places.Lock)
+		if !errors.Is(err, fault.PlaceLocked) {
+			t.Fatalf("got %v, want fault.PlaceLocked", err)
 		}
-	}
-	if mode := inode(t, places.Lock).Mode(); mode != 0o600 {
-		t.Errorf("the file's mode is %v, want 0600", mode)
-	}
+		if pid := fault.Of(err).Detail("pid"); !lockedBy(err, places.Lock) || pid == "0" {
+			t.Errorf("got %#v, want the lock's path and process %d", err, os.Getpid())
+		}
+		for _, want := range []string{places.Lock, strconv.Itoa(os.Getpid())} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not name %s", err, want)
+			}
+		}
+		if mode := inode(t, places.Lock).Mode(); mode != 0o600 {
+			t.Errorf("the file's mode is %v, want 0600", mode)
+		}
+	})
 }
 
 func TestLockIsHadByOneOfMany(t *testing.T) {
 	t.Parallel()
-	places := privatePlaces(t)
-	var (
-		wait   sync.WaitGroup
-		start  = make(chan struct{})
-		won    atomic.Int32
-		winner atomic.Pointer[unixsock.Lock]
-	)
-	for range 64 {
-		wait.Go(func() {
-			<-start
-			lock, err := unixsock.AcquireInstanceLock(places.Lock)
-			switch {
-			case err == nil:
-				won.Add(1)
-				winner.Store(lock)
-			case !errors.Is(err, fault.PlaceLocked):
-				t.Errorf("got %v, want fault.PlaceLocked", err)
-			}
-		})
-	}
-	close(start)
-	wait.Wait()
-	if won.Load() != 1 {
-		t.Fatalf("%d got the lock", won.Load())
-	}
-	must(t, winner.Load().Release())
+	synctest.Test(t, func(t *testing.T) {
+		places := privatePlaces(t)
+		var (
+			wait   sync.WaitGroup
+			start  = make(chan struct{})
+			won    atomic.Int32
+			winner atomic.Pointer[unixsock.Lock]
+		)
+		for range 64 {
+			wait.Go(func() {
+				<-start
+				lock, err := unixsock.AcquireInstanceLock(places.Lock)
+				switch {
+				case err == nil:
+					won.Add(1)
+					winner.Store(lock)
+				case !errors.Is(err, fault.PlaceLocked):
+					t.Errorf("got %v, want fault.PlaceLocked", err)
+				}
+			})
+		}
+		close(start)
+		wait.Wait()
+		if won.Load() != 1 {
+			t.Fatalf("%d got the lock", won.Load())
+		}
+		must(t, winner.Load().Release())
+	})
 }
 
 // The file may be removed, or another put in its place, between being opened and being locked. Then it does not count.
@@ -128,18 +133,20 @@ func TestLockNoticesThatItWasReplaced(t *testing.T) {
 // Who may read the directory can lock it before a daemon does: the start does not wait for that forever, and names him.
 func TestLockOfTheDirectoryIsHeld(t *testing.T) {
 	t.Parallel()
-	places := privatePlaces(t)
-	dir, err := os.Open(places.Dir)
-	must(t, err)
-	must(t, lockfile.Try(dir))
-	_, err = unixsock.AcquireInstanceLock(places.Lock)
-	if !lockedBy(err, places.Dir) {
-		t.Errorf("got %v, want that this process holds the directory", err)
-	}
-	must(t, lockfile.Release(dir))
-	lock, err := unixsock.AcquireInstanceLock(places.Lock)
-	must(t, err)
-	must(t, lock.Release())
+	synctest.Test(t, func(t *testing.T) {
+		places := privatePlaces(t)
+		dir, err := os.Open(places.Dir)
+		must(t, err)
+		must(t, lockfile.Try(dir))
+		_, err = unixsock.AcquireInstanceLock(places.Lock)
+		if !lockedBy(err, places.Dir) {
+			t.Errorf("got %v, want that this process holds the directory", err)
+		}
+		must(t, lockfile.Release(dir))
+		lock, err := unixsock.AcquireInstanceLock(places.Lock)
+		must(t, err)
+		must(t, lock.Release())
+	})
 }
 
 // TestReleasedLockIsFreeBesideAFork: nobody is kept from a lock that was released by a child that this process is starting.
@@ -154,6 +161,40 @@ func TestReleasedLockIsFreeBesideAFork(t *testing.T) {
 	again, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	must(t, again.Release())
+}
+
+// TestLockOfAKilledDaemon: a daemon that was killed leaves its lock, for a moment, to a child that it had forked. A start in
+// that moment waits for the lock.
+func TestLockOfAKilledDaemon(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]func(unixsock.Places) string{
+		"file":      func(p unixsock.Places) string { return p.Lock },
+		"directory": func(p unixsock.Places) string { return p.Dir },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			places := privatePlaces(t)
+			lock, err := unixsock.AcquireInstanceLock(places.Lock)
+			must(t, err)
+			must(t, lock.Release())
+			child, err := os.Open(at(places))
+			must(t, err)
+			must(t, lockfile.Try(child))
+			synctest.Test(t, func(t *testing.T) {
+				acquired := make(chan error)
+				go func() {
+					next, err := unixsock.AcquireInstanceLock(places.Lock)
+					if err == nil {
+						err = next.Release()
+					}
+					acquired <- err
+				}()
+				synctest.Wait() // until it has found the lock held
+				must(t, lockfile.Release(child))
+				must(t, <-acquired)
+			})
+		})
+	}
 }
 
 func TestReleasedLockIsFreeAndItsFileStays(t *testing.T) {
@@ -202,12 +243,14 @@ func TestLockedWithoutANumber(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "words": "nobody", "negative": "-1\n", "too long": strings.Repeat("9", 40)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			places, _ := locked(t)
-			must(t, os.WriteFile(places.Lock, []byte(text), 0o600))
-			_, err := unixsock.AcquireInstanceLock(places.Lock)
-			if !lockedBy(err, places.Lock) {
-				t.Errorf("got %#v, want fault.PlaceLocked with the holder's number or none", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				places, _ := locked(t)
+				must(t, os.WriteFile(places.Lock, []byte(text), 0o600))
+				_, err := unixsock.AcquireInstanceLock(places.Lock)
+				if !lockedBy(err, places.Lock) {
+					t.Errorf("got %#v, want fault.PlaceLocked with the holder's number or none", err)
+				}
+			})
 		})
 	}
 }
