@@ -50,7 +50,7 @@ type audit struct {
 	snapshots  snapshotting
 	retries    []*step        // steps to be made again once the journal can be written
 	endings    []chan<- error // of those who wait for the segment to end
-	quorum     *quorum        // nil: answers wait for the kernel's own disk alone
+	quorum     *quorumState   // nil: answers wait for the kernel's own disk alone
 
 	rebuilding map[schema.Domain]bool // registries that have not rebuilt their state yet
 }
@@ -373,7 +373,7 @@ func (a *audit) checkpoint() {
 // row. For a call with an effect that is the end's entry, shown as the call's own; the intent is a row only while it
 // is in unended, which gives its status. Only the operator sees where rules are defined.
 func auditEntry(record *journal.Record, unended map[uint64]string, reader int64) (*schema.AuditEntry, error) {
-	call, err := recall(record)
+	call, err := callOfRecord(record)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
 	}

@@ -80,7 +80,7 @@ func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*jour
 	if err := s.visible(record, err); err != nil {
 		return nil, err
 	}
-	call, err := recall(record)
+	call, err := callOfRecord(record)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", seq, err)
 	}

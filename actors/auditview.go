@@ -205,7 +205,7 @@ func (v view) Each(ctx context.Context, call *kernel.Call, in *schema.AuditLogIn
 	if err != nil {
 		return err
 	}
-	err = v.search(ctx, call, in, reach, now, func(e *schema.AuditEntry) error {
+	err = v.eachMatch(ctx, call, in, reach, now, func(e *schema.AuditEntry) error {
 		if !do(e) {
 			return errEnough
 		}
@@ -224,7 +224,7 @@ func (v view) page(ctx context.Context, call *kernel.Call, in *schema.AuditLogIn
 	if in.Limit != nil {
 		limit = int(*in.Limit)
 	}
-	err := v.search(ctx, call, in, reach, now, func(entry *schema.AuditEntry) error {
+	err := v.eachMatch(ctx, call, in, reach, now, func(entry *schema.AuditEntry) error {
 		text, err := schema.Marshal(entry)
 		if err != nil {
 			return err
@@ -250,8 +250,8 @@ func (v view) page(ctx context.Context, call *kernel.Call, in *schema.AuditLogIn
 	return out, nil
 }
 
-// search calls found with each matching entry, in their order, until it returns an error.
-func (v view) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, now seen, found func(*schema.AuditEntry) error) error {
+// eachMatch calls found with each matching entry, in their order, until it returns an error.
+func (v view) eachMatch(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(int64) bool, now seen, found func(*schema.AuditEntry) error) error {
 	if _, err := v.journal.Sync(); err != nil { // so that the proof of every released answer is found
 		return errNoJournal()
 	}
@@ -440,7 +440,7 @@ func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, en
 		entry.Request = data
 		return nil
 	}
-	call, err := recall(record)
+	call, err := callOfRecord(record)
 	if err != nil {
 		return fmt.Errorf("read entry %d: %w", record.Seq, err)
 	}
@@ -461,7 +461,7 @@ func (v view) requestOf(ctx context.Context, record *journal.Record, row *schema
 	if row.Intent != 0 && uint64(row.Intent) != record.Seq {
 		return v.requestAt(ctx, uint64(row.Intent))
 	}
-	call, err := recall(record)
+	call, err := callOfRecord(record)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
 	}
@@ -474,7 +474,7 @@ func (v view) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
 	if err != nil || record == nil {
 		return nil, err
 	}
-	call, err := recall(record)
+	call, err := callOfRecord(record)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", seq, err)
 	}

@@ -49,13 +49,13 @@ type Hosting struct {
 // startTime bounds a start: a slower one counts as failed.
 const startTime = 30 * time.Second
 
-// hosting is what agents share: the host, and the bound on starts at a time.
-type hosting struct {
+// sharedHost is what agents share: the host, and the bound on starts at a time.
+type sharedHost struct {
 	Hosting
 	starts chan struct{}
 }
 
-func newHosting(h Hosting) *hosting {
+func newSharedHost(h Hosting) *sharedHost {
 	if h.Policy == nil {
 		h.Policy = host.DefaultPolicy
 	}
@@ -65,14 +65,14 @@ func newHosting(h Hosting) *hosting {
 	if h.Occupied == nil {
 		h.Occupied = func(bool) {}
 	}
-	return &hosting{Hosting: h, starts: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+	return &sharedHost{Hosting: h, starts: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
 // errLate refuses a program whose wall_seconds are used up.
 var errLate = errors.New("the wall_seconds of its budget are over")
 
 // start starts a program in its turn, unless its deadline has passed.
-func (h *hosting) start(p *kernel.Program, deadline time.Time) (*host.Process, error) {
+func (h *sharedHost) start(p *kernel.Program, deadline time.Time) (*host.Process, error) {
 	if h.Host == nil {
 		return nil, errors.New("this kernel hosts no programs")
 	}
@@ -102,7 +102,7 @@ const LogName = "stderr.log"
 
 // command is the host's command for a program. The log is outside of the working directory, which the program may
 // write.
-func (h *hosting) command(p *kernel.Program) (host.Command, error) {
+func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	folder := filepath.Join(h.Dir, strconv.FormatInt(p.PID, 10))
 	c := host.Command{
 		Argv: p.Spec.Command, Env: p.Spec.Env, Dir: filepath.Join(folder, "work"),
@@ -174,7 +174,7 @@ var (
 // apart refuses a working directory, absolute and clean, that overlaps the kernel's own
 // directories. It is checked before each start, since the directory may have changed by then. A
 // sandbox follows no link, so a later link has no effect.
-func (h *hosting) apart(dir string) error {
+func (h *sharedHost) apart(dir string) error {
 	switch place, err := filepath.EvalSymlinks(dir); {
 	case err != nil:
 		return fmt.Errorf("find working directory: %w", host.ErrNotFound)

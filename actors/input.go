@@ -310,7 +310,7 @@ func (k *Kernel) readReferences(call *kernel.Call) {
 		call.Err = k.inline(call, in)
 	}
 	if in := k.noted(call); in != nil {
-		call.Err = k.note(call, in)
+		call.Err = k.noteBody(call, in)
 	}
 }
 

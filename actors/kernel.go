@@ -119,7 +119,7 @@ type Kernel struct {
 	judgesBodies func() bool // see Config
 	runs         *runs       // effects in flight
 	resumes      func(*idempotency.Intent) ([]byte, bool)
-	hosting      *hosting
+	hosting      *sharedHost
 	agents       *actor.PID     // carries out the effects of calls on programs
 	ended        chan struct{}  // closed when every program has ended
 	tasks        sync.WaitGroup // its goroutines
@@ -154,7 +154,7 @@ func New(cfg Config) *Kernel {
 		budgets:    cfg.Budgets,
 		blobs:      cfg.Blobs, judgesBodies: cfg.JudgesBodies,
 		warnings: cfg.Warnings, booted: cfg.Booted,
-		hosting:  newHosting(cfg.Hosting),
+		hosting:  newSharedHost(cfg.Hosting),
 		clock:    newClock(cfg.Tick, cfg.Interval),
 		ended:    make(chan struct{}),
 		stopping: make(chan struct{}),
@@ -203,7 +203,7 @@ func New(cfg Config) *Kernel {
 	a := newAudit(k, cfg.Journal)
 	a.tick = cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
-	a.syncEvery, a.quorum = cfg.SyncEvery, newQuorum(cfg.Quorum, cfg.Journal.Head().Seq)
+	a.syncEvery, a.quorum = cfg.SyncEvery, newQuorumState(cfg.Quorum, cfg.Journal.Head().Seq)
 	k.auditor = a
 	k.audit = k.spawn("domain/"+string(record), a)
 	k.domains[record] = k.audit

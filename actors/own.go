@@ -48,7 +48,7 @@ func (k *Kernel) Do(origin string, request schema.Request) ([]byte, error) {
 // DoUntil is Do for a caller that disconnects when ctx ends: a call that still waits then is answered with an error.
 func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Request) ([]byte, error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, request, nil)
+	return k.callAndWait(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, request, nil)
 }
 
 // DoOwn is Do for a command of the kernel's own, which no client can name. cause and correlation are ids for its
@@ -90,7 +90,7 @@ func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
 	defer own.wait()
-	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "channel"}, request, own)
+	return k.callAndWait(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "channel"}, request, own)
 }
 
 // DoFor makes a command of the kernel's own for a caller, through the gate, as Act does for an effect. The name of the
@@ -111,8 +111,8 @@ func (k *Kernel) Call(ctx context.Context, caller kernel.Caller, message schema.
 	return k.make(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
 }
 
-// ask makes one call of the kernel's own and waits for its answer.
-func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, request schema.Request, run *ownRun) ([]byte, error) {
+// callAndWait makes one call of the kernel's own and waits for its answer.
+func (k *Kernel) callAndWait(ctx context.Context, caller kernel.Caller, request schema.Request, run *ownRun) ([]byte, error) {
 	call, err := callOf(caller, request)
 	if err != nil {
 		return nil, err

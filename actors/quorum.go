@@ -17,23 +17,23 @@ type Quorum struct {
 	Patience     time.Duration // how long a call waits for it
 }
 
-// quorum is what the audit actor knows of the other disks.
-type quorum struct {
+// quorumState is what the audit actor knows of the other disks.
+type quorumState struct {
 	Quorum
 	base    uint64 // the last entry at the start: the state that the kernel began with may reveal any up to there
 	away    bool   // an entry has waited for too long: commands are refused
 	ticking bool
 }
 
-func newQuorum(of *Quorum, head uint64) *quorum {
+func newQuorumState(of *Quorum, head uint64) *quorumState {
 	if of == nil {
 		return nil
 	}
-	return &quorum{Quorum: *of, base: head}
+	return &quorumState{Quorum: *of, base: head}
 }
 
 // step is how often waiting calls are looked at. What the operator needs to end agents waits as long at most.
-func (q *quorum) step() time.Duration { return q.Patience / 10 }
+func (q *quorumState) step() time.Duration { return q.Patience / 10 }
 
 // acknowledged reports that a majority has all entries up to through.
 type acknowledged struct{ through uint64 }

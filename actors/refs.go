@@ -72,8 +72,8 @@ func (k *Kernel) noted(call *kernel.Call) *schema.HTTPFetchInput {
 	return in
 }
 
-// note adds to a call what the body of a fetch contains. It reads a file, as inline does.
-func (k *Kernel) note(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
+// noteBody adds to a call what the body of a fetch contains. It reads a file, as inline does.
+func (k *Kernel) noteBody(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
 	if k.blobs == nil {
 		return fault.BlobNotFound.New("this kernel has no blob directory")
 	}

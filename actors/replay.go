@@ -32,7 +32,7 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 			seen(call)
 			continue
 		}
-		call, err := recall(record)
+		call, err := callOfRecord(record)
 		if err != nil {
 			return fmt.Errorf("replay entry %d: %w", record.Seq, err)
 		}
@@ -61,7 +61,7 @@ func Fold(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kern
 		kind, typ := schema.Peek(record.Request)
 		row, known := schema.Lookup(typ)
 		if d := domains[rowDomain(row)]; kind == schema.KindCommand && (d != nil || !known) {
-			if call, err = recall(record); err != nil {
+			if call, err = callOfRecord(record); err != nil {
 				return fmt.Errorf("fold entry %d: %w", record.Seq, err)
 			}
 			if call.Err == nil && !call.Repeated && record.Seq > made[row.Domain].Seq {
@@ -90,7 +90,7 @@ func Recall(record *journal.Record) (*kernel.Call, error) {
 		}
 		return call, err
 	}
-	return recall(record)
+	return callOfRecord(record)
 }
 
 // asked is the call of a query's entry, as far as its PID, type and verdict are known without
@@ -109,8 +109,8 @@ func asked(record *journal.Record, typ string) (*kernel.Call, error) {
 	return call, nil
 }
 
-// recall makes a call again from its entry.
-func recall(record *journal.Record) (*kernel.Call, error) {
+// callOfRecord makes a call again from its entry.
+func callOfRecord(record *journal.Record) (*kernel.Call, error) {
 	msg, err := schema.Decode(record.Request, schema.OsMessage)
 	if err != nil {
 		return nil, fmt.Errorf("decode request: %w", err)

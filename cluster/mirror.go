@@ -31,7 +31,7 @@ func Mirror(ctx context.Context, js jetstream.JetStream, kernel string, keys []a
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of the mirror: %w", err)
 	}
-	m := &mirror{dir: dir}
+	m := &mirrorSink{dir: dir}
 	if m.has, err = held(ctx, dir); err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func held(ctx context.Context, dir string) (journal.Head, error) {
 	return report.Head, nil
 }
 
-// mirror is the Sink that writes.
-type mirror struct {
+// mirrorSink is the Sink that writes.
+type mirrorSink struct {
 	dir     string
 	has     journal.Head // what the files had before
 	changed string       // how the stream contradicts the files; "": it does not
@@ -84,7 +84,7 @@ type mirror struct {
 }
 
 // Line implements Sink.
-func (m *mirror) Line(record *journal.Record) error {
+func (m *mirrorSink) Line(record *journal.Record) error {
 	switch {
 	case record.Seq < m.has.Seq:
 		return nil
@@ -113,7 +113,7 @@ func (m *mirror) Line(record *journal.Record) error {
 }
 
 // segment opens the last file, or begins the one of an entry.
-func (m *mirror) segment(first uint64) error {
+func (m *mirrorSink) segment(first uint64) error {
 	if err := m.flush(); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (m *mirror) segment(first uint64) error {
 }
 
 // flush makes what was written durable, and closes the file.
-func (m *mirror) flush() error {
+func (m *mirrorSink) flush() error {
 	if m.file == nil {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (m *mirror) flush() error {
 }
 
 // Checkpoint implements Sink.
-func (m *mirror) Checkpoint(c journal.Checkpoint) error {
+func (m *mirrorSink) Checkpoint(c journal.Checkpoint) error {
 	if c.Seq <= m.checked || m.changed != "" {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (m *mirror) Checkpoint(c journal.Checkpoint) error {
 }
 
 // vouch writes the latest checkpoint, behind the lines that it is about.
-func (m *mirror) vouch() error {
+func (m *mirrorSink) vouch() error {
 	if m.last.Seq == 0 {
 		return nil
 	}
@@ -181,10 +181,10 @@ func (m *mirror) vouch() error {
 	return nil
 }
 
-func (m *mirror) checkpoints() string { return filepath.Join(m.dir, "checkpoints") }
+func (m *mirrorSink) checkpoints() string { return filepath.Join(m.dir, "checkpoints") }
 
 // readChecked finds the last checkpoint that the mirror has.
-func (m *mirror) readChecked() error {
+func (m *mirrorSink) readChecked() error {
 	file, err := os.Open(m.checkpoints())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -209,6 +209,6 @@ func (m *mirror) readChecked() error {
 	}
 }
 
-func (m *mirror) close() error {
+func (m *mirrorSink) close() error {
 	return errors.Join(m.flush(), m.vouch())
 }

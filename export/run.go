@@ -40,7 +40,7 @@ const linger = 100 * time.Millisecond
 
 // Run exports until everything that was there is delivered; a live export until ctx ends, whose cause it returns.
 func Run(ctx context.Context, o Options) error {
-	r := run{Options: o}
+	r := transfer{Options: o}
 	wait := pace()
 	for redial := false; ; redial = true {
 		before := r.After
@@ -81,8 +81,8 @@ func gone(err error) bool {
 	return false
 }
 
-// run is an export that is running.
-type run struct {
+// transfer is an export that is running.
+type transfer struct {
 	Options
 	from      int64 // entry to begin with after the record was restored; 0: the one after After
 	agent     bool  // the connection is an agent's
@@ -91,7 +91,7 @@ type run struct {
 }
 
 // connect exports over one connection.
-func (r *run) connect(ctx context.Context, redial bool) (err error) {
+func (r *transfer) connect(ctx context.Context, redial bool) (err error) {
 	c, err := r.Dial(ctx, redial)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (r *run) connect(ctx context.Context, redial bool) (err error) {
 }
 
 // deliver delivers records until there are no more.
-func (r *run) deliver(ctx context.Context, records <-chan *Record) error {
+func (r *transfer) deliver(ctx context.Context, records <-chan *Record) error {
 	for {
 		batch := gather(records)
 		if len(batch) == 0 {

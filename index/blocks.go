@@ -123,7 +123,7 @@ func blockOf(seq uint64) int64 { return int64((seq + BlockEntries - 1) / BlockEn
 func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
 	err = x.readBlocks(ctx, func(tx *sql.Tx, base journal.Head) error {
 		mark = base
-		return scan(ctx, tx, func(r *row) bool {
+		return scanRows(ctx, tx, func(r *row) bool {
 			mark = journal.Head{Seq: last(r.block), Hash: r.hash}
 			return true
 		}, "SELECT "+columns+" FROM blocks ORDER BY block DESC LIMIT 1")
@@ -164,8 +164,8 @@ func (x *Index) begin(ctx context.Context, base journal.Head) error {
 	return nil
 }
 
-// scan calls each with the rows of a query until it returns false.
-func scan(ctx context.Context, db *sql.Tx, each func(*row) bool, query string, args ...any) error {
+// scanRows calls each with the rows of a query until it returns false.
+func scanRows(ctx context.Context, db *sql.Tx, each func(*row) bool, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 			from = base.Seq + 1
 		}
 		block, begins = int64((from-1)/BlockEntries), base.Seq+1
-		return scan(ctx, tx, func(r *row) bool {
+		return scanRows(ctx, tx, func(r *row) bool {
 			missing = r.block != block+1
 			first, n := max(last(block)+1, begins), len(found)
 			joins := n > 0 && found[n-1].Last == first-1 && first%rangeEntries != 1
@@ -368,7 +368,7 @@ func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (fo
 		if base = begins; seq <= base.Seq {
 			return nil
 		}
-		return scan(ctx, tx, func(r *row) bool {
+		return scanRows(ctx, tx, func(r *row) bool {
 			if below == 0 && r.block < block {
 				found = append(found, Range{First: last(r.block) + 1, Last: seq})
 			}

@@ -32,7 +32,7 @@ func (x *Index) Follow(ctx context.Context) error {
 	again := time.Second
 	stages := []*follower{{x: x, stage: &tagging{x: x}}, {x: x, stage: &reading{x: x}}}
 	for ctx.Err() == nil {
-		failed, err := x.follow(ctx, stages)
+		failed, err := x.followStages(ctx, stages)
 		damage, _ := errors.AsType[*journal.DamageError](err)
 		switch {
 		case ctx.Err() != nil:
@@ -174,9 +174,9 @@ func (f *follower) block(ctx context.Context) error {
 	return f.commit(ctx, from, f.mark)
 }
 
-// follow runs until an error, and returns the stage that failed. Blocks come before documents, since every query needs
+// followStages runs until an error, and returns the stage that failed. Blocks come before documents, since every query needs
 // them.
-func (x *Index) follow(ctx context.Context, stages []*follower) (failed *follower, err error) {
+func (x *Index) followStages(ctx context.Context, stages []*follower) (failed *follower, err error) {
 	defer func() {
 		for _, f := range stages {
 			err = errors.Join(err, f.end())
@@ -288,7 +288,7 @@ func (r *reading) skip(ctx context.Context, from, to journal.Head) error {
 
 func (r *reading) past() bool { return true }
 
-func (r *reading) remake() error { return r.x.drop(&r.x.words) }
+func (r *reading) remake() error { return r.x.dropDatabase(&r.x.words) }
 
 // tagsOf returns the tags of an entry, as a copy. The end of an effect has the tags of the call that it ends. A request
 // that this kernel cannot read, such as one of a newer version, has no type, so that no query misses it.

@@ -174,7 +174,7 @@ func (x *Index) open() error {
 		}
 		if errors.Is(err, ErrDamaged) || errors.Is(err, ErrFormat) || errors.Is(err, ErrForeign) {
 			cause := err
-			if err = x.drop(one.db); err == nil {
+			if err = x.dropDatabase(one.db); err == nil {
 				x.opt.Trouble(fmt.Errorf("index is rebuilt: %w", cause))
 			}
 		}
@@ -217,9 +217,9 @@ func (x *Index) Close() error {
 
 // Drop deletes the index of blocks, even a damaged one, and makes an empty one. Follow starts again with the first
 // entry.
-func (x *Index) Drop() error { return x.drop(&x.blocks) }
+func (x *Index) Drop() error { return x.dropDatabase(&x.blocks) }
 
-func (x *Index) drop(db *database) error {
+func (x *Index) dropDatabase(db *database) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {

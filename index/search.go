@@ -157,18 +157,18 @@ const pidsAtOnce = 500
 // from the journal. It drops a damaged index, which Follow rebuilds, and reads the journal instead.
 func (x *Index) Search(ctx context.Context, q Question) ([]Document, error) {
 	for {
-		found, err := x.search(ctx, q)
+		found, err := x.searchDocuments(ctx, q)
 		if !errors.Is(err, ErrDamaged) {
 			return found, err
 		}
 		x.opt.Trouble(fmt.Errorf("search is rebuilt: %w", err))
-		if err := x.drop(&x.words); err != nil {
+		if err := x.dropDatabase(&x.words); err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
 	}
 }
 
-func (x *Index) search(ctx context.Context, q Question) ([]Document, error) {
+func (x *Index) searchDocuments(ctx context.Context, q Question) ([]Document, error) {
 	mark, err := x.Searchable(ctx)
 	if err != nil {
 		return nil, err
@@ -395,7 +395,7 @@ func answers(found []Document, ended map[uint64]bool, most int) []Document {
 // file of the index has the old text.
 func (x *Index) Forget(ctx context.Context, seq uint64) error {
 	err := x.use(&x.words, func(db *sql.DB) error {
-		return x.forget(ctx, db, seq)
+		return x.forgetDocuments(ctx, db, seq)
 	})
 	if err != nil {
 		return fmt.Errorf("forget entry %d: %w", seq, err)
@@ -403,7 +403,7 @@ func (x *Index) Forget(ctx context.Context, seq uint64) error {
 	return nil
 }
 
-func (x *Index) forget(ctx context.Context, db *sql.DB, seq uint64) error {
+func (x *Index) forgetDocuments(ctx context.Context, db *sql.DB, seq uint64) error {
 	if err := transact(ctx, db, func(tx *sql.Tx) error { return x.replace(ctx, tx, seq) }); err != nil {
 		return err
 	}

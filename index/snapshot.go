@@ -58,7 +58,7 @@ func (x *Index) Save(ctx context.Context, name string, at journal.Head, tick int
 	defer x.mu.RUnlock()
 	err := ErrClosed
 	if !x.closed {
-		err = x.save(ctx, name, header{at, tick}, write)
+		err = x.saveSnapshot(ctx, name, header{at, tick}, write)
 	}
 	if err != nil {
 		return fmt.Errorf("save snapshot %s: %w", name, err)
@@ -66,7 +66,7 @@ func (x *Index) Save(ctx context.Context, name string, at journal.Head, tick int
 	return nil
 }
 
-func (x *Index) save(ctx context.Context, name string, of header, write func(put func(chunk []byte) error) error) (err error) {
+func (x *Index) saveSnapshot(ctx context.Context, name string, of header, write func(put func(chunk []byte) error) error) (err error) {
 	file, err := os.CreateTemp(x.dir, "*"+temporary)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (x *Index) Load(ctx context.Context, name string, restore func(chunk []byte
 	var of header
 	err = ErrClosed
 	if !x.closed {
-		of, err = x.load(ctx, name, restore)
+		of, err = x.loadSnapshot(ctx, name, restore)
 	}
 	if err != nil {
 		return journal.Head{}, 0, fmt.Errorf("load snapshot %s: %w", name, err)
@@ -129,7 +129,7 @@ func (x *Index) Load(ctx context.Context, name string, restore func(chunk []byte
 	return of.At, of.Tick, nil
 }
 
-func (x *Index) load(ctx context.Context, name string, restore func(chunk []byte) error) (of header, err error) {
+func (x *Index) loadSnapshot(ctx context.Context, name string, restore func(chunk []byte) error) (of header, err error) {
 	file, err := os.Open(x.snapshotPath(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return of, ErrNoSnapshot

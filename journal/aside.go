@@ -29,7 +29,7 @@ func SetAside(ctx context.Context, fsys FS, dir string, after Head) (aside strin
 		return "", fmt.Errorf("set entries aside: %w", err)
 	}
 	defer func() { err = errors.Join(err, locked.Close()) }()
-	s := &setAside{fsys: fsys, dir: dir, after: after}
+	s := &divergence{fsys: fsys, dir: dir, after: after}
 	if err := s.plan(ctx); err != nil || s.first.Seq == 0 {
 		return "", err
 	}
@@ -43,7 +43,7 @@ func SetAside(ctx context.Context, fsys FS, dir string, after Head) (aside strin
 	return to, s.cut()
 }
 
-type setAside struct {
+type divergence struct {
 	fsys  FS
 	dir   string
 	after Head
@@ -55,7 +55,7 @@ type setAside struct {
 }
 
 // plan finds where the entries are.
-func (s *setAside) plan(ctx context.Context) error {
+func (s *divergence) plan(ctx context.Context) error {
 	edited, err := readRedactions(s.fsys, s.dir)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *setAside) plan(ctx context.Context) error {
 }
 
 // makeDir makes a directory that there was not.
-func (s *setAside) makeDir() (string, error) {
+func (s *divergence) makeDir() (string, error) {
 	name := filepath.Join(s.dir, fmt.Sprintf("%s%d-%s", asidePrefix, s.first.Seq, s.first.Hash.String()[:8]))
 	for i := 1; ; i++ {
 		path := name
@@ -113,7 +113,7 @@ func (s *setAside) makeDir() (string, error) {
 }
 
 // copy copies the segments, checkpoints and redactions, durably.
-func (s *setAside) copy(ctx context.Context, to string) error {
+func (s *divergence) copy(ctx context.Context, to string) error {
 	from := &Archive{fsys: s.fsys, dir: s.dir}
 	segments := s.whole
 	if s.split != 0 {
@@ -144,7 +144,7 @@ func (s *setAside) copy(ctx context.Context, to string) error {
 
 // cut removes the entries from the journal: first what vouches for them, then the last segment first, so that what is left is
 // a journal at any moment.
-func (s *setAside) cut() error {
+func (s *divergence) cut() error {
 	if err := s.cutProofs(); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *setAside) cut() error {
 }
 
 // cutProofs removes the checkpoints of the entries, and moves the head mark back.
-func (s *setAside) cutProofs() error {
+func (s *divergence) cutProofs() error {
 	text, err := readSmall(s.fsys, s.dir, checkpointsName)
 	if err != nil {
 		return err

@@ -113,11 +113,11 @@ func (l *Log) Unsign() { l.opt.Signer = nil }
 // Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and
 // writes the checkpoints that are due, durably. After an error other than ErrStopped the journal is
 // as good as before: the next attempt is due after as many entries again.
-func (l *Log) Checkpoint() error { return l.checkpoint(uint64(l.opt.CheckpointEvery)) }
+func (l *Log) Checkpoint() error { return l.checkpointSynced(uint64(l.opt.CheckpointEvery)) }
 
-// checkpoint writes that of a segment's end, and that of the synced entries if there are at least
+// checkpointSynced writes that of a segment's end, and that of the synced entries if there are at least
 // after of them since the last.
-func (l *Log) checkpoint(after uint64) error {
+func (l *Log) checkpointSynced(after uint64) error {
 	if l.opt.Signer == nil {
 		return nil
 	}

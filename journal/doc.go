@@ -58,7 +58,8 @@
 //     after that: whatever ends the process in between, each entry is in one of the directories at least.
 //   - Rewrite: the line of a complete segment is replaced with the whole segment, once an entry vouches for its old and new
 //     hash. In the chain, in checkpoints and to every reader it keeps the old hash (Record.Hash). Verify accepts a line that
-//     its signed redaction and its entry agree about, and no other.
+//     an entry vouches for, and no other; of an archive without that entry, one with a signed redaction. If the file of
+//     redactions is lost, what the entries say stands in for it, and Open writes it again.
 //   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. No Sync may be running then.
 //
 // # What it does not promise

@@ -64,7 +64,7 @@ const (
 		`out of the journal directory: they are the proof of the loss, keep them`
 	remedyAnchor = `restore both files of the anchor from a copy; where the archived segments are at hand, move them back and the ` +
 		`anchor out of the journal directory`
-	remedyRedactions  = `restore the file from a copy: without it the lines that it names count as altered`
+	remedyRedactions  = `the next start writes the file again, of what the entries of the journal say`
 	remedyCheckpoints = `restore the file from a copy, or move it out of the journal directory: ` +
 		`the next start begins a new one, but nothing vouches for the entries before it`
 )

@@ -17,6 +17,7 @@ type examiner struct {
 	firsts []uint64 // segments, without those that an anchor stands in for
 	anchor *Anchor  // nil where nothing was archived
 	edited redactions
+	lost   string // what is wrong with the file of them, which the entries stand in for
 	proofs proofs
 
 	head    Head  // end of the good chain
@@ -43,7 +44,7 @@ func examine(fsys FS, dir string) (*examiner, error) {
 	}
 	x.proofs.sort()
 	var err error
-	if x.edited, err = readRedactions(fsys, dir); err != nil {
+	if x.edited, x.lost, err = loadRedactions(fsys, dir); err != nil {
 		return nil, err
 	}
 	if x.firsts, err = listSegments(fsys, dir); err != nil {
@@ -102,7 +103,7 @@ func (x *examiner) readMark() error {
 	if err != nil {
 		return fmt.Errorf("read head mark: %w", err)
 	}
-	h, note, err := readMark(f)
+	h, note, err := decodeMark(f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}

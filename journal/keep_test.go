@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -150,17 +149,6 @@ func TestArchiveCutAnywhere(t *testing.T) {
 	}, func(t *testing.T, disk *faultfs.Disk) { held(t, disk, 40) })
 }
 
-// Likewise for redactions, one of a line twice, and an archiving after them.
-func TestRedactionCutAnywhere(t *testing.T) {
-	t.Parallel()
-	cutAnywhere(t, func(t *testing.T, k *keeper) {
-		for _, seq := range []uint64{5, 40, 9} { // one is in the segment that was written to, one at a segment's end
-			testkit.Must(t, k.redact(t.Context(), seq))
-		}
-		testkit.Must(t, k.archive(t.Context(), 12, archiveDir))
-	}, func(t *testing.T, disk *faultfs.Disk) { held(t, disk, 40) })
-}
-
 // cutAnywhere runs work, and check on the disk that each crash at an operation of it leaves.
 func cutAnywhere(t *testing.T, work func(*testing.T, *keeper), check func(*testing.T, *faultfs.Disk)) {
 	t.Helper()
@@ -203,94 +191,6 @@ func TestKeepingFailsOnce(t *testing.T) {
 			t.Fatalf("operation %d (%s) failed: anchor %+v", n, fsys.Hit(), anchor)
 		}
 	}
-}
-
-// What a redaction removes is in no file, readers find the entries as before, and verify accepts what is vouched for alone.
-func TestRedaction(t *testing.T) {
-	t.Parallel()
-	k := newKeeper(t, 40)
-	before := readAll(t, k.disk, 1)
-	testkit.Must(t, k.redact(t.Context(), 9))
-	testkit.Must(t, k.redact(t.Context(), 14))
-	after := readAll(t, k.disk, 1)
-	for i, was := range before {
-		now := after[i]
-		if redacted := i == 8 || i == 13; now.Redacted != redacted || now.Hash != was.Hash || strings.Contains(string(now.Line), secret) == redacted {
-			t.Errorf("entry %d: %+v, was %+v", i+1, now, was)
-		}
-	}
-	testkit.Must(t, k.log.Close())
-	report := verify(t, k.disk, dir, journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}})
-	if !report.OK() || report.Redacted != 2 || report.VouchedElsewhere != 0 || report.Vouched != report.Head.Seq {
-		t.Fatalf("got %+v", report)
-	}
-	for name, c := range map[string]struct {
-		change func(image)
-		want   string
-	}{
-		"altered again":     {edit(9, `[redacted]`, `[REDACTED]`), "prev is not the hash of entry 9"},
-		"another line":      {edit(10, `"pid":3`, `"pid":4`), "prev is not the hash of entry 10"},
-		"no file":           {func(m image) { delete(m, dir+"/redactions") }, "entry 9"},
-		"redaction altered": {func(m image) { m[dir+"/redactions"][8] ^= 1 }, "not a redaction"},
-		"redaction of another key": {func(m image) {
-			other := newKeeper(t, 40)
-			testkit.Must(t, other.redact(t.Context(), 9))
-			m[dir+"/redactions"] = bytes.Replace(other.disk.Image()[dir+"/redactions"], []byte(`"by":41`), []byte(`"by":40`), 1)
-		}, "signature"},
-		"voucher of another line": {func(m image) { forge(t, m, 10) }, "does not vouch for that"},
-	} {
-		m := maps.Clone(image(k.disk.Image()))
-		for path := range m {
-			m[path] = slices.Clone(m[path])
-		}
-		c.change(m)
-		report := verify(t, faultfs.FromImage(m), dir, journal.VerifyOptions{})
-		if report.OK() || !slices.ContainsFunc(report.Findings, func(e *journal.DamageError) bool { return strings.Contains(e.Reason, c.want) }) {
-			t.Errorf("%s: got %v, want %q", name, report.Findings, c.want)
-		}
-	}
-}
-
-// forge rewrites an entry's line with a redaction that is signed with the right key, in a journal where no entry says so.
-func forge(t *testing.T, m image, seq uint64) {
-	t.Helper()
-	disk := faultfs.FromImage(m)
-	w, err := journal.PrepareRewrite(t.Context(), disk, dir, seq, func(r *journal.Record) ([]byte, error) {
-		return bytes.Replace(r.Line, []byte(secret), []byte(`"pad":"forged"`), 1), nil
-	})
-	testkit.Must(t, err)
-	testkit.Must(t, w.Commit(41, newHostKey(1), 1))
-	clear(m)
-	maps.Copy(m, disk.Image())
-}
-
-// A rewritten line may differ in what was asked and answered, and in nothing else; one in the open segment is left alone.
-func TestRewriteRefuses(t *testing.T) {
-	t.Parallel()
-	k := newKeeper(t, 40)
-	for name, c := range map[string]struct{ old, now string }{
-		"seq":    {`"seq":9`, `"seq":8`},
-		"pid":    {`"pid":2`, `"pid":3`},
-		"prev":   {`"prev":"`, `"prev":"0`},
-		"layout": {`,"outcome"`, `, "outcome"`},
-		"value":  {secret, `"pad":`},
-	} {
-		_, err := journal.PrepareRewrite(t.Context(), k.disk, dir, 9, func(r *journal.Record) ([]byte, error) {
-			return bytes.Replace(r.Line, []byte(c.old), []byte(c.now), 1), nil
-		})
-		if err == nil {
-			t.Errorf("%s: it was rewritten", name)
-		}
-	}
-	same := func(r *journal.Record) ([]byte, error) { return bytes.Clone(r.Line), nil }
-	if _, err := journal.PrepareRewrite(t.Context(), k.disk, dir, 40, same); !errors.Is(err, journal.ErrOpenSegment) {
-		t.Errorf("the open segment: %v", err)
-	}
-	if _, err := journal.PrepareRewrite(t.Context(), k.disk, dir, 41, same); !errors.Is(err, io.EOF) {
-		t.Errorf("beyond the end: %v", err)
-	}
-	testkit.Must(t, k.log.Close())
-	held(t, k.disk, 40)
 }
 
 // What is archived is told apart from what never was, and a reader without a beginning starts behind it.

@@ -97,12 +97,12 @@ func (l *Log) Append(e *Entry) (seq uint64) {
 //
 // It waits for an fsync only to undo a failed write, or to begin the next segment if the owner did
 // not call Rotate in time.
-func (l *Log) Flush() error { return l.flush(false) }
+func (l *Log) Flush() error { return l.flushPending(false) }
 
 // FlushFromReserve is Flush for what has to get through on a full disk too: it may use up what Options.ReserveBytes keeps.
-func (l *Log) FlushFromReserve() error { return l.flush(true) }
+func (l *Log) FlushFromReserve() error { return l.flushPending(true) }
 
-func (l *Log) flush(reserved bool) error {
+func (l *Log) flushPending(reserved bool) error {
 	if err := l.stopCause(); err != nil {
 		l.drop()
 		return err
@@ -196,7 +196,7 @@ func (l *Log) Close() error {
 		_, err = l.Sync()
 	}
 	if err == nil {
-		err = l.checkpoint(1)
+		err = l.checkpointSynced(1)
 	}
 	if err == nil && l.Synced() > 0 {
 		err = l.mark.Sync()

@@ -63,12 +63,12 @@ func ReadMark(fsys FS, dir string) (h Head, err error) {
 	if err != nil {
 		return Head{}, fmt.Errorf("read head mark: %w", err)
 	}
-	h, _, err = readMark(f)
+	h, _, err = decodeMark(f)
 	return h, errors.Join(err, f.Close())
 }
 
-// readMark returns the zero Head if there is no valid mark; note says why.
-func readMark(f File) (h Head, note string, err error) {
+// decodeMark returns the zero Head if there is no valid mark; note says why.
+func decodeMark(f File) (h Head, note string, err error) {
 	b := make([]byte, markLen+1) // one more, so that a file that is too long does not pass
 	n, err := f.ReadAt(b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -79,7 +79,7 @@ func (l *Log) restore() (*Recovery, error) {
 		return &x.rec, nil
 	}
 	// Trouble has been told of an error that does not stop the log.
-	if err := l.checkpoint(1); err != nil && l.stopCause() != nil {
+	if err := l.checkpointSynced(1); err != nil && l.stopCause() != nil {
 		return nil, err
 	}
 	return &x.rec, nil
@@ -104,7 +104,7 @@ func (l *Log) openSegment(x *examiner) (err error) {
 			return fmt.Errorf("cut torn write: %w", err)
 		}
 	}
-	if err := rewrite(l.seg, x.vouched, x.size); err != nil {
+	if err := rewriteRange(l.seg, x.vouched, x.size); err != nil {
 		return fmt.Errorf("write unsynced entries again: %w", err)
 	}
 	if err := l.seg.Sync(); err != nil {
@@ -113,9 +113,9 @@ func (l *Log) openSegment(x *examiner) (err error) {
 	return nil
 }
 
-// rewrite writes the bytes from start to end over themselves. After an fsync that failed, the operating system may hold
+// rewriteRange writes the bytes from start to end over themselves. After an fsync that failed, the operating system may hold
 // pages that it calls clean and that never reached the disk; only writing them again makes the next fsync carry them.
-func rewrite(f File, start, end int64) error {
+func rewriteRange(f File, start, end int64) error {
 	buf := make([]byte, min(1<<20, max(0, end-start)))
 	for off := start; off < end; off += int64(len(buf)) {
 		buf = buf[:min(int64(len(buf)), end-off)]
@@ -184,7 +184,7 @@ func (l *Log) openChecks(x *examiner) (err error) {
 	}
 	// As with the segment, make it durable before building on it; only the last line may not be
 	// durable yet.
-	if err := rewrite(l.checks, x.lastCheckAt, l.checkSize); err != nil {
+	if err := rewriteRange(l.checks, x.lastCheckAt, l.checkSize); err != nil {
 		return fmt.Errorf("write last checkpoint again: %w", err)
 	}
 	if err := l.checks.Sync(); err != nil {

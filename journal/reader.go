@@ -129,8 +129,8 @@ func (r *Reader) read() (*Record, error) {
 	return r.accept(line)
 }
 
-// next is the entry that the next line holds or leads to.
-func (r *Reader) next() uint64 {
+// nextSeq is the entry that the next line holds or leads to.
+func (r *Reader) nextSeq() uint64 {
 	if !r.known {
 		return max(r.opt.From, 1)
 	}
@@ -140,10 +140,10 @@ func (r *Reader) next() uint64 {
 // allow asks Limit before anything is read. What was read ahead under the old limit is read again under the new: it may
 // have been a write that failed half way and was taken back.
 func (r *Reader) allow() error {
-	if r.opt.Limit == nil || r.next() <= r.limit {
+	if r.opt.Limit == nil || r.nextSeq() <= r.limit {
 		return nil
 	}
-	if r.limit = r.opt.Limit(); r.next() > r.limit {
+	if r.limit = r.opt.Limit(); r.nextSeq() > r.limit {
 		return io.EOF
 	}
 	if r.lines != nil {
@@ -190,7 +190,7 @@ func (r *Reader) accept(line []byte) (*Record, error) {
 }
 
 func (r *Reader) damage(off int64, reason string) *DamageError {
-	return &DamageError{File: segmentPath(r.dir, r.first), Offset: off, Seq: r.next(), Reason: reason}
+	return &DamageError{File: segmentPath(r.dir, r.first), Offset: off, Seq: r.nextSeq(), Reason: reason}
 }
 
 func (r *Reader) wait(ctx context.Context) error {
@@ -271,7 +271,7 @@ func (r *Reader) begin(first uint64) (uint64, error) {
 }
 
 func (r *Reader) readRedactions() (err error) {
-	r.edited, err = readRedactions(r.fsys, r.dir)
+	r.edited, _, err = loadRedactions(r.fsys, r.dir)
 	return err
 }
 
@@ -317,15 +317,15 @@ func (r *Reader) atTail() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(firsts) == 0 || firsts[len(firsts)-1] <= r.next() {
+	if len(firsts) == 0 || firsts[len(firsts)-1] <= r.nextSeq() {
 		r.tail = true
 		return nil, io.EOF
 	}
 	// Others follow it by now, so it is complete.
 	line, err := r.lines.next()
 	if errors.Is(err, io.EOF) {
-		if anchor, err := ReadAnchor(r.fsys, r.dir); err == nil && anchor != nil && anchor.Seq >= r.next() {
-			return nil, &ArchivedError{Seq: r.next(), Anchor: anchor} // since this segment was opened
+		if anchor, err := ReadAnchor(r.fsys, r.dir); err == nil && anchor != nil && anchor.Seq >= r.nextSeq() {
+			return nil, &ArchivedError{Seq: r.nextSeq(), Anchor: anchor} // since this segment was opened
 		}
 		return nil, r.damage(r.lines.off, "the segment ends here, but others follow it")
 	}

@@ -2,16 +2,24 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/promptware-os/pwos/schema"
 )
 
 // redactionsName is the file of the lines that were rewritten, signed, one a line. It says of each what an entry of the
-// chain, Audit.Redacted, says too: which hash the line had, and so keeps in the chain, and which it has now.
+// chain, Audit.Redacted, says too: which hash the line had, and so keeps in the chain, and which it has now. So a file that is
+// lost can be made again.
 const redactionsName = "redactions"
+
+// missing is what is wrong with a file of redactions that is not there, though the journal is old enough to have one.
+const missing = "is missing"
 
 // A Redaction vouches for a line that a member was removed from.
 type Redaction struct {
@@ -80,14 +88,15 @@ func vouched(rec *Record) (r Redaction, ok bool) {
 		return r, false
 	}
 	in := decoded.(*schema.AuditRedactedInput)
-	r = Redaction{Seq: uint64(in.Seq), By: rec.Seq}
+	r = Redaction{Seq: uint64(in.Seq), By: rec.Seq, Time: rec.Time}
 	return r, decodeHash(&r.Old, []byte(in.Old)) && decodeHash(&r.New, []byte(in.New))
 }
 
 // redactions are those of a journal, by their entry, oldest first: a line may have been rewritten more than once.
 type redactions map[uint64][]Redaction
 
-// readRedactions reads the file, which is replaced as a whole: each line of it is good, or it is damaged.
+// readRedactions reads the file, which is replaced as a whole: each line of it is good, or it is damaged. It returns nil where
+// there is no file.
 func readRedactions(fsys FS, dir string) (redactions, error) {
 	text, err := readSmall(fsys, dir, redactionsName)
 	if text == nil || err != nil {
@@ -105,6 +114,100 @@ func readRedactions(fsys FS, dir string) (redactions, error) {
 		off += int64(len(line))
 	}
 	return rs, nil
+}
+
+// loadRedactions is readRedactions, but makes a file that is lost again, of what the entries say. lost says what is wrong with
+// it, "" if nothing is.
+func loadRedactions(fsys FS, dir string) (rs redactions, lost string, err error) {
+	rs, err = readRedactions(fsys, dir)
+	damage, damaged := errors.AsType[*DamageError](err)
+	switch {
+	case damaged:
+		lost = "is damaged: " + damage.Reason
+	case err != nil || rs != nil:
+		return rs, "", err
+	default:
+		lost = missing
+	}
+	firsts, err := listSegments(fsys, dir)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(firsts) < 2 && !damaged { // a line is rewritten in a complete segment only
+		return nil, "", nil
+	}
+	rs, err = vouchedIn(fsys, dir, firsts)
+	return rs, lost, err
+}
+
+// vouchedIn returns what the entries of a directory say of lines that were rewritten. It skips what it cannot read: whoever asks
+// checks the chain.
+func vouchedIn(fsys FS, dir string, firsts []uint64) (redactions, error) {
+	rs := make(redactions)
+	for _, first := range firsts {
+		if err := rs.addVouched(fsys, segmentPath(dir, first)); err != nil {
+			return nil, fmt.Errorf("look for redactions: %w", err)
+		}
+	}
+	return rs, nil
+}
+
+func (rs redactions) addVouched(fsys FS, path string) (err error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	var rec Record
+	named := []byte(`"` + schema.AuditRedacted.Type + `"`)
+	for lines := newLineReader(f, 0); ; {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) || errors.Is(err, errLongLine) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(line, named) || ParseLine(line, &rec) != nil {
+			continue
+		}
+		if r, ok := vouched(&rec); ok && r.Seq < r.By {
+			rs[r.Seq] = append(rs[r.Seq], r)
+		}
+	}
+}
+
+// through drops what entries beyond one say.
+func (rs redactions) through(last uint64) {
+	for seq, list := range rs {
+		if list = slices.DeleteFunc(list, func(r Redaction) bool { return r.By > last }); len(list) == 0 {
+			delete(rs, seq)
+		} else {
+			rs[seq] = list
+		}
+	}
+}
+
+// write replaces the file, and signs what is not signed yet.
+func (rs redactions) write(fsys FS, dir string, signer Signer) error {
+	var all []*Redaction
+	for _, list := range rs {
+		for i := range list {
+			all = append(all, &list[i])
+		}
+	}
+	slices.SortFunc(all, func(a, b *Redaction) int { return cmp.Compare(a.By, b.By) })
+	var text []byte
+	for _, r := range all {
+		if r.Key == "" {
+			var err error
+			if r.seal, err = sealed(signer, "", r.text()); err != nil {
+				return fmt.Errorf("sign redaction: %w", err)
+			}
+		}
+		text = append(r.appendLine(text), '\n')
+	}
+	return replace(fsys, dir, redactionsName, writeAll(text))
 }
 
 // latest is the one that was written last, nil where there is none.

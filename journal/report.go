@@ -23,6 +23,7 @@ type Report struct {
 	Redacted int      // lines that were rewritten, with somebody to vouch for that
 	// VouchedElsewhere is how many of them are vouched for by an entry that was not read, and here by a signature alone.
 	VouchedElsewhere int
+	Lost             []string // files of redactions that are not as they were written, with what is wrong
 
 	TornFile  string // the segment that ends in an unfinished write, empty where none does
 	TornBytes int64  // how much of one; a running kernel may be in the middle of it
@@ -57,6 +58,10 @@ func (r *Report) Limits() []string {
 	if r.VouchedElsewhere > 0 {
 		limits = append(limits, fmt.Sprintf("%d lines were rewritten by a redaction that a later entry vouches for, which is not here: "+
 			"their signatures were checked.", r.VouchedElsewhere))
+	}
+	for _, lost := range r.Lost {
+		limits = append(limits, "The file of redactions "+lost+": rewritten lines were compared with the entries that vouch for them; "+
+			"the next start writes the file again.")
 	}
 	if !r.KeysTrusted && r.Checkpoints > 0 {
 		limits = append(limits, "The signatures were checked with the keys that the checkpoints name themselves: "+

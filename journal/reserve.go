@@ -97,11 +97,11 @@ func (l *Log) makeRoom() error {
 
 // rotateInFlush is rotate for an owner that did not call Rotate in time, and signs the end of the old segment.
 func (l *Log) rotateInFlush(need, step int64) error {
-	if err := l.rotate(need, step); err != nil {
+	if err := l.beginSegment(need, step); err != nil {
 		return err
 	}
 	// Trouble has been told of an error that does not stop the log: the next segment's first prev protects the old one's end.
-	if err := l.checkpoint(uint64(l.opt.CheckpointEvery)); err != nil {
+	if err := l.checkpointSynced(uint64(l.opt.CheckpointEvery)); err != nil {
 		return l.stopCause()
 	}
 	return nil

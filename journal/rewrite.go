@@ -24,8 +24,8 @@ var ErrOpenSegment = errors.New("the entry is in the segment that is being writt
 //	                 the caller appends the entry that vouches for Old and New, and syncs it
 //	Commit           the redaction is on disk, then the copy takes the segment's name
 //
-// Whatever ends the process in between, the journal has the line as it was or as it is to be, and a start finds it good. One
-// Rewrite at a time, and none beside an Archive.
+// Whatever ends the process in between, a start finds the journal good: with the line as it was if no entry vouches for another
+// one, and as it is to be if one does. One Rewrite at a time, and none beside an Archive.
 type Rewrite struct {
 	Seq      uint64
 	Old, New Hash // Old is the line's in the chain
@@ -97,6 +97,9 @@ func (w *Rewrite) copy(ctx context.Context, old File, off, length int64, line []
 		}
 		return nil
 	})
+	if err == nil {
+		err = w.fsys.SyncDir(w.dir) // an entry that vouches for the copy must not outlive its name
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("rewrite segment: %w", err), w.Discard())
 	}
@@ -125,16 +128,17 @@ func (w *Rewrite) Discard() error { return removeIfThere(w.fsys, w.path()) }
 
 // Commit puts the copy in the segment's place. by is the entry that vouches for it, which must be on disk.
 func (w *Rewrite) Commit(by uint64, signer Signer, ms int64) (err error) {
-	r := Redaction{Seq: w.Seq, By: by, Old: w.Old, New: w.New, Time: ms}
-	if r.seal, err = sealed(signer, "", r.text()); err != nil {
-		return fmt.Errorf("sign redaction: %w", err)
-	}
-	text, err := readSmall(w.fsys, w.dir, redactionsName)
+	rs, _, err := loadRedactions(w.fsys, w.dir)
 	if err != nil {
 		return err
 	}
-	text = append(r.appendLine(text), '\n')
-	if err := replace(w.fsys, w.dir, redactionsName, writeAll(text)); err != nil {
+	if rs == nil {
+		rs = make(redactions)
+	}
+	r := Redaction{Seq: w.Seq, By: by, Old: w.Old, New: w.New, Time: ms}
+	list := slices.DeleteFunc(rs[w.Seq], func(r Redaction) bool { return r.By == by }) // of a file that was made again
+	rs[w.Seq] = append(list, r)
+	if err := rs.write(w.fsys, w.dir, signer); err != nil {
 		return err
 	}
 	return w.take()
@@ -152,12 +156,16 @@ func (w *Rewrite) take() error {
 	return nil
 }
 
-// finish goes on with what the end of a process cut off: a rewritten segment whose redaction is on disk takes its place, any
-// other is removed, and so are segments that an anchor stands in for, and temporary files.
+// finish goes on with what the end of a process cut off: a rewritten segment that an entry vouches for takes its place, any
+// other is removed, and so are segments that an anchor stands in for, and temporary files. A lost file of redactions is made again.
 func (l *Log) finish(x *examiner) error {
 	names, err := l.opt.FS.ReadDir(l.opt.Dir)
 	if err != nil {
 		return fmt.Errorf("list journal: %w", err)
+	}
+	pending := slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, rewrittenSuffix) })
+	if err := l.finishRedactions(x, pending); err != nil {
+		return err
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -179,12 +187,42 @@ func (l *Log) finish(x *examiner) error {
 	return nil
 }
 
+// finishRedactions writes a file that is lost, and what the entries say beyond the file where a copy of a segment waits for that.
+func (l *Log) finishRedactions(x *examiner, pending bool) error {
+	if l.opt.Signer == nil || x.lost == "" && !pending {
+		return nil
+	}
+	if x.lost == "" {
+		said, err := vouchedIn(l.opt.FS, l.opt.Dir, x.firsts)
+		if err != nil {
+			return err
+		}
+		r := said.latest()
+		if last := x.edited.latest(); r == nil || last != nil && last.By >= r.By {
+			return nil
+		}
+		if x.edited == nil {
+			x.edited = make(redactions)
+		}
+		x.edited[r.Seq] = append(x.edited[r.Seq], *r)
+	}
+	x.edited.through(x.head.Seq)
+	if err := x.edited.write(l.opt.FS, l.opt.Dir, l.opt.Signer); err != nil {
+		return err
+	}
+	if last := x.edited.latest(); x.lost != "" && (last != nil || x.lost != missing) {
+		x.rec.Notes = append(x.rec.Notes, fmt.Sprintf("the file %s %s: it was written again, of what the entries of the journal say of %d redacted entries",
+			redactionsName, x.lost, len(x.edited)))
+	}
+	return nil
+}
+
 // finishRewrite takes the copy of a segment if it has the line that the latest redaction names, and the segment does not.
 func (l *Log) finishRewrite(x *examiner, first uint64) error {
 	w := &Rewrite{fsys: l.opt.FS, dir: l.opt.Dir, first: first}
 	r := x.edited.latest()
 	i := slices.Index(x.firsts, first)
-	if r == nil || i < 0 || i == len(x.firsts)-1 || r.Seq < first || r.Seq >= x.firsts[i+1] {
+	if r == nil || r.Key == "" || i < 0 || i == len(x.firsts)-1 || r.Seq < first || r.Seq >= x.firsts[i+1] {
 		return w.Discard()
 	}
 	done, err := l.lineIs(segmentPath(l.opt.Dir, first), r)

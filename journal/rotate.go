@@ -34,7 +34,7 @@ func (l *Log) Rotate() (through uint64, err error) {
 	}
 	reserve := l.opt.ReserveBytes
 	if err = l.cutBack(); err == nil {
-		err = l.rotate(reserve, reserve)
+		err = l.beginSegment(reserve, reserve)
 	}
 	if err != nil && l.stopCause() == nil {
 		l.rotated = true
@@ -51,7 +51,7 @@ func (l *Log) Rotate() (through uint64, err error) {
 func (l *Log) EndSegment() (through uint64, err error) {
 	if l.size > 0 && l.stopCause() == nil {
 		if err = l.cutBack(); err == nil {
-			err = l.rotate(l.opt.ReserveBytes, l.opt.ReserveBytes)
+			err = l.beginSegment(l.opt.ReserveBytes, l.opt.ReserveBytes)
 		}
 	}
 	through, failed := l.Sync()
@@ -66,10 +66,10 @@ func (l *Log) late(err error) {
 	}
 }
 
-// rotate begins the next segment. It first allocates room for need bytes, and step more; without
+// beginSegment begins the next segment. It first allocates room for need bytes, and step more; without
 // room the old segment stays in use. The old segment is durable before the new one gets its name,
 // and the name is durable before Sync can cover an entry in it.
-func (l *Log) rotate(need, step int64) error {
+func (l *Log) beginSegment(need, step int64) error {
 	f, room, err := l.prepare(need, step)
 	if err != nil {
 		return err

@@ -118,7 +118,7 @@ func (v *verifier) readMark() error {
 		return err
 	}
 	// A mark that cannot be believed is none. A running kernel may be writing it just now.
-	h, _, err := readMark(f)
+	h, _, err := decodeMark(f)
 	if h.Seq > 0 {
 		v.proofs.add(proof{Head: h, source: fromMark})
 	}

@@ -110,11 +110,11 @@ func (v *verifier) checkState(dir string, a *Anchor) error {
 	return errors.Join(err, f.Close())
 }
 
+// readRedactions has the entries stand in for a file that is lost: what they say is in the chain, signatures add nothing to it.
 func (v *verifier) readRedactions(dir string) error {
-	edited, err := readRedactions(v.fsys, dir)
-	if damage := (*DamageError)(nil); errors.As(err, &damage) {
-		v.report.find(damage)
-		return nil
+	edited, lost, err := loadRedactions(v.fsys, dir)
+	if lost != "" && (len(edited) > 0 || lost != missing) {
+		v.report.Lost = append(v.report.Lost, filepath.Join(dir, redactionsName)+" "+lost)
 	}
 	for seq, list := range edited {
 		v.edited[seq] = append(v.edited[seq], list...)

@@ -163,13 +163,13 @@ func (r *Restore) Apply(ctx context.Context, kept string) error {
 			return failed("restore", r.Dir, err)
 		}
 	}
-	if err := r.apply(ctx); err != nil {
+	if err := r.mergeTree(ctx); err != nil {
 		return failed("restore", r.Dir, err)
 	}
 	return r.Done()
 }
 
-func (r *Restore) apply(ctx context.Context) (err error) {
+func (r *Restore) mergeTree(ctx context.Context) (err error) {
 	have, err := r.open()
 	if err != nil {
 		return err

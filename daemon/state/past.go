@@ -99,7 +99,7 @@ func beyond(seq, head uint64) error {
 
 // Fold implements undo.History: it returns some domains as of an entry.
 func (p *Past) Fold(ctx context.Context, until uint64, told func(read, of int64), domains ...schema.Domain) (*undo.Moment, error) {
-	m, err := p.fold(ctx, until, told, nil, domains...)
+	m, err := p.foldUntil(ctx, until, told, nil, domains...)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func (p *Past) Scan(ctx context.Context, from, to uint64, wanted schema.Domain, 
 // nothing is a domain without state.
 type nothing struct{ kernel.Domain }
 
-// past is a state that was rebuilt beside the live one.
-type past struct {
+// foldedState is a state that was rebuilt beside the live one.
+type foldedState struct {
 	*State
 	seq  uint64
 	time int64
@@ -133,8 +133,8 @@ type past struct {
 // allFolded are the domains that Fold rebuilds if none is named.
 var allFolded = []schema.Domain{schema.Memory, schema.Process, schema.Capability, schema.Delta, schema.Ipc}
 
-// fold rebuilds a state from the snapshots that are old enough, and from the journal after them.
-func (p *Past) fold(ctx context.Context, until uint64, told func(read, of int64), each func(*kernel.Call), domains ...schema.Domain) (*past, error) {
+// foldUntil rebuilds a state from the snapshots that are old enough, and from the journal after them.
+func (p *Past) foldUntil(ctx context.Context, until uint64, told func(read, of int64), each func(*kernel.Call), domains ...schema.Domain) (*foldedState, error) {
 	head, err := p.head(ctx)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (p *Past) fold(ctx context.Context, until uint64, told func(read, of int64)
 	if until > head {
 		return nil, beyond(until, head)
 	}
-	m := &past{State: p.state.beside(), seq: until}
+	m := &foldedState{State: p.state.beside(), seq: until}
 	if err := m.make(m.State); err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (s *State) beside() *State {
 	}
 }
 
-func (m *past) moment() *undo.Moment {
+func (m *foldedState) moment() *undo.Moment {
 	return &undo.Moment{Seq: m.seq, Tick: m.Tick, Memory: m.Memory, Tokens: m.Tokens, Mail: m.mailboxes}
 }
 
@@ -239,7 +239,7 @@ func (p *Past) Replay(ctx context.Context, q *rewind.Question) (*schema.ReplayOu
 	if q.Key != nil {
 		domains = []schema.Domain{schema.Memory}
 	}
-	m, err := p.fold(ctx, uint64(q.Until), q.Told, nil, domains...)
+	m, err := p.foldUntil(ctx, uint64(q.Until), q.Told, nil, domains...)
 	if q.Caller == kernel.Operator {
 		err = journal.TellOperator(err)
 	}
@@ -263,7 +263,7 @@ func (p *Past) Replay(ctx context.Context, q *rewind.Question) (*schema.ReplayOu
 }
 
 // describe adds a process to an answer.
-func (m *past) describe(ctx context.Context, q *rewind.Question, out *schema.ReplayOutput) error {
+func (m *foldedState) describe(ctx context.Context, q *rewind.Question, out *schema.ReplayOutput) error {
 	var err error
 	if out.Process, err = reply(ctx, m, q, schema.ProcessGet, &schema.ProcessGetInput{PID: q.PID}); err != nil {
 		return err
@@ -291,14 +291,14 @@ func (m *past) describe(ctx context.Context, q *rewind.Question, out *schema.Rep
 	return nil
 }
 
-func (m *past) summary() *schema.ReplayedAll {
+func (m *foldedState) summary() *schema.ReplayedAll {
 	all := &schema.ReplayedAll{Processes: map[string]int64{}, Keys: m.Memory.Keys(), Tokens: int64(len(m.Tokens.Holders())), Messages: m.mailboxes.Held(m.Tick)}
 	m.Processes.Each(func(p *schema.Descriptor) { all.Processes[p.State]++ })
 	return all
 }
 
 // answer returns the state's answer to a query of the caller.
-func answer[Out any](ctx context.Context, m *past, q *rewind.Question, ask schema.Request) (out Out, err error) {
+func answer[Out any](ctx context.Context, m *foldedState, q *rewind.Question, ask schema.Request) (out Out, err error) {
 	call := &kernel.Call{
 		Caller: kernel.Caller{PID: q.Caller, Origin: q.Origin}, Syscall: ask.Row, Input: ask.Input,
 		Message: schema.Message{Kind: ask.Row.Kind, Type: ask.Row.Type}, PID: q.Caller, Origin: q.Origin, Tick: m.Tick, Time: m.time,
@@ -323,7 +323,7 @@ func answer[Out any](ctx context.Context, m *past, q *rewind.Question, ask schem
 }
 
 // reply is answer for a row with its types.
-func reply[In, Out any](ctx context.Context, m *past, q *rewind.Question, row schema.Query[In, Out], in *In) (*Out, error) {
+func reply[In, Out any](ctx context.Context, m *foldedState, q *rewind.Question, row schema.Query[In, Out], in *In) (*Out, error) {
 	out, err := answer[Out](ctx, m, q, row.With(in))
 	return &out, err
 }

@@ -14,7 +14,7 @@ type Archive struct {
 	Time      int64  // Unix milliseconds
 }
 
-func archive(_ *kernel.Call, in *schema.AuditArchiveInput) (*Archive, error) {
+func newArchive(_ *kernel.Call, in *schema.AuditArchiveInput) (*Archive, error) {
 	if (in.BeforeSeq == nil) == (in.BeforeTime == nil) {
 		return nil, kernel.Invalid("before_seq", "or before_time is required, and not both")
 	}

@@ -63,7 +63,7 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 		kernel.Query(schema.EventSearch, d.search),
 		kernel.Query(schema.EventGraph, d.graph),
 		kernel.Step(schema.AuditRedacted, redacted, nil),
-		kernel.Effect(schema.AuditArchive, archive),
+		kernel.Effect(schema.AuditArchive, newArchive),
 		kernel.Step(schema.AuditArchive.End, kernel.End, nil),
 	)
 	return d

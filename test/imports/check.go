@@ -57,6 +57,7 @@ func (r *Rules) Check(tree *Tree) []Violation {
 				"a package without a rule could import anything")
 		}
 		c.comment(dir, folders[dir])
+		c.names(folders[dir])
 	}
 	c.lengths()
 	slices.SortStableFunc(c.found, func(a, b Violation) int {

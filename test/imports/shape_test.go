@@ -73,6 +73,38 @@ func TestPackageComment(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, first, second, says string }{
+		{"functions", "func Open() {}", "func open() {}", "Open and open"},
+		{"a type beside a function", "type Mirror struct{}", "func mirror() {}", "Mirror and mirror"},
+		{"a constant beside a variable", "const timeOut = 1", "var timeout = 1", "timeOut and timeout"},
+		{"methods", "type t struct{}\n\nfunc (t) Do() {}", "func (x *t) do() {}", "Do and do"},
+		{"methods of a generic type", "type t[A any] struct{}\n\nfunc (t[A]) Do() {}", "func (x *t[A]) do() {}", "Do and do"},
+		{"methods of two types", "type t struct{}\n\nfunc (t) Do() {}", "type u struct{}\n\nfunc (u) do() {}", ""},
+		{"a method beside a function", "type t struct{}\n\nfunc (t) Do() {}", "func do() {}", ""},
+		{"blank", "var _ = 1", "var _ = 2", ""},
+		{"two platforms", "func open() {}", "func open() {}", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			tree := load(t, map[string]string{
+				"index/a.go": source("index") + "\n" + c.first + "\n",
+				"index/b.go": "package index\n\n" + c.second + "\n",
+			})
+			if c.says == "" {
+				none(t, tree)
+			} else {
+				only(t, tree, "index/b.go", c.says)
+			}
+		})
+	}
+	none(t, load(t, map[string]string{
+		"index/a.go":      source("index") + "\nfunc Open() {}\n",
+		"index/b_test.go": "package index\n\nfunc open() {}\n",
+	}))
+}
+
 func TestFileLength(t *testing.T) {
 	t.Parallel()
 	// tree makes a package of ten short files and others of the given lengths.
