@@ -214,6 +214,10 @@ func (s *showing) caller(ctx context.Context, pid int64, seq uint64) error {
 
 // holds reports whether a record changes the token of a process.
 func holds(r *journal.Record, pid int64) bool {
+	_, typ := schema.Peek(r.Request)
+	if row, ok := schema.Lookup(typ); ok && row.Domain != schema.Capability { // nearly all need not be decoded
+		return false
+	}
 	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
 	return invalid == nil && slices.Contains(schema.HoldersOf(&msg, r.Outcome), pid)
 }

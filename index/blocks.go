@@ -9,7 +9,6 @@ import (
 	"hash/crc32"
 	"io"
 	"slices"
-	"sort"
 
 	"github.com/promptware-os/pwos/journal"
 )
@@ -72,17 +71,19 @@ type row struct {
 	block            int64
 	hash             journal.Hash // of its last entry, so that it can be compared with the journal
 	earliest, latest int64        // wall clock of its entries, which may step back
-	terms            []byte       // terms of its entries, 4 bytes each, ascending
+	terms            termList     // of its entries
+	holders          termList     // of those, the ones for changed tokens
 }
 
 // blocksVersion is the version of the blobs' content, which blocksTables does not describe.
-const blocksVersion = 6
+const blocksVersion = 7
 
 const blocksTables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +
-	`latest INTEGER NOT NULL, terms BLOB NOT NULL, sum INTEGER NOT NULL);` +
+	`latest INTEGER NOT NULL, terms BLOB NOT NULL, holders BLOB NOT NULL, sum INTEGER NOT NULL);` +
+	spansTable +
 	`CREATE TABLE base (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL)`
 
-const columns = "block, hash, earliest, latest, terms, sum"
+const columns = "block, hash, earliest, latest, terms, holders, sum"
 
 // sum is a checksum, which detects an altered row.
 func (r *row) sum() int64 {
@@ -90,27 +91,22 @@ func (r *row) sum() int64 {
 	for _, n := range [...]int64{r.block, r.earliest, r.latest} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
-	return int64(crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, r.terms))
+	b = binary.BigEndian.AppendUint64(b, uint64(len(r.terms)))
+	return int64(crc32.Update(crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, r.terms), castagnoli, r.holders))
 }
 
 // scan reads a row. Its terms are valid until the next row.
 func (r *row) scan(rows *sql.Rows) error {
-	var hash, terms sql.RawBytes
+	var hash, terms, holders sql.RawBytes
 	var sum int64
-	if err := rows.Scan(&r.block, &hash, &r.earliest, &r.latest, &terms, &sum); err != nil {
+	if err := rows.Scan(&r.block, &hash, &r.earliest, &r.latest, &terms, &holders, &sum); err != nil {
 		return fmt.Errorf("%w: row of the index: %w", ErrDamaged, err)
 	}
-	r.terms = terms
+	r.terms, r.holders = termList(terms), termList(holders)
 	if copy(r.hash[:], hash) != len(r.hash) || sum != r.sum() || r.block < 1 {
 		return fmt.Errorf("%w: block %d of the index", ErrDamaged, r.block)
 	}
 	return nil
-}
-
-func (r *row) has(t term) bool {
-	n := len(r.terms) / 4
-	i := sort.Search(n, func(i int) bool { return binary.BigEndian.Uint32(r.terms[4*i:]) >= t })
-	return i < n && binary.BigEndian.Uint32(r.terms[4*i:]) == t
 }
 
 // last is the seq of the last entry of a block.
@@ -151,7 +147,7 @@ func (x *Index) readBlocks(ctx context.Context, do func(tx *sql.Tx, base journal
 func (x *Index) begin(ctx context.Context, base journal.Head) error {
 	err := x.use(&x.blocks, func(db *sql.DB) error {
 		return transact(ctx, db, func(tx *sql.Tx) error {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM blocks"); err != nil {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM blocks; DELETE FROM spans"); err != nil {
 				return err
 			}
 			_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO base (one, seq, hash) VALUES (1, ?, ?)", int64(base.Seq), base.Hash[:])
@@ -191,7 +187,7 @@ func (x *Index) Add(ctx context.Context, tags []Tags) error {
 	}
 	first := tags[0].Head.Seq
 	r := row{block: blockOf(first), earliest: tags[0].Time, latest: tags[0].Time}
-	terms := make([]term, 0, 6*BlockEntries)
+	terms, holders := make([]term, 0, 6*BlockEntries), []term(nil)
 	for i := range tags {
 		t := &tags[i]
 		if t.Head.Seq != first+uint64(i) {
@@ -199,23 +195,25 @@ func (x *Index) Add(ctx context.Context, tags []Tags) error {
 		}
 		r.hash, r.earliest, r.latest = t.Head.Hash, min(r.earliest, t.Time), max(r.latest, t.Time)
 		terms = t.appendTerms(terms)
+		holders = t.appendHolders(holders)
 	}
-	slices.Sort(terms)
-	for _, t := range slices.Compact(terms) {
-		r.terms = binary.BigEndian.AppendUint32(r.terms, t)
-	}
+	r.terms, r.holders = listOf(append(terms, holders...)), listOf(holders)
 	err := x.use(&x.blocks, func(db *sql.DB) error {
-		// The check and the insert are one statement, so that no Drop runs between them.
-		done, err := db.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?2, ?3, ?4, ?5, ?6 "+
-			"WHERE ?7 = 1 + coalesce((SELECT ?8 * max(block) FROM blocks), (SELECT seq FROM base), 0)",
-			r.block, r.hash[:], r.earliest, r.latest, r.terms, r.sum(), int64(first), BlockEntries)
-		if err != nil {
-			return err
-		}
-		if n, err := done.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(fmt.Errorf("%w: block %d does not follow", ErrOrder, r.block), err)
-		}
-		return nil
+		return transact(ctx, db, func(tx *sql.Tx) error {
+			done, err := tx.ExecContext(ctx, "INSERT INTO blocks ("+columns+") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 "+
+				"WHERE ?8 = 1 + coalesce((SELECT ?9 * max(block) FROM blocks), (SELECT seq FROM base), 0)",
+				r.block, r.hash[:], r.earliest, r.latest, []byte(r.terms), []byte(r.holders), r.sum(), int64(first), BlockEntries)
+			if err != nil {
+				return err
+			}
+			if n, err := done.RowsAffected(); err != nil || n == 0 {
+				return errors.Join(fmt.Errorf("%w: block %d does not follow", ErrOrder, r.block), err)
+			}
+			if r.block%SpanBlocks != 0 {
+				return nil
+			}
+			return addSpan(ctx, tx, spanOf(r.block))
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("add to index: %w", err)
@@ -240,6 +238,14 @@ func (t *Tags) appendTerms(terms []term) []term {
 	}
 	if t.Key != "" {
 		terms = append(terms, termOfKey(t.Origin, t.Key))
+	}
+	return terms
+}
+
+// appendHolders appends the terms of the tokens that an entry changes.
+func (t *Tags) appendHolders(terms []term) []term {
+	if t.Type == "" {
+		return append(terms, unreadable)
 	}
 	for _, pid := range t.Holders {
 		terms = append(terms, termOfHolder(pid))
@@ -290,8 +296,8 @@ func (f *Filter) fits(r *row, entries, messages []term) bool {
 	if f.SinceTime != nil && r.latest < *f.SinceTime || f.UntilTime != nil && r.earliest > *f.UntilTime {
 		return false
 	}
-	lacks := func(t term) bool { return !r.has(t) }
-	return !slices.ContainsFunc(entries, lacks) && (!slices.ContainsFunc(messages, lacks) || r.has(unreadable))
+	lacks := func(t term) bool { return !r.terms.has(t) }
+	return !slices.ContainsFunc(entries, lacks) && (!slices.ContainsFunc(messages, lacks) || r.terms.has(unreadable))
 }
 
 // A Range is a range of journal entries, both ends included.
@@ -324,6 +330,11 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 			from = base.Seq + 1
 		}
 		block, begins = int64((from-1)/BlockEntries), base.Seq+1
+		if f.Holder != nil {
+			if block, err = skipSpans(ctx, tx, *f.Holder, block); err != nil {
+				return err
+			}
+		}
 		return scanRows(ctx, tx, func(r *row) bool {
 			missing = r.block != block+1
 			first, n := max(last(block)+1, begins), len(found)
@@ -368,20 +379,41 @@ func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (fo
 		if base = begins; seq <= base.Seq {
 			return nil
 		}
-		return scanRows(ctx, tx, func(r *row) bool {
-			if below == 0 && r.block < block {
-				found = append(found, Range{First: last(r.block) + 1, Last: seq})
+		for from, resumed := block, int64(0); ; {
+			whole := int64(0) // the last block of a span, in which the token may not change
+			err := scanRows(ctx, tx, func(r *row) bool {
+				if below == 0 && r.block < block {
+					found = append(found, Range{First: last(r.block) + 1, Last: seq})
+				}
+				missing = below != 0 && r.block != below-1
+				if missing || len(found) >= limit {
+					return false
+				}
+				if f.Holder != nil && r.block%SpanBlocks == 0 && r.block != resumed {
+					whole = r.block
+					return false
+				}
+				below = r.block
+				if f.fits(r, entries, messages) {
+					found = append(found, Range{First: max(base.Seq, last(r.block-1)) + 1, Last: min(seq, last(r.block))})
+				}
+				return true
+			}, "SELECT "+columns+" FROM blocks WHERE block <= ? ORDER BY block DESC", from)
+			if err != nil || whole == 0 {
+				return err
 			}
-			missing = below != 0 && r.block != below-1
-			if missing || len(found) >= limit {
-				return false
+			first := blockOf(base.Seq + 1)
+			span, err := spanBefore(ctx, tx, *f.Holder, spanOf(whole), spanOf(first))
+			if err != nil {
+				return err
 			}
-			below = r.block
-			if f.fits(r, entries, messages) {
-				found = append(found, Range{First: max(base.Seq, last(r.block-1)) + 1, Last: min(seq, last(r.block))})
+			if span == 0 {
+				below = first
+				return nil
 			}
-			return true
-		}, "SELECT "+columns+" FROM blocks WHERE block <= ? ORDER BY block DESC", block)
+			resumed = span * SpanBlocks
+			from, below = resumed, resumed+1
+		}
 	})
 	switch {
 	case missing || err == nil && below > blockOf(base.Seq+1) && len(found) < limit:

@@ -144,6 +144,42 @@ func TestRangesFindsAlteredRows(t *testing.T) {
 	}
 }
 
+// A span that was altered is an error, not an older token.
+func TestBeforeFindsAlteredSpans(t *testing.T) {
+	t.Parallel()
+	cases := map[string]string{
+		"missing":           "DELETE FROM spans WHERE span = 2",
+		"first missing":     "DELETE FROM spans WHERE span = 1",
+		"terms emptied":     "UPDATE spans SET holders = x'' WHERE span = 2",
+		"row of another":    "UPDATE spans SET (holders, sum) = (SELECT holders, sum FROM spans WHERE span = 1) WHERE span = 2",
+		"sum altered":       "UPDATE spans SET sum = sum + 1 WHERE span = 2",
+		"terms of no bytes": "UPDATE spans SET holders = 'none' WHERE span = 2",
+		"terms of a block":  "UPDATE blocks SET holders = x'' WHERE block = 20",
+	}
+	tags, changed := journalOf(3*run), uint64(19*index.BlockEntries+7)
+	tags[changed-1].Holders = []int64{7}
+	for name, text := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, newPath(t), index.Options{})
+			fill(t, s, tags)
+			found, err := s.Before(ctx(), index.Filter{Holder: new(int64(7))}, 3*run, 1)
+			testkit.Must(t, err)
+			if want := []index.Range{{First: 19*index.BlockEntries + 1, Last: 20 * index.BlockEntries}}; !slices.Equal(found, want) {
+				t.Fatalf("the token changes in %v, want %v", found, want)
+			}
+			testkit.Must(t, s.Exec(text))
+			_, err = s.Before(ctx(), index.Filter{Holder: new(int64(8))}, 3*run, 1)
+			if name != "terms of a block" { // which only the walk through that span reads
+				wantError(t, err, index.ErrDamaged)
+			}
+			_, err = s.Before(ctx(), index.Filter{Holder: new(int64(7))}, 3*run, 2)
+			wantError(t, err, index.ErrDamaged)
+			wantUsable(t, s)
+		})
+	}
+}
+
 // filled returns the path of a closed index with a snapshot and an index in it.
 func filled(tb testing.TB) string {
 	tb.Helper()

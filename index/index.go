@@ -6,7 +6,8 @@
 //     start loads it and replays only later entries.
 //   - index.db: for each block of 256 entries a row with its processes, types, ids, correlations, causes, memory keys,
 //     refusals and times. The end of an effect counts as the call that it ends. A query to the audit log reads only
-//     blocks that can hold matching entries.
+//     blocks that can hold matching entries. For each span of 16 blocks a row with the processes whose tokens change:
+//     the last grant of a process may lie far back.
 //   - search.db: for each call a document of its words, for a search: the call, its process, origin and correlation, an
 //     error's text, and the beginning of its data in the journal.
 //

@@ -146,6 +146,9 @@ func drawFilter(t *rapid.T, tags []index.Tags) (f index.Filter) {
 	if len(tags) > 0 {
 		example = tags[rapid.IntRange(0, len(tags)-1).Draw(t, "example")]
 	}
+	if rapid.IntRange(0, 3).Draw(t, "only a token") == 0 {
+		return index.Filter{Holder: new(rapid.Int64Range(0, 40).Draw(t, "holder"))}
+	}
 	set := rapid.IntRange(0, 1023).Draw(t, "members")
 	width := rapid.Int64Range(0, 500).Draw(t, "width")
 	since, until := example.Time-width, example.Time+width

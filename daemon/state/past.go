@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/effect/undo"
@@ -172,7 +171,7 @@ func (p *Past) foldUntil(ctx context.Context, until uint64, told func(read, of i
 	}
 	reader := p.reader(from, func() uint64 { return until })
 	defer reader.Close() // read only
-	progress := newProgress(told, from, until)
+	progress := progress{told: told, from: from, until: until}
 	err = actors.Fold(ctx, reader, folded, made, func(record *journal.Record, call *kernel.Call) error {
 		m.Tick, m.time, m.hash = max(m.Tick, record.Tick), record.Time, record.Hash
 		if each != nil && call != nil {
@@ -204,26 +203,17 @@ func (m *foldedState) moment() *undo.Moment {
 	return &undo.Moment{Seq: m.seq, Tick: m.Tick, Memory: m.Memory, Tokens: m.Tokens, Mail: m.mailboxes}
 }
 
-// progress reports the progress of a fold at intervals.
+// progress reports the progress of a fold.
 type progress struct {
 	told        func(read, of int64)
 	from, until uint64
-	last        time.Time
 }
 
-// progressEvery is the interval between two progress reports.
-const progressEvery = 200 * time.Millisecond
-
-func newProgress(told func(read, of int64), from, until uint64) *progress {
-	return &progress{told: told, from: from, until: until, last: time.Now()}
-}
+// progressEvery is how many entries are between two reports: they take a fraction of a second to read.
+const progressEvery = 1 << 16
 
 func (p *progress) read(seq uint64) {
-	if p.told == nil || seq%1024 != 0 {
-		return
-	}
-	if now := time.Now(); now.Sub(p.last) >= progressEvery {
-		p.last = now
+	if p.told != nil && seq%progressEvery == 0 {
 		p.told(int64(seq-p.from+1), int64(p.until-p.from+1))
 	}
 }

@@ -31,23 +31,37 @@ func Program(t testing.TB, name string) string {
 	}
 	err, made := programs.made[name]
 	if !made {
-		err = build(programs.dir, "github.com/promptware-os/pwos/cmd/"+name)
+		err = Build(programs.dir, nil, "github.com/promptware-os/pwos/cmd/"+name)
 		programs.made[name] = err
 	}
 	Must(t, err)
 	return filepath.Join(programs.dir, name)
 }
 
-// build has the go command copy the program that it would run: it keeps that one in its cache, and links it only if a source changed.
-func build(dir, path string) error {
-	if out, err := exec.Command("go", "run", "-exec", "cp", path, dir).CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", path, err, out)
+// Build has the go command copy the programs of these packages into dir, as it would run them with flags: it keeps those in its cache, and
+// links one only if a source changed.
+func Build(dir string, flags []string, packages ...string) error {
+	for _, pkg := range packages {
+		args := slices.Concat([]string{"run", "-exec", "cp"}, flags, []string{pkg, dir})
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+		}
 	}
-	list, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", path).Output()
+	sources, err := Sources(packages...)
 	if err != nil {
-		return fmt.Errorf("list sources of %s: %w", path, err)
+		return err
 	}
-	return LookAt(strings.Fields(string(list)))
+	return LookAt(sources)
+}
+
+// Sources returns the directories of this module that the packages are made of.
+func Sources(packages ...string) ([]string, error) {
+	args := append([]string{"list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"}, packages...)
+	list, err := exec.Command("go", args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("list sources of %s: %w", packages, err)
+	}
+	return strings.Fields(string(list)), nil
 }
 
 // RaceDetector reports whether this test was built with -race. Its memory and its time are several times as much.

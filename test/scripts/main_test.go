@@ -48,23 +48,25 @@ func runWithBinaries(m *testing.M) (code int, err error) {
 }
 
 func build(dir string) error {
-	commands := []string{"github.com/promptware-os/pwos/cmd/...", "github.com/promptware-os/pwos/examples/..."}
-	args := []string{"build", "-o", dir + "/"}
+	var flags []string
 	if testkit.RaceDetector() {
-		args = append(args, "-race")
+		flags = []string{"-race"}
 	}
-	if out, err := exec.Command("go", append(args, commands...)...).CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	var packages []string
+	for _, name := range []string{"cmd/pwos", "cmd/pwosd", "cmd/pwos-bus", "examples/go/notes", "examples/go/pong"} {
+		packages = append(packages, "github.com/promptware-os/pwos/"+name)
+	}
+	if err := testkit.Build(dir, flags, packages...); err != nil {
+		return err
 	}
 	if err := buildTool(dir); err != nil {
 		return err
 	}
-	list := append([]string{"list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"}, commands...)
-	out, err := exec.Command("go", list...).Output()
+	sources, err := testkit.Sources(packages...)
 	if err != nil {
-		return fmt.Errorf("list sources: %w", err)
+		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "sources"), out, 0o600)
+	return os.WriteFile(filepath.Join(dir, "sources"), []byte(strings.Join(sources, "\n")), 0o600)
 }
 
 // buildTool builds the module of examples/promptware, as its README says.

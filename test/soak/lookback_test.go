@@ -23,15 +23,15 @@ func recorded() int {
 // flow is how many calls have a correlation in common.
 const flow = 40
 
-// remember writes the record of a kernel that is not running: flows of calls of some agents, each call caused by one before,
-// with words that are in few calls, in some and in most.
-func remember(t *testing.T, p *place, n int) {
+// remember writes the record of a kernel that is not running up to an entry, of n that it is to have: flows of calls, each
+// caused by one before, with words that are in few calls, in some and in most.
+func remember(t *testing.T, p *place, upTo, n int) {
 	t.Helper()
 	log, _, err := journal.Open(journal.Options{Dir: p.Path("s/journal")})
 	testkit.Must(t, err)
-	random := rand.New(rand.NewPCG(1, 2))
 	first := int(log.Written()) + 1
-	for seq := first; seq <= n; seq++ {
+	random := rand.New(rand.NewPCG(1, uint64(first)))
+	for seq := first; seq <= upTo; seq++ {
 		e := journal.Entry{Time: 1735000000000 + int64(seq), Origin: "https://pwos.local/", Conn: "c-1", Outcome: []byte(`{"kind":"reply","data":{"success":true}}`)}
 		cause := seq - 1 - random.IntN(5)
 		meta := fmt.Sprintf(`"metadata":{"id":"m-%d","timestamp":1735000000000,"correlation":"flow-%d","causation":"m-%d"}`, seq, seq/flow, cause)
@@ -48,7 +48,7 @@ func remember(t *testing.T, p *place, n int) {
 			e.Request = fmt.Appendf(nil, `{"kind":"command","type":"Memory.Set","data":{"key":"notes/%d","value":%q},%s}`, seq/100, words, meta)
 		}
 		log.Append(&e)
-		if seq%1000 == 0 || seq == n {
+		if seq%1000 == 0 || seq == upTo {
 			testkit.Must(t, log.Flush())
 		}
 		if log.RotateDue() {
@@ -57,6 +57,14 @@ func remember(t *testing.T, p *place, n int) {
 		}
 	}
 	_, err = log.Sync()
+	testkit.Must(t, err)
+	testkit.Must(t, log.Close())
+}
+
+// indexed has the record of a kernel that is not running indexed anew.
+func indexed(t *testing.T, p *place) {
+	t.Helper()
+	log, _, err := journal.Open(journal.Options{Dir: p.Path("s/journal")})
 	testkit.Must(t, err)
 	begun := time.Now()
 	x, err := index.Open(p.Path("s/projections"), index.Options{Dir: p.Path("s/journal")})
@@ -72,6 +80,7 @@ func remember(t *testing.T, p *place, n int) {
 	testkit.Must(t, err)
 	testkit.Must(t, x.Follow(ctx))
 	testkit.Must(t, x.Close())
+	n := log.Synced()
 	t.Logf("%d entries: indexed in %v; journal of %d MB, projections of %d MB", n, time.Since(begun).Round(time.Millisecond), p.bytes(t, "s/journal")>>20, p.bytes(t, "s/projections")>>20)
 	testkit.Must(t, log.Close())
 }
@@ -79,9 +88,15 @@ func remember(t *testing.T, p *place, n int) {
 // TestLookBack asks a long record what people ask it, and tells the median of what each question takes.
 func TestLookBack(t *testing.T) {
 	p := newPlace(t)
-	p.launch(t).Stop(t)
 	n := recorded()
-	remember(t, p, n)
+	agents := new(lineage)
+	for part := range generations { // each generation of agents comes long after the one before
+		d := p.launch(t)
+		agents.generation(t, p)
+		d.Stop(t)
+		remember(t, p, (part+1)*n/generations, n)
+	}
+	indexed(t, p)
 	d := p.launch(t)
 	defer d.Stop(t)
 	c, err := p.dial()
@@ -130,7 +145,13 @@ func TestLookBack(t *testing.T) {
 			seq = cause.Seq
 		}
 	})
+	median(t, fmt.Sprintf("the causes of an agent's call, %d links", agents.links), func() { agents.walk(t, c) })
+	tellStory(t, p, n/20)
+	tellStory(t, p, n-1000)
 }
+
+// generations is how many agents are in the chain of causes.
+const generations = 4
 
 // links is how many causes of a call are asked for.
 const links = 20
