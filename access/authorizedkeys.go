@@ -32,6 +32,7 @@ type AuthorizedKey struct {
 	Expires time.Time // expiry-time, the last moment of the key; zero: it does not expire
 	Role    string    // role: viewer or approver, what the operator's key is limited to; empty: nothing
 	Kernel  string    // kernel: the name of the kernel that has the key, in a members file; empty elsewhere
+	Standby bool      // standby: the key is of another host that may lead that kernel
 	// Agent is what the key's holder may do. If nil, it is the operator, who may do everything that
 	// Role allows. Only a line without options other than no-touch-required and role is the
 	// operator's; with role it may expire too.
@@ -153,6 +154,9 @@ func (k *AuthorizedKey) Options() string {
 	}
 	if k.Kernel != "" {
 		option("kernel", k.Kernel)
+	}
+	if k.Standby {
+		list = append(list, "standby")
 	}
 	if g := k.Agent; g != nil {
 		if g.Name != "" {

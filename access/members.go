@@ -18,18 +18,20 @@ func KernelName(name string) bool { return kernelForm.MatchString(name) }
 
 // ParseMembers reads a members file (PROTOCOL 13): the kernels of a cluster, each a line in the form of authorized_keys with an
 // ed25519 key, its host key. The option kernel names the kernel; without it the comment does. allow, quota and origin say
-// what the kernel may do here, and role what its operator may: without them that is nothing.
+// what the kernel may do here, and role what its operator may: without them that is nothing. A line with standby has the key of
+// another host that may lead the kernel; what the kernel may do is what its own line says.
 func ParseMembers(text []byte, zone *time.Location) *AuthorizedKeys {
 	named := map[string]bool{}
 	return parseKeys(text, zone, func(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault) {
 		k, err := parseMember(line, zone)
-		if err == nil && named[k.Kernel] {
+		if err != nil || k.Standby {
+			return k, err
+		}
+		if named[k.Kernel] {
 			return nil, fault.AuthMalformed.New("another line names the kernel %s too: leave one of them", k.Kernel)
 		}
-		if err == nil {
-			named[k.Kernel] = true
-		}
-		return k, err
+		named[k.Kernel] = true
+		return k, nil
 	})
 }
 
@@ -38,7 +40,7 @@ func parseMember(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault
 	if err != nil {
 		return nil, err
 	}
-	name, role, options, err := kernelOptions(options)
+	name, role, options, err := k.kernelOptions(options)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +56,10 @@ func parseMember(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault
 		name = k.Comment
 	}
 	k.Kernel = name
-	k.agent()
+	g := k.agent()
 	switch {
+	case k.Standby && (role != "" || g.Origin != "" || len(g.Allow)+len(g.Quotas) > 0):
+		return nil, fault.AuthMalformed.New("a line with standby says only which kernel the key may lead: what that may do is in the line of its own")
 	case !KernelName(name):
 		return nil, fault.AuthMalformed.New("a kernel is named by kernel=\"NAME\", which has at most 32 of a-z, 0-9 and -, and begins with a letter")
 	case k.Key.Type() != ssh.KeyAlgoED25519:
@@ -67,7 +71,7 @@ func parseMember(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault
 }
 
 // kernelOptions takes the options that are a member's alone, or mean something else there, out of a list.
-func kernelOptions(list string) (name, role, rest string, _ *fault.Fault) {
+func (k *AuthorizedKey) kernelOptions(list string) (name, role, rest string, _ *fault.Fault) {
 	for list != "" {
 		before := list
 		option, value, after, err := cutOption(list)
@@ -77,6 +81,10 @@ func kernelOptions(list string) (name, role, rest string, _ *fault.Fault) {
 		list = after
 		into := map[string]*string{"kernel": &name, "role": &role}[option]
 		switch {
+		case option == "standby" && (value != nil || k.Standby):
+			return "", "", "", fault.AuthMalformed.New("the option standby takes no value, and is given once")
+		case option == "standby":
+			k.Standby = true
 		case into == nil && rest == "":
 			rest = before[:len(before)-len(after)]
 		case into == nil:

@@ -24,6 +24,12 @@ type Options struct {
 	Log       *slog.Logger
 }
 
+// Conn is a connection to the bus, and Streams what it keeps: for packages that only pass them on.
+type (
+	Conn    = nats.Conn
+	Streams = jetstream.JetStream
+)
+
 // reconnectWait is how long an attempt to reach the bus waits behind the last one.
 const reconnectWait = 250 * time.Millisecond
 

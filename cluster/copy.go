@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -41,7 +43,8 @@ type Copy struct {
 	conn     *nats.Conn
 	stream   jetstream.JetStream
 	log      *slog.Logger
-	quorum   bool // answers wait for the copy
+	leaders  func() []access.PublicKey // keys of the hosts that may lead the kernel; nil: not known
+	quorum   bool                      // answers wait for the copy
 
 	mu     sync.Mutex
 	told   *Quorum // nil: nobody is told
@@ -59,18 +62,18 @@ func NewCopy(name string, signer journal.Signer, source Source, replicas int, co
 	return &Copy{name: name, signer: signer, source: source, replicas: replicas, conn: conn, stream: stream, log: log}, nil
 }
 
-// Quorum is told how far the copy is by a kernel whose answers wait for it.
+// Quorum is what a kernel wants to be told of.
 type Quorum struct {
-	Acknowledged func(through uint64) // a majority of the bus has all entries up to through
-	Fenced       func(error)          // the stream has other entries than the journal
+	Acknowledged func(through uint64) // a majority of the bus has all entries up to through; nil: no answer waits for that
+	Fenced       func(error)          // the stream has other entries than the journal; if no answer waits, only those of another leader
 }
 
-// Tell has to told how far the copy is, from now on; nil: nobody. Entries are copied without a delay from then on. It must be
-// called before Run, except for nil.
+// Tell has to told how far the copy is, from now on; nil: nobody. If answers wait for that, entries are copied without a delay from
+// then on. It must be called before Run, except for nil.
 func (c *Copy) Tell(told *Quorum) {
 	c.set(func() { c.told = told })
 	if told != nil {
-		c.quorum = true
+		c.quorum = told.Acknowledged != nil
 	}
 }
 
@@ -79,7 +82,7 @@ func (c *Copy) acknowledged(through uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.copied = through
-	if c.told != nil {
+	if c.told != nil && c.told.Acknowledged != nil {
 		c.told.Acknowledged(through)
 	}
 }
@@ -101,6 +104,9 @@ func (c *Copy) Progress() Progress {
 // errDiverged says that the stream has other entries than the journal.
 var errDiverged = errors.New("the stream is not a copy of this journal")
 
+// errDeposed says that they are those of another host that leads the kernel.
+var errDeposed = fmt.Errorf("another host leads this kernel: %w", errDiverged)
+
 // Run copies until ctx is done, or the stream turns out to have other entries than the journal.
 func (c *Copy) Run(ctx context.Context) {
 	pause := minPause
@@ -114,7 +120,7 @@ func (c *Copy) Run(ctx context.Context) {
 			c.log.Error("the copy of the journal has stopped", "error", err)
 			c.set(func() {
 				c.alarm = err.Error()
-				if c.told != nil {
+				if c.told != nil && (c.quorum || errors.Is(err, errDeposed)) {
 					c.told.Fenced(err)
 				}
 			})
@@ -185,15 +191,20 @@ func (c *Copy) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// StreamConfig is the configuration of a kernel's stream.
+func StreamConfig(kernel string, replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: Stream(kernel), Subjects: []string{JournalSubject(kernel)},
+		Description: "journal of the pwos kernel " + kernel,
+		Retention:   jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
+		Replicas: replicas, DenyDelete: true, DenyPurge: true, AllowDirect: true,
+		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, Duplicates: time.Second,
+	}
+}
+
 // align finds the entry that the stream ends with, and the number of its last message.
 func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err error) {
-	stream, err := c.stream.CreateStream(ctx, jetstream.StreamConfig{
-		Name: Stream(c.name), Subjects: []string{JournalSubject(c.name)},
-		Description: "journal of the pwos kernel " + c.name,
-		Retention:   jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
-		Replicas: c.replicas, DenyDelete: true, DenyPurge: true, AllowDirect: true,
-		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, Duplicates: time.Second,
-	})
+	stream, err := c.stream.CreateStream(ctx, StreamConfig(c.name, c.replicas))
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // made with other settings
 		stream, err = c.stream.Stream(ctx, Stream(c.name))
 	}
@@ -217,12 +228,24 @@ func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err err
 		if err != nil {
 			return at, 0, fmt.Errorf("%w: its message %d has no checkpoint", errDiverged, seq)
 		}
-		return checkpoint.Head, last, c.compare(ctx, checkpoint.Head)
+		err = c.compare(ctx, checkpoint.Head)
+		if errors.Is(err, errDiverged) && c.deposed(checkpoint) {
+			err = fmt.Errorf("%w, with the key %s (%v)", errDeposed, fingerprint(checkpoint.Key), err)
+		}
+		return checkpoint.Head, last, err
 	}
 	if last > 0 && info.State.Msgs == 0 {
 		return at, 0, fmt.Errorf("%w: its messages up to %d were removed", errDiverged, last)
 	}
 	return at, last, nil
+}
+
+// deposed reports whether another host that may lead the kernel has signed the end of the stream.
+func (c *Copy) deposed(at journal.Checkpoint) bool {
+	if c.leaders == nil || at.Verify() != nil || at.Key == canonical(c.signer.Public()) {
+		return false
+	}
+	return slices.ContainsFunc(c.leaders(), func(key access.PublicKey) bool { return key.String() == at.Key })
 }
 
 // compare returns errDiverged where the journal does not have the entry that the stream ends with.
@@ -256,28 +279,41 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 		if ctx.Err() != nil || !c.quorum && !sleep(ctx, linger) {
 			return ctx.Err()
 		}
-		for more := true; more; {
-			var g group
-			if g, more, err = c.gather(ctx, r); err != nil {
-				return err
-			}
-			if len(g.lines) == 0 {
-				break
-			}
-			list, err := g.messages(c.name, c.signer, int(c.conn.MaxPayload()), time.Now())
-			if err != nil {
-				return err
-			}
-			for _, m := range list {
-				if err := c.append(ctx, m, last); err != nil {
-					return err
-				}
-				last++
-			}
-			from = g.head.Seq + 1
-			c.acknowledged(g.head.Seq)
+		var through uint64
+		if through, last, err = c.catchUp(ctx, r, last); err != nil {
+			return err
+		}
+		if through > 0 {
+			from = through + 1
 		}
 	}
+}
+
+// catchUp sends what the journal has behind r, and returns the last entry, 0 if there was none, and the number of the stream's
+// last message.
+func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (through, _ uint64, err error) {
+	for more := true; more; {
+		var g group
+		if g, more, err = c.gather(ctx, r); err != nil {
+			return through, last, err
+		}
+		if len(g.lines) == 0 {
+			break
+		}
+		list, err := g.messages(c.name, c.signer, int(c.conn.MaxPayload()), time.Now())
+		if err != nil {
+			return through, last, err
+		}
+		for _, m := range list {
+			if err := c.append(ctx, m, last); err != nil {
+				return through, last, err
+			}
+			last++
+		}
+		through = g.head.Seq
+		c.acknowledged(through)
+	}
+	return through, last, nil
 }
 
 // append puts a message behind the last one of the stream.

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -31,6 +34,26 @@ func (m *Members) List() ([]*access.AuthorizedKey, []access.RefusedLine, error) 
 	return list, keys.Refused(), nil
 }
 
+// Keys returns the keys of the hosts that may lead a kernel: that of its line, and those of its standbys.
+func (m *Members) Keys(name string) (keys []access.PublicKey, err error) {
+	list, _, err := m.List()
+	for _, k := range list {
+		if k.Kernel == name && (k.Expires.IsZero() || time.Now().Before(k.Expires)) {
+			keys = append(keys, k.Key)
+		}
+	}
+	return keys, err
+}
+
+// signed reports whether a host that may lead a member has signed a message. Which of them leads is not known here.
+func (m *Members) signed(member *access.AuthorizedKey, purpose string, about []byte, msg *nats.Msg) bool {
+	if verified(member.Key, purpose, about, msg) {
+		return true
+	}
+	keys, err := m.Keys(member.Kernel)
+	return err == nil && slices.ContainsFunc(keys, func(key access.PublicKey) bool { return verified(key, purpose, about, msg) })
+}
+
 // Find returns the member of a name.
 func (m *Members) Find(name string) (*access.AuthorizedKey, error) {
 	list, _, err := m.List()
@@ -39,7 +62,7 @@ func (m *Members) Find(name string) (*access.AuthorizedKey, error) {
 	}
 	for _, k := range list {
 		switch {
-		case k.Kernel != name:
+		case k.Kernel != name || k.Standby:
 		case !k.Expires.IsZero() && time.Now().After(k.Expires):
 			return nil, fault.ClusterNoKernel.New("the line of the kernel %s in the members file expired at %s", name, k.Expires.UTC().Format(time.RFC3339)).With("kernel", name)
 		default:
@@ -53,14 +76,11 @@ func names(list []*access.AuthorizedKey) string {
 	if len(list) == 0 {
 		return "it names none"
 	}
-	text := "it names "
+	known := make([]string, len(list))
 	for i, k := range list {
-		if i > 0 {
-			text += ", "
-		}
-		text += k.Kernel
+		known[i] = k.Kernel
 	}
-	return text
+	return "it names " + strings.Join(slices.Compact(known), ", ")
 }
 
 // shown are lines that count for nothing, in words.

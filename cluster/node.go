@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -51,18 +52,25 @@ func Start(o NodeOptions) (*Node, error) {
 		n.conn.Close()
 		return nil, err
 	}
+	n.copy.leaders = func() []access.PublicKey {
+		keys, err := n.members.Keys(n.Name)
+		if err != nil {
+			n.Log.Warn("members file", "error", err)
+		}
+		return keys
+	}
 	n.link = newLink(o.Options, n.members, n.conn)
 	n.end = func() {}
 	return n, nil
 }
 
-// Begin copies the journal until Close. answers is told how far the copy is; nil: no answer waits for that.
-func (n *Node) Begin(answers *Quorum) {
+// Begin copies the journal until Close.
+func (n *Node) Begin(told *Quorum) {
 	if n == nil {
 		return
 	}
-	n.quorum = answers != nil
-	n.copy.Tell(answers)
+	n.quorum = told.Acknowledged != nil
+	n.copy.Tell(told)
 	ctx, end := context.WithCancel(context.Background())
 	n.end = end
 	n.running.Go(func() { n.copy.Run(ctx) })
@@ -139,9 +147,14 @@ func (n *Node) Status() schema.ClusterStatusOutput {
 	if err != nil {
 		out.Trouble = err.Error()
 	}
+	for _, k := range list {
+		if k.Kernel == n.Name && k.Key != n.Key.Key() {
+			out.Standbys = append(out.Standbys, k.Key.Fingerprint())
+		}
+	}
 	out.Refused = shown(refused[:min(len(refused), maxMembers)])
 	for _, k := range list[:min(len(list), maxMembers)] {
-		if k.Kernel == n.Name {
+		if k.Kernel == n.Name || k.Standby {
 			continue
 		}
 		queued, trouble := n.link.queued(k.Kernel)

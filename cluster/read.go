@@ -32,7 +32,7 @@ type Sink interface {
 }
 
 // Verify reads the stream of a kernel from its beginning, and gives sink, unless that is nil, what is in order. It
-// needs nothing of that kernel but its public keys. Reading ends at the first fault, which is in the report; the error is for
+// needs nothing of that kernel but the public keys of the hosts that may lead it. Reading ends at the first fault, which is in the report; the error is for
 // what kept it from reading, or of the sink.
 func Verify(ctx context.Context, js jetstream.JetStream, kernel string, keys []access.PublicKey, sink Sink) (*Report, error) {
 	stream, err := js.Stream(ctx, Stream(kernel))
@@ -46,10 +46,7 @@ func Verify(ctx context.Context, js jetstream.JetStream, kernel string, keys []a
 	if err != nil {
 		return nil, busFault("look at stream", err)
 	}
-	v := &verifying{report: Report{Kernel: kernel}, keys: map[string]bool{}, sink: sink}
-	for _, key := range keys {
-		v.keys[key.String()] = true
-	}
+	v := &verifying{report: Report{Kernel: kernel}, leaders: newLeaders(keys, nil), sink: sink}
 	for seq := uint64(1); seq <= info.State.LastSeq && v.report.Finding == nil; seq++ {
 		m, err := stream.GetMsg(ctx, seq)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -72,6 +69,10 @@ func Verify(ctx context.Context, js jetstream.JetStream, kernel string, keys []a
 			v.find(seq, reason)
 		}
 	}
+	v.report.Vouched = v.leaders.vouched
+	if reason := v.leaders.end(v.chain.Head.Seq); v.report.Finding == nil && reason != "" {
+		v.find(info.State.LastSeq, reason)
+	}
 	if v.report.Finding == nil && v.report.Vouched < v.chain.Head.Seq {
 		v.find(info.State.LastSeq, fmt.Sprintf("entries %d to %d are not signed by a key of the kernel %s", v.report.Vouched+1, v.chain.Head.Seq, kernel))
 	}
@@ -89,7 +90,7 @@ func busFault(what string, err error) error {
 // verifying is a reading of a stream.
 type verifying struct {
 	report   Report
-	keys     map[string]bool // canonical
+	leaders  *leaders
 	assembly assembly
 	chain    journal.Chain
 	sink     Sink
@@ -102,6 +103,9 @@ func (v *verifying) group(g *received) (reason string, _ error) {
 		if reason != "" {
 			return reason, nil
 		}
+		if reason := v.leaders.entry(record); reason != "" {
+			return reason, nil
+		}
 		v.report.Entries++
 		if v.sink != nil {
 			if err := v.sink.Line(record); err != nil {
@@ -112,12 +116,8 @@ func (v *verifying) group(g *received) (reason string, _ error) {
 	if g.checkpoint.Head != v.chain.Head {
 		return fmt.Sprintf("its checkpoint is of entry %d with another hash than the last line's", g.checkpoint.Seq), nil
 	}
-	if err := g.checkpoint.Verify(); err != nil {
-		return err.Error(), nil
-	}
-	// A signature by another key proves nothing. An earlier key of the kernel is vouched for by a later one, through the chain.
-	if v.keys[g.checkpoint.Key] {
-		v.report.Vouched = g.checkpoint.Seq
+	if reason := v.leaders.checkpoint(g.checkpoint); reason != "" {
+		return reason, nil
 	}
 	if v.sink != nil {
 		return "", v.sink.Checkpoint(g.checkpoint)

@@ -96,7 +96,7 @@ func (r *receiver) member(req *request, m *nats.Msg) (*access.AuthorizedKey, *an
 	if err != nil || req.From == r.Name {
 		return refused(fault.ClusterNoKernel.New("no valid line of the members file of %s names the kernel %q", r.Name, fault.Clip(req.From)))
 	}
-	if !verified(member.Key, requestPurpose, nil, m) {
+	if !r.members.signed(member, requestPurpose, nil, m) {
 		return refused(fault.ClusterSigned.New("the request is not signed by the key that %s knows of the kernel %s", r.Name, req.From))
 	}
 	return member, &answer{}

@@ -25,7 +25,7 @@ type Rejoined struct {
 
 // Rejoin makes a journal that nobody writes end as its stream does, or later. Entries that the stream lacks stay, for the copy to send,
 // if they follow the stream's end; if the stream has others in their place, they are set aside, and those of the stream are appended. What
-// is taken from the stream must be signed with one of the keys.
+// is taken from the stream must be signed with one of the keys, each in its epoch.
 //
 // It may be interrupted at any moment: the next attempt goes on.
 func Rejoin(ctx context.Context, js jetstream.JetStream, kernel string, keys []access.PublicKey, dir string) (done Rejoined, err error) {
@@ -77,9 +77,10 @@ type rejoining struct {
 	dir    string
 	local  journal.Head // the last entry of the journal
 
-	start  journal.Head // the end of the last message that the journal has whole
-	next   uint64       // the message behind that
-	common journal.Head // the last entry that both have
+	leader *journal.Leader // who led at start
+	start  journal.Head    // the end of the last message that the journal has whole
+	next   uint64          // the message behind that
+	common journal.Head    // the last entry that both have
 }
 
 // findCommon finds the last entry that journal and stream both have. Each message names its last entry, and what both have is a beginning.
@@ -105,6 +106,9 @@ func (r *rejoining) findCommon(ctx context.Context) (failed error) {
 	r.common = r.start
 	if r.next > r.last {
 		return nil
+	}
+	if r.leader, failed = journal.FindLeader(ctx, nil, r.dir, r.start.Seq); failed != nil {
+		return fmt.Errorf("read journal: %w", failed)
 	}
 	more := true
 	err := r.rest(ctx, func(record *journal.Record) (err error) {
@@ -169,7 +173,7 @@ func (r *rejoining) has(ctx context.Context, at journal.Head) (_ bool, err error
 // rest reads the stream from r.next on, checks it, and gives each entry to line; after the last one of a message it calls group.
 func (r *rejoining) rest(ctx context.Context, line func(*journal.Record) error, group func() error) error {
 	var parts assembly
-	chain := journal.Chain{Head: r.start}
+	chain, leaders := journal.Chain{Head: r.start}, newLeaders(r.keys, r.leader)
 	for seq := r.next; seq <= r.last; seq++ {
 		m, err := r.stream.GetMsg(ctx, seq)
 		if err != nil {
@@ -182,12 +186,12 @@ func (r *rejoining) rest(ctx context.Context, line func(*journal.Record) error, 
 		if g == nil {
 			continue
 		}
-		if err := r.trusts(seq, g); err != nil {
-			return err
-		}
 		for text := range bytes.Lines(g.lines) {
 			record, reason := chain.Add(bytes.TrimSuffix(text, []byte("\n")))
 			if reason != "" {
+				return r.damaged(seq, reason)
+			}
+			if reason := leaders.entry(record); reason != "" {
 				return r.damaged(seq, reason)
 			}
 			if err := line(record); err != nil {
@@ -197,25 +201,21 @@ func (r *rejoining) rest(ctx context.Context, line func(*journal.Record) error, 
 		if g.checkpoint.Head != chain.Head {
 			return r.damaged(seq, "its checkpoint is of another entry than its last")
 		}
+		if reason := leaders.checkpoint(g.checkpoint); reason != "" {
+			return r.damaged(seq, reason)
+		}
 		if err := group(); err != nil {
 			return err
 		}
 	}
+	if reason := leaders.end(chain.Head.Seq); reason != "" && leaders.trusted[leaders.signer] {
+		return r.damaged(r.last, reason)
+	}
+	if leaders.vouched < chain.Head.Seq {
+		return fault.ClusterFenced.New(
+			"the stream of the kernel %s goes on with entries of another kernel, whose key is %s: this one must not lead under that name", r.kernel, leaders.signer)
+	}
 	return nil
-}
-
-// trusts returns an error for a message that no accepted key has signed.
-func (r *rejoining) trusts(seq uint64, g *received) error {
-	if err := g.checkpoint.Verify(); err != nil {
-		return r.damaged(seq, err.Error())
-	}
-	for _, key := range r.keys {
-		if g.checkpoint.Key == key.String() {
-			return nil
-		}
-	}
-	return fault.ClusterFenced.New(
-		"the stream of the kernel %s goes on with entries of another kernel, whose key is %s: this one must not lead under that name", r.kernel, g.checkpoint.Key)
 }
 
 func (r *rejoining) damaged(seq uint64, reason string) error {

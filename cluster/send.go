@@ -272,7 +272,7 @@ func (p *peer) exchange(req *request) (*answer, error) {
 		p.refuse(p.to, true, f)
 		return nil, f
 	}
-	if !verified(member.Key, answerPurpose, m.Data, reply) {
+	if !p.members.signed(member, answerPurpose, m.Data, reply) {
 		return refuse(fault.ClusterSigned.New("the answer is not signed by the key that %s knows of the kernel %s", p.Name, p.to))
 	}
 	value, invalid := answers.Decode(reply.Data)

@@ -77,6 +77,7 @@ type Daemon struct {
 	policies   *policy.Loader
 	undoer     atomic.Pointer[undo.Runner]
 	archiver   atomic.Pointer[state.Archiver]
+	redactor   atomic.Pointer[state.Redactor]
 	cluster    *cluster.Node    // nil: the kernel is in none
 	notifier   *notify.Notifier // nil: no command is run for questions
 	reloads    chan struct{}    // the policy must be read again
@@ -147,6 +148,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.state = s
+	if err := d.deposed(key); err != nil {
+		s.Journal.Unsign()
+		return err
+	}
 	entries := s.Journal.Written()
 	here, err := d.locate(s.Dir)
 	if err != nil {

@@ -47,7 +47,7 @@ func (d *Daemon) serveCluster(members *keyed.Members, outbox []*schema.Letter) e
 	if d.cluster == nil || d.once {
 		return nil
 	}
-	return d.cluster.Serve(&link{Kernel: d.kernel, members: members}, d.state.Booted.Instance, d.state.Booted.Epoch, outbox)
+	return d.cluster.Serve(&link{Kernel: d.kernel, members: members}, d.state.Booted.Instance, d.state.MailEpoch(), outbox)
 }
 
 // begins hands messages to other kernels over in their order.

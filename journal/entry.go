@@ -1,12 +1,9 @@
 package journal
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/promptware-os/pwos/schema"
 )
 
 // MaxLine is the longest line of a journal in bytes, '\n' not counted.
@@ -131,22 +128,4 @@ func (r *Record) With(request, outcome []byte) []byte {
 	e := r.Entry
 	e.Request, e.Outcome = request, outcome
 	return appendLine(nil, r.Seq, &r.Prev, &e)
-}
-
-// Booted returns what the entry of a kernel's start says, nil for any other entry.
-func Booted(rec *Record) *schema.BootedInput {
-	row := schema.KernelBooted
-	if rec.PID != 0 || !bytes.Contains(rec.Request, []byte(`"type":"`+row.Type+`"`)) {
-		return nil
-	}
-	msg, failure := schema.Decode(rec.Request, schema.OsMessage)
-	outcome, refused := schema.DecodeOutcome(rec.Outcome)
-	if failure != nil || refused != nil || msg.Type != row.Type || outcome.Err != nil {
-		return nil
-	}
-	in, failed := row.Input().Decode(msg.Data)
-	if failed != nil {
-		return nil
-	}
-	return in.(*schema.BootedInput)
 }

@@ -188,11 +188,12 @@ func (l *Log) finish(x *examiner) error {
 }
 
 // finishRedactions writes a file that is lost, and what the entries say beyond the file where a copy of a segment waits for that.
+// It makes an empty file in a new journal, so that a later one can be told to be lost.
 func (l *Log) finishRedactions(x *examiner, pending bool) error {
-	if l.opt.Signer == nil || x.lost == "" && !pending {
+	if l.opt.Signer == nil || x.lost == "" && !pending && x.edited != nil {
 		return nil
 	}
-	if x.lost == "" {
+	if x.lost == "" && pending {
 		said, err := vouchedIn(l.opt.FS, l.opt.Dir, x.firsts)
 		if err != nil {
 			return err

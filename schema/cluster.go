@@ -14,6 +14,9 @@ type ClusterStatusOutput struct {
 	Behind      int64           `json:"behind" keep:"always" doc:"How many entries the copy is behind."`
 	Alarm       string          `json:"alarm,omitzero" keep:"always" doc:"Why the copy has stopped for good; absent: it has not."`
 	Trouble     string          `json:"trouble,omitzero" keep:"always" doc:"What is wrong at present; absent: nothing."`
+	Epoch       int64           `json:"epoch,omitzero" keep:"always" doc:"The epoch of its record, which a take-over raises; absent: no start could be recorded."`
+	Standbys    []string        `json:"standbys,omitzero" keep:"always" doc:"Fingerprints of the keys of other hosts that may take this kernel over; absent: none."`
+	Lease       string          `json:"lease,omitzero" keep:"always" doc:"held: this host leads, and a standby knows it; lost: it does not at present, so nothing is answered that another host may know better. Absent: no standby is waited for."`
 	Members     []ClusterMember `json:"members" keep:"always" doc:"The other kernels of the members file, by name; as many as a line holds."`
 	Refused     []string        `json:"refused,omitzero" keep:"always" doc:"Lines of the members file that count for nothing, and why; absent: none."`
 }

@@ -67,19 +67,38 @@ type BootedInput struct {
 	Directory string  `json:"directory,omitzero" keep:"always" doc:"Which directory the journal is in: its inode, and when that was made."`
 	Epochs    []Epoch `json:"epochs,omitzero" keep:"always" doc:"All epochs of the record, this one last. Absent in records older than the member."`
 	Held      bool    `json:"held,omitzero" keep:"always" doc:"Whether the agents of the epoch before wait for the operator before they start."`
+
+	Acknowledge string `json:"acknowledge,omitzero" keep:"always" doc:"quorum: answers wait for a majority of the bus until the next start. Absent: they do not."`
 }
 
-// Epoch is a part of a kernel's record: it begins with the record, or with a restored copy of it.
+// TakeOverInput is the data of the kernel's own Kernel.TakeOver, and of its outcome: another host leads the kernel from this
+// entry on.
+type TakeOverInput struct {
+	Epoch     int64   `json:"epoch" keep:"always" min:"2" doc:"The epoch that begins with this entry."`
+	HostKey   string  `json:"host_key" keep:"always" minlen:"1" doc:"The key of the host that leads from now on, as a line of authorized_keys."`
+	Machine   string  `json:"machine,omitzero" keep:"always" doc:"Digest of its machine id. Absent if the machine has none."`
+	Directory string  `json:"directory,omitzero" keep:"always" doc:"Which directory its journal is in: its inode, and when that was made."`
+	Epochs    []Epoch `json:"epochs" keep:"always" doc:"All epochs of the record, this one last."`
+}
+
+// Epoch is a part of a kernel's record: it begins with the record, with a restored copy of it, or with another host that leads.
 type Epoch struct {
 	Epoch    int64 `json:"epoch" keep:"always" doc:"Its number."`
 	FirstSeq int64 `json:"first_seq" keep:"always" doc:"Its first entry."`
+
+	Continues bool `json:"continues,omitzero" keep:"always" doc:"Whether it goes on where the epoch before ended: no call that was answered then is missing."`
 }
 
-// The note of a start.
+// The notes of a start, and of another host that leads.
 var (
 	KernelBooted = NewStep[BootedInput, BootedInput](Syscall{
 		Type: "Kernel.Booted", Domain: Kernel,
 		Description: "Notes that the kernel started, and which life of the state directory that is.",
+	})
+
+	KernelTakeOver = NewStep[TakeOverInput, TakeOverInput](Syscall{
+		Type: "Kernel.TakeOver", Domain: Kernel,
+		Description: "Begins the epoch of another host that leads the kernel. It is the first entry that this host appends to the kernel's stream.",
 	})
 )
 

@@ -11,7 +11,11 @@ import (
 // Cluster formats the state of a kernel in its cluster.
 func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
 	t := new(Table)
-	t.Row("kernel", Escaped(s.Name))
+	name := Escaped(s.Name)
+	if s.Epoch > 1 {
+		name += fmt.Sprintf(", epoch %d", s.Epoch)
+	}
+	t.Row("kernel", name)
 	reached := style(Good, "reached")
 	if !s.Connected {
 		reached = style(Bad, "not reached")
@@ -21,7 +25,21 @@ func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
 	if s.Behind > 0 {
 		copied += fmt.Sprintf(", %d behind", s.Behind)
 	}
-	t.Row("copy", copied+"; a command is answered once it is on this kernel's "+s.Acknowledge)
+	where := "this kernel's disk"
+	if s.Acknowledge == "quorum" {
+		where = "the disks of a majority of the bus"
+	}
+	t.Row("copy", copied+"; a command is answered once it is on "+where)
+	for _, key := range s.Standbys {
+		t.Row("standby", Escaped(key))
+	}
+	if s.Lease != "" {
+		paint := Good
+		if s.Lease == "lost" {
+			paint = Bad
+		}
+		t.Row("lease", style(paint, Escaped(s.Lease)))
+	}
 	if s.Alarm != "" {
 		t.Row("alarm", style(Bad, Escaped(s.Alarm)))
 	}

@@ -115,6 +115,7 @@ var deeds = map[string]deed{
 	"Job.Start":                {"{name}[ every {every|ms}][ at {at|time}]", "job {=jobId}"},
 	"Job.Status":               {"{jobId}", ""},
 	"Kernel.Booted":            {"instance {instance}, epoch {epoch}", ""},
+	"Kernel.TakeOver":          {"epoch {epoch}", ""},
 	"Kernel.Ingest":            {"{uri}", "{=digest}, proof {=proof}"},
 	"Kernel.LoginFailed":       {"{reason}[, key {fingerprint}], user {uid}[, {count} times]", ""},
 	"Kernel.Throttled":         {"{pid|pid}, {count} calls", ""},

@@ -39,7 +39,7 @@ var verbs = map[string]string{
 	"Capability.Endow": "gives a token to", "Capability.Grant": "grants", "Capability.GrantDefault": "grants the default to", "Capability.Revoke": "takes the token of",
 	"Clock.Advance": "moves the clock on by", "Crypto.Open": "opens a secret", "Crypto.Seal": "seals a secret",
 	"Host.ToolUse": "asks to use the tool", "Http.Fetch": "fetches", "Ipc.Ack": "acknowledges the messages", "Ipc.Broadcast": "sends to all",
-	"Ipc.Receive": "takes mail", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.Ingest": "adopts",
+	"Ipc.Receive": "takes mail", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.TakeOver": "is led by another host:", "Kernel.Ingest": "adopts",
 	"Kernel.LoginFailed": "lets nobody in:", "Kernel.Throttled": "throttles", "Memory.CompareAndSet": "sets", "Memory.Delete": "deletes", "Memory.Get": "reads",
 	"Memory.List": "lists keys", "Memory.Set": "sets", "Net.Connect": "connects to", "Net.Request": "asks the upstream", "Policy.Loaded": "loads the policy",
 	"Process.Attach": "attaches as", "Process.Exit": "notes the end of", "Process.NoteEnd": "notes the end of the program of", "Process.NoteStart": "starts the program of",

@@ -197,7 +197,7 @@ func journalIn(dir string) string {
 
 // options reads the files that the flags name; its errors are wrong usage.
 func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
-	o.Names = bootedKey
+	o.Names = journal.NamedKey
 	err = eachLine(f.keys, func(line string) error {
 		o.Keys = append(o.Keys, line)
 		return nil
@@ -210,14 +210,6 @@ func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
 		o.Known = append(o.Known, cp)
 		return err
 	})
-}
-
-// bootedKey returns the host key that a start's entry names, "" for other entries.
-func bootedKey(record *journal.Record) string {
-	if booted := journal.Booted(record); booted != nil {
-		return booted.HostKey
-	}
-	return ""
 }
 
 // eachLine calls do with each non-empty line of a file; without a file it does nothing. It refuses an empty file,

@@ -32,7 +32,7 @@ bus, and the file of the members.`,
 		`  pwos cluster key      # the line of this kernel for members files
   pwos cluster demo DIR # a bus and two kernels, to try it
   pwos cluster status   # is the bus reached, how far behind is the copy`,
-		newClusterStatus(a), newClusterKey(a), newClusterDemo(a))
+		newClusterStatus(a), newClusterKey(a), newClusterTakeover(a), newClusterDemo(a))
 }
 
 func newClusterStatus(a *app) *cobra.Command {
@@ -69,6 +69,7 @@ Exit status: 10 the copy has stopped, since the stream and the journal differ.`,
 
 func newClusterKey(a *app) *cobra.Command {
 	var options string
+	var standby bool
 	cmd := &cobra.Command{
 		Use:   "key",
 		Short: "print the kernel's line for members files",
@@ -76,9 +77,13 @@ func newClusterKey(a *app) *cobra.Command {
 and of other kernels. It needs no kernel, and makes the host key if there is none yet.
 
 --allow says what this kernel may call there. What the line on the other side says is what
-counts.`,
+counts.
+
+--standby prints the line of another host that may lead the same kernel: run it on that host,
+in an environment with a state directory of its own.`,
 		Example: `  pwos cluster key >> members
-  pwos cluster key --allow Syscall.SendMsg,Syscall.Spawn >> members`,
+  pwos cluster key --allow Syscall.SendMsg,Syscall.Spawn >> members
+  pwos cluster key --standby >> members`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := clusterSettings()
@@ -93,7 +98,12 @@ counts.`,
 				return err
 			}
 			line := `kernel="` + cfg.Cluster.Name + `"`
-			if options != "" {
+			switch {
+			case standby && options != "":
+				return usage(cmd, errors.New("--standby does not go with --allow: what the kernel may call is in the line of its own"))
+			case standby:
+				line += ",standby"
+			case options != "":
 				line += `,allow="` + options + `"`
 			}
 			line += " " + key.Public()
@@ -103,6 +113,7 @@ counts.`,
 			return a.printLine([]byte(line))
 		},
 	}
+	cmd.Flags().BoolVar(&standby, "standby", false, "the line of a host that may take the kernel over")
 	cmd.Flags().StringVar(&options, "allow", "", "types that it may call there, separated by commas")
 	return cmd
 }
@@ -150,22 +161,24 @@ func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config
 // busPatience bounds the time to reach the bus.
 const busPatience = 5 * time.Second
 
-// keysOf returns the keys that may sign a kernel's stream: the key in its line of the members file, or our own.
-func keysOf(cfg *config.Config, kernel string) ([]access.PublicKey, error) {
+// keysOf returns the keys of the hosts that may lead a kernel: those that the members file has of it, and this host's if it is this
+// environment's kernel.
+func keysOf(cfg *config.Config, kernel string) (keys []access.PublicKey, err error) {
 	members := cluster.NewMembers(cfg.MembersFile())
-	member, err := members.Find(kernel)
+	keys, err = members.Keys(kernel)
+	var missing error
+	if len(keys) == 0 {
+		_, missing = members.Find(kernel)
+	}
 	err = errors.Join(err, members.Close())
 	if kernel == cfg.Cluster.Name {
 		key, err := access.ReadHostKey(access.HostKeyFile(cfg.StateDir))
 		if err != nil {
 			return nil, err
 		}
-		return []access.PublicKey{key.Key()}, nil
+		return append(keys, key.Key()), nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return []access.PublicKey{member.Key}, nil
+	return keys, errors.Join(err, missing)
 }
 
 // verifyKernel checks the stream of a kernel.

@@ -35,6 +35,9 @@ func (s *State) Begin(cfg *config.Config, here journal.Location) error {
 		}
 		now.Instance, now.Epoch, now.Held = last.Instance, last.Epoch, last.Held
 	}
+	if cfg.Cluster.Name != "" && cfg.Cluster.Acknowledge == config.Quorum {
+		now.Acknowledge = config.Quorum
+	}
 	s.Booted = now
 	err := s.note(cfg, &now)
 	if err != nil && !errors.Is(err, journal.ErrStopped) { // as on a full disk, where a kernel still starts
@@ -59,6 +62,30 @@ func (s *State) copied(last *schema.BootedInput, here journal.Location) string {
 func (s *State) note(cfg *config.Config, in *schema.BootedInput) error {
 	in.Epochs = epochs(s.Self.Booted(), in.Epoch, int64(s.Journal.Head().Seq)+1)
 	return actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelBooted.With(in))
+}
+
+// TakeOver journals that this host leads the kernel from now on. Nothing is signed before that: until then the key is not the record's.
+func (s *State) TakeOver(cfg *config.Config, key string, here journal.Location) (schema.TakeOverInput, error) {
+	last := s.Self.Booted()
+	if last == nil {
+		return schema.TakeOverInput{}, fault.StateDamaged.New("the record of the kernel %s names no start: nothing shows whose it is", cfg.Cluster.Name)
+	}
+	in := schema.TakeOverInput{Epoch: last.Epoch + 1, HostKey: key, Machine: here.Machine, Directory: here.Directory}
+	in.Epochs = epochs(last, in.Epoch, int64(s.Journal.Head().Seq)+1)
+	in.Epochs[len(in.Epochs)-1].Continues = last.Acknowledge == config.Quorum
+	return in, actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelTakeOver.With(&in))
+}
+
+// MailEpoch is the epoch that numbers messages to other kernels. An epoch that goes on where the one before ended goes on counting,
+// so that a message which had arrived is not taken again.
+func (s *State) MailEpoch() int64 {
+	all := s.Booted.Epochs
+	for i := len(all) - 1; i >= 0; i-- {
+		if !all[i].Continues {
+			return all[i].Epoch
+		}
+	}
+	return s.Booted.Epoch
 }
 
 // epochs returns the epochs of the last start, and the present one if it begins with the entry next. Entries before

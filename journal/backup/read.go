@@ -173,11 +173,11 @@ func check(ctx context.Context, dir string, m *Manifest) error {
 	report, err := journal.Verify(ctx, nil, filepath.Join(dir, "journal"), journal.VerifyOptions{
 		Keys: []string{m.HostKey},
 		Names: func(r *journal.Record) string {
-			if booted := journal.Booted(r); booted != nil {
-				named = booted.HostKey
-				return named
+			key := journal.NamedKey(r)
+			if key != "" {
+				named = key
 			}
-			return ""
+			return key
 		},
 	})
 	switch {

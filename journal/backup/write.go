@@ -84,8 +84,11 @@ func Write(ctx context.Context, w io.Writer, s Source) (m *Manifest, running boo
 // examine verifies the journal, and finds out whose it is.
 func (s *Source) examine(ctx context.Context, dir string, m *Manifest) error {
 	report, err := journal.Verify(ctx, nil, dir, journal.VerifyOptions{Names: func(r *journal.Record) string {
-		if booted := journal.Booted(r); booted != nil {
-			m.Instance, m.Epoch = booted.Instance, booted.Epoch
+		if l := journal.LeaderOf(r); l != nil {
+			m.Epoch = l.Epoch
+			if l.Instance != "" {
+				m.Instance = l.Instance
+			}
 		}
 		return ""
 	}})

@@ -53,6 +53,7 @@ func New(names kernel.Names) *Domain {
 		kernel.Step(schema.KernelThrottled, same[schema.ThrottledInput], nil),
 		kernel.Step(schema.ClusterRefused, same[schema.RefusedInput], nil),
 		kernel.Step(schema.KernelBooted, same[schema.BootedInput], d.noteStart),
+		kernel.Step(schema.KernelTakeOver, same[schema.TakeOverInput], d.noteTakeOver),
 	)
 	d.Reset()
 	d.Publish()
@@ -160,6 +161,16 @@ func (d *Domain) noteStart(_ *kernel.Entry, in *schema.BootedInput) {
 	d.booted = &booted
 }
 
+// noteTakeOver has the record name the host that leads from now on, so that its next start is not that of a copy.
+func (d *Domain) noteTakeOver(_ *kernel.Entry, in *schema.TakeOverInput) {
+	booted := schema.BootedInput{}
+	if d.booted != nil {
+		booted = *d.booted
+	}
+	booted.Epoch, booted.HostKey, booted.Machine, booted.Directory, booted.Epochs = in.Epoch, in.HostKey, in.Machine, in.Directory, in.Epochs
+	d.booted = &booted
+}
+
 // Cluster is what the shell knows of other kernels. Its methods are safe for concurrent use.
 type Cluster interface {
 	Status() schema.ClusterStatusOutput
@@ -172,5 +183,9 @@ func (d *Domain) clusterStatus(*kernel.Call, *schema.ClusterStatusInput) (schema
 	if d.cluster == nil {
 		return schema.ClusterStatusOutput{}, fault.ClusterOff.New("this kernel is in no cluster: set cluster.name and cluster.bus in its configuration")
 	}
-	return d.cluster.Status(), nil
+	out := d.cluster.Status()
+	if d.booted != nil {
+		out.Epoch = d.booted.Epoch
+	}
+	return out, nil
 }

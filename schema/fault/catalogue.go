@@ -98,7 +98,7 @@ var entries = map[ID]Entry{
 	AuditNotFound:      {Kind: NotFound, Meaning: "The record has no such entry, or none about the key.", Fix: "Audit.Log shows the entries that there are."},
 	AuditNoMember:      {Kind: NotFound, Meaning: "The entry has no such member.", Fix: "pwos audit show SEQ --json shows the entry; name the member by a JSON pointer."},
 	AuditKept:          {Kind: InvalidInput, Meaning: "The member cannot be removed from the record: the entry, or the state that is rebuilt from it, needs it.", Fix: "Name a member with content, such as /request/data/value."},
-	AuditInUse:         {Kind: Conflict, Meaning: "A running kernel writes the record.", Fix: "End it with \"pwos shutdown\" first."},
+	AuditInUse:         {Kind: Conflict, Meaning: "A running kernel writes the record, and the one behind the socket has another record.", Fix: "Set PWOS_RUNTIME_DIR to that of the kernel, or end it."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalArchived:    {Kind: NotFound, Meaning: "The entry was moved out of the journal, into an archive.", Fix: "pwos audit verify DIR checks the archive; its files are lines of JSON."},
 	BackupBroken:       {Kind: Internal, Meaning: "The file is no backup, or not a whole one, or was altered: nothing was restored.", Fix: "Take another backup."},
@@ -185,9 +185,12 @@ var entries = map[ID]Entry{
 	ClusterRequest:  {Kind: InvalidInput, Meaning: "A request between kernels does not have its form.", Fix: "Run the same version of pwosd on both sides."},
 	ClusterReplayed: {Kind: Conflict, Meaning: "A request between kernels was made before, or belongs to an earlier session.", Fix: "A kernel makes it again by itself; many of these mean that somebody repeats what was sent on the bus."},
 	ClusterSigned:   {Kind: Unauthenticated, Meaning: "A request between kernels is not signed by the host key of the kernel that it names.", Fix: "Compare pwos cluster key there with the line of the members file here."},
-	ClusterAway:     {Kind: Unavailable, Meaning: "Nothing was done: no majority of the bus acknowledges entries of the journal.", Fix: "Try again once the bus is back; pwos cluster status shows what is wrong."},
+	ClusterAway:     {Kind: Unavailable, Meaning: "Nothing was done: no majority of the bus acknowledges entries of the journal, or another host may lead the kernel by now.", Fix: "Try again once the bus is back; pwos cluster status shows what is wrong."},
 	ClusterUnknown:  {Kind: Unavailable, Meaning: "No majority of the bus has acknowledged the call in time: it is not known whether it lasts.", Fix: "Send it again with the same idempotency key once the bus is back, or look whether it took effect."},
-	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the kernel that wrote them; this one sets its own entries aside at its next start."},
+	ClusterLoss:     {Kind: Conflict, Meaning: "A take-over could lose calls that the kernel has answered: it answers from its own disk, before the bus has the entries.", Fix: "Bring the old host back, or take over with --accept-loss."},
+	ClusterStandby:  {Kind: Forbidden, Meaning: "The key of this host may not lead the kernel.", Fix: "Add the line that pwos cluster key --standby prints to the members files of the bus and of all hosts."},
+	ClusterLeads:    {Kind: Conflict, Meaning: "This host leads the kernel already.", Fix: "Start it: pwosd."},
+	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the host that leads now; pwos cluster takeover makes this one lead again. Its own entries are set aside at its next start."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},

@@ -186,6 +186,9 @@ const (
 	ClusterAway     ID = "cluster.away"
 	ClusterUnknown  ID = "cluster.unknown_outcome"
 	ClusterFenced   ID = "cluster.fenced"
+	ClusterLoss     ID = "cluster.loss"
+	ClusterStandby  ID = "cluster.not_standby"
+	ClusterLeads    ID = "cluster.leads"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/journal"
+)
+
+// leaders follows along a stream which host leads the kernel. A key is good for the entries of its epoch only: from the entry
+// that names it, Kernel.Booted or Kernel.TakeOver, to the next one that names another. And the members file has to list it, or
+// a listed key has to sign later entries of the same chain.
+type leaders struct {
+	trusted map[string]bool // keys that the members file lists, canonical
+	current *journal.Leader // nil: no entry has named a key yet
+	early   string          // a key that has signed before the entry that names it; "": none has
+	signer  string          // who signed last
+	vouched uint64          // the last entry that a listed key has signed
+}
+
+func newLeaders(keys []access.PublicKey, current *journal.Leader) *leaders {
+	l := &leaders{trusted: map[string]bool{}, current: current}
+	for _, key := range keys {
+		l.trusted[key.String()] = true
+	}
+	return l
+}
+
+// entry takes an entry in, and returns what is wrong with whom it names, "" if nothing is.
+func (l *leaders) entry(record *journal.Record) (reason string) {
+	next := journal.LeaderOf(record)
+	if next == nil {
+		return ""
+	}
+	if was := l.current; was != nil && (next.Epoch < was.Epoch || next.Epoch == was.Epoch && (next.TakesOver || next.HostKey != was.HostKey)) {
+		return fmt.Sprintf("entry %d names a host key for the epoch %d, which entry %d had begun", record.Seq, next.Epoch, was.Seq)
+	}
+	// A restored kernel signs with its new key what its copy had not been sent before. A host that takes over appends nothing
+	// before the entry that names it.
+	if l.early != "" && (next.TakesOver || canonical(next.HostKey) != l.early) {
+		return l.unnamed(record.Seq)
+	}
+	l.early, l.current = "", next
+	return ""
+}
+
+// checkpoint takes the checkpoint of a message in, and returns what is wrong with its signature.
+func (l *leaders) checkpoint(c journal.Checkpoint) (reason string) {
+	if err := c.Verify(); err != nil {
+		return err.Error()
+	}
+	switch {
+	case l.current == nil || canonical(l.current.HostKey) == c.Key:
+	case l.early == "" || l.early == c.Key:
+		l.early = c.Key
+	default:
+		return l.unnamed(c.Seq)
+	}
+	l.signer = c.Key
+	if l.trusted[c.Key] {
+		l.vouched = c.Seq
+	}
+	return ""
+}
+
+// end returns what is wrong where the stream ends.
+func (l *leaders) end(last uint64) (reason string) {
+	if l.early != "" {
+		return l.unnamed(last + 1)
+	}
+	return ""
+}
+
+func (l *leaders) unnamed(before uint64) string {
+	return fmt.Sprintf("entries before %d are signed with the key %s, which no entry names for the epoch %d", before, fingerprint(l.early), l.current.Epoch)
+}
+
+// canonical is a key as a checkpoint has it.
+func canonical(line string) string {
+	key, _, err := access.ParsePublicKey(line)
+	if err != nil {
+		return line
+	}
+	return key.String()
+}
+
+func fingerprint(line string) string {
+	key, _, err := access.ParsePublicKey(line)
+	if err != nil {
+		return line
+	}
+	return key.Fingerprint()
+}

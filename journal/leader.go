@@ -1,0 +1,98 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Leader is whose record an entry begins: that of a kernel's start, or of another host that leads the kernel from then on.
+type Leader struct {
+	Seq         uint64
+	Instance    string // "" where a host takes over: it stays what it was
+	Epoch       int64
+	HostKey     string // line of authorized_keys
+	TakesOver   bool
+	Acknowledge string // quorum, or "": as of the start
+}
+
+// LeaderOf returns what an entry says of whose record follows, nil for an entry that says nothing.
+func LeaderOf(rec *Record) *Leader {
+	if rec.PID != 0 || !bytes.Contains(rec.Request, []byte(`"type":"Kernel.`)) {
+		return nil
+	}
+	msg, failure := schema.Decode(rec.Request, schema.OsMessage)
+	outcome, refused := schema.DecodeOutcome(rec.Outcome)
+	if failure != nil || refused != nil || outcome.Err != nil {
+		return nil
+	}
+	switch msg.Type {
+	case schema.KernelBooted.Type:
+		if in, failed := schema.KernelBooted.Input().Decode(msg.Data); failed == nil {
+			b := in.(*schema.BootedInput)
+			return &Leader{Seq: rec.Seq, Instance: b.Instance, Epoch: b.Epoch, HostKey: b.HostKey, Acknowledge: b.Acknowledge}
+		}
+	case schema.KernelTakeOver.Type:
+		if in, failed := schema.KernelTakeOver.Input().Decode(msg.Data); failed == nil {
+			t := in.(*schema.TakeOverInput)
+			return &Leader{Seq: rec.Seq, Epoch: t.Epoch, HostKey: t.HostKey, TakesOver: true}
+		}
+	}
+	return nil
+}
+
+// NamedKey returns the host key that an entry names as the one of what follows, "" for an entry that names none.
+func NamedKey(rec *Record) string {
+	if l := LeaderOf(rec); l != nil {
+		return l.HostKey
+	}
+	return ""
+}
+
+// FindLeader returns what the last entry up to one says of whose record follows, nil if none that is not archived does. It reads the
+// segments backwards: each start of a kernel is such an entry.
+func FindLeader(ctx context.Context, fsys FS, dir string, until uint64) (*Leader, error) {
+	if fsys == nil {
+		fsys = OSFS{}
+	}
+	firsts, err := listSegments(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, first := range slices.Backward(firsts) {
+		if first > until {
+			continue
+		}
+		found, err := leaderIn(ctx, fsys, dir, first, until)
+		if _, archived := errors.AsType[*ArchivedError](err); archived {
+			return nil, nil
+		}
+		if err != nil || found != nil {
+			return found, err
+		}
+		until = first - 1
+	}
+	return nil, nil
+}
+
+// leaderIn is FindLeader for the entries first to until.
+func leaderIn(ctx context.Context, fsys FS, dir string, first, until uint64) (found *Leader, err error) {
+	r := NewReader(fsys, dir, ReaderOptions{From: first, Limit: func() uint64 { return until }})
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for {
+		rec, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if l := LeaderOf(rec); l != nil {
+			found = l
+		}
+	}
+}
