@@ -51,9 +51,9 @@ func (s *secrets) text() string {
 }
 
 // keepSecret makes one random command with a secret in it, which may fail.
-func (c *client) keepSecret(s *secrets, pids []int64) {
+func (c *client) keepSecret(s *secrets, pids []int64) []int64 {
 	pid, other, n := pids[s.chance.IntN(len(pids))], pids[s.chance.IntN(len(pids))], s.chance.IntN(5)
-	switch s.chance.IntN(9) {
+	switch s.chance.IntN(10) {
 	case 0, 1:
 		c.ask("Memory.Set", fmt.Sprintf(`{"key":"k/%d","value":%s}`, n, s.value()))
 	case 2:
@@ -68,9 +68,14 @@ func (c *client) keepSecret(s *secrets, pids []int64) {
 		c.askWith("Syscall.Echo", fmt.Sprintf(`{"message":%s}`, s.text()), fmt.Sprintf(`,"idempotencyKey":"key-%d"`, len(s.made)))
 	case 7:
 		c.ask("Job.Start", fmt.Sprintf(`{"name":"Memory.Set","payload":{"key":"x","value":%s},"at":4102444800000}`, s.value()))
+	case 8:
+		if a := c.ask("Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"b-%d","intent":%s,"role":%s}`, pid, len(s.made), s.text(), s.text())); a.Kind == "reply" {
+			return append(pids, int64(len(pids)+1))
+		}
 	default:
 		c.use(schema.OsMessage, "Sum.Add", fmt.Sprintf(`{"n":%s}`, s.value())) // an effect, with the argument in its answer
 	}
+	return pids
 }
 
 // where are the members of an entry that have a word, as JSON pointers, the smallest ones.
@@ -219,7 +224,7 @@ func TestRedactLive(t *testing.T) {
 			for range 3 {
 				for range 25 {
 					pids = c.scramble(s.chance, pids)
-					c.keepSecret(s, pids)
+					pids = c.keepSecret(s, pids)
 				}
 				kept := len(s.made)
 				gone := []string{s.made[s.chance.IntN(kept)], s.made[kept-1], s.made[s.chance.IntN(kept)]}
