@@ -94,7 +94,7 @@ func TestSourceStands(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, problem string
-		spoil, repair   func(t *testing.T, path string)
+		spoil, repair func(t *testing.T, path string)
 	}{
 		{
 			"group may write", "writable",
