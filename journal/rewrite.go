@@ -237,6 +237,7 @@ func (l *Log) finishRewrite(x *examiner, first uint64) error {
 	if done || !made {
 		return w.Discard()
 	}
+	x.rec.Notes = append(x.rec.Notes, fmt.Sprintf("entry %d is redacted now, as entry %d says: that was not finished", r.Seq, r.By))
 	return w.take()
 }
 

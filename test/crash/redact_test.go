@@ -25,7 +25,7 @@ func TestKilledWhileRedacting(t *testing.T) {
 	own, projections := filepath.Join(p.StateDir(), "journal"), filepath.Join(p.StateDir(), "projections")
 	daemon := daemonAt(t, p)
 	chance := rand.New(rand.NewPCG(1, 18))
-	done, undone := 0, 0
+	done, undone, seq := 0, 0, int64(0)
 	for round := range rounds {
 		running := daemon.Start(t)
 		c := testkit.Value(dial(p))(t)
@@ -34,8 +34,8 @@ func TestKilledWhileRedacting(t *testing.T) {
 			testkit.Must(t, c.call("command", "Memory.Set", fmt.Sprintf(`{"key":"k/%d","value":%q}`, i, word+fmt.Sprint(i)), new(json.RawMessage)))
 		}
 		var log schema.AuditLogOutput
-		testkit.Must(t, c.call("query", "Audit.Log", `{"type":"Memory.Set","key":"k/3","limit":1000}`, &log))
-		seq := log.Entries[len(log.Entries)-1].Seq
+		testkit.Must(t, c.call("query", "Audit.Log", fmt.Sprintf(`{"type":"Memory.Set","key":"k/3","since_seq":%d}`, seq), &log))
+		seq = log.Entries[len(log.Entries)-1].Seq
 		word += "3"
 		// What is waited for: any moment, the copy, the voucher's file, the line's place, the rebuilt index, the answer.
 		pattern := []string{own, own + "/*.rewritten", own + "/redactions.tmp", own + "/*.rewritten", projections + "/*", ""}[round%6]
