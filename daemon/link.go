@@ -137,7 +137,7 @@ func (d *Daemon) ends() map[string]func(any) {
 	return map[string]func(any){schema.SyscallSpawn.Type: settled, schema.SyscallTerminate.Type: settled}
 }
 
-// sendAbroad waits for what becomes of a message to another kernel.
+// sendAbroad waits for the outcome of a message to another kernel.
 func (d *Daemon) sendAbroad(ctx context.Context, _ *kernel.Job, do *ipc.Forward) (out schema.SendMsgOutput, err error) {
 	out = do.Answer
 	if do.Letter != nil {

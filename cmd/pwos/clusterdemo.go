@@ -158,7 +158,7 @@ func onBus(ctx context.Context, dir string) (err error) {
 	}
 }
 
-// endKernel ends a kernel in good order.
+// endKernel ends a kernel cleanly.
 func endKernel(dir string, daemon *client.Daemon) error {
 	ctx, cancel := context.WithTimeout(context.Background(), usualTimeout)
 	defer cancel()

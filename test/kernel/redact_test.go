@@ -370,6 +370,37 @@ func TestRedactBesideWork(t *testing.T) {
 	}
 }
 
+// TestRedactAtOnce: several redact the same member at the same time, and one of them does.
+func TestRedactAtOnce(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	seq := c.call("Memory.Set", `{"key":"k","value":["hush00000z"]}`, nil).Metadata.Kernel.Seq
+	var clients []*client
+	for range 5 {
+		clients = append(clients, d.dial(t))
+		clients[len(clients)-1].send("Audit.Redact", fmt.Sprintf(`{"seq":%d,"member":"/request/data/value"}`, seq), "")
+	}
+	done := 0
+	for _, c := range clients {
+		var out schema.AuditRedactOutput
+		a := c.next()
+		testkit.Must(t, json.Unmarshal(a.Data, &out))
+		if a.Kind != "reply" || out.Already != (out.By == 0) {
+			t.Errorf("got %s", a.Data)
+		}
+		if !out.Already {
+			done++
+		}
+	}
+	if done != 1 {
+		t.Errorf("it was redacted %d times", done)
+	}
+	for member, want := range map[string]string{"/request/data/value/0": "has no member", "/request": "only what is below", "value": "must be a JSON pointer", "/request/data/value/" + strings.Repeat("x", 2000): "the pointer is longer than"} {
+		c.refused(map[bool]int{true: 404, false: 422}[member == "/request/data/value/0"], "Audit.Redact", fmt.Sprintf(`{"seq":%d,"member":%q}`, seq, member), want)
+	}
+}
+
 // TestRedactBlobs: what came or went by reference is in no blob any more; a blob that has more than the value is named.
 func TestRedactBlobs(t *testing.T) {
 	t.Parallel()
