@@ -74,7 +74,7 @@ func (d *domain) replace(ctx actor.Context, m *replacement) {
 		m.done <- errNoState()
 		return
 	}
-	work := &restoring{epoch: d.epoch, begun: time.Now()}
+	work := &restoring{epoch: d.epoch, begun: time.Now(), replaces: true}
 	r.held, r.stalled, r.wanted, r.work, r.err = true, false, d.epoch, work, errRestoring
 	self, root := ctx.Self(), d.kernel.root
 	d.kernel.background(func() {

@@ -140,7 +140,7 @@ var (
 	SyscallShutdown = NewCommand[ShutdownInput, SuccessOutput](Syscall{
 		Type: "Syscall.Shutdown", Domain: Kernel, Grant: OperatorOnly, Urgent: true,
 		Script:      "scripts/shutdown.txtar",
-		Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
+		Description: "Ends the kernel cleanly: what was accepted before is finished and answered.",
 	})
 )
 

@@ -28,7 +28,7 @@ hash that the line had, and a new entry, Audit.Redacted, names the member and bo
 never the value; "pwos audit verify" accepts exactly that.
 
 What was made of the value follows the record: a key that was set to it is "[redacted]",
-and so is mail that was not taken yet. Snapshots and the index are deleted, and made anew.
+and so is mail that was not taken yet. Snapshots and the index are deleted, and rebuilt.
 Blobs that are the value are removed; others that contain it are listed.
 
 A running kernel does it beside its work: calls to the part of it that the entry belongs to
@@ -67,45 +67,57 @@ Exit status: 1 the member must stay, 3 only the operator may, 4 no such entry or
 	}
 }
 
-// auditRedact asks the kernel that writes the journal, if one does.
+// auditRedact has the kernel that writes the journal redact the entry, if one runs. The entry's hash tells that the kernel
+// behind the socket is that one.
 func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error {
-	offline, cancel := a.bound(ctx, 0)
-	out, err := daemon.Redact(offline, nil, os.Getenv, a.stderr, seq, member)
-	cancel()
-	if errors.Is(err, fault.AuditInUse) {
-		return a.redactLive(ctx, seq, member, err)
-	}
-	if err != nil {
+	hash, err := a.entryHash(ctx, seq)
+	if errors.Is(err, fault.JournalArchived) {
 		return err
 	}
-	return a.printRedacted(&out)
-}
-
-// redactLive has the running kernel redact the entry that the state directory has. inUse says that one runs there.
-func (a *app) redactLive(ctx context.Context, seq uint64, member string, inUse error) error {
-	in := &schema.AuditRedactInput{Seq: int64(seq), Member: member}
-	dir, err := journalDir()
-	if err != nil {
-		return err
-	}
-	reader := journal.NewReader(nil, dir, journal.ReaderOptions{From: seq})
-	record, err := reader.Next(ctx)
-	if err = errors.Join(err, reader.Close()); err == nil {
-		in.Hash = new(record.Hash.String())
-	} else if !errors.Is(err, io.EOF) && !errors.Is(err, fault.JournalArchived) { // which the kernel says too
-		return err
-	}
-	err = a.with(ctx, 0, a.dialRunning, func(ctx context.Context, c *client.Client) error {
-		out, err := invokeAs(ctx, c, schema.AuditRedact, in)
-		if err != nil {
+	if err == nil {
+		in := &schema.AuditRedactInput{Seq: int64(seq), Member: member, Hash: &hash}
+		err = a.with(ctx, 0, a.dialRunning, func(ctx context.Context, c *client.Client) error {
+			out, err := invokeAs(ctx, c, schema.AuditRedact, in)
+			if err != nil {
+				return err
+			}
+			return a.printRedacted(&out)
+		})
+		// A kernel of another record may have an entry less.
+		if !errors.Is(err, fault.DaemonNotRunning) && !errors.Is(err, fault.AuditInUse) && !errors.Is(err, fault.AuditNotFound) {
 			return err
 		}
-		return a.printRedacted(&out)
-	})
-	if errors.Is(err, fault.DaemonNotRunning) {
-		return inUse
 	}
-	return err
+	offline, cancel := a.bound(ctx, 0)
+	defer cancel()
+	out, failed := daemon.Redact(offline, nil, os.Getenv, a.stderr, seq, member)
+	switch {
+	case failed == nil:
+		return a.printRedacted(&out)
+	case errors.Is(failed, fault.AuditInUse) && errors.Is(err, io.EOF):
+		return fault.AuditNotFound.New("there is no entry %d", seq)
+	case errors.Is(failed, fault.AuditInUse) && errors.Is(err, fault.AuditInUse):
+		return err // which says more
+	}
+	return failed
+}
+
+// entryHash reads the hash of an entry from the state directory.
+func (a *app) entryHash(ctx context.Context, seq uint64) (hash string, err error) {
+	dir, err := journalDir()
+	if err != nil {
+		return "", err
+	}
+	reader := journal.NewReader(nil, dir, journal.ReaderOptions{From: seq})
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	record, err := reader.Next(ctx)
+	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived {
+		return "", fault.JournalArchived.New("entry %d is archived in %s: an archive is never rewritten", seq, gone.Anchor.Archive)
+	}
+	if err != nil {
+		return "", err
+	}
+	return record.Hash.String(), nil
 }
 
 // printRedacted shows what was done.

@@ -51,9 +51,9 @@ func (s *secrets) text() string {
 }
 
 // keepSecret makes one random command with a secret in it, which may fail.
-func (c *client) keepSecret(s *secrets, pids []int64) {
+func (c *client) keepSecret(s *secrets, pids []int64) []int64 {
 	pid, other, n := pids[s.chance.IntN(len(pids))], pids[s.chance.IntN(len(pids))], s.chance.IntN(5)
-	switch s.chance.IntN(9) {
+	switch s.chance.IntN(10) {
 	case 0, 1:
 		c.ask("Memory.Set", fmt.Sprintf(`{"key":"k/%d","value":%s}`, n, s.value()))
 	case 2:
@@ -68,9 +68,14 @@ func (c *client) keepSecret(s *secrets, pids []int64) {
 		c.askWith("Syscall.Echo", fmt.Sprintf(`{"message":%s}`, s.text()), fmt.Sprintf(`,"idempotencyKey":"key-%d"`, len(s.made)))
 	case 7:
 		c.ask("Job.Start", fmt.Sprintf(`{"name":"Memory.Set","payload":{"key":"x","value":%s},"at":4102444800000}`, s.value()))
+	case 8:
+		if a := c.ask("Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"b-%d","intent":%s,"role":%s}`, pid, len(s.made), s.text(), s.text())); a.Kind == "reply" {
+			return append(pids, int64(len(pids)+1))
+		}
 	default:
 		c.use(schema.OsMessage, "Sum.Add", fmt.Sprintf(`{"n":%s}`, s.value())) // an effect, with the argument in its answer
 	}
+	return pids
 }
 
 // where are the members of an entry that have a word, as JSON pointers, the smallest ones.
@@ -219,7 +224,7 @@ func TestRedactLive(t *testing.T) {
 			for range 3 {
 				for range 25 {
 					pids = c.scramble(s.chance, pids)
-					c.keepSecret(s, pids)
+					pids = c.keepSecret(s, pids)
 				}
 				kept := len(s.made)
 				gone := []string{s.made[s.chance.IntN(kept)], s.made[kept-1], s.made[s.chance.IntN(kept)]}
@@ -362,6 +367,37 @@ func TestRedactBesideWork(t *testing.T) {
 	d.restart(t)
 	if a := d.dial(t).ask("Memory.Get", `{"key":"k/0"}`); string(a.Data) != `"[redacted]"` {
 		t.Errorf("after a restart: %s", a.Data)
+	}
+}
+
+// TestRedactAtOnce: several redact the same member at the same time, and one of them does.
+func TestRedactAtOnce(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	seq := c.call("Memory.Set", `{"key":"k","value":["hush00000z"]}`, nil).Metadata.Kernel.Seq
+	var clients []*client
+	for range 5 {
+		clients = append(clients, d.dial(t))
+		clients[len(clients)-1].send("Audit.Redact", fmt.Sprintf(`{"seq":%d,"member":"/request/data/value"}`, seq), "")
+	}
+	done := 0
+	for _, c := range clients {
+		var out schema.AuditRedactOutput
+		a := c.next()
+		testkit.Must(t, json.Unmarshal(a.Data, &out))
+		if a.Kind != "reply" || out.Already != (out.By == 0) {
+			t.Errorf("got %s", a.Data)
+		}
+		if !out.Already {
+			done++
+		}
+	}
+	if done != 1 {
+		t.Errorf("it was redacted %d times", done)
+	}
+	for member, want := range map[string]string{"/request/data/value/0": "has no member", "/request": "only what is below", "value": "must be a JSON pointer", "/request/data/value/" + strings.Repeat("x", 2000): "the pointer is longer than"} {
+		c.refused(map[bool]int{true: 404, false: 422}[member == "/request/data/value/0"], "Audit.Redact", fmt.Sprintf(`{"seq":%d,"member":%q}`, seq, member), want)
 	}
 }
 
