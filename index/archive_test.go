@@ -90,7 +90,7 @@ func TestSearchOfArchive(t *testing.T) {
 	}
 }
 
-// TestSearchOfArchives: an index that is made anew has what is in each of several archives, but for those that are not at hand.
+// TestSearchOfArchives: an index that is rebuilt has what is in each of several archives, except those that are not at hand.
 func TestSearchOfArchives(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -106,7 +106,7 @@ func TestSearchOfArchives(t *testing.T) {
 			anchors = append(anchors, k.archive(t))
 		}
 	}
-	anew := func(want ...uint64) {
+	rebuilt := func(want ...uint64) {
 		t.Helper()
 		s := open(t, newPath(t), o)
 		follow(t, s, k, o)
@@ -119,11 +119,11 @@ func TestSearchOfArchives(t *testing.T) {
 	if anchors[0].Seq >= said[1] || anchors[1].Seq < said[1] || anchors[1].Seq >= said[2] {
 		t.Fatalf("archived up to %d and %d, want one of the entries %d in each", anchors[0].Seq, anchors[1].Seq, said)
 	}
-	anew(said[2], said[1], said[0])
+	rebuilt(said[2], said[1], said[0])
 	testkit.Must(t, os.Rename(anchors[0].Archive, anchors[0].Archive+".away"))
-	anew(said[2], said[1])
+	rebuilt(said[2], said[1])
 	testkit.Must(t, os.Rename(anchors[1].Archive, anchors[1].Archive+".away"))
-	anew(said[2])
+	rebuilt(said[2])
 	testkit.Must(t, os.Rename(anchors[0].Archive+".away", anchors[0].Archive)) // which only the second one names
-	anew(said[2])
+	rebuilt(said[2])
 }

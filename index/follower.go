@@ -143,7 +143,7 @@ func (f *follower) goBack(ctx context.Context, from journal.Head, anchor *journa
 		if _, missing := journal.Parts(f.x.opt.FS, anchor); missing != nil && missing.Seq > from.Seq {
 			anchor = missing
 		}
-		f.x.opt.Trouble(fmt.Errorf("what is archived cannot be searched but for what was indexed before: %s is not at hand", anchor.Archive))
+		f.x.opt.Trouble(fmt.Errorf("only what was indexed before can be searched of what is archived: %s is not at hand", anchor.Archive))
 		return f.skip(ctx, from, anchor.Head)
 	}
 	f.mark, f.past, f.reader = from, part.Anchor, part.Reader(f.x.opt.FS, from.Seq+1)
