@@ -60,12 +60,35 @@ func (e *unfitError) Unwrap() error { return e.why }
 // a failing one over one that asks. Of several of a kind, the first in the order of the files decides.
 func (j *Judge) Decide(call *kernel.Call) Decision {
 	decided := j.evaluate(call, j.syscall(call))
+	if sent := sendingOf(call); sent != nil {
+		if d := j.evaluate(sent, j.syscall(sent)); d.before(decided, call) {
+			decided = d
+		}
+	}
 	if t, ok := j.tool(call); ok {
 		if d := j.evaluate(call, t); d.before(decided, call) {
 			return d
 		}
 	}
 	return decided
+}
+
+// sendingOf is the Syscall.SendMsg of a message that arrives from another kernel, nil if the call is none: rules about sending
+// are rules about that too.
+func sendingOf(call *kernel.Call) *kernel.Call {
+	in, ok := call.Input.(*schema.AcceptInput)
+	if !ok {
+		return nil
+	}
+	sent, message := *call, &schema.SendMsgInput{ReceiverPID: in.ReceiverPID, Payload: in.Payload}
+	if in.Intent != "" {
+		message.Intent = &in.Intent
+	}
+	if in.Priority != "" {
+		message.Priority = &in.Priority
+	}
+	sent.Syscall, sent.Input = schema.SyscallSendMsg.Row(), message
+	return &sent
 }
 
 // more reports whether a rule asks about calls that exceed a budget.

@@ -150,3 +150,109 @@ func TestSpawnAbroadRefused(t *testing.T) {
 		t.Errorf("processes of beta: %+v", list.Processes)
 	}
 }
+
+// ask makes a query at another kernel.
+func (n *node) ask(kernel, typ, data string) (string, error) {
+	n.t.Helper()
+	out, err := client.Call(testkit.Context(n.t), n.Client, schema.ClusterAsk, &schema.ClusterAskInput{Kernel: kernel, Type: typ, Data: schema.Value(data)})
+	if err != nil {
+		return "", err
+	}
+	return string(out.Data), nil
+}
+
+// What a kernel shows another one is what the line says: all with a role, else what the process of that kernel may see.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, `role="viewer"`, `allow="Audit.Log"`)
+	reached(t, alpha, beta)
+	own := beta.spawn("of-beta")
+	alpha.spawn("of-alpha")
+	list, err := alpha.ask("beta", "Process.List", `{}`)
+	if err != nil || !strings.Contains(list, `"agent_id":"of-beta"`) {
+		t.Errorf("a viewer: %s, %v", list, err)
+	}
+	if log, err := alpha.ask("beta", "Audit.Log", `{}`); err != nil || !strings.Contains(log, "Kernel.Booted") {
+		t.Errorf("a viewer reads %s, %v", log, err)
+	}
+	if _, err := alpha.spawnAt(0, "beta", "child", nil); !errors.Is(err, fault.CapabilityDenied) {
+		t.Errorf("a viewer spawns: %v", err)
+	}
+	if log, err := beta.ask("alpha", "Audit.Log", `{}`); err != nil || strings.Contains(log, "of-alpha") {
+		t.Errorf("without a role: %s, %v", log, err)
+	}
+	if _, err := beta.ask("alpha", "Process.List", `{}`); !errors.Is(err, fault.CapabilityDenied) {
+		t.Errorf("what the line does not allow: %v", err)
+	}
+	in := &schema.ClusterAskInput{Kernel: "alpha", Type: "Audit.Log"}
+	data := testkit.Value(schema.ClusterAsk.Encode(in))(t)
+	message := schema.Message{Kind: schema.KindQuery, Type: schema.ClusterAsk.Type, Data: data}
+	if _, err := beta.attached(own).Do(testkit.Context(t), message); !errors.Is(err, fault.CapabilityDenied) && !errors.Is(err, fault.CapabilityOperatorOnly) {
+		t.Errorf("an agent asks: %v", err)
+	}
+}
+
+// attached is a connection that acts as a process of the kernel.
+func (n *node) attached(pid int64) *client.Client {
+	n.t.Helper()
+	c := testkit.Value(client.Dial(testkit.Context(n.t), client.Options{RuntimeDir: n.place.RuntimeDir(), Patience: testkit.Patience}))(n.t)
+	n.t.Cleanup(func() { testkit.Must(n.t, c.Close()) })
+	testkit.Value(client.Call(testkit.Context(n.t), c, schema.ProcessAttach, &schema.AttachInput{AgentID: n.process(pid).AgentID}))(n.t)
+	return c
+}
+
+// The quota of a member's line bounds what its processes hold together.
+func TestQuotaAbroad(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, `allow="Syscall.Spawn,SYS_ALLOC",quota="gpu=2"`, "")
+	reached(t, alpha, beta)
+	spawn := func(name string, gpu float64) (*schema.SpawnOutput, error) {
+		in := &schema.SpawnInput{ChildAgentID: name, Kernel: new("beta"), Capabilities: &schema.SpawnCapability{
+			AllowedSyscalls: []string{"SYS_ALLOC"}, ResourceQuotas: map[string]float64{"gpu": gpu},
+		}}
+		return client.Call(testkit.Context(t), alpha.Client, schema.SyscallSpawn, in)
+	}
+	if _, err := spawn("greedy", 3); !errors.Is(err, fault.CapabilityTooMuch) {
+		t.Errorf("more than the quota: %v", err)
+	}
+	alloc := func(pid int64, amount float64) error {
+		in := &schema.AllocInput{ResourceID: "gpu", Amount: amount}
+		in.PID = &pid
+		_, err := client.Call(testkit.Context(t), beta.Client, schema.SyscallAlloc, in)
+		return err
+	}
+	one, two := testkit.Value(spawn("one", 2))(t), testkit.Value(spawn("two", 2))(t)
+	testkit.Must(t, alloc(one.ChildPID, 1))
+	testkit.Must(t, alloc(two.ChildPID, 1))
+	if err := alloc(one.ChildPID, 1); err == nil {
+		t.Error("the processes of alpha hold more than its quota")
+	}
+}
+
+// Rules about a call of another kernel are about the call that was made there: sending, and spawning.
+func TestPolicyAbroad(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, mayRun, mayRun)
+	reached(t, alpha, beta)
+	testkit.WriteFile(t, beta.place.Path("policy.cedar"), `
+@id("no-urgent") forbid(principal == Agent::"kernel-alpha", action == Syscall::"Syscall.SendMsg", resource)
+when { context.via == "cluster" && context.args has priority && context.args.priority == "URGENT" };
+@id("no-child") forbid(principal == Agent::"kernel-alpha", action == Syscall::"Syscall.Spawn", resource)
+when { context.args.child_agent_id == "forbidden" };
+`)
+	testkit.Value(client.Call(testkit.Context(t), beta.Client, schema.PolicyReload, &schema.PolicyReloadInput{}))(t)
+	to := beta.spawn("reader")
+	send := func(priority string) error {
+		in := &schema.SendMsgInput{ReceiverPID: to, ReceiverKernel: new("beta"), Payload: schema.Value(`1`), Priority: &priority}
+		_, err := client.Call(testkit.Context(t), alpha.Client, schema.SyscallSendMsg, in)
+		return err
+	}
+	testkit.Must(t, send("NORMAL"))
+	if err := send("URGENT"); !errors.Is(err, fault.PolicyDenied) {
+		t.Errorf("urgent: %v", err)
+	}
+	testkit.Value(alpha.spawnAt(0, "beta", "fine", nil))(t)
+	if _, err := alpha.spawnAt(0, "beta", "forbidden", nil); !errors.Is(err, fault.PolicyDenied) {
+		t.Errorf("spawn: %v", err)
+	}
+}

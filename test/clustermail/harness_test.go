@@ -53,6 +53,7 @@ func pair(t testing.TB, optionsOfAlpha, optionsOfBeta string) (alpha, beta *node
 func (n *node) start() {
 	n.t.Helper()
 	cfg := testkernel.Settings(n.place)
+	cfg.File, cfg.Resources = n.place.Path("config.toml"), map[string]float64{"gpu": 8}
 	cfg.Cluster.Name, cfg.Cluster.Bus, cfg.Cluster.Members = n.name, n.bus.URL(), n.members
 	n.stop = testkernel.Start(n.t, cfg)
 	n.Client = testkit.Value(client.Dial(testkit.Context(n.t), client.Options{RuntimeDir: n.place.RuntimeDir(), Patience: testkit.Patience}))(n.t)
