@@ -143,7 +143,7 @@ func (a *audit) quorumTick(ctx actor.Context) {
 	if a.stopped {
 		return
 	}
-	now, ending, patience := time.Now(), a.kernel.life.Err() != nil, q.Patience
+	now, ending, patience := time.Now(), a.kernel.ending.Load(), q.Patience
 	if ending {
 		patience = 2 * q.step()
 	}
