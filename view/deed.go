@@ -344,7 +344,11 @@ func mailText(names Names, v schema.Value) string {
 	if m.SenderKernel != "" {
 		from = At(m.SenderPID, m.SenderKernel)
 	}
-	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + from + " (" + sizeText(m.Payload) + ")"
+	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + from
+	if m.Redelivered {
+		text += ", once more"
+	}
+	text += " (" + sizeText(m.Payload) + ")"
 	if n := len(list) - 1; n > 0 {
 		text += " and " + strconv.Itoa(n) + " more"
 	}
