@@ -127,6 +127,10 @@ func (a *audit) Receive(ctx actor.Context) {
 		a.saveSnapshots(ctx)
 	case snapshotsSaved:
 		a.snapshotsSaved(m)
+	case pauseSnapshots:
+		a.pauseSnapshots(m)
+	case resumeSnapshots:
+		a.snapshots.pauses--
 	case rebuilt:
 		if m.epoch == a.epoch {
 			a.rebuilt(ctx, m.domain)

@@ -97,6 +97,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.snapshot(ctx, m.epoch)
 	case rebuild:
 		d.rebuild(ctx, m.epoch)
+	case *replacement:
+		d.replace(ctx, m)
 	case restoreAgain:
 		d.restoreAgain(ctx, m.epoch)
 	case stalled:

@@ -61,6 +61,7 @@ type restoring struct {
 	begun     time.Time
 	failure   atomic.Pointer[error] // set when the goroutine has finished, to nil if it succeeded
 	abandoned atomic.Bool           // the domain has ended, and does not use the state
+	replaces  bool                  // the work of a Replace
 }
 
 // rebuild makes the state again from the journal, which has lost entries that the state had applied.
@@ -151,6 +152,12 @@ func (d *domain) restored(ctx actor.Context, work *restoring) {
 		return
 	}
 	r.err, r.failed = nil, nil
+	if err != nil && work.replaces {
+		r.err = err
+		d.unsaved(err)
+		d.stall(ctx, r.wanted) // what is decided here has the journal's epoch
+		return
+	}
 	if err != nil {
 		d.unsaved(err)
 		// made stays 0: the audit log continues to refuse what is decided here.

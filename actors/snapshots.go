@@ -85,7 +85,7 @@ func (s *Snapshots) Load(ctx context.Context, name schema.Domain, p Part) (Posit
 	return Position{}, nil
 }
 
-// LoadUntil is Load, but for a snapshot that has later entries than until: then the part is empty.
+// LoadUntil is Load, except for a snapshot that has later entries than until: then the part is empty.
 func (s *Snapshots) LoadUntil(ctx context.Context, name schema.Domain, p Part, until uint64) (Position, error) {
 	if s == nil || s.Store.Position(string(name)) > until {
 		p.Reset()
@@ -133,6 +133,9 @@ type snapshotting struct {
 	running bool
 	round   []savedPart
 	missing int // domains that have not answered yet
+
+	pauses  int               // of PauseSnapshots: no round begins
+	pausing []chan<- struct{} // of those who wait for the end of the round
 }
 
 type savedPart struct {
@@ -144,7 +147,7 @@ type savedPart struct {
 // begin starts a round if one is due.
 func (a *audit) beginSnapshots(ctx actor.Context) {
 	s := &a.snapshots
-	if s.store == nil || s.running || a.journal.Head().Seq < s.due || len(a.rebuilding) > 0 || time.Now().Before(s.resting) {
+	if s.store == nil || s.running || s.pauses > 0 || a.journal.Head().Seq < s.due || len(a.rebuilding) > 0 || time.Now().Before(s.resting) {
 		return
 	}
 	s.running, s.round, s.missing = true, nil, len(a.kernel.domains)-1
@@ -197,12 +200,14 @@ func (a *audit) saveSnapshots(ctx actor.Context) {
 func (a *audit) dropSnapshots() {
 	if s := &a.snapshots; len(s.round) > 0 || s.missing > 0 {
 		s.running, s.round, s.missing = false, nil, 0
+		s.tellPaused()
 	}
 }
 
 // snapshotsSaved allows the next round.
 func (a *audit) snapshotsSaved(m snapshotsSaved) {
 	a.snapshots.running = false
+	a.snapshots.tellPaused()
 	a.snapshots.resting = time.Now().Add(m.rest)
 }
 

@@ -55,7 +55,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// outcome is what became of a letter. The letters behind one that was not taken for now have none.
+// outcome says what happened to a letter. The letters behind one that was not taken for now have none.
 type outcome struct {
 	MsgID  int64    `json:"msg_id"`
 	Status string   `json:"status,omitzero"`

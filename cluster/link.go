@@ -101,7 +101,7 @@ func (l *Link) Post(letter *schema.Letter) {
 // patience is how long a call waits for the other kernel.
 const patience = 3 * time.Second
 
-// Wait returns what became of a letter that was handed over. It does not wait long: then the letter is queued.
+// Wait returns the outcome of a letter that was handed over. It does not wait long: then the letter is queued.
 func (l *Link) Wait(ctx context.Context, msgID int64) (status, reason string, err error) {
 	l.mu.Lock()
 	p := l.parcels[msgID]

@@ -26,7 +26,7 @@ const (
 	minRetry, maxRetry = 100 * time.Millisecond, 2 * time.Second
 )
 
-// result is what became of a letter.
+// result is the outcome of a letter.
 type result struct {
 	status, reason string
 	err            error
@@ -40,7 +40,7 @@ type parcel struct {
 	done   chan result // buffered: one result
 }
 
-// lane has the letters for one process, in the order of their numbers. Each is sent once it is known what became of those
+// lane has the letters for one process, in the order of their numbers. Each is sent once the outcome is known of those
 // before it.
 type lane struct {
 	parcels []*parcel
@@ -158,7 +158,7 @@ func (p *peer) next(now time.Time) (batch []*parcel, wait time.Duration) {
 }
 
 // expire settles letters at the head of a lane that have expired before they were sent. Of one that was sent the other kernel
-// says what became of it. p is locked.
+// reports its outcome. p is locked.
 func (p *peer) expire(l *lane) {
 	for len(l.parcels) > 0 && !l.parcels[0].tried && p.ticksLeft(l.parcels[0]) < 0 {
 		p.settle(l.parcels[0], schema.MailExpired, "it expired before the kernel "+p.to+" could be reached", nil)
@@ -174,7 +174,7 @@ func (p *peer) ticksLeft(one *parcel) int64 {
 	return *one.ExpiresAtTick - p.kernel.Tick()
 }
 
-// settle journals what became of a letter, and tells the call that waits for it. p is locked.
+// settle journals the outcome of a letter, and tells the call that waits for it. p is locked.
 func (p *peer) settle(one *parcel, status, reason string, failed *fault.Fault) {
 	in := &schema.SettleInput{MsgID: one.MsgID, ReceiverPID: one.ReceiverPID, Kernel: p.to, Status: status, Reason: reason}
 	r := result{status: status, reason: reason}

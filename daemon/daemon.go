@@ -78,6 +78,7 @@ type Daemon struct {
 	policies   *policy.Loader
 	undoer     atomic.Pointer[undo.Runner]
 	archiver   atomic.Pointer[state.Archiver]
+	redactor   atomic.Pointer[state.Redactor]
 	cluster    *cluster.Node    // nil: the kernel is in none
 	seen       cluster.Seen     // the lease of the host that led before, if this was its standby
 	notifier   *notify.Notifier // nil: no command is run for questions

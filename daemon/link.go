@@ -59,7 +59,7 @@ func (d *Daemon) begins() map[string]func(any) {
 	}}
 }
 
-// sendAbroad waits for what becomes of a message to another kernel.
+// sendAbroad waits for the outcome of a message to another kernel.
 func (d *Daemon) sendAbroad(ctx context.Context, _ *kernel.Job, do *ipc.Forward) (out schema.SendMsgOutput, err error) {
 	out = do.Answer
 	if do.Letter != nil {

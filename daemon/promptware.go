@@ -129,6 +129,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.SyscallSendMsg.Type:    kernel.Run(d.sendAbroad),
 		schema.MessageUndo.Type:       kernel.Run(d.undo),
 		schema.AuditArchive.Type:      kernel.Run(d.archive),
+		schema.AuditRedact.Type:       kernel.Run(d.redact),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

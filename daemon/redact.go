@@ -8,46 +8,49 @@ import (
 	"log/slog"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Redacted is what Redact has done to the record.
-type Redacted = state.Redacted
-
 // Redact removes a member from an entry of the record, and deletes the snapshots and the index, which
-// the next start makes anew. args are the daemon's flags. No daemon may use the state directory.
-func Redact(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, seq uint64, member string) (r Redacted, err error) {
+// the next start rebuilds. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state
+// directory: that has Audit.Redact.
+func Redact(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, seq uint64, member string) (out schema.AuditRedactOutput, err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
-		return r, err
+		return out, err
 	}
 	if cfg.Origin, err = cfg.Principal(); err != nil {
-		return r, err
+		return out, err
 	}
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
 	key, err := access.ReadHostKey(access.HostKeyFile(cfg.StateDir))
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, fault.PlaceNotThere.New("no kernel has been in %s: set PWOS_STATE_DIR to its state directory", cfg.StateDir)
+		return out, fault.PlaceNotThere.New("no kernel has been in %s: set PWOS_STATE_DIR to its state directory", cfg.StateDir)
 	}
 	if err != nil {
-		return r, err
+		return out, err
 	}
 	if err := unixsock.CheckPrivateDir(cfg.StateDir); err != nil {
-		return r, err
+		return out, err
 	}
 	s, err := state.Open(ctx, &cfg, Version(), key, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
 	if errors.Is(err, journal.ErrLocked) {
-		return r, fault.AuditInUse.New("a kernel runs on %s: end it with \"pwos shutdown\", then redact, then start it again", cfg.StateDir).Wrap(err)
+		return out, fault.AuditInUse.New("a kernel runs on %s, and none answers on the socket: set PWOS_RUNTIME_DIR to its runtime directory, or end it", cfg.StateDir).Wrap(err)
 	}
 	if err != nil {
-		return r, err
+		return out, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.Redact(ctx, &cfg, seq, member)
+	dir := blobDir(&cfg)
+	return s.Redact(ctx, &cfg, seq, member, state.Blobs{Dir: dir, Redact: func(ctx context.Context, value []byte) (int, []string, error) {
+		return blob.RedactDir(ctx, dir, value)
+	}})
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/undo"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/audit"
@@ -10,11 +11,13 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// lookBack wires what makes past states, takes changes back, and archives the past. All of it needs the kernel.
+// lookBack wires what makes past states, takes changes back, archives the past and removes secrets from it. All of it needs the kernel.
 func (d *Daemon) lookBack() {
 	past := d.state.Past(d.kernel.Recorded)
 	d.state.Rewind.Serve(rewind.Shell{Past: past, May: d.kernel.May})
-	d.archiver.Store(past.Archiver(d.kernel.EndSegment, d.config.StateDir, d.config.RuntimeDir))
+	archiver := past.Archiver(d.kernel.EndSegment, d.config.StateDir, d.config.RuntimeDir)
+	d.archiver.Store(archiver)
+	d.redactor.Store(archiver.Redactor(d.kernel, state.Blobs{Dir: blobDir(&d.config), Redact: d.blobs.Redact}, d.config.Cluster.Name != ""))
 	d.undoer.Store(undo.New(undo.Runner{History: past, Kernel: d.kernel, Changes: d.state.Changes}))
 }
 
@@ -26,4 +29,9 @@ func (d *Daemon) undo(ctx context.Context, job *kernel.Job, do *rewind.Undo) (sc
 // archive is the runner of Audit.Archive.
 func (d *Daemon) archive(ctx context.Context, job *kernel.Job, do *audit.Archive) (schema.AuditArchiveOutput, error) {
 	return d.archiver.Load().Archive(ctx, job, do)
+}
+
+// redact is the runner of Audit.Redact.
+func (d *Daemon) redact(ctx context.Context, job *kernel.Job, do *audit.Redact) (schema.AuditRedactOutput, error) {
+	return d.redactor.Load().Redact(ctx, job, do)
 }

@@ -42,7 +42,7 @@ func (k *kernel) archive(t *testing.T) *journal.Anchor {
 	return anchor
 }
 
-// TestSearchOfArchive: what was in the index is found after its entries were archived; an index that is made anew has it too,
+// TestSearchOfArchive: what was in the index is found after its entries were archived; an index that is rebuilt has it too,
 // as long as the archive is at hand, and else what comes after it.
 func TestSearchOfArchive(t *testing.T) {
 	t.Parallel()
@@ -72,18 +72,18 @@ func TestSearchOfArchive(t *testing.T) {
 	found(s, second, first)
 	told.want(t, nil)
 
-	anew := open(t, newPath(t), o)
-	found(anew, second, first)
-	follow(t, anew, k, o)
-	found(anew, second, first)
+	rebuilt := open(t, newPath(t), o)
+	found(rebuilt, second, first)
+	follow(t, rebuilt, k, o)
+	found(rebuilt, second, first)
 	told.want(t, nil)
 	testkit.Must(t, os.Rename(anchor.Archive, anchor.Archive+".away"))
-	found(anew, second, first)
-	anew = open(t, newPath(t), index.Options{Dir: k.dir, Synced: k.log.Synced})
-	found(anew, second)
-	follow(t, anew, k, o)
-	found(anew, second)
-	mark, err := anew.Searchable(ctx())
+	found(rebuilt, second, first)
+	rebuilt = open(t, newPath(t), index.Options{Dir: k.dir, Synced: k.log.Synced})
+	found(rebuilt, second)
+	follow(t, rebuilt, k, o)
+	found(rebuilt, second)
+	mark, err := rebuilt.Searchable(ctx())
 	testkit.Must(t, err)
 	if mark.Seq < second {
 		t.Errorf("documents end at %d, want %d at least", mark.Seq, second)

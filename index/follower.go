@@ -130,7 +130,7 @@ func (f *follower) next(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		f.x.opt.Trouble(fmt.Errorf("what is archived cannot be searched but for what was indexed before: %w", err))
+		f.x.opt.Trouble(fmt.Errorf("what is archived cannot be searched except what was indexed before: %w", err))
 		f.clear()
 		err = f.skip(ctx, from, anchor.Head)
 	}

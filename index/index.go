@@ -220,6 +220,25 @@ func (x *Index) Close() error {
 // entry.
 func (x *Index) Drop() error { return x.dropDatabase(&x.blocks) }
 
+// Clear deletes everything, durably, and makes an empty index. No Follow may run.
+func (x *Index) Clear() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return ErrClosed
+	}
+	_ = errors.Join(x.blocks.disconnect(), x.words.disconnect()) // deleted data need not be written
+	entries, err := os.ReadDir(x.dir)
+	for _, entry := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(x.dir, entry.Name())))
+	}
+	err = errors.Join(err, journal.OSFS{}.SyncDir(x.dir), x.blocks.connect(), x.words.connect())
+	if err != nil {
+		return fmt.Errorf("clear index: %w", err)
+	}
+	return nil
+}
+
 func (x *Index) dropDatabase(db *database) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -133,7 +133,7 @@ func loadRedactions(fsys FS, dir string) (rs redactions, lost string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	if len(firsts) < 2 && !damaged { // a line is rewritten in a complete segment only
+	if len(firsts) < 2 && !damaged { // it may be new, and no line is rewritten but in a complete segment
 		return nil, "", nil
 	}
 	rs, err = vouchedIn(fsys, dir, firsts)

@@ -66,7 +66,7 @@ func PrepareRewrite(ctx context.Context, fsys FS, dir string, seq uint64, edit f
 	return w, w.copy(ctx, r.f, rec.Offset, int64(len(rec.Line)), line)
 }
 
-// sameEntry returns an error for a line that is not the record's but for what is asked and answered.
+// sameEntry returns an error for a line that is not the record's except what is asked and answered.
 func sameEntry(rec *Record, line []byte) error {
 	var now Record
 	if err := ParseLine(line, &now); err != nil {
@@ -188,11 +188,12 @@ func (l *Log) finish(x *examiner) error {
 }
 
 // finishRedactions writes a file that is lost, and what the entries say beyond the file where a copy of a segment waits for that.
+// It makes an empty file in a new journal, so that a later one can be told to be lost.
 func (l *Log) finishRedactions(x *examiner, pending bool) error {
-	if l.opt.Signer == nil || x.lost == "" && !pending {
+	if l.opt.Signer == nil || x.lost == "" && !pending && x.edited != nil {
 		return nil
 	}
-	if x.lost == "" {
+	if x.lost == "" && pending {
 		said, err := vouchedIn(l.opt.FS, l.opt.Dir, x.firsts)
 		if err != nil {
 			return err
@@ -236,6 +237,7 @@ func (l *Log) finishRewrite(x *examiner, first uint64) error {
 	if done || !made {
 		return w.Discard()
 	}
+	x.rec.Notes = append(x.rec.Notes, fmt.Sprintf("entry %d is redacted now, as entry %d says: that was not finished", r.Seq, r.By))
 	return w.take()
 }
 

@@ -194,7 +194,7 @@ func TestRotateBesideItsOwner(t *testing.T) {
 			l.Append(entry(seq, 20))
 		}
 	}
-	lend := func(job func() (uint64, error), beside func()) {
+	whileBusy := func(job func() (uint64, error), beside func()) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -210,10 +210,10 @@ func TestRotateBesideItsOwner(t *testing.T) {
 	for range batches {
 		grow()
 		if l.RotateDue() {
-			lend(l.Rotate, grow)
+			whileBusy(l.Rotate, grow)
 		}
 		testkit.Must(t, l.Flush())
-		lend(l.Sync, func() {
+		whileBusy(l.Sync, func() {
 			grow()
 			testkit.Must(t, l.Flush())
 		})

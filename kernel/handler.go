@@ -318,7 +318,7 @@ func (c *Call) Wake(pids ...int64) {
 // Advance moves the clock to a tick.
 func (c *Call) Advance(tick int64) { c.ask().Tick = tick }
 
-// Shutdown ends the kernel in good order after the answer.
+// Shutdown ends the kernel cleanly after the answer.
 func (c *Call) Shutdown() { c.ask().Shutdown = true }
 
 // Begin asks for work outside the kernel before the call is answered.

@@ -63,7 +63,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		switch _, typ := schema.Peek(e.Request); typ {
 		case schema.SyscallSpawn.Type, schema.ProcessAttach.Type, schema.SyscallRegister.Type, schema.SyscallUnregister.Type:
 		case schema.KernelBooted.Type:
-			clear(p.doors) // each start counts connections anew
+			clear(p.doors) // each start counts connections from zero
 			return "", "", "", nil
 		default:
 			return "", "", "", nil

@@ -156,6 +156,26 @@ type AuditRedactedInput struct {
 	New    string `json:"new" keep:"always" doc:"SHA-256 of the line without the member, hexadecimal."`
 }
 
+// AuditRedactInput is the data of Audit.Redact.
+type AuditRedactInput struct {
+	Seq    int64   `json:"seq" keep:"always" min:"1" doc:"Number of the entry."`
+	Member string  `json:"member" keep:"always" minlen:"1" doc:"What is removed, as a JSON pointer into the line, such as /request/data/value. The record keeps the pointer."`
+	Hash   *string `json:"hash,omitzero" keep:"always" doc:"SHA-256 of the entry in the chain, hexadecimal: refused if the entry has another. It tells that the caller and the kernel mean the same record."`
+}
+
+// AuditRedactOutput is the answer of Audit.Redact, and what pwos audit redact prints.
+type AuditRedactOutput struct {
+	Seq     int64    `json:"seq" keep:"always" doc:"The entry."`
+	Member  string   `json:"member" keep:"always" doc:"What was removed from it."`
+	By      int64    `json:"by,omitzero" keep:"always" doc:"The entry Audit.Redacted that vouches for that; absent: the line was not changed."`
+	Already bool     `json:"already" keep:"always" doc:"Whether the member was redacted before."`
+	Also    []int64  `json:"also" keep:"always" doc:"Other entries that have the same value, ascending, 100 at most: redact these too."`
+	More    bool     `json:"more" keep:"always" doc:"Whether there are more of them."`
+	Cluster bool     `json:"cluster" keep:"always" doc:"Whether a copy of the journal on the cluster's bus keeps the value."`
+	Blobs   int64    `json:"blobs_removed" keep:"always" doc:"How many blobs were removed, since they had the value and nothing else."`
+	Left    []string `json:"blobs_left" keep:"always" doc:"Paths of blobs that have the value among other data, or are being read: remove them, or wait until they expire."`
+}
+
 // The syscalls of this file.
 var (
 	AuditLog = NewQuery[AuditLogInput, AuditLogOutput](Syscall{
@@ -194,6 +214,15 @@ var (
 	}, Syscall{
 		Type:        "Audit.Archived",
 		Description: "Ends an Audit.Archive: records what was moved.",
+	})
+
+	AuditRedact = NewEffect[AuditRedactInput, AuditRedactOutput](Syscall{
+		Type: "Audit.Redact", Domain: Audit, Grant: OperatorOnly,
+		Script:      "scripts/redactlive.txtar",
+		Description: "Removes a member from an entry of the journal, and what was made of it from the state, the snapshots, the index and the blobs. An entry Audit.Redacted vouches for the line.",
+	}, Syscall{
+		Type:        "Audit.Rewritten",
+		Description: "Ends an Audit.Redact: records what was removed.",
 	})
 
 	AuditWatch = NewQuestion[AuditWatchInput, SuccessOutput](Syscall{

@@ -81,7 +81,7 @@ func rows() []*Syscall {
 		ResourceFree.Syscall,
 		MemoryGet.Syscall, MemorySet.Syscall, MemoryCompareAndSet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall, MemoryRestore.Syscall,
 		SyscallCommitDelta.Syscall, SyscallRollback.Syscall, DeltaDrop.Syscall, SyscallCheckpoint.Syscall, SyscallGetState.Syscall,
-		AuditLog.Syscall, AuditShow.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall, AuditSubscribe.Syscall, AuditWatch.Syscall, AuditRedacted.Syscall, AuditArchive.Syscall, AuditArchive.End.Syscall,
+		AuditLog.Syscall, AuditShow.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall, AuditSubscribe.Syscall, AuditWatch.Syscall, AuditRedacted.Syscall, AuditRedact.Syscall, AuditRedact.End.Syscall, AuditArchive.Syscall, AuditArchive.End.Syscall,
 		EventSearch.Syscall, EventGraph.Syscall,
 		ClockGet.Syscall, ClockAdvance.Syscall,
 		CryptoSeal.Syscall, CryptoOpen.Syscall, CryptoDerive.Syscall,
@@ -140,7 +140,7 @@ var (
 	SyscallShutdown = NewCommand[ShutdownInput, SuccessOutput](Syscall{
 		Type: "Syscall.Shutdown", Domain: Kernel, Grant: OperatorOnly, Urgent: true,
 		Script:      "scripts/shutdown.txtar",
-		Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
+		Description: "Ends the kernel cleanly: what was accepted before is finished and answered.",
 	})
 )
 

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -20,24 +25,28 @@ func newAuditRedact(a *app) *cobra.Command {
 		Short: "remove a secret from an entry of the record",
 		Long: `redact replaces a member of an entry by "[redacted]" in the journal. The chain keeps the
 hash that the line had, and a new entry, Audit.Redacted, names the member and both hashes,
-never the value; "pwos audit verify" accepts exactly that. Snapshots and the index, which
-may have the value, are deleted, and made anew at the next start.
+never the value; "pwos audit verify" accepts exactly that.
 
-The kernel must not run: end it with "pwos shutdown" first. State that was made of the
-value is rebuilt from the record as it is then: a key that was set to it is "[redacted]".
+What was made of the value follows the record: a key that was set to it is "[redacted]",
+and so is mail that was not taken yet. Snapshots and the index are deleted, and rebuilt.
+Blobs that are the value are removed; others that contain it are listed.
+
+A running kernel does it beside its work: calls to the part of it that the entry belongs to
+wait meanwhile. Otherwise the verb does it itself, in the state directory.
 
 MEMBER is a JSON pointer into the line, such as /request/data/value or
 /outcome/data/items/0. Without a slash in front it is below /request/data. Only content can
 be redacted: members that say who did what, that other entries refer to, or that the state
 cannot be rebuilt without, stay. The pointer is recorded: if a name in it is the secret,
-redact the member around it.
+redact the member around it. Of a member that refers to a blob, the blob is removed.
 
 The answer lists other entries that have the same value: redact those too. Backups, archives,
 exports, a copy on a cluster's bus and the directories of agents keep the value: change
 the secret in any case.
 
-Exit status: 1 the member must stay, 4 no such entry or member, 8 a kernel runs.`,
-		Example: `  pwos shutdown && pwos audit redact 120 value
+Exit status: 1 the member must stay, 3 only the operator may, 4 no such entry or member,
+8 the running kernel has another record.`,
+		Example: `  pwos audit redact 120 value
   pwos audit redact 120 /request/data/payload/password
   pwos audit redact 121 /outcome/data/body`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -58,39 +67,64 @@ Exit status: 1 the member must stay, 4 no such entry or member, 8 a kernel runs.
 	}
 }
 
+// auditRedact has the kernel that writes the journal redact the entry, if one runs. The entry's hash tells that the kernel
+// behind the socket is that one.
 func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error {
-	ctx, cancel := a.bound(ctx, 0)
+	hash, err := a.entryHash(ctx, seq)
+	if errors.Is(err, fault.JournalArchived) {
+		return err
+	}
+	if err == nil {
+		in := &schema.AuditRedactInput{Seq: int64(seq), Member: member, Hash: &hash}
+		err = a.with(ctx, 0, a.dialRunning, func(ctx context.Context, c *client.Client) error {
+			out, err := invokeAs(ctx, c, schema.AuditRedact, in)
+			if err != nil {
+				return err
+			}
+			return a.printRedacted(&out)
+		})
+		// A kernel of another record may have an entry less.
+		if !errors.Is(err, fault.DaemonNotRunning) && !errors.Is(err, fault.AuditInUse) && !errors.Is(err, fault.AuditNotFound) {
+			return err
+		}
+	}
+	offline, cancel := a.bound(ctx, 0)
 	defer cancel()
-	made, err := daemon.Redact(ctx, nil, os.Getenv, a.stderr, seq, member)
+	out, failed := daemon.Redact(offline, nil, os.Getenv, a.stderr, seq, member)
+	switch {
+	case failed == nil:
+		return a.printRedacted(&out)
+	case errors.Is(failed, fault.AuditInUse) && errors.Is(err, io.EOF):
+		return fault.AuditNotFound.New("there is no entry %d", seq)
+	case errors.Is(failed, fault.AuditInUse) && errors.Is(err, fault.AuditInUse):
+		return err // which says more
+	}
+	return failed
+}
+
+// entryHash reads the hash of an entry from the state directory.
+func (a *app) entryHash(ctx context.Context, seq uint64) (hash string, err error) {
+	dir, err := journalDir()
+	if err != nil {
+		return "", err
+	}
+	reader := journal.NewReader(nil, dir, journal.ReaderOptions{From: seq})
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	record, err := reader.Next(ctx)
+	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived {
+		return "", fault.JournalArchived.New("entry %d is archived in %s: an archive is never rewritten", seq, gone.Anchor.Archive)
+	}
+	if err != nil {
+		return "", err
+	}
+	return record.Hash.String(), nil
+}
+
+// printRedacted shows what was done.
+func (a *app) printRedacted(out *schema.AuditRedactOutput) error {
+	data, err := schema.Marshal(out)
 	if err != nil {
 		return err
 	}
-	also := make([]string, len(made.Also))
-	for i, n := range made.Also {
-		also[i] = strconv.FormatUint(n, 10)
-	}
-	o := view.Object(nil).Integer("seq", int64(made.Seq)).Text("member", made.Member)
-	if made.By != 0 {
-		o = o.Integer("by", int64(made.By))
-	}
-	o = o.Boolean("already", made.By == 0).Raw("also", []byte("["+strings.Join(also, ",")+"]")).
-		Boolean("more", made.More).Boolean("cluster", made.Cluster)
-	t := new(view.Table)
-	t.Row("redacted", view.Escaped(made.Member)+" of entry "+strconv.FormatUint(made.Seq, 10))
-	if made.By == 0 {
-		t.Row("vouched for", "it was redacted before: nothing was changed")
-	} else {
-		t.Row("vouched for", "by entry "+strconv.FormatUint(made.By, 10))
-	}
-	if len(also) > 0 {
-		list := strings.Join(also, ", ")
-		if made.More {
-			list += " and more"
-		}
-		t.Row("also in", "entries "+list+": redact these too")
-	}
-	if made.Cluster {
-		t.Row("not changed", "the copy of the journal on the cluster's bus, which keeps the value")
-	}
-	return a.printEither(o.Close(), t)
+	return a.printEither(data, view.RedactTable(out))
 }

@@ -128,7 +128,7 @@ func demoKernel(ctx context.Context, dir, settings string) (*client.Daemon, erro
 	return client.Launch(ctx, command, ownOptions(dir).RuntimeDir)
 }
 
-// endKernel ends a kernel in good order.
+// endKernel ends a kernel cleanly.
 func endKernel(dir string, daemon *client.Daemon) error {
 	ctx, cancel := context.WithTimeout(context.Background(), usualTimeout)
 	defer cancel()

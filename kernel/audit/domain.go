@@ -63,6 +63,8 @@ func New(journal Journal, processes kernel.Processes) *Domain {
 		kernel.Query(schema.EventSearch, d.search),
 		kernel.Query(schema.EventGraph, d.graph),
 		kernel.Step(schema.AuditRedacted, redacted, nil),
+		kernel.Effect(schema.AuditRedact, newRedact),
+		kernel.Step(schema.AuditRedact.End, kernel.End, nil),
 		kernel.Effect(schema.AuditArchive, newArchive),
 		kernel.Step(schema.AuditArchive.End, kernel.End, nil),
 	)
@@ -106,11 +108,6 @@ func (d *Domain) show(call *kernel.Call, in *schema.AuditShowInput) (out schema.
 func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out schema.AuditVerifyOutput, err error) {
 	read(call, func(ctx context.Context) (*schema.AuditVerifyOutput, error) { return d.journal.Verify(ctx, call) })
 	return out, nil
-}
-
-// redacted answers with what it records.
-func redacted(_ *kernel.Call, in *schema.AuditRedactedInput) (schema.AuditRedactedInput, error) {
-	return *in, nil
 }
 
 // read computes a reply's data on a goroutine.

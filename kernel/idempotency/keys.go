@@ -228,6 +228,19 @@ func errUnderWay(key string) *fault.Fault {
 	return fault.IdempotencyUnderWay.New("the first message with idempotency key %q is still being carried out: wait for its answer", key)
 }
 
+// Adopt takes over the bodies and outcomes of keys that were made again of the same journal, in which
+// entries were redacted since.
+func (k *Keys) Adopt(made *Keys) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, now := range made.known {
+		if old := k.known[id]; old != nil && old.time == now.time && old.done == now.done && old.seq == now.seq {
+			k.held[id.pid] += now.cost() - old.cost()
+			old.body, old.Outcome = now.body, now.Outcome
+		}
+	}
+}
+
 // Forget releases the key of a call that was lost.
 func (k *Keys) Forget(call *kernel.Call) {
 	if !call.Claimed {

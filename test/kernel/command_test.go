@@ -53,7 +53,7 @@ func smallMailboxes(cfg *config.Config) { cfg.Ipc.Mailbox = 1 }
 // TestCommandsChangeState makes every command that the kernel lists, in either dialect: what it is there for can be read
 // afterwards and could not before. Echo says back what it is told, Seal gives its caller something to keep, and Shutdown ends
 // the kernel, so there is nothing to read; what the Subscribes and Ipc.Ack bring about comes unasked (TestMessagesPushed,
-// TestRecordFollowed, TestJobs, TestAck, TestApprovals), Approval.Decide needs a question (TestApprovals), Process.Attach changes the connection (TestAttach), Syscall.Complete needs a call (TestProviders), as Syscall.Progress does (TestProgress), Host.ToolUse only answers, Policy.Reload reads files (TestPolicyInvalid), Message.Undo needs an entry (TestUndo), Audit.Archive needs a directory (TestArchiveRestart), Process.RestoreFiles changes nothing (kernel/process), what Http.Fetch does is done elsewhere (test/http), and so is what needs a root (test/promptware).
+// TestRecordFollowed, TestJobs, TestAck, TestApprovals), Approval.Decide needs a question (TestApprovals), Process.Attach changes the connection (TestAttach), Syscall.Complete needs a call (TestProviders), as Syscall.Progress does (TestProgress), Host.ToolUse only answers, Policy.Reload reads files (TestPolicyInvalid), Message.Undo needs an entry (TestUndo), Audit.Archive needs a directory (TestArchiveRestart), Audit.Redact an entry (TestRedactLive), Process.RestoreFiles changes nothing (kernel/process), what Http.Fetch does is done elsewhere (test/http), and so is what needs a root (test/promptware).
 func TestCommandsChangeState(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -62,7 +62,7 @@ func TestCommandsChangeState(t *testing.T) {
 			c := start(t, smallMailboxes).dial(t)
 			c.world()
 			c.spawn(0, `{"allowed_syscalls":["*"]}`)
-			made := map[string]bool{"Syscall.Echo": true, "Crypto.Seal": true, "Syscall.Shutdown": true, "Ipc.Subscribe": true, "Audit.Subscribe": true, "Job.Subscribe": true, "Approval.Subscribe": true, "Approval.Decide": true, "Ipc.Ack": true, "Http.Fetch": true, "Process.Attach": true, "Syscall.Complete": true, "Syscall.Progress": true, "Host.ToolUse": true, "Policy.Reload": true, "Message.Undo": true, "Process.RestoreFiles": true, "Audit.Archive": true}
+			made := map[string]bool{"Syscall.Echo": true, "Crypto.Seal": true, "Syscall.Shutdown": true, "Ipc.Subscribe": true, "Audit.Subscribe": true, "Job.Subscribe": true, "Approval.Subscribe": true, "Approval.Decide": true, "Ipc.Ack": true, "Http.Fetch": true, "Process.Attach": true, "Syscall.Complete": true, "Syscall.Progress": true, "Host.ToolUse": true, "Policy.Reload": true, "Message.Undo": true, "Process.RestoreFiles": true, "Audit.Archive": true, "Audit.Redact": true}
 			for _, typ := range []string{"Kernel.Ingest", "FileSystem.Hydrate", "Syscall.Call"} { // test/promptware
 				made[typ] = true
 			}

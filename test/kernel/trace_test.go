@@ -56,7 +56,7 @@ func sagas() [][2]string {
 
 // TestTrace follows what calls set off in other domains back to the calls, through the audit log. Each of the kernel's
 // own commands carries the correlation of the call that it is for and names it as its cause; that call is in the log too,
-// and began no later. It stands behind them there, since its entry holds what came of it.
+// and began no later. It stands behind them there, since its entry holds its outcome.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {

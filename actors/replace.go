@@ -1,0 +1,137 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// replacement has a domain queue its calls while work runs on a goroutine.
+type replacement struct {
+	work  func() (intact bool, err error)
+	done  chan error  // has room for the answer
+	taken atomic.Bool // by the domain, or by a caller who gives up
+}
+
+// Replace runs work while a domain makes no call: its calls wait, and all that it has done is written by the next Recorded.
+// work may replace the domain's state. intact says, whatever err is, that the state is what the journal makes of it; if it
+// is not, the kernel ends without saving snapshots. The name "" runs work beside all domains.
+func (k *Kernel) Replace(name schema.Domain, work func() (intact bool, err error)) error {
+	pid, ok := k.domains[name]
+	if !ok {
+		lost, err := k.tryWork(work)
+		if lost != nil {
+			k.requestShutdown(lost)
+		}
+		return err
+	}
+	m := &replacement{work: work, done: make(chan error, 1)}
+	k.root.Send(pid, m)
+	select {
+	case err := <-m.done:
+		return err
+	case <-k.stopping:
+		if m.taken.CompareAndSwap(false, true) {
+			return errEnding
+		}
+		return <-m.done
+	}
+}
+
+// tryWork returns the work's error, and as lost too, if there is no state that can be used. A panic is an error.
+func (k *Kernel) tryWork(work func() (intact bool, err error)) (lost, err error) {
+	intact := false
+	func() {
+		defer func() {
+			if r := recover(); r != nil {
+				k.log.Error("replacing a state panicked", "panic", r, "stack", string(debug.Stack()))
+				err = fmt.Errorf("panic: %v", r)
+			}
+		}()
+		intact, err = work()
+	}()
+	if !intact {
+		lost = errors.New("replace state: " + fmt.Sprint(err)) // not the system's error, which would have the domain try again
+	}
+	return lost, err
+}
+
+// replace starts the work. A rebuild that is wanted meanwhile follows it.
+func (d *domain) replace(ctx actor.Context, m *replacement) {
+	if !m.taken.CompareAndSwap(false, true) {
+		return
+	}
+	r := &d.rebuilding
+	if r.held || r.work != nil {
+		m.done <- errNoState()
+		return
+	}
+	work := &restoring{epoch: d.epoch, begun: time.Now(), replaces: true}
+	r.held, r.stalled, r.wanted, r.work, r.err = true, false, d.epoch, work, errRestoring
+	self, root := ctx.Self(), d.kernel.root
+	d.kernel.background(func() {
+		lost, err := d.kernel.tryWork(m.work)
+		if lost == nil {
+			d.publish()
+		}
+		work.failure.Store(&lost)
+		m.done <- err
+		if work.abandoned.Load() {
+			d.unsaved(lost)
+			return
+		}
+		root.Send(self, restoreAgain{work.epoch})
+	})
+}
+
+// PauseSnapshots returns once no snapshot is being saved. None is begun until resume is called.
+func (k *Kernel) PauseSnapshots(ctx context.Context) (resume func(), err error) {
+	paused := make(chan struct{})
+	resume = func() { k.root.Send(k.audit, resumeSnapshots{}) }
+	k.root.Send(k.audit, pauseSnapshots{paused})
+	select {
+	case <-paused:
+		return resume, nil
+	case <-ctx.Done():
+		resume()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// pauseSnapshots asks that no snapshot is saved; paused is closed when none is.
+type pauseSnapshots struct{ paused chan<- struct{} }
+
+// resumeSnapshots ends that.
+type resumeSnapshots struct{}
+
+// pauseSnapshots lets the round that runs end first.
+func (a *audit) pauseSnapshots(m pauseSnapshots) {
+	a.snapshots.pauses++
+	a.snapshots.pausing = append(a.snapshots.pausing, m.paused)
+	a.snapshots.tellPaused()
+}
+
+func (s *snapshotting) tellPaused() {
+	if s.running {
+		return
+	}
+	for _, paused := range s.pausing {
+		close(paused)
+	}
+	s.pausing = nil
+}
+
+// Vouch journals that a line of the journal is rewritten, and returns the entry, which is on disk then. lost reports whether
+// it may be on disk after an error too.
+func (k *Kernel) Vouch(in *schema.AuditRedactedInput) (seq uint64, lost bool, err error) {
+	_, seq, err = k.Proved("", schema.AuditRedacted.With(in), "", "")
+	return seq, errors.Is(err, fault.JournalLost), err
+}

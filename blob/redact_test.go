@@ -1,0 +1,63 @@
+package blob_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// TestRedact: blobs that are the value go, under each of their names; those that only have it, or are in use, are named.
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir})
+	secret := strings.Repeat("secret", 20_000) // longer than what is read at a time
+	_, err := s.Folder(7, -1, -1)
+	testkit.Must(t, err)
+	shared := put(t, s, own, secret)
+	testkit.Must(t, s.Give(7, shared.Pointer))
+	put(t, s, other, secret)
+	plain := put(t, s, own, "nothing of it")
+	used := put(t, s, own, secret)
+	reader, err := s.Open(own, used.Pointer)
+	testkit.Must(t, err)
+	for name, text := range map[string]string{"line": secret + "\n", "begins": secret + " and more", "ends": strings.Repeat("x", 1<<16-7) + secret} {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	testkit.Must(t, os.Symlink("/etc/hostname", filepath.Join(dir, "link")))
+
+	removed, left, err := s.Redact(t.Context(), []byte(secret))
+	testkit.Must(t, err)
+	slices.Sort(left)
+	want := []string{used.Pointer.Path, filepath.Join(dir, "begins"), filepath.Join(dir, "ends")}
+	slices.Sort(want)
+	if removed != 4 || !slices.Equal(left, want) {
+		t.Errorf("removed %d, left %q, want %q", removed, left, want)
+	}
+	if text, err := read(t, s, own, plain.Pointer); err != nil || text != "nothing of it" {
+		t.Errorf("another blob: %q, %v", text, err)
+	}
+	if n := s.Usage().Files; n != 2 {
+		t.Errorf("%d files count", n)
+	}
+	testkit.Must(t, reader.Close())
+	if removed, _, err := s.Redact(t.Context(), []byte(secret)); removed != 1 || err != nil {
+		t.Errorf("once it is not in use: %d, %v", removed, err)
+	}
+
+	// A short value is looked for as a whole only, and an empty one not at all.
+	put(t, s, own, "abc")
+	for value, want := range map[string]int{"bc": 0, "": 0, "abc": 1} {
+		if removed, left, err := blob.RedactDir(t.Context(), dir, []byte(value)); removed != want || err != nil || value != "abc" && left != nil {
+			t.Errorf("%q: %d, %q, %v", value, removed, left, err)
+		}
+	}
+	if removed, left, err := blob.RedactDir(t.Context(), filepath.Join(dir, "none"), []byte(secret)); removed != 0 || left != nil || err != nil {
+		t.Errorf("without a directory: %d, %q, %v", removed, left, err)
+	}
+}

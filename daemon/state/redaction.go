@@ -1,0 +1,301 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/kernel/metrics"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+const (
+	redactedText = `"[redacted]"` // takes the value's place
+	alsoMost     = 100
+	alsoShortest = 4 // bytes of a value whose other occurrences are worth a list
+	memberMost   = 1024
+)
+
+// redaction is an entry without one of its members.
+type redaction struct {
+	seq    uint64
+	member string
+	done   bool // it was redacted before
+
+	hash   journal.Hash  // of the entry in the chain
+	domain schema.Domain // whose state the entry has changed; "": none
+	blob   string        // what the member refers to, where that is the value: the line has no more of it
+
+	request, outcome []byte   // without the member
+	words            [][]byte // forms in which the value may be elsewhere
+	plain            []byte   // what a blob of the value has
+	also             []int64
+	more             bool
+}
+
+// editOf makes the entry without the member, or says why it cannot be.
+func (s *State) editOf(ctx context.Context, seq uint64, member string) (*redaction, error) {
+	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: seq, Limit: s.Journal.Written})
+	defer reader.Close() // read only
+	record, err := reader.Next(ctx)
+	if errors.Is(err, io.EOF) || err == nil && record.Seq != seq {
+		return nil, fault.AuditNotFound.New("there is no entry %d: the last is %d", seq, s.Journal.Written())
+	}
+	if archived, ok := errors.AsType[*journal.ArchivedError](err); ok {
+		return nil, fault.JournalArchived.New("entry %d is archived in %s: an archive is never rewritten", seq, archived.Anchor.Archive).Wrap(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := &redaction{seq: seq, member: member, hash: record.Hash, also: []int64{}, request: bytes.Clone(record.Request), outcome: bytes.Clone(record.Outcome)}
+	if err := mayBeRedacted(record, member); err != nil {
+		return nil, err
+	}
+	part, pointer := &e.request, strings.TrimPrefix(member, "/request")
+	if pointer == member {
+		part, pointer = &e.outcome, strings.TrimPrefix(member, "/outcome")
+	}
+	start, end, ok := journal.Member(*part, pointer)
+	if !ok {
+		return nil, fault.AuditNoMember.New("entry %d has no member %s", seq, member)
+	}
+	value := (*part)[start:end]
+	if e.done = string(value) == redactedText; e.done {
+		return e, nil
+	}
+	if e.blob = referred(value); e.blob != "" {
+		return e, nil
+	}
+	e.words, e.plain = forms(value), plain(value)
+	*part = bytes.Join([][]byte{(*part)[:start], (*part)[end:]}, []byte(redactedText))
+	return e, e.decodes(record)
+}
+
+// forms are the texts of a value by which other entries that have it are found: as it was written,
+// and a string as this kernel would write it.
+func forms(value []byte) (all [][]byte) {
+	if value[0] == '"' {
+		again := schema.AppendString(nil, string(jsontype.Unquote(value)))
+		if again = again[1 : len(again)-1]; len(again) >= alsoShortest {
+			all = append(all, again)
+		}
+		value = value[1 : len(value)-1]
+	}
+	if len(value) >= alsoShortest {
+		all = append(all, bytes.Clone(value))
+	}
+	return all
+}
+
+// plain is the value as a blob has it: the text of a string, and JSON of anything else.
+func plain(value []byte) []byte {
+	if value[0] == '"' {
+		return jsontype.Unquote(value)
+	}
+	return bytes.Clone(value)
+}
+
+// referred returns the path of a BlobPointer, "" if the value is none.
+func referred(value []byte) string {
+	start, end, ok := journal.Member(value, "/scheme")
+	if !ok || string(value[start:end]) != `"file"` {
+		return ""
+	}
+	if start, end, ok = journal.Member(value, "/path"); !ok || value[start] != '"' {
+		return ""
+	}
+	return string(jsontype.Unquote(value[start:end]))
+}
+
+// mayBeRedacted refuses members that say who did what, or what somebody may do: only content below
+// the data of request and outcome may go.
+func mayBeRedacted(record *journal.Record, member string) error {
+	kept := func(why string) error {
+		return fault.AuditKept.New("%s of entry %d stays: %s", member, record.Seq, why)
+	}
+	if len(member) > memberMost {
+		return fault.AuditKept.New("the pointer is longer than %d bytes, and the record would have it: name a member around it", memberMost)
+	}
+	_, typ := schema.Peek(record.Request)
+	row, known := schema.Lookup(typ)
+	if !known {
+		return kept("this kernel does not know " + typ)
+	}
+	rest, request := strings.CutPrefix(member, "/request/data/")
+	if !request {
+		var outcome bool
+		if rest, outcome = strings.CutPrefix(member, "/outcome/data/"); !outcome {
+			return kept("only what is below /request/data or /outcome/data can be redacted")
+		}
+	}
+	switch {
+	case row.Kind == schema.KindQuery: // it changed nothing
+	case row.Ends():
+		if said := strings.HasPrefix(rest, "outcome/data/") || rest == "outcome/data"; request && !said || !hasContent(row) {
+			return kept("it says how the call ended")
+		}
+	case row == schema.SyscallRegister.Row():
+		if rest != "code" && rest != "description" {
+			return kept("it says what is registered")
+		}
+	case !hasContent(row):
+		return kept("entries of " + typ + " say what the record and its authority rest on")
+	case row.Domain == schema.Approval:
+		if rest != "data" && !strings.HasPrefix(rest, "data/") && rest != "why" {
+			return kept("it says what was approved, and by whom")
+		}
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	switch {
+	case name == "capabilities", name == "budget":
+		return kept("it says what a process may do")
+	case name == "key", name == "id", strings.HasSuffix(name, "_id"), strings.HasSuffix(name, "Id"):
+		return kept("other entries refer to it")
+	}
+	return nil
+}
+
+// hasContent reports whether entries of a row have what callers said, and not only what the record and its authority rest on.
+func hasContent(row *schema.Syscall) bool {
+	switch row.Domain {
+	case schema.Audit, schema.Capability, schema.Budget:
+		return false
+	case schema.Kernel:
+		return slices.Contains([]string{
+			schema.SyscallEcho.Type, schema.SyscallInvoke.Type, schema.SyscallInvoke.End.Type, schema.SyscallComplete.Type, schema.HostToolUse.Type,
+		}, row.Type)
+	}
+	return true
+}
+
+// decodes refuses an entry that could not be read any more without the member.
+func (e *redaction) decodes(record *journal.Record) error {
+	now := *record
+	now.Request, now.Outcome = e.request, e.outcome
+	call, err := actors.Recall(&now)
+	if err == nil && call.Err == nil && call.Syscall.Kind == schema.KindCommand {
+		if _, failed := call.Syscall.Output().Decode(call.Data); failed != nil {
+			err = failed
+		}
+	}
+	if err == nil {
+		err = endDecodes(call)
+	}
+	if err != nil {
+		return fault.AuditKept.New("%s of entry %d stays: the entry could not be read without it: %v", e.member, e.seq, err)
+	}
+	if call.Err == nil && call.Syscall.Kind == schema.KindCommand && !call.Repeated {
+		e.domain = call.Syscall.Domain
+	}
+	return nil
+}
+
+// endDecodes returns why the outcome that the end of an effect records cannot be read.
+func endDecodes(call *kernel.Call) error {
+	end := schema.EndOf(&call.Message)
+	if end == nil {
+		return nil
+	}
+	row, ok := schema.Lookup(end.Type)
+	outcome, err := schema.DecodeOutcome(end.Outcome)
+	if !ok || err != nil || outcome.Err != nil || outcome.Refs != nil {
+		return err
+	}
+	if _, failed := row.Output().Decode(outcome.Data); failed != nil {
+		return failed
+	}
+	return nil
+}
+
+// line is the entry's line without the member.
+func (e *redaction) line(record *journal.Record) ([]byte, error) {
+	return record.With(e.request, e.outcome), nil
+}
+
+// trial is the state that the journal makes without the member, beside the one that was made with it.
+type trial struct {
+	*State
+	made   map[schema.Domain]actors.Position
+	reader *journal.Reader
+}
+
+// try rebuilds the state without the member, and notes the entries that have the same value elsewhere. The caller closes
+// the trial.
+func (s *State) try(ctx context.Context, e *redaction) (*trial, error) {
+	t := &trial{State: s.beside()}
+	t.Keys, t.Metrics = idempotency.New(), metrics.New()
+	if err := t.make(t.State); err != nil {
+		return nil, err
+	}
+	parts := t.parts()
+	t.made = make(map[schema.Domain]actors.Position, len(parts))
+	anchor, err := journal.ReadAnchor(nil, s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if anchor != nil {
+		for name := range parts {
+			t.made[name] = actors.Position{Seq: anchor.Seq, Tick: anchor.Tick}
+		}
+		if err := LoadAnchor(ctx, s.Dir, anchor, parts); err != nil {
+			return nil, err
+		}
+	} else {
+		t.made[actors.KeysPart] = actors.Position{}
+	}
+	t.reader = journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: oldest(t.made) + 1, Limit: s.Journal.Written, Edit: e.edit})
+	if err := t.advance(ctx, e); err != nil {
+		return nil, errors.Join(err, t.reader.Close())
+	}
+	return t, nil
+}
+
+// advance reads what the journal has got since.
+func (t *trial) advance(ctx context.Context, e *redaction) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.log.Warn("the state cannot be rebuilt", "without", e.member, "of", e.seq, "panic", p, "stack", string(debug.Stack()))
+			err = fault.AuditKept.New("%s of entry %d stays: the state could not be rebuilt without it", e.member, e.seq)
+		}
+	}()
+	err = actors.Replay(ctx, t.reader, t.Domains, t.made, func(call *kernel.Call) {
+		t.Keys.Recall(call)
+		t.Metrics.Recall(call)
+		t.Budgets.Record(call)
+	})
+	if err != nil {
+		return fmt.Errorf("rebuild the state without %s of entry %d: %w", e.member, e.seq, err)
+	}
+	return nil
+}
+
+func (t *trial) close() error { return t.reader.Close() }
+
+// edit implements journal.ReaderOptions.Edit.
+func (e *redaction) edit(record *journal.Record) error {
+	if record.Seq == e.seq {
+		record.Request, record.Outcome = e.request, e.outcome
+	}
+	for _, word := range e.words {
+		if bytes.Contains(record.Request, word) || bytes.Contains(record.Outcome, word) {
+			if len(e.also) == alsoMost {
+				e.more = true
+			} else {
+				e.also = append(e.also, int64(record.Seq))
+			}
+			break
+		}
+	}
+	return nil
+}

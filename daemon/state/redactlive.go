@@ -1,0 +1,158 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/audit"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Redactor removes members from entries of the journal, beside the kernel that writes it.
+type Redactor struct {
+	past    *Past
+	kernel  Redacting
+	blobs   Blobs
+	cluster bool          // a bus has a copy of the journal
+	busy    chan struct{} // the Archiver's: one of both at a time
+}
+
+// Redacting is what a Redactor needs of the kernel.
+type Redacting interface {
+	// EndSegment ends the segment that is being written.
+	EndSegment(ctx context.Context) error
+	// PauseSnapshots returns once no snapshot is being saved. None is until resume is called.
+	PauseSnapshots(ctx context.Context) (resume func(), err error)
+	// Replace runs work while a domain makes no call. intact says that its state is what the journal makes of it;
+	// otherwise the kernel ends, without saving snapshots.
+	Replace(name schema.Domain, work func() (intact bool, err error)) error
+	// Vouch journals an Audit.Redacted. lost reports whether it may be on disk after an error too.
+	Vouch(in *schema.AuditRedactedInput) (seq uint64, lost bool, err error)
+}
+
+// Redactor returns what redacts beside an Archiver.
+func (a *Archiver) Redactor(k Redacting, blobs Blobs, cluster bool) *Redactor {
+	return &Redactor{past: a.past, kernel: k, blobs: blobs, cluster: cluster, busy: a.busy}
+}
+
+// Redact is the runner of Audit.Redact.
+func (r *Redactor) Redact(ctx context.Context, job *kernel.Job, do *audit.Redact) (out schema.AuditRedactOutput, err error) {
+	select {
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+	back, err := r.past.turn(ctx, job.PID)
+	if err != nil {
+		return out, err
+	}
+	defer back()
+	s := r.past.state
+	if s.HostKey == nil {
+		return out, fault.KernelUnsupported.New("nothing can be redacted: the kernel has no host key to sign the redaction with")
+	}
+	e, err := s.editOf(ctx, do.Seq, do.Member)
+	if err != nil {
+		return out, err
+	}
+	if do.Hash != "" && do.Hash != e.hash.String() {
+		return out, fault.AuditInUse.New("entry %d of the running kernel is another one than that of the state directory: "+
+			"set PWOS_RUNTIME_DIR and PWOS_STATE_DIR to those of the same kernel", do.Seq)
+	}
+	out = e.output(r.cluster)
+	if !e.done && e.blob == "" {
+		if err := r.rewrite(ctx, e, &out); err != nil {
+			return out, err
+		}
+	}
+	s.redactBlobs(ctx, e, r.blobs, &out)
+	return out, nil
+}
+
+// rewrite does what State.Redact does, in the same order. From the end of step 2 on, no snapshot is saved and nothing is
+// indexed; from before step 4 on, the domain that the entry belongs to makes no call, so that its state can be replaced by
+// the one that was tried.
+func (r *Redactor) rewrite(ctx context.Context, e *redaction, out *schema.AuditRedactOutput) (err error) {
+	s := r.past.state
+	t, err := s.try(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	w, err := s.prepare(ctx, e, r.kernel.EndSegment)
+	if err != nil {
+		return err
+	}
+	vouched := false
+	defer func() {
+		if !vouched {
+			err = errors.Join(err, w.Discard())
+		}
+	}()
+	resume, err := r.kernel.PauseSnapshots(ctx)
+	if err != nil {
+		return err
+	}
+	follow, err := s.clearProjections()
+	if err != nil {
+		resume()
+		return err
+	}
+	defer func() {
+		if vouched && err != nil {
+			return // the kernel ends, and the next start must not find the value in its snapshots and its index
+		}
+		follow()
+		resume()
+	}()
+	err = r.kernel.Replace(e.domain, func() (intact bool, err error) {
+		if _, err := r.past.head(ctx); err != nil {
+			return true, err
+		}
+		if err := t.advance(ctx, e); err != nil {
+			return true, err
+		}
+		by, lost, err := r.kernel.Vouch(e.voucher(w))
+		if vouched = err == nil || lost; err != nil {
+			return !lost, err
+		}
+		out.By, out.Also, out.More = int64(by), e.also, e.more
+		if err := w.Commit(by, s.HostKey, time.Now().UnixMilli()); err != nil {
+			return false, err // the next start goes on from here
+		}
+		s.Keys.Adopt(t.Keys)
+		return true, s.adopt(e.domain, t.State)
+	})
+	return err
+}
+
+// adopt replaces the state of a domain by the one of another State.
+func (s *State) adopt(name schema.Domain, made *State) error {
+	from, to := made.Domains[name], s.Domains[name]
+	if from == nil || to == nil {
+		return nil // it has no state
+	}
+	write := from.Snapshot()
+	to.Reset()
+	return write(to.Restore)
+}
+
+// clearProjections deletes snapshots and index. Nothing is indexed until follow is called, which begins with the first
+// entry: questions read the journal meanwhile.
+func (s *State) clearProjections() (follow func(), err error) {
+	p := s.projections
+	if p == nil {
+		return func() {}, nil
+	}
+	p.cancel()
+	p.follow.Wait()
+	if err := p.index.Clear(); err != nil {
+		s.followJournal()
+		return nil, err
+	}
+	return s.followJournal, nil
+}
