@@ -13,14 +13,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A lease tells a standby that the host that leads is alive. It is an entry of the bus that the leader writes anew all the time; the
+// A lease tells a standby that the host that leads is alive. It is an entry of the bus that the leader renews all the time; the
 // standby takes over once it has not changed for the term. It is for liveness only: what keeps two hosts from writing one record is the
 // stream. No time of one host is compared with one of another: each side measures how long it has seen nothing, on its own clock.
 
 const (
 	leasePrefix = "pwos-lease-"
 	leaseKey    = "leader"
-	// renewals is how many times in a term the leader writes its lease.
+	// renewals is how many times in a term the leader can write its lease, if each time takes as long as it may.
 	renewals = 5
 )
 
@@ -29,7 +29,7 @@ func LeaseBucket(kernel string) string { return leasePrefix + kernel }
 
 // leaseEntry is the text of a lease.
 type leaseEntry struct {
-	Key   string `json:"key"`   // fingerprint of the host; "": it has ended in good order, and answers nothing any more
+	Key   string `json:"key"`   // fingerprint of the host; "": it has ended cleanly, and answers nothing any more
 	Epoch int64  `json:"epoch"` // that it leads in
 }
 
@@ -146,8 +146,7 @@ func (l *Lease) Held() bool {
 func (l *Lease) Run(ctx context.Context, changed func(held bool)) {
 	was := l.Held()
 	for ctx.Err() == nil {
-		step := l.Term / renewals
-		short, stop := context.WithTimeout(ctx, step)
+		short, stop := context.WithTimeout(ctx, l.within(l.Term/renewals))
 		_ = l.Renew(short) // the bus is tried again, and the end of the lease says what it means
 		stop()
 		l.alone.Store(!l.standbys())
@@ -155,10 +154,21 @@ func (l *Lease) Run(ctx context.Context, changed func(held bool)) {
 			was = is
 			changed(is)
 		}
-		if !sleep(ctx, step/2) {
+		if !sleep(ctx, l.within(l.Term/renewals/2)) {
 			return
 		}
 	}
+}
+
+// within returns d, or less where the lease ends before: that is noticed at once.
+func (l *Lease) within(d time.Duration) time.Duration {
+	now := l.Clock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if left := l.until - now; l.held && left > 0 {
+		return min(d, left)
+	}
+	return d
 }
 
 // Renew writes the lease behind the one that was seen last.

@@ -120,7 +120,7 @@ func TestLeaseByHand(t *testing.T) {
 	if !again.Held() {
 		t.Error("a host that starts again waits for its own lease")
 	}
-	// One that has ended in good order need not be waited for.
+	// One that has ended cleanly need not be waited for.
 	testkit.Must(t, again.Release(testkit.Context(t)))
 	back := cluster.NewLease(m.js, options, "first", 3, cluster.Seen{}, some)
 	testkit.Must(t, back.Renew(testkit.Context(t)))
