@@ -192,6 +192,10 @@ var entries = map[ID]Entry{
 	ClusterLeads:    {Kind: Conflict, Meaning: "This host leads the kernel already.", Fix: "Start it: pwosd."},
 	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the host that leads now; pwos cluster takeover makes this one lead again. Its own entries are set aside at its next start."},
 
+	ClusterKernelAway: {Kind: Unavailable, Meaning: "The other kernel, or the bus, cannot be reached: nothing was done.", Fix: "Try again once it is back; pwos cluster status shows which kernels cannot be reached."},
+	ClusterUnanswered: {Kind: Timeout, Meaning: "The other kernel has not answered yet. It is asked until it does, also by the next life of this kernel, and does the call once.", Fix: "Send the call again with the same idempotency key for its outcome, or look for it: pwos audit log --type Process.SpawnedAbroad."},
+	ClusterNotAsked:   {Kind: InvalidInput, Meaning: "The query is none that a kernel answers to others.", Fix: "Make it there."},
+
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},
 	JobTooMany:    {Kind: QuotaExceeded, Meaning: "The process has too many pending jobs.", Fix: "Wait for some to end, or cancel them."},

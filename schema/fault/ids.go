@@ -190,6 +190,10 @@ const (
 	ClusterStandby  ID = "cluster.not_standby"
 	ClusterLeads    ID = "cluster.leads"
 
+	ClusterKernelAway ID = "cluster.kernel_away"
+	ClusterUnanswered ID = "cluster.unanswered"
+	ClusterNotAsked   ID = "cluster.not_asked"
+
 	// Jobs.
 	JobNotFound   ID = "job.not_found"
 	JobTooMany    ID = "job.too_many"
