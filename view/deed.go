@@ -79,6 +79,8 @@ var deeds = map[string]deed{
 	"Approval.List":            {"[{state}]", ""},
 	"Approval.Requested":       {"{type} of {agent}, by rule {rule}", ""},
 	"Approval.Use":             {"{id}", ""},
+	"Audit.Archive":            {"entries[ before {before_seq}] to {directory}", "{=segments} segments"},
+	"Audit.Redact":             {"{member} of entry {seq}", "[by entry {=by}]"},
 	"Audit.Redacted":           {"{member} of entry {seq}", ""},
 	"Audit.Subscribe":          {"[{types|list}][ of {pid|pid}][ from {since_seq}]", ""},
 	"Capability.Check":         {"{syscall}[ of {pid|pid}]", ""},
@@ -342,7 +344,11 @@ func mailText(names Names, v schema.Value) string {
 	if m.SenderKernel != "" {
 		from = At(m.SenderPID, m.SenderKernel)
 	}
-	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + from + " (" + sizeText(m.Payload) + ")"
+	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + from
+	if m.Redelivered {
+		text += ", once more"
+	}
+	text += " (" + sizeText(m.Payload) + ")"
 	if n := len(list) - 1; n > 0 {
 		text += " and " + strconv.Itoa(n) + " more"
 	}

@@ -119,6 +119,7 @@ const (
 	JournalArchived    ID = "journal.archived"
 	JournalForeign     ID = "journal.foreign"
 	JournalPlace       ID = "journal.archive_place"
+	JournalUncopied    ID = "journal.uncopied"
 
 	// BackupBroken is a file that is no whole backup.
 	BackupBroken  ID = "backup.broken"
