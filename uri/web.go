@@ -163,10 +163,10 @@ func dnsName(host string) bool {
 	return true
 }
 
-// Origin returns the security principal of mutable state in its normal form (ABI 6.2). No origin means the value of root as
-// it is; an address with a scheme and a host, or file:///…, is taken as it is; anything else is a name, which becomes
-// https://<name>.local/ with its letters in lower case and all but a-z, 0-9 and the hyphen gone. Names that differ only in
-// what goes are the same origin. A name of which nothing is left is NameInvalid.
+// Origin returns the security principal of mutable state in its normal form (ABI 6.2). No origin means the value of root;
+// an address with a scheme and a host, or file:///…, stays as it is; any other text is a name, which becomes
+// https://<name>.local/ in lower case and without all characters except a-z, 0-9 and the hyphen. Names that differ only
+// in removed characters are one origin. A name that has no other characters is NameInvalid.
 func Origin(origin, root string) (string, error) {
 	if origin == "" {
 		return root, nil
