@@ -89,3 +89,41 @@ func TestSearchOfArchive(t *testing.T) {
 		t.Errorf("documents end at %d, want %d at least", mark.Seq, second)
 	}
 }
+
+// TestSearchOfArchives: an index that is rebuilt has what is in each of several archives, except those that are not at hand.
+func TestSearchOfArchives(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	o := index.Options{Dir: k.dir, Synced: k.log.Synced}
+	var said []uint64
+	var anchors []*journal.Anchor
+	for n := range 3 {
+		said = append(said, k.say(t, 7, "Memory.Set", `{"key":"a","value":"needle"}`, fine))
+		k.grow(t, 2*run)
+		if n < 2 {
+			_, err := k.log.Rotate()
+			testkit.Must(t, err)
+			anchors = append(anchors, k.archive(t))
+		}
+	}
+	rebuilt := func(want ...uint64) {
+		t.Helper()
+		s := open(t, newPath(t), o)
+		follow(t, s, k, o)
+		got, err := s.Search(ctx(), ask(t, "needle"))
+		testkit.Must(t, err)
+		if !slices.Equal(seqs(got), want) {
+			t.Errorf("found %v, want %v", seqs(got), want)
+		}
+	}
+	if anchors[0].Seq >= said[1] || anchors[1].Seq < said[1] || anchors[1].Seq >= said[2] {
+		t.Fatalf("archived up to %d and %d, want one of the entries %d in each", anchors[0].Seq, anchors[1].Seq, said)
+	}
+	rebuilt(said[2], said[1], said[0])
+	testkit.Must(t, os.Rename(anchors[0].Archive, anchors[0].Archive+".away"))
+	rebuilt(said[2], said[1])
+	testkit.Must(t, os.Rename(anchors[1].Archive, anchors[1].Archive+".away"))
+	rebuilt(said[2])
+	testkit.Must(t, os.Rename(anchors[0].Archive+".away", anchors[0].Archive)) // which only the second one names
+	rebuilt(said[2])
+}

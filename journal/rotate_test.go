@@ -2,6 +2,8 @@ package journal_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -231,5 +233,31 @@ func TestRotateBesideItsOwner(t *testing.T) {
 	report := verify(t, journal.OSFS{}, dir, journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}})
 	if !report.OK() || report.Head.Seq != seq || report.Vouched != seq || report.Segments < 50 {
 		t.Errorf("got %+v, want %d entries", report, seq)
+	}
+}
+
+// TestSegmentsEnd measures the segments of a journal with the settings of a kernel: each ends before it is longer than 48 MiB,
+// and not long before.
+func TestSegmentsEnd(t *testing.T) {
+	t.Parallel()
+	const most, wanted = 48 << 20, 47 << 20
+	where := t.TempDir()
+	l, _, err := journal.Open(journal.Options{Dir: where, ReserveBytes: journal.DefaultReserveBytes})
+	testkit.Must(t, err)
+	for seq, rotated := uint64(1), false; !rotated; seq++ {
+		l.Append(entry(seq, 100<<10))
+		if rotated = l.RotateDue(); rotated {
+			_, err := l.Rotate()
+			testkit.Must(t, err)
+		}
+		testkit.Must(t, l.Flush())
+	}
+	testkit.Must(t, l.Close())
+	segments, err := filepath.Glob(where + "/*.ndjson")
+	testkit.Must(t, err)
+	info, err := os.Stat(segments[0])
+	testkit.Must(t, err)
+	if len(segments) != 2 || info.Size() > most || info.Size() < wanted {
+		t.Errorf("%d segments, the first of %d bytes; want 2, and between %d and %d", len(segments), info.Size(), wanted, most)
 	}
 }

@@ -182,7 +182,7 @@ func (p *Past) note(e *Entry, in any, data []byte) {
 	switch in := in.(type) {
 	case *schema.SpawnInput:
 		out, err := schema.SyscallSpawn.Decode(data)
-		if err != nil {
+		if err != nil || in.Abroad() {
 			return
 		}
 		child := &schema.Descriptor{PID: out.ChildPID, AgentID: out.ChildAgentID, ParentPID: e.PID, Origin: e.Origin}

@@ -105,6 +105,7 @@ var entries = map[ID]Entry{
 	FileExists:         {Kind: Conflict, Meaning: "The file or directory is there already, and is left as it is.", Fix: "Give another name, or --force where the verb has it."},
 	JournalForeign:     {Kind: Conflict, Meaning: "The directory has files of another journal, or none that an archive could go on from.", Fix: "Give a new directory."},
 	JournalPlace:       {Kind: Conflict, Meaning: "The directory cannot be the archive: it is the kernel's own, cannot be made or written, or its disk is full. Nothing was moved.", Fix: "Give another directory, or make room."},
+	JournalUncopied:    {Kind: Conflict, Meaning: "The cluster's bus does not have all entries that were to be archived, and could not get them from the journal any more. Nothing was moved.", Fix: "Try again once pwos cluster status shows that the bus has caught up, or archive less."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
 	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call is later than the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
@@ -191,6 +192,10 @@ var entries = map[ID]Entry{
 	ClusterStandby:  {Kind: Forbidden, Meaning: "The key of this host may not lead the kernel.", Fix: "Add the line that pwos cluster key --standby prints to the members files of the bus and of all hosts."},
 	ClusterLeads:    {Kind: Conflict, Meaning: "This host leads the kernel already.", Fix: "Start it: pwosd."},
 	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the host that leads now; pwos cluster takeover makes this one lead again. Its own entries are set aside at its next start."},
+
+	ClusterKernelAway: {Kind: Unavailable, Meaning: "The other kernel, or the bus, cannot be reached: nothing was done.", Fix: "Try again once it is back; pwos cluster status shows which kernels cannot be reached."},
+	ClusterUnanswered: {Kind: Timeout, Meaning: "The other kernel has not answered yet. It is asked until it does, also by the next life of this kernel, and does the call once.", Fix: "Send the call again with the same idempotency key for its outcome, or look for it: pwos audit log --type Process.SpawnedAbroad."},
+	ClusterNotAsked:   {Kind: InvalidInput, Meaning: "The query is none that a kernel answers to others.", Fix: "Make it there."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},

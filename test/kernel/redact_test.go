@@ -83,7 +83,7 @@ func where(line []byte, word string) (found []string) {
 	var entry struct {
 		Request, Outcome struct{ Data any }
 	}
-	if json.Unmarshal(line, &entry) != nil {
+	if !bytes.Contains(line, []byte(word)) || json.Unmarshal(line, &entry) != nil {
 		return nil
 	}
 	var walk func(at string, v any)
@@ -194,7 +194,7 @@ func (c *client) shown() (all []string) {
 		a := c.call("Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":1000,"request":true}`, since), &log)
 		all = append(all, string(a.Data))
 		for _, e := range log.Entries {
-			if e.Seq%7 == 0 {
+			if e.Seq%19 == 0 {
 				all = append(all, string(c.ask("Audit.Show", fmt.Sprintf(`{"seq":%d}`, e.Seq)).Data))
 			}
 			if e.Seq%31 == 0 {
@@ -212,7 +212,7 @@ func (c *client) shown() (all []string) {
 // then, verify holds, and what the kernel says is what one says that has only the journal.
 func TestRedactLive(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(testkit.Rounds(1, 2, 60)) {
+	for seed := range uint64(testkit.Rounds(1, 1, 60)) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()
 			d := start(t, func(c *config.Config) { c.Journal.SnapshotEvery = 10 })

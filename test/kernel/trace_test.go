@@ -94,7 +94,7 @@ var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ip
 
 // noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister), a job runs when it is due (TestJobTrace), a policy asks (TestApprovals),
 // and a line that is rewritten is vouched for by the journal (journal.TestRedaction). What undoes an entry names that as its cause (test/rewind, TestUndoIsCausedByWhatItUndoes).
-var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
+var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Settle": true, "Process.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
 
 // ofPrograms tells the commands that only agents with programs set off: test/agents and test/egress look at those.
 func ofPrograms(typ string) bool {
