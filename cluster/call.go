@@ -43,7 +43,7 @@ func (r *receiver) call(ctx context.Context, member *access.AuthorizedKey, req *
 	}
 }
 
-// run makes a call that changes something. A request that repeats one which is under way gets its outcome.
+// run makes a call that changes something. A request that repeats one which is in flight gets its outcome.
 func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *request) ([]byte, error) {
 	if strings.Contains(req.Instance, "/") || len(req.Instance) > maxOrigin || (req.Errand.Spawn == nil) == (req.Errand.Terminate == nil) {
 		return nil, fault.ClusterRequest.New("the call of %s does not have its form", req.From)
@@ -68,7 +68,7 @@ func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *r
 	case <-f.done:
 		return f.data, f.err
 	case <-ctx.Done():
-		return nil, fault.CallTimeout.New("the call %d of %s is under way", req.Errand.Number, req.From)
+		return nil, fault.CallTimeout.New("the call %d of %s is in flight", req.Errand.Number, req.From)
 	}
 }
 
