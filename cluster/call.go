@@ -164,7 +164,7 @@ func (l *Link) Begin(e *schema.Errand) {
 	l.background(func() { l.do(one) })
 }
 
-// resume goes on with a call of the last life. The other kernel may have made it: then it says what came of it.
+// resume goes on with a call of the last life. The other kernel may have made it: then it reports the outcome.
 func (l *Link) resume(e *schema.Errand, intent uint64) {
 	if intent == 0 { // its outcome is in the record
 		l.kernel.Note(schema.ProcessSettle.With(&schema.ErrandSettled{Number: e.Number, Kernel: e.Kernel}))
@@ -177,7 +177,7 @@ func (l *Link) resume(e *schema.Errand, intent uint64) {
 // errandPatience is how long a call waits for its outcome at another kernel.
 const errandPatience = 30 * time.Second
 
-// Outcome returns what came of a call that was handed over. It does not wait without end: then finished is false, and the link
+// Outcome returns the outcome of a call that was handed over. It does not wait without end: then finished is false, and the link
 // journals the outcome of the intent once there is one.
 func (l *Link) Outcome(ctx context.Context, number int64, intent uint64) (data []byte, err error, finished bool) {
 	l.mu.Lock()
