@@ -70,7 +70,7 @@ func TestGateBoundsTheWait(t *testing.T) {
 }
 
 // A burst of honest clients is let through one after the other; none loses its place to another, however slow the
-// machine is, be they one process's or a thousand's.
+// machine is, whether of one process or of a thousand.
 func TestGateLetsABurstThrough(t *testing.T) {
 	t.Parallel()
 	for name, process := range map[string]func(i int) int{

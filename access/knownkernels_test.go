@@ -117,7 +117,7 @@ func TestKnownKernelsRefused(t *testing.T) {
 	}
 }
 
-// TestKnownKernelsLocked: a client does not wait for ever for another that writes.
+// TestKnownKernelsLocked: a client does not wait forever for another that writes.
 func TestKnownKernelsLocked(t *testing.T) {
 	t.Parallel()
 	known := access.KnownKernels{Path: filepath.Join(privateDir(t), "known_kernels")}

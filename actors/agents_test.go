@@ -188,7 +188,7 @@ func TestForgottenAgentsAreLookedFor(t *testing.T) {
 	})
 }
 
-// An agent's actor that panics is that agent's trouble alone: it stops, the kernel goes on, and ends in good order.
+// An agent's actor that panics is that agent's trouble alone: it stops, the kernel goes on, and ends cleanly.
 func TestAgentsPanicIsItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestAgentsPanicIsItsOwn(t *testing.T) {
 		if s.room.refused() != 1 {
 			t.Errorf("%d writes of the end failed, want one", s.room.refused())
 		}
-		c.send(query("r", "Process.List", `{}`)) // which is recorded, and what was owed behind it
+		c.send(query("r", "Process.List", `{}`)) // which is recorded, and the answers queued behind it
 		c.next()
 		synctest.Wait()
 		c.send(query("b", "Process.Get", `{"pid":1}`))

@@ -112,7 +112,7 @@ func TestApprovedOnce(t *testing.T) {
 	})
 }
 
-// TestApprovalExpires shows that a question that expires is asked anew, and cannot be answered.
+// TestApprovalExpires shows that a question that expires is asked again, and cannot be answered.
 func TestApprovalExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestApprovalLost(t *testing.T) {
 	}
 }
 
-// TestApprovedSubscriptionEnds shows that a subscription whose approval was for a time is asked about anew after that, with the data of
+// TestApprovedSubscriptionEnds shows that a subscription whose approval was for a time is asked about again after that, with the data of
 // the call.
 func TestApprovedSubscriptionEnds(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func TestHalfClose(t *testing.T) {
 }
 
 // TestBrokenLink shows that a connection ends when the link breaks, whichever way it does, and that the kernel goes on. The
-// bubble sees to it that no goroutine is left.
+// bubble checks that no goroutine is left.
 func TestBrokenLink(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -124,7 +124,7 @@ func TestInterrupt(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-c.done:
-			t.Error("the connection ended with calls under way")
+			t.Error("the connection ended with calls in flight")
 		default:
 		}
 		gate.open()

@@ -89,8 +89,8 @@ func AnswerLate(k *Kernel, conn, data string) {
 // Admit reports whether a call passes the gate.
 func (k *Kernel) Admit(call *kernel.Call) bool { return k.gate.Admit(call).Allows() }
 
-// Lend has another goroutine go on with the loop, if it syncs, as its watchdog does.
-func (k *Kernel) Lend() {
+// HandOff lets another goroutine continue the loop while it syncs, as its watchdog does.
+func (k *Kernel) HandOff() {
 	if e := &k.loop.lease; e.syncing.Swap(0) != 0 {
 		k.loop.alive.Go(k.loop.run)
 	}

@@ -100,7 +100,7 @@ func TestPended(t *testing.T) {
 		{"approved", func(g *gated) { g.answer("ask", "yes") }, "b 3", 0},
 		{"refused", func(g *gated) { g.answer("ask", "no") }, "b 403", 0},
 		{"not answered in time", func(*gated) {}, "b 425", patience},
-		{"woken in vain", func(g *gated) {
+		{"woken without a match", func(g *gated) {
 			for range 4 {
 				g.kernel.WakeUp(schema.Memory)
 				g.kernel.Answered("another")

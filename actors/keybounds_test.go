@@ -66,7 +66,7 @@ func TestKeyUnderWay(t *testing.T) {
 		synctest.Wait()
 		got := d.pending()
 		if len(got) != 1 || !strings.Contains(got[0].Text, "still being carried out") {
-			t.Errorf("answers %v, want one that says that the first is under way", show(got))
+			t.Errorf("answers %v, want one that says that the first is in flight", show(got))
 		}
 		time.Sleep(time.Minute)
 		expect(t, c, `1 [""]`)

@@ -34,7 +34,7 @@ func TestRefusedTickTakesNoKey(t *testing.T) {
 	})
 }
 
-// TestConflictBeforeTheFirst shows that a conflict with a call under way, which stands before that call in the journal, does
+// TestConflictBeforeTheFirst shows that a conflict with a call in flight, which stands before that call in the journal, does
 // not get the key at the next start.
 func TestConflictBeforeTheFirst(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestConflictBeforeTheFirst(t *testing.T) {
 	})
 }
 
-// TestRepetitionAtTheEndOfTheDay has a repetition wait for the journal while its key expires and is used anew: it is still
+// TestRepetitionAtTheEndOfTheDay has a repetition wait for the journal while its key expires and is used again: it is still
 // recorded as one, and no start runs it.
 func TestRepetitionAtTheEndOfTheDay(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func Open(o Options, log *slog.Logger) (*Directory, error) {
 	return b, nil
 }
 
-// sweep removes old blobs after each of every, but for a directory that is empty.
+// sweep removes old blobs after each of every, except for a directory that is empty.
 func (b *Directory) sweep(every time.Duration, log *slog.Logger) {
 	for b.awaitFirst() {
 		select {

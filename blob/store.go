@@ -117,7 +117,7 @@ func openPrivate(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// renewed opens the directory anew where old, in which something failed with err, was removed, as whatever clears temporary
+// renewed opens the directory again where old, in which something failed with err, was removed, as whatever clears temporary
 // directories may have it: nothing could be kept any more. What was in it is lost, which the next Sweep finds. It reports whether
 // the directory is now another than old.
 func (s *Store) renewed(old *os.Root, err error) bool {

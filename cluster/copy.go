@@ -69,7 +69,7 @@ type Quorum struct {
 }
 
 // Tell has to told how far the copy is, from now on; nil: nobody. If answers wait for that, entries are copied without a delay from
-// then on. It must be called before Run, but for nil.
+// then on. It must be called before Run, except for nil.
 func (c *Copy) Tell(told *Quorum) {
 	c.set(func() { c.told = told })
 	if told != nil {

@@ -83,10 +83,15 @@ func (n *Node) Silence() {
 	}
 }
 
-// Serve begins to carry messages between this kernel and others, until Hush: first those in the outbox. instance and epoch are
+// Serve begins to carry messages between this kernel and others, until Hush: first what the last life left. instance and epoch are
 // those of the kernel's state directory, which numbers its messages.
-func (n *Node) Serve(k Kernel, instance string, epoch int64, outbox []*schema.Letter) error {
-	return n.link.start(k, instance, epoch, outbox)
+func (n *Node) Serve(k Kernel, instance string, epoch int64, left Left) error {
+	return n.link.start(k, instance, epoch, left)
+}
+
+// Ask makes a query at another kernel. It returns the answer, and its entry there.
+func (n *Node) Ask(ctx context.Context, kernel, typ string, data []byte) (answer schema.Value, seq int64, err error) {
+	return n.link.Ask(ctx, kernel, typ, data)
 }
 
 // Link carries messages to other kernels.
@@ -109,6 +114,14 @@ func (n *Node) Close() error {
 	n.running.Wait()
 	n.conn.Close()
 	return n.members.Close()
+}
+
+// Copied returns the last entry that the bus has; 0 without a copy, as in a process of one call, which makes none.
+func (n *Node) Copied() uint64 {
+	if n == nil {
+		return 0
+	}
+	return n.copy.Progress().Copied
 }
 
 // drainWait is how long a kernel that ends waits for its copy.

@@ -32,6 +32,7 @@ func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 		d.state.Self.SeeCluster(d.cluster)
 		if !d.once {
 			d.state.Mailboxes().SeeKernels(d.cluster.Link())
+			d.state.Processes.SeeKernels(d.cluster.Link())
 		}
 	}
 	return err

@@ -193,7 +193,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for connections: %w", err)
 	}
-	outbox := s.Mailboxes().Outbox()
+	abroad := leftBehind(s)
 	d.kernel = actors.New(actors.Config{
 		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
 		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
@@ -203,7 +203,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Begins: d.begins(), Resumes: resumes(outbox), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
+		Poller: poller, Log: d.log, Runners: d.runners(), Begins: d.begins(), Ends: d.ends(), Resumes: resumes(abroad), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
 	})
 	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {
@@ -228,7 +228,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	members := newMembers(&d.config, s, d.kernel)
 	d.kernel.Recover(s.Orphans())
-	if err := d.serveCluster(members, outbox); err != nil {
+	if err := d.serveCluster(members, abroad); err != nil {
 		return err
 	}
 	d.kernel.Rehost(left)

@@ -81,7 +81,7 @@ func gone(t *testing.T, pids ...int) {
 	}
 }
 
-// TestNoShim: a program that hosts and forgot Shim is told so, instead of starting itself for ever.
+// TestNoShim: a program that hosts and forgot Shim is told so, instead of starting itself forever.
 func TestNoShim(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

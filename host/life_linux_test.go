@@ -47,7 +47,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestTerminate: TERM is enough for a program that heeds it, and one that has its own way of ending is let end.
+// TestTerminate: TERM is enough for a program that handles it, and one that has its own way of ending is let end.
 func TestTerminate(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -78,7 +78,7 @@ func TestCrashLoop(t *testing.T) {
 	}
 }
 
-// TestGoodRun: a program that ran well is forgiven, and one that fails once an hour is restarted for ever.
+// TestGoodRun: a program that ran well restarts without delay, and one that fails once an hour is restarted forever.
 func TestGoodRun(t *testing.T) {
 	t.Parallel()
 	p := host.DefaultPolicy(host.RestartOnFailure)

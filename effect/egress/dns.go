@@ -76,7 +76,7 @@ func (a *agent) answer(query []byte) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
 	if err != nil || h.Response {
-		return nil // an answer to an answer could go round for ever
+		return nil // an answer to an answer could go round forever
 	}
 	reply := dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode, RecursionDesired: h.RecursionDesired, RecursionAvailable: true}
 	if h.OpCode != 0 {

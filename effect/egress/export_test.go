@@ -45,7 +45,7 @@ func Usage(contentType string, pieces ...[]byte) *schema.NetUsage {
 	return m.usage(nil, nil, true)
 }
 
-// Estimate is what is reckoned for an answer that comes whole, or breaks off, of a model that was asked for.
+// Estimate is the estimated usage of an answer of a model, which is whole or breaks off.
 func Estimate(contentType, model string, whole bool, body []byte) *schema.NetUsage {
 	m := newMeter(contentType)
 	m.write(body)

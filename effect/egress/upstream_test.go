@@ -29,7 +29,7 @@ import (
 
 const canary = "sk-CANARY/0123456789+x"
 
-// model is an upstream that shows what it was asked, but for the credential, and repeats that in headers as it is told to.
+// model is an upstream that shows what it was asked, except for the credential, and repeats that in headers as it is told to.
 func model(t *testing.T) (*httptest.Server, *seen) {
 	t.Helper()
 	s := &seen{}

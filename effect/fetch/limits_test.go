@@ -39,7 +39,7 @@ func flood(w io.Writer, n int64) (sent int64) {
 	return sent
 }
 
-// What is too large ends at the limit, however it is sent, and costs no memory to speak of. Not parallel: it measures.
+// What is too large ends at the limit, however it is sent, and costs little memory. Not parallel: it measures.
 func TestTooLarge(t *testing.T) {
 	const limit = 40 << 20
 	handlers := map[string]http.HandlerFunc{

@@ -261,7 +261,7 @@ func TestModuleCache(t *testing.T) {
 	}
 }
 
-// TestOthersAreServed: while modules loop for ever, calls of others go on.
+// TestOthersAreServed: while modules loop forever, calls of others go on.
 func TestOthersAreServed(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"spin": spin(), "echo": echo()})

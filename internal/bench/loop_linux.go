@@ -15,7 +15,7 @@ import (
 // patience is how long drive waits for an answer before it checks the context again, in milliseconds.
 const patience = 100
 
-// drive has every connection carry w until the given time, and returns what came of each. It takes the connections over.
+// drive has every connection carry w until the given time, and returns the outcome of each. It takes the connections over.
 //
 // One thread serves all of them, as in redis-benchmark: a goroutine for each would take as much of the processors as a server.
 func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() check, until time.Time) (drivers []*driver, err error) {

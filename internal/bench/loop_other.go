@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// drive has every connection carry w until the given time, and returns what came of each.
+// drive has every connection carry w until the given time, and returns the outcome of each.
 func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() check, until time.Time) (drivers []*driver, err error) {
 	defer context.AfterFunc(ctx, func() {
 		for _, conn := range conns {

@@ -53,7 +53,7 @@ type frame struct {
 	id   int // the offset of the number
 }
 
-// digits is how long a number is as an id. More messages than that on one connection begin anew.
+// digits is the width of the number in an id. It wraps on a connection with more messages than that.
 const digits = 8
 
 func newFrame(before, after string) frame {

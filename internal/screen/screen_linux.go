@@ -31,7 +31,7 @@ type Screen struct {
 	seen  int // of it, by Expect
 }
 
-// Open makes a pseudo-terminal, of which no end blocks this process for ever.
+// Open makes a pseudo-terminal, of which no end blocks this process forever.
 func Open() (ours, theirs *os.File, err error) {
 	ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -61,7 +61,7 @@ func Sit(t testing.TB, cmd *exec.Cmd, patience time.Duration) *Screen {
 	t.Helper()
 	ours, theirs, err := Open()
 	if err != nil {
-		t.Skipf("no terminal to be had: %v", err)
+		t.Skipf("no terminal is available: %v", err)
 	}
 	s := &Screen{Theirs: theirs, t: t, ours: ours, cmd: cmd, patience: patience, hangUp: sync.OnceValue(ours.Close)}
 	s.Resize(80, 24)

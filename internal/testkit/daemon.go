@@ -103,14 +103,14 @@ func (p *Process) Output() string {
 	return string(text)
 }
 
-// Stop ends it in good order. It does nothing where it has been ended.
+// Stop ends it cleanly. It does nothing where it has been ended.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	p.signalAndWait(t, syscall.SIGTERM)
 	p.wellEnded(t)
 }
 
-// Wait waits until it has ended by itself, in good order.
+// Wait waits until it has ended by itself, cleanly.
 func (p *Process) Wait(t testing.TB) {
 	t.Helper()
 	p.signalAndWait(t, nil)

@@ -61,7 +61,7 @@ func remember(t *testing.T, p *place, upTo, n int) {
 	testkit.Must(t, log.Close())
 }
 
-// indexed has the record of a kernel that is not running indexed anew.
+// indexed has the record of a kernel that is not running indexed again.
 func indexed(t *testing.T, p *place) {
 	t.Helper()
 	log, _, err := journal.Open(journal.Options{Dir: p.Path("s/journal")})

@@ -114,7 +114,7 @@ func TestProloguesOfAnAgent(t *testing.T) {
 	h.enter(t, 8, h.KernelSocket)
 }
 
-// Connections of an agent that come to nothing by the hundred are reported as a flood, whose it is.
+// Connections of an agent that fail by the hundred are reported as a flood, with the agent.
 func TestFloodIsReported(t *testing.T) {
 	t.Parallel()
 	h := startHosted(t, unixsock.Bounds{Connections: 1, Prologues: 1, Agents: 1})

@@ -320,7 +320,7 @@ func TestLinkOfAProgram(t *testing.T) {
 	})
 }
 
-// Somebody who holds a dead program's output and goes on writing is not read for ever.
+// Somebody who holds a dead program's output and goes on writing is not read forever.
 func TestLinkOfAProgramWithAnHeir(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		stdin, in, err := os.Pipe()

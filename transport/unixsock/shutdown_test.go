@@ -61,7 +61,7 @@ func readLine(conn net.Conn) error {
 	return nil
 }
 
-// A handler that does not heed its context has its connection closed under it.
+// A handler that ignores its context has its connection closed under it.
 func TestShutdownInAHurry(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(*testing.T, *running){

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Bus is a bus that can be stopped, and started again at the same address. It goes with the test.
+// Bus is a bus that can be stopped, and started again at the same address. The end of the test stops it.
 type Bus struct {
 	Dir     string
 	Members string // the text of its members file
