@@ -43,7 +43,7 @@ func (r *receiver) call(ctx context.Context, member *access.AuthorizedKey, req *
 	}
 }
 
-// run makes a call that changes something. A request that repeats one which is in flight gets its outcome.
+// run makes a call that changes something. A request that repeats one in flight gets its outcome.
 func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *request) ([]byte, error) {
 	if strings.Contains(req.Instance, "/") || len(req.Instance) > maxOrigin || (req.Errand.Spawn == nil) == (req.Errand.Terminate == nil) {
 		return nil, fault.ClusterRequest.New("the call of %s does not have its form", req.From)
@@ -164,7 +164,7 @@ func (l *Link) Begin(e *schema.Errand) {
 	l.background(func() { l.do(one) })
 }
 
-// resume goes on with a call of the last life. The other kernel may have made it: then it reports the outcome.
+// resume goes on with a call of the last life. The other kernel may have made it: then it says what the outcome was.
 func (l *Link) resume(e *schema.Errand, intent uint64) {
 	if intent == 0 { // its outcome is in the record
 		l.kernel.Note(schema.ProcessSettle.With(&schema.ErrandSettled{Number: e.Number, Kernel: e.Kernel}))
