@@ -83,7 +83,7 @@ func (c *Challenge) Verify(answer []byte) (*AuthorizedKey, error) {
 	}
 	keys, err := c.verifier.Keys()
 	if err != nil {
-		return nil, fault.AuthNoKeys.New("the daemon cannot read its authorized_keys: see its log, mend the file, then log in again").With("key", sig.Key.Fingerprint()).Wrap(err)
+		return nil, fault.AuthNoKeys.New("the daemon cannot read its authorized_keys: see its log, correct the file, then log in again").With("key", sig.Key.Fingerprint()).Wrap(err)
 	}
 	key, err := keys.Lookup(sig.Key, now)
 	if err != nil {

@@ -28,7 +28,7 @@ type forgery struct {
 	trailing  string
 }
 
-// blobOf is a forgery that is well formed and by key, but for its signature.
+// blobOf is a forgery that is well formed and by key, except for its signature.
 func blobOf(key access.PublicKey) *forgery {
 	raw := ssh.Marshal(&ssh.Signature{Format: key.Type(), Blob: make([]byte, 64)})
 	return &forgery{magic: "SSHSIG", version: 1, key: wireKey(key), namespace: access.Namespace, hash: "sha512", raw: string(raw)}

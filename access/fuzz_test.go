@@ -23,7 +23,7 @@ func FuzzSignature(f *testing.F) {
 		}
 		again, err := access.ParseArmored(sig.Armor())
 		if err != nil || again.Armor() != sig.Armor() || again.Key != sig.Key {
-			t.Fatalf("read anew it is %v, %v", again, err)
+			t.Fatalf("read again it is %v, %v", again, err)
 		}
 		if sig.Verify(access.Namespace, []byte("what nobody signed"), true) == nil {
 			t.Fatal("it holds for anything")

@@ -266,7 +266,7 @@ func readOnce(path string) ([]byte, error) {
 // readOpen judges the very file that it reads, not what the path may name a moment later.
 func readOpen(path string) (file *os.File, text []byte, before, after fileStamp, err error) {
 	// Without O_NONBLOCK a lease that another program holds on the file would have the open wait for up to 45 s, and a FIFO
-	// for ever.
+	// forever.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ELOOP):

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A FIFO beside a key file that does not show its public key keeps nobody waiting, neither for ever nor past a signal.
+// A FIFO beside a key file that does not show its public key keeps nobody waiting, neither forever nor past a signal.
 func TestPublicKeyIsNoFIFO(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "id")

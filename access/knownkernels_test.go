@@ -85,7 +85,7 @@ func TestKnownKernelsAtOnce(t *testing.T) {
 	}
 }
 
-// TestKnownKernelsRefused: a file that somebody else may write, or that cannot be read, trusts nobody.
+// TestKnownKernelsRefused: a file that another user may write, or that cannot be read, trusts no kernel.
 func TestKnownKernelsRefused(t *testing.T) {
 	t.Parallel()
 	good := newSigner(t, "ed25519").Key().String() + " " + socket + "\n"
@@ -117,7 +117,7 @@ func TestKnownKernelsRefused(t *testing.T) {
 	}
 }
 
-// TestKnownKernelsLocked: a client does not wait for ever for another that writes.
+// TestKnownKernelsLocked: a client does not wait forever for another that writes.
 func TestKnownKernelsLocked(t *testing.T) {
 	t.Parallel()
 	known := access.KnownKernels{Path: filepath.Join(privateDir(t), "known_kernels")}

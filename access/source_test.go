@@ -42,7 +42,7 @@ func TestSourceFollowsTheFile(t *testing.T) {
 			write(t, path, one)
 			first := must(source.Load())(t)
 			if again := must(source.Load())(t); again != first {
-				t.Error("it was read anew without a change")
+				t.Error("it was read again without a change")
 			}
 			write(t, path, one+two)
 			second := must(source.Load())(t)
@@ -94,7 +94,7 @@ func TestSourceStands(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, problem string
-		spoil, mend   func(t *testing.T, path string)
+		spoil, repair func(t *testing.T, path string)
 	}{
 		{
 			"group may write", "writable",
@@ -151,9 +151,9 @@ func TestSourceStands(t *testing.T) {
 			write(t, path, one)
 			must(source.Load())(t)
 			write(t, path, two)
-			c.mend(t, path)
+			c.repair(t, path)
 			if keys := must(source.Load())(t); keys == first || source.Trouble() != nil {
-				t.Errorf("mended: got the keys before, trouble %v", source.Trouble())
+				t.Errorf("repaired: got the keys before, trouble %v", source.Trouble())
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestSourceLeased(t *testing.T) {
 	}
 }
 
-// TestSourceUnreadable: a file that the kernel itself may not open any more lets in whom it let in.
+// TestSourceUnreadable: if the kernel cannot open the file any more, the keys that were loaded stay valid.
 func TestSourceUnreadable(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
@@ -202,7 +202,7 @@ func TestSourceUnreadable(t *testing.T) {
 	}
 }
 
-// TestSourceRefuses: another file in the place of a good one says nothing unless it is good.
+// TestSourceRefuses: another file in place of a good one is ignored unless it is good.
 func TestSourceRefuses(t *testing.T) {
 	t.Parallel()
 	replace := func(t *testing.T, path string, mode fs.FileMode) {

@@ -71,7 +71,7 @@ func TestRepetitionWaitsAsTheFirst(t *testing.T) {
 }
 
 // A kernel that died between the end of a process and the start of its program leaves a process whose end nobody noted. The
-// next one notes it, and nobody waits for ever.
+// next one notes it, and nobody waits forever.
 func TestEndOfAProgramThatNeverStarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,14 @@ import (
 
 // at returns the record of an entry.
 func (s *showing) at(ctx context.Context, seq uint64) (*journal.Record, error) {
-	record, err := s.within(ctx, seq, seq, func(*journal.Record) bool { return true })
+	var record *journal.Record
+	err := s.untilNow(func(floor uint64) (err error) {
+		record, err = s.within(ctx, seq, seq, func(*journal.Record) bool { return true })
+		return err
+	})
+	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived && s.missing != nil {
+		err = &journal.ArchivedError{Seq: gone.Seq, Anchor: s.missing}
+	}
 	if s.call.PID == kernel.Operator {
 		err = journal.TellOperator(err)
 	}
@@ -24,31 +31,54 @@ func (s *showing) at(ctx context.Context, seq uint64) (*journal.Record, error) {
 	return record, err
 }
 
-// floor is the first entry that is not archived.
-func (s *showing) floor() (uint64, error) {
+// lookAround finds the archives that are at hand, and returns the first entry that can be read.
+func (s *showing) lookAround() (first uint64, err error) {
 	anchor, err := s.anchor(1)
-	if anchor == nil {
-		return 1, err
+	if err != nil {
+		return 0, err
 	}
-	return anchor.Seq + 1, err
+	s.parts, s.missing = journal.Parts(s.kernel.files, anchor)
+	for i := len(s.parts) - 1; i >= 0; i-- {
+		if s.unreadable[s.parts[i].Dir] {
+			s.parts, s.missing = s.parts[i+1:], s.parts[i].Anchor
+			break
+		}
+	}
+	if s.missing == nil {
+		return 1, nil
+	}
+	return s.missing.Seq + 1, nil
 }
 
-// untilNow calls look with the first entry that is not archived, again where entries were archived meanwhile.
+// An unreadableError says that an archive cannot be read.
+type unreadableError struct{ dir string }
+
+func (e *unreadableError) Error() string { return "read archive in " + e.dir }
+
+// untilNow calls look with the first entry that can be read, again where entries were archived meanwhile, or an archive turns
+// out to be unreadable.
 func (s *showing) untilNow(look func(floor uint64) error) error {
 	for {
-		floor, err := s.floor()
+		floor, err := s.lookAround()
 		if err != nil {
 			return err
 		}
 		err = look(floor)
+		if away, ok := errors.AsType[*unreadableError](err); ok {
+			if s.unreadable == nil {
+				s.unreadable = make(map[string]bool)
+			}
+			s.unreadable[away.dir] = true
+			continue
+		}
 		gone, archived := errors.AsType[*journal.ArchivedError](err)
-		if !archived || gone.Anchor.Seq < floor {
+		if !archived || gone.Seq < floor {
 			return err
 		}
 	}
 }
 
-// latest returns the last record up to an entry that fits, nil if there is none, or none that is not archived.
+// latest returns the last record up to an entry that fits, nil if there is none, or none that can be read.
 func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
 	err = s.untilNow(func(floor uint64) (err error) {
 		found, err = s.latestFrom(ctx, f, floor, upTo, fits)
@@ -57,7 +87,7 @@ func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits 
 	return found, err
 }
 
-// latestFrom is latest, from the first entry on that is not archived. It asks for one range at a time: the index is then
+// latestFrom is latest, from the first entry on that can be read. It asks for one range at a time: the index is then
 // read back to what fits and no further, and a walk from cause to cause reads it once.
 func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo uint64, fits func(*journal.Record) bool) (*journal.Record, error) {
 	for upTo >= floor {
@@ -94,7 +124,7 @@ func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo ui
 	return nil, nil
 }
 
-// earliest returns the first record from an entry on that fits, nil if there is none, or none that is not archived. fits
+// earliest returns the first record from an entry on that fits, nil if there is none, or none that can be read. fits
 // may see a record again, where others were archived meanwhile.
 func (s *showing) earliest(ctx context.Context, f index.Filter, from uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
 	err = s.untilNow(func(floor uint64) (err error) {
@@ -158,20 +188,51 @@ func kept(r *journal.Record) *journal.Record {
 	return &c
 }
 
-// scan calls each with the records of a range until it returns true.
+// scan calls each with the records of a range until it returns true. It reads what is archived where that is at hand.
 func (s *showing) scan(ctx context.Context, r index.Range, each func(*journal.Record) bool) error {
-	reader := s.reader(r.First, func() uint64 { return min(r.Last, s.head, s.journal.Synced()) })
+	for i := range s.parts {
+		part := &s.parts[i]
+		if r.First < part.First || r.First > part.Anchor.Seq || r.First > r.Last {
+			continue
+		}
+		last := min(r.Last, part.Anchor.Seq)
+		reached, enough, err := read(ctx, part.Reader(s.kernel.files, r.First), last, each)
+		switch {
+		case enough || ctx.Err() != nil:
+			return err
+		case err != nil || reached < last:
+			s.kernel.log.Warn("archive of the journal cannot be read", "directory", part.Dir, "after", reached, "error", err)
+			return &unreadableError{part.Dir}
+		case last == r.Last:
+			return nil
+		}
+		r.First = last + 1
+	}
+	_, _, err := read(ctx, s.reader(r.First, func() uint64 { return min(r.Last, s.head, s.journal.Synced()) }), r.Last, each)
+	if err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	return nil
+}
+
+// read calls each with the records of a reader up to one, until it returns true, and closes the reader. reached is the last
+// record.
+func read(ctx context.Context, reader *journal.Reader, last uint64, each func(*journal.Record) bool) (reached uint64, enough bool, err error) {
 	defer reader.Close() // read only
-	for {
+	for reached < last {
 		record, err := reader.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return nil
+			break
 		}
 		if err != nil {
-			return fmt.Errorf("read journal: %w", err)
+			return reached, false, err
 		}
-		if each(record) {
-			return nil
+		if record.Seq > last {
+			break
+		}
+		if reached = record.Seq; each(record) {
+			return reached, true, nil
 		}
 	}
+	return reached, false, nil
 }

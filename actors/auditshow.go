@@ -30,6 +30,10 @@ type showing struct {
 	call  *kernel.Call
 	reach func(pid int64) bool
 	out   schema.AuditShowOutput
+
+	parts      []journal.Part  // archives that are at hand
+	missing    *journal.Anchor // of the entries whose archive is not; nil: there are none
+	unreadable map[string]bool // archives that were at hand and could not be read
 }
 
 // Show implements audit.Journal.
@@ -49,9 +53,7 @@ func (v view) Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowI
 	if err := s.show(ctx, record, in.Effects == nil || *in.Effects); err != nil {
 		return nil, err
 	}
-	if s.out.Archived, err = s.Archived(call.PID, 1); err != nil {
-		return nil, err
-	}
+	s.out.Archived = archivedBy(s.missing, call.PID)
 	return &s.out, nil
 }
 
@@ -66,8 +68,8 @@ func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*jour
 		if err != nil || record != nil {
 			return record, s.visible(record, err)
 		}
-		if anchor, err := s.anchor(1); anchor != nil || err != nil {
-			return nil, errors.Join(err, s.keyArchived(key, anchor))
+		if s.missing != nil {
+			return nil, s.keyArchived(key)
 		}
 		return nil, fault.AuditNotFound.New("no command in the record has changed the key %s", fault.Clip(key)).
 			WithFix("Memory.List shows the keys that there are").With("key", fault.Clip(key))
@@ -101,16 +103,13 @@ func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*jour
 	return end, err
 }
 
-// keyArchived says that what last changed a key can be found in the archive only.
-func (s *showing) keyArchived(key string, anchor *journal.Anchor) error {
-	if anchor == nil {
-		return nil
-	}
+// keyArchived says that what last changed a key can be found only in an archive that is not at hand.
+func (s *showing) keyArchived(key string) error {
 	where := "archived"
 	if s.call.PID == kernel.Operator {
-		where = "archived in " + anchor.Archive
+		where = "archived in " + s.missing.Archive
 	}
-	return fault.JournalArchived.New("no command after entry %d has changed the key %s: entries 1 to %d are %s", anchor.Seq, fault.Clip(key), anchor.Seq, where).
+	return fault.JournalArchived.New("no command after entry %d has changed the key %s: entries 1 to %d are %s", s.missing.Seq, fault.Clip(key), s.missing.Seq, where).
 		With("key", fault.Clip(key))
 }
 

@@ -1,5 +1,5 @@
 // Package actors decides what in the kernel runs when. One goroutine, the loop, runs all actors; what takes long runs on goroutines
-// that post what came of it.
+// that post the outcome.
 //
 // Nothing here knows what a syscall means. A connection's actor decodes a frame and sends it to the actor of its domain. There it
 // passes the gate (kernel.Gate), and the handler of its row decides and applies it. The domain's actor forwards it to the audit
@@ -13,7 +13,7 @@
 //   - Each frame that calls for an answer gets exactly one, also when its handler panics or its domain fails.
 //   - A command's answer leaves only when its entry is on disk, a query's when its own is written and those of the
 //     commands that it may have seen are on disk.
-//   - With a quorum (Config.Quorum) the same holds for the disks of a majority, but for a bounded time: after that the caller is told
+//   - With a quorum (Config.Quorum) the same holds for the disks of a majority, within a bounded time: after that the caller is told
 //     that the outcome is unknown, and commands are refused before they are written. What the operator needs to end agents, and to look at
 //     the kernel, is then answered from its own disk and marked so.
 //   - A parked call delays no other call, and is given up when its connection closes or the kernel ends.

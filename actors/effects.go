@@ -32,6 +32,7 @@ type runs struct {
 	kernel  *Kernel
 	runners map[string]kernel.Runner
 	begins  map[string]func(do any) // see Config.Begins
+	ends    map[string]func(do any) // see Config.Ends
 	log     *slog.Logger
 	turns   turns
 	codes   turns // of calls whose handlers are registered code
@@ -78,6 +79,12 @@ func (r *runs) run(b *frames) {
 	}
 	job := r.job(b)
 	data, err := r.inTurn(ctx, b, job, end)
+	if left, ok := errors.AsType[kernel.Unfinished](err); ok {
+		call.Effect, call.Data, call.Err = nil, nil, left.Fault
+		b.charge(call)
+		r.kernel.root.Send(b.replyTo, &b.batch)
+		return
+	}
 	outcome := schema.Outcome{Data: data}
 	switch {
 	case err == nil && !schema.Valid(data):
@@ -99,7 +106,11 @@ func (r *runs) run(b *frames) {
 	step.ends, step.account = b, b.account
 	step.calls[0].Proof.LatencyUS = microseconds(time.Since(b.begun))
 	r.kernel.prepare(&step.calls[0])
+	do, ended := call.Effect.Run, r.ends[call.Message.Type] // b is the step's from here on
 	r.kernel.send(step)
+	if ended != nil {
+		ended(do)
+	}
 }
 
 var errNoJSON = fmt.Errorf("runner returned no JSON")
@@ -124,7 +135,7 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 	if runner == nil {
 		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
 	}
-	if call.Syscall == schema.SyscallSendMsg.Row() { // no turn: the message is on its way already, and the wait is short
+	if r.begins[call.Message.Type] != nil { // no turn: it is on its way already
 		data, err := r.guarded(ctx, runner, call, job)
 		end.Ran = begun(err)
 		return data, err
@@ -148,7 +159,7 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 
 // begun reports whether a runner that returned err has begun.
 func begun(err error) bool {
-	return !errors.Is(err, fault.ProviderAway) && !errors.Is(err, fault.ProviderItself) && !errors.Is(err, fault.WireInvalidInput)
+	return !errors.Is(err, fault.ClusterKernelAway) && !errors.Is(err, fault.ProviderAway) && !errors.Is(err, fault.ProviderItself) && !errors.Is(err, fault.WireInvalidInput)
 }
 
 // checked validates call and answer of a registered syscall by its schemas. It runs here because it is slow.
@@ -176,7 +187,7 @@ func (r *runs) job(b *frames) *kernel.Job {
 	call := &b.calls[0]
 	return &kernel.Job{
 		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
-		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
+		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Seq: call.Proof.Seq, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
 		Progress: b.progress(r.kernel),
 	}
 }

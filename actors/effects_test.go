@@ -128,7 +128,7 @@ func says(t *testing.T, c *client, id, code string, words ...string) {
 	}
 }
 
-// TestEffect shows that a call with an effect is answered with its outcome, in its turn, and that replay runs nothing.
+// TestEffect shows that a call with an effect is answered with its outcome, in order, and that a replay runs no effect.
 func TestEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestEffect(t *testing.T) {
 	})
 }
 
-// TestEffectHoldsUpNobody shows that who waits for an effect holds up what is behind it on its connection, and no other.
+// TestEffectHoldsUpNobody shows that a call that waits for an effect delays later frames of its connection, and no others.
 func TestEffectHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestEffectOfWhoHasGone(t *testing.T) {
 	})
 }
 
-// TestEffectWithoutIntent shows that nothing is begun whose intent is not on disk.
+// TestEffectWithoutIntent shows that no effect begins before its intent is on disk.
 func TestEffectWithoutIntent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestEffectWithoutIntent(t *testing.T) {
 	})
 }
 
-// TestLostOutcome shows what becomes of an effect whose outcome cannot be journaled: it is unknown, to its caller, to its key,
+// TestLostOutcome shows an effect whose outcome cannot be journaled: it is unknown, to its caller, to its key,
 // and on record at the next start. It is not done again.
 func TestLostOutcome(t *testing.T) {
 	t.Parallel()
@@ -302,7 +302,7 @@ func TestOpenIntent(t *testing.T) {
 	}
 }
 
-// TestTurns shows that one process does not take all turns, that who waits in vain has begun nothing, and that a key is free
+// TestTurns shows that one process does not take all turns, that a call whose wait times out has begun nothing, and that a key is free
 // again then.
 func TestTurns(t *testing.T) {
 	t.Parallel()
@@ -334,7 +334,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestEffectsEnd shows that effects are cancelled with the kernel, and their callers told.
+// TestEffectsEnd shows that the end of the kernel cancels effects, and their callers get an error.
 func TestEffectsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

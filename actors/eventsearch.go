@@ -201,7 +201,11 @@ func (v view) recordAt(ctx context.Context, seq uint64) (*journal.Record, error)
 	if !archived {
 		return record, err
 	}
-	record, err = readOne(ctx, journal.NewReader(v.kernel.files, gone.Anchor.Archive, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }}))
+	part := journal.PartOf(v.kernel.files, gone.Anchor, seq)
+	if part == nil {
+		return nil, nil
+	}
+	record, err = readOne(ctx, part.Reader(v.kernel.files, seq))
 	if err != nil && ctx.Err() == nil {
 		v.kernel.log.Warn("archive of the journal cannot be read", "entry", seq, "error", err)
 		return nil, nil

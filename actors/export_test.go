@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// What the tests need to see of the parts that a Kernel is made of.
+// Parts of a Kernel, for its tests.
 
 const (
 	MaxBatch     = maxBatch
@@ -17,7 +17,7 @@ const (
 	MaxThrottled = maxThrottled
 )
 
-// Reach moves the kernel's clock on, as time does.
+// Reach advances the kernel's clock.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 
 // A Window is what a connection may have in flight.
@@ -55,7 +55,7 @@ func (f fed) Receive(ctx actor.Context) {
 	f.advance(ctx)
 }
 
-// Send posts one batch, as if its lines had come together; domain "" is for calls that failed already.
+// Send posts one batch, as if its lines had been read together; domain "" is for calls that have failed before.
 func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
 	f.run(func() {
 		b := newFrames()
@@ -89,14 +89,14 @@ func AnswerLate(k *Kernel, conn, data string) {
 // Admit reports whether a call passes the gate.
 func (k *Kernel) Admit(call *kernel.Call) bool { return k.gate.Admit(call).Allows() }
 
-// Lend has another goroutine go on with the loop, if it syncs, as its watchdog does.
-func (k *Kernel) Lend() {
+// HandOff lets another goroutine continue the loop while it syncs, as its watchdog does.
+func (k *Kernel) HandOff() {
 	if e := &k.loop.lease; e.syncing.Swap(0) != 0 {
 		k.loop.alive.Go(k.loop.run)
 	}
 }
 
-// Work has the connection do something in the background, and returns when the connection has stopped.
+// Work runs work in the background of the connection, and returns when the connection has stopped.
 func (f *Feed) Work(work func()) {
 	f.conn.background(func() any { work(); return nil })
 	<-f.done

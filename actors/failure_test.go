@@ -100,13 +100,13 @@ func TestPanicInApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := newFake()
 		s := startWith(t, map[schema.Domain]kernel.Domain{schema.Kernel: broken, other: newFake()})
-		culprit, bystander, late := s.connect(), s.connect(), s.connect()
-		culprit.send(echo("a", "hold"), echo("b", "die"), echo("c", "1"))
+		first, second, late := s.connect(), s.connect(), s.connect()
+		first.send(echo("a", "hold"), echo("b", "die"), echo("c", "1"))
 		synctest.Wait()
-		culprit.send(echo("d", "1")) // its own reader is busy with the domain, and comes to this when it is dead
-		bystander.send(echo("e", "1"))
+		first.send(echo("d", "1")) // its own reader is busy with the domain, and reads this after the panic
+		second.send(echo("e", "1"))
 		synctest.Wait()
-		bystander.send(echo("f", "1"), "no JSON", echo("g", "1"))
+		second.send(echo("f", "1"), "no JSON", echo("g", "1"))
 		elsewhere := newLink(schema.OsMessage, schema.MaxLine, unbounded)
 		feed := s.kernel.NewFeed(elsewhere, "feed")
 		sendTo(t, feed, "hold 1")
@@ -120,8 +120,8 @@ func TestPanicInApply(t *testing.T) {
 
 		broken.release()
 		<-s.kernel.Stopping()
-		expect(t, culprit, "a 500", "b 500", "c 500", "d 500")
-		expect(t, bystander, "e 500", "f 500", " 400", "g 500")
+		expect(t, first, "a 500", "b 500", "c 500", "d 500")
+		expect(t, second, "e 500", "f 500", " 400", "g 500")
 		for range 2 { // a connection that has not called before, then one that has
 			late.send(echo("h", "1"), echo("i", "2"))
 			expect(t, late, "h 500", "i 500")
@@ -149,7 +149,7 @@ func TestPanicInApply(t *testing.T) {
 	})
 }
 
-// TestFailureAfterShutdown shows that a failure is reported also where the end was asked for before it happened.
+// TestFailureAfterShutdown shows that a failure after the request to shut down is still reported.
 func TestFailureAfterShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -130,7 +130,7 @@ func TestUnwrittenPushes(t *testing.T) {
 }
 
 // TestManyFollow has connections come and go while messages are sent: each is received once by one of them, or is there in
-// the end, but for those that were on their way to a connection which had ended.
+// the end, except for those that were on their way to a connection which had ended.
 func TestManyFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ type system struct {
 	stopped func() error // closes the kernel
 	closed  func() error // and the journal
 
-	restoring func(schema.Domain) // where set, called before a domain's state is made anew
+	restoring func(schema.Domain) // where set, called before a domain's state is rebuilt
 }
 
 // An option of a system is one of these, or the metrics of what its disk holds.
@@ -148,7 +148,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	return s
 }
 
-// restore makes a domain's state anew of what the disk holds.
+// restore rebuilds a domain's state from what the disk holds.
 func (s *system) restore(name schema.Domain, d kernel.Domain) error {
 	if s.restoring != nil {
 		s.restoring(name)

@@ -47,7 +47,7 @@ func TestDomainDiesBeforeSync(t *testing.T) {
 }
 
 // TestAuditLogDies shows that a kernel whose audit log fails ends as one does whose domain fails: every caller is
-// answered, and nobody waits for ever. A domain that answers with something else than JSON is enough.
+// answered, and nobody waits forever. A domain that answers with something else than JSON is enough.
 func TestAuditLogDies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ func refusing(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 	return kernel.Result{}, false, nil
 }
 
-// TestKeyedCommandRunsOnce shows what a second command with the same key gets: the outcome of the first, to the letter,
+// TestKeyedCommandRunsOnce shows what a second command with the same key gets: exactly the outcome of the first,
 // where the first had one that holds; where it had none, it is run.
 func TestKeyedCommandRunsOnce(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestKeyedCommandRunsOnce(t *testing.T) {
 	}
 }
 
-// TestKeysInOneBatch shows that it makes no difference whether the repetition comes together with the first.
+// TestKeysInOneBatch shows that a repetition in the same batch as the first is treated as any other.
 func TestKeysInOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestKeysInOneBatch(t *testing.T) {
 	})
 }
 
-// TestConflictKeepsTheFirst shows that whatever else comes under a key, the first outcome stays what it is.
+// TestConflictKeepsTheFirst shows that the first outcome under a key stays, whatever else uses the key.
 func TestConflictKeepsTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestConflictKeepsTheFirst(t *testing.T) {
 	})
 }
 
-// TestKeysOfCallers shows that a key belongs to its caller.
+// TestKeysOfCallers shows that equal keys of different callers are independent.
 func TestKeysOfCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestKeysExpire(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.send(keyed("k", set("2", "x")))
 		time.Sleep(time.Minute)
-		c.send(keyed("failed", set("3", "y"))) // the key is used a second time, since nothing came of it
+		c.send(keyed("failed", set("3", "y"))) // the key is used a second time, since the first call failed
 		expect(t, c, "0 1", "1 500", "2 2", "3 3")
 		time.Sleep(24*time.Hour - time.Minute - time.Millisecond)
 		c.send(keyed("k", set("4", "x")))
@@ -225,7 +225,7 @@ func TestKeysExpire(t *testing.T) {
 	})
 }
 
-// TestKeyOfWaitingCall shows that a call which waited in vain leaves its key to the next try.
+// TestKeyOfWaitingCall shows that a call whose wait timed out leaves its key to the next try.
 func TestKeyOfWaitingCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

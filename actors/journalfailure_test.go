@@ -16,7 +16,7 @@ import (
 )
 
 // TestLostGrantOpensNothing shows that nobody makes use of a grant whose entry was lost, while the registry is still
-// making its state anew: the grant's caller was told that it never happened.
+// rebuilding its state: the grant's caller was told that it never happened.
 func TestLostGrantOpensNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,7 @@ func (p *publisher) Publish() {
 	p.view.held = held
 }
 
-// TestFailedSyncWhileRestoring has a sync fail while states are made anew because of a write that failed: what the domains hold
+// TestFailedSyncWhileRestoring has a sync fail while states are rebuilt because of a write that failed: what the domains hold
 // meanwhile is answered, so that the kernel can end.
 func TestFailedSyncWhileRestoring(t *testing.T) {
 	t.Parallel()

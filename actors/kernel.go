@@ -61,7 +61,11 @@ type Config struct {
 	// Begins has functions by type of syscall that are called with what to do, in the order of the intents, once these are on
 	// disk and before the runners run. They must not block.
 	Begins map[string]func(do any)
-	// Resumes returns the outcome of an intent of the last life that goes on by itself, if it does. nil: none does.
+	// Ends has functions by type of syscall that are called with what was done, once the command with its outcome was sent: what
+	// is journaled from then on is behind the outcome.
+	Ends map[string]func(do any)
+	// Resumes returns the outcome of an intent of the last life that goes on by itself, if it does; without data the outcome
+	// comes later, by EndIntent. nil: none does.
 	Resumes  func(*idempotency.Intent) (data []byte, ok bool)
 	Code     Code                // checks code that is to be registered; the zero value accepts none
 	Bounds   Bounds              // of each agent; the zero value has none
@@ -107,6 +111,7 @@ type Kernel struct {
 	refusing   atomic.Bool            // the journal cannot be written
 	refusal    atomic.Pointer[string] // why commands are refused; nil if they are not
 	ending     atomic.Bool            // programs are ended for the kernel's end, or it was asked to end
+	unled      atomic.Bool            // another host may lead: no program is started
 	away       atomic.Bool            // no majority of the bus acknowledges entries: commands are refused
 	followed   atomic.Bool            // the audit domain wants to be told of the next entry
 	spent      atomic.Bool            // urgent commands are refused too: the journal's reserve is used up, or there is none
@@ -191,7 +196,7 @@ func New(cfg Config) *Kernel {
 	k.gate.Budget = k.budget
 	k.code = cfg.Code
 	k.runs = newRuns(k, cfg.Runners)
-	k.runs.begins = cfg.Begins
+	k.runs.begins, k.runs.ends = cfg.Begins, cfg.Ends
 	k.resumes = cfg.Resumes
 	k.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Log.With("component", "actors") }),
@@ -205,6 +210,7 @@ func New(cfg Config) *Kernel {
 	a.tick = cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
 	a.syncEvery, a.quorum = cfg.SyncEvery, newQuorumState(cfg.Quorum, cfg.Journal.Head().Seq)
+	k.unled.Store(a.quorum != nil && a.quorum.Leads != nil && !a.quorum.Leads())
 	k.auditor = a
 	k.audit = k.spawn("domain/"+string(record), a)
 	k.domains[record] = k.audit
@@ -272,7 +278,15 @@ func (k *Kernel) background(work func()) {
 // effects that the journal does not have.
 func (k *Kernel) Recover(steps []schema.Request) {
 	for _, i := range k.keys.Open() {
-		if err := k.concludes(&i); err != nil {
+		outcome, unknown := idempotency.Outcome{Err: idempotency.Unknown(i.Type)}, true
+		if k.resumes != nil {
+			if data, ok := k.resumes(&i); ok && data == nil {
+				continue
+			} else if ok {
+				outcome, unknown = idempotency.Outcome{Data: data}, false
+			}
+		}
+		if err := k.settle(&i, outcome, unknown, "recovery"); err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
@@ -413,24 +427,31 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	}
 }
 
-// concludes returns the command that ends an intent of the kernel's last life.
-func (k *Kernel) concludes(i *idempotency.Intent) *fault.Fault {
+// EndIntent journals the outcome of an intent, by its entry, whose runner left it Unfinished, or that was resumed without
+// data. An intent that has an outcome keeps it.
+func (k *Kernel) EndIntent(intent uint64, data []byte, failed *fault.Fault) {
+	for _, i := range k.keys.Open() {
+		if i.Seq != intent {
+			continue
+		}
+		if err := k.settle(&i, idempotency.Outcome{Data: data, Err: failed}, false, "kernel"); err != nil {
+			k.log.Error("outcome not journaled", "type", i.Type, "intent", intent, "error", err)
+		}
+	}
+}
+
+// settle journals the outcome of an intent whose call is not there any more.
+func (k *Kernel) settle(i *idempotency.Intent, outcome idempotency.Outcome, unknown bool, conn string) *fault.Fault {
 	row, ok := schema.Lookup(i.Type)
 	if !ok || row.Outcome == "" {
 		return fault.KernelInternal.New("%s has no outcome", i.Type)
-	}
-	outcome, unknown := idempotency.Outcome{Err: idempotency.Unknown(i.Type)}, true
-	if k.resumes != nil {
-		if data, ok := k.resumes(i); ok {
-			outcome, unknown = idempotency.Outcome{Data: data}, false
-		}
 	}
 	k.keys.Presume(i, outcome)
 	end := &schema.EffectEnd{
 		Intent: int64(i.Seq), Type: i.Type, Name: i.Name, PID: i.PID, Ran: true, Causation: i.Causation, Unknown: unknown,
 		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: outcome.Data, Err: outcome.Err}),
 	}
-	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.Origin}
+	cause := &kernel.Call{Caller: kernel.Caller{Conn: conn}, Origin: i.Origin}
 	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.ID, i.Correlation
 	return k.command(cause, row.Ended(end))
 }

@@ -14,7 +14,7 @@ func (s *system) seven() *client {
 	return s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 }
 
-// TestRefusedTickTakesNoKey shows that a call which came before its tick has not used its key, in this life or in the next.
+// TestRefusedTickTakesNoKey shows that a call that came before its tick has not used its key, before and after a restart.
 func TestRefusedTickTakesNoKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRefusedTickTakesNoKey(t *testing.T) {
 	})
 }
 
-// TestConflictBeforeTheFirst shows that a conflict with a call under way, which stands before that call in the journal, does
+// TestConflictBeforeTheFirst shows that a conflict with a call in flight, which stands before that call in the journal, does
 // not get the key at the next start.
 func TestConflictBeforeTheFirst(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestConflictBeforeTheFirst(t *testing.T) {
 	})
 }
 
-// TestRepetitionAtTheEndOfTheDay has a repetition wait for the journal while its key expires and is used anew: it is still
+// TestRepetitionAtTheEndOfTheDay has a repetition wait for the journal while its key expires and is used again: it is still
 // recorded as one, and no start runs it.
 func TestRepetitionAtTheEndOfTheDay(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ type writer struct {
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-// maxPooled keeps one huge answer from staying in memory for ever.
+// maxPooled keeps one huge answer from staying in memory forever.
 const maxPooled = 64 << 10
 
 // append encodes the answer to call. It returns false, and encodes nothing, if that does not fit a line.

@@ -72,7 +72,7 @@ func TestSyncsAreShared(t *testing.T) {
 	})
 }
 
-// TestSlowSyncAtTheEnd has a kernel end after its loop has been lent.
+// TestSlowSyncAtTheEnd ends a kernel after its loop was handed to another goroutine.
 func TestSlowSyncAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

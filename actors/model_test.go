@@ -113,7 +113,7 @@ var sorts = []sort{
 	{"blank", func(request) (string, *answered) { return " \t", nil }},
 }
 
-// seen is the part of an answer that a model speaks of.
+// seen is the part of an answer that a model predicts.
 func (a answer) seen() answered {
 	s := answered{
 		Dialect: a.Dialect, Kind: a.Kind, Type: a.Type, Code: a.Code,

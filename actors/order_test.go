@@ -72,7 +72,7 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// TestOtherDomainWaits shows that a frame for an idle domain is not even begun while an earlier one is under way.
+// TestOtherDomainWaits shows that a frame for an idle domain is not even begun while an earlier one is in flight.
 func TestOtherDomainWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -111,6 +111,12 @@ func (k *Kernel) Call(ctx context.Context, caller kernel.Caller, message schema.
 	return k.make(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
 }
 
+// CallProved is Call that returns the seq of the call's entry too.
+func (k *Kernel) CallProved(ctx context.Context, caller kernel.Caller, message schema.Message) (data []byte, seq uint64, err error) {
+	a := k.answer(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
+	return a.data, a.seq, a.err
+}
+
 // callAndWait makes one call of the kernel's own and waits for its answer.
 func (k *Kernel) callAndWait(ctx context.Context, caller kernel.Caller, request schema.Request, run *ownRun) ([]byte, error) {
 	call, err := callOf(caller, request)

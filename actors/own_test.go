@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestOwnCall shows that a call of the kernel's goes the way of any: it is decided, journaled, applied, and answered when
+// TestOwnCall shows that a call of the kernel is treated as any other: it is decided, journaled, applied, and answered when
 // that is on disk.
 func TestOwnCall(t *testing.T) {
 	t.Parallel()
@@ -221,7 +221,7 @@ func TestNoteOnAFullDisk(t *testing.T) {
 			synctest.Wait()
 		}
 		if made != 0 {
-			t.Errorf("states were made anew %d times", made)
+			t.Errorf("states were rebuilt %d times", made)
 		}
 		s.room.free()
 		c.send(get("b")) // finds out that there is room

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// remade counts how often a domain's state is made anew.
+// remade counts how often a domain's state is rebuilt.
 type remade struct {
 	kernel.Domain
 	times *atomic.Int64
@@ -25,7 +25,7 @@ func (r remade) Reset() {
 	r.Domain.Reset()
 }
 
-// TestEndsOnAFullDisk shows that programs whose end cannot be noted do not have every state made anew for each of them, and that
+// TestEndsOnAFullDisk shows that programs whose end cannot be noted do not have every state rebuilt for each of them, and that
 // all of it is noted once there is room, though nobody else calls.
 func TestEndsOnAFullDisk(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestEndsOnAFullDisk(t *testing.T) {
 		before := times.Load()
 		time.Sleep(patience)
 		if n := times.Load() - before; n == 0 || n > 100 {
-			t.Errorf("in %v the states were made anew %d times", patience, n)
+			t.Errorf("in %v the states were rebuilt %d times", patience, n)
 		}
 		s.disk.Free()
 		time.Sleep(time.Minute)

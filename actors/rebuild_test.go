@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestRebuildWithoutDescriptors has a write fail, and then one operation of making the states anew, one at a time, as where
+// TestRebuildWithoutDescriptors has a write fail, and then one operation of rebuilding the states, one at a time, as where
 // the process has no descriptor left. The kernel goes on: it refuses calls until the state can be read, and loses nothing.
 func TestRebuildWithoutDescriptors(t *testing.T) {
 	t.Parallel()

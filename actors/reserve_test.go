@@ -84,7 +84,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 		agent.send(terminate("a", 1))
 		expect(t, agent, "a 503")
 		if made != 0 {
-			t.Errorf("states were made anew %d times: an urgent entry says nothing of room for others", made)
+			t.Errorf("states were rebuilt %d times: an urgent entry says nothing of room for others", made)
 		}
 		var got []string
 		for _, e := range s.entries()[before:] {
@@ -144,8 +144,8 @@ func TestShutdownOnAFullDisk(t *testing.T) {
 	})
 }
 
-// TestSpentReserve shows a reserve that the operator has used up: urgent calls are refused as any, without a state being made
-// anew for each, until there is room.
+// TestSpentReserve shows a reserve that the operator has used up: urgent calls are refused as any, without a state being
+// rebuilt for each, until there is room.
 func TestSpentReserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestSpentReserve(t *testing.T) {
 			expect(t, c, "t 503", "a 503")
 		}
 		if made != 0 {
-			t.Errorf("states were made anew %d times", made)
+			t.Errorf("states were rebuilt %d times", made)
 		}
 		if n := strings.Count(s.log.String(), "urgent commands are refused too"); n != 1 {
 			t.Errorf("that was logged %d times", n)

@@ -33,7 +33,7 @@ func (r *room) fullOnce(err error, words string) {
 // free lets writes succeed again.
 func (r *room) free() { r.set(&r.writing, nil) }
 
-// breakSync has every fsync report err, one that is under way included.
+// breakSync has every fsync report err, one that is in flight included.
 func (r *room) breakSync(err error) { r.set(&r.syncing, err) }
 
 func (r *room) set(field *error, err error) {

@@ -168,7 +168,7 @@ func TestPipelinedSteps(t *testing.T) {
 	}
 }
 
-// TestRecovery shows that the steps which recovery owes are done before anybody is served, and journaled as the kernel's.
+// TestRecovery shows that the steps that recovery has to make are made before any client is served, and journaled as the kernel's.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

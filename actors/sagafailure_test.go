@@ -50,7 +50,7 @@ func TestStepFails(t *testing.T) {
 				c := s.connect()
 				c.send(spawn("a", "one"))
 				expect(t, c, "a "+test.code)
-				synctest.Wait() // for the states to be made anew
+				synctest.Wait() // for the states to be rebuilt
 				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
 					t.Errorf("applied though a step failed: %v", pages)
 				}
@@ -71,7 +71,7 @@ func TestStepFails(t *testing.T) {
 	}
 }
 
-// TestStepIsLost has the entry of a step come to nothing because the disk is full: the call that it is for cannot have
+// TestStepIsLost loses the entry of a step because the disk is full: the call that it is for cannot have
 // happened either, however far it has come.
 func TestStepIsLost(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestStepIsLost(t *testing.T) {
 				if s.room.refused() != 1 {
 					t.Fatalf("%d writes failed, want one", s.room.refused())
 				}
-				synctest.Wait() // for the states to be made anew
+				synctest.Wait() // for the states to be rebuilt
 				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
 					t.Errorf("applied though a step was lost: %v", pages)
 				}
@@ -104,7 +104,7 @@ func TestStepIsLost(t *testing.T) {
 	}
 }
 
-// TestStepHeldOverLoss has a step wait for its domain, whose state is made anew, while the journal loses the steps before it: it is
+// TestStepHeldOverLoss has a step wait for its domain, whose state is rebuilt, while the journal loses the steps before it: it is
 // not made.
 func TestStepHeldOverLoss(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ func (s *Snapshots) Load(ctx context.Context, name schema.Domain, p Part) (Posit
 	return Position{}, nil
 }
 
-// LoadUntil is Load, but for a snapshot that has later entries than until: then the part is empty.
+// LoadUntil is Load, except for a snapshot that has later entries than until: then the part is empty.
 func (s *Snapshots) LoadUntil(ctx context.Context, name schema.Domain, p Part, until uint64) (Position, error) {
 	if s == nil || s.Store.Position(string(name)) > until {
 		p.Reset()

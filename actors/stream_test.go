@@ -123,7 +123,7 @@ func (s *stream) drain() []byte {
 	return all
 }
 
-// change runs f with the stream to itself and wakes who waits.
+// change runs f while it holds the stream, and wakes its waiters.
 func (s *stream) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

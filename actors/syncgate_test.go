@@ -22,7 +22,7 @@ func (s *system) holdSyncs() *syncGate {
 	s.disk.Hook = func(op faultfs.Op) {
 		if op.Kind == faultfs.Sync && strings.HasSuffix(op.Path, ".ndjson") {
 			g.begun.Add(1)
-			s.kernel.Lend() // in fake time nothing takes long until a test waits for time to pass
+			s.kernel.HandOff() // in fake time nothing takes long until a test waits for time to pass
 			<-g.turn
 		}
 	}

@@ -50,7 +50,7 @@ func TestSyncInterval(t *testing.T) {
 	})
 }
 
-// TestSyncIntervalEnds: what was answered and is not on disk yet is, when the kernel has ended in good order.
+// TestSyncIntervalEnds: what was answered and is not on disk yet is, when the kernel has ended cleanly.
 func TestSyncIntervalEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ func startJudged(t *testing.T, disk *faultfs.Disk) (*system, *fetches) {
 	return s, f
 }
 
-// auditLog asks for all rows, so many at a time, but for those of its own asking.
+// auditLog asks for all rows, so many at a time, except for those of its own asking.
 func auditLog(t *testing.T, c *client, filter string, limit int) (rows []schema.AuditEntry) {
 	t.Helper()
 	id := schema.NewStamper().NewID()
@@ -67,7 +67,7 @@ func auditLog(t *testing.T, c *client, filter string, limit int) (rows []schema.
 	}
 }
 
-// calls are the rows but for those of the kernel's own commands and of looking at the log.
+// calls are the rows except for those of the kernel's own commands and of looking at the log.
 func calls(rows []schema.AuditEntry) []schema.AuditEntry {
 	return slices.DeleteFunc(rows, func(e schema.AuditEntry) bool {
 		row, _ := schema.Lookup(e.Type)

@@ -95,7 +95,7 @@ func TestWakeUp(t *testing.T) {
 		first.send(minute("a"))
 		second.send(receive("b", `"pid":8,"wait_ms":60000`))
 		synctest.Wait()
-		s.kernel.WakeUp(schema.Ipc) // in vain
+		s.kernel.WakeUp(schema.Ipc) // no message is there
 		s.kernel.WakeUp(schema.Memory)
 		expectNothing(t, first)
 		expectNothing(t, second)
@@ -124,8 +124,8 @@ func TestNotWoken(t *testing.T) {
 	})
 }
 
-// TestWaitEnds shows that a call waits as long as it asked for, counted from its beginning also where it was woken in
-// vain, and has its last word then.
+// TestWaitEnds shows that a call waits as long as it asked for, also if it was woken without a match, and is then
+// answered.
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestWaitEnds(t *testing.T) {
 		waiter.send(minute("a"))
 		for range 5 {
 			time.Sleep(11 * time.Second)
-			sender.send(sendMsg("b", "1")) // each of them wakes it in vain
+			sender.send(sendMsg("b", "1")) // each of them wakes it without a match
 			expect(t, sender, "b true")
 			expectNothing(t, waiter)
 		}

@@ -114,7 +114,7 @@ func TestHalfCloseWaits(t *testing.T) {
 	})
 }
 
-// TestLostMessage has the message that wakes a waiting call come to nothing, because the disk is full: the waiting call
+// TestLostMessage loses the message that wakes a waiting call, because the disk is full: the waiting call
 // does not answer with it.
 func TestLostMessage(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 // longEnough is the length in bytes of a value that is looked for inside blobs.
 const longEnough = 4
 
-// Redact removes the blobs that are the value and nothing else, but for a line end. It returns how many files it has removed, and
+// Redact removes the blobs that are the value and nothing else, except for a line end. It returns how many files it has removed, and
 // the paths of those that have the value among other data, are being read, or could not be read or removed.
 func (s *Store) Redact(ctx context.Context, value []byte) (removed int, left []string, err error) {
 	return redact(ctx, s.root.Load(), s.dir, value, s.redactOne)

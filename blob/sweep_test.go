@@ -209,7 +209,7 @@ func TestNewStart(t *testing.T) {
 	if u := s.Usage(); u != (blob.Usage{Files: 3, Bytes: 15}) {
 		t.Errorf("%+v", u)
 	}
-	// A time that lies ahead does not keep a file for ever.
+	// A time that lies ahead does not keep a file forever.
 	c.advance(2 * time.Hour)
 	sweep(t, s, 3, 15)
 }

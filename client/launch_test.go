@@ -62,7 +62,7 @@ func TestLaunchSession(t *testing.T) {
 	}
 }
 
-// Who waits for the end of a pipe that we were given must not wait for the daemon's end.
+// A reader of a pipe that we inherited sees its end before the daemon ends.
 func TestLaunchHandsDownNothing(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

@@ -57,7 +57,7 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally
 		}
 		<-pumped
 	}
-	switch missing := p.owed - d.tally.Answers; {
+	switch missing := p.expected - d.tally.Answers; {
 	case ctx.Err() != nil:
 		return d.tally, context.Cause(ctx)
 	case d.outErr != nil:
@@ -82,7 +82,7 @@ type pump struct {
 
 	buf      []byte // read, not sent: the beginning of a line
 	inside   bool   // the last write ended inside a line
-	owed     int
+	expected int
 	ended    bool  // all of in was sent
 	readErr  error // of in, except its end
 	writeErr error // of the connection: the kernel has closed, which drain sees too
@@ -126,7 +126,7 @@ func (p *pump) count(text []byte, end bool) {
 	for line := range bytes.Lines(text) {
 		complete := end || line[len(line)-1] == '\n'
 		if !p.inside && complete && needsAnswer(line) {
-			p.owed++
+			p.expected++
 		}
 		// A line that is longer than the buffer comes in pieces. It usually needs an answer, but it may be blank, or an
 		// event.

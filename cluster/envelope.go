@@ -37,6 +37,18 @@ type request struct {
 	Instance string          `json:"instance"`
 	Epoch    int64           `json:"epoch"`
 	Letters  []schema.Posted `json:"letters,omitzero"`
+	Stream   string          `json:"stream,omitzero" enum:"calls"` // "": of letters. Each stream has its own sessions
+	Errand   *schema.Errand  `json:"errand,omitzero"`
+	Query    *query          `json:"query,omitzero"`
+}
+
+// callStream is the stream of calls: requests that are made side by side.
+const callStream = "calls"
+
+// query is a call that only reads.
+type query struct {
+	Type string       `json:"type"`
+	Data schema.Value `json:"data"`
 }
 
 // answer answers a request.
@@ -46,6 +58,10 @@ type answer struct {
 	Number   int64     `json:"number"`  // the last one that it has taken
 	Error    *failure  `json:"error,omitzero"`
 	Outcomes []outcome `json:"outcomes,omitzero"`
+
+	Failed *failure     `json:"failed,omitzero"` // of a call: the error that answers it
+	Data   schema.Value `json:"data,omitzero"`   // of a call: the reply's data
+	Seq    int64        `json:"seq,omitzero"`    // of a query: its entry
 }
 
 // failure is an error of the other kernel.
@@ -55,7 +71,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// outcome is what became of a letter. The letters behind one that was not taken for now have none.
+// outcome says what happened to a letter. The letters behind one that was not taken for now have none.
 type outcome struct {
 	MsgID  int64    `json:"msg_id"`
 	Status string   `json:"status,omitzero"`
@@ -76,6 +92,13 @@ func failureOf(f *fault.Fault) *failure {
 func (f *failure) fault() *fault.Fault {
 	made := &fault.Fault{Kind: fault.KindOf(int(f.Code)), Message: f.Message}
 	made.SetID(fault.ID(f.ID))
+	return made
+}
+
+// faultOf is fault, which says that the kernel answered with it: its PIDs are those of that kernel.
+func (f *failure) faultOf(kernel string) *fault.Fault {
+	made := f.fault()
+	made.Message = "the kernel " + kernel + " answers: " + made.Message
 	return made
 }
 

@@ -16,6 +16,12 @@ import (
 type Kernel interface {
 	// Accept takes a letter of a member into a mailbox, as the process of that member.
 	Accept(ctx context.Context, member *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error)
+	// Run makes a call for a member, as its process, once: a call that was made before is not made again.
+	Run(ctx context.Context, member *access.AuthorizedKey, instance string, epoch int64, call *schema.Errand) (data []byte, err error)
+	// Ask makes a query for a member, as its operator if the line says in which role, else as its process. seq is its entry.
+	Ask(ctx context.Context, member *access.AuthorizedKey, typ string, data []byte) (answer []byte, seq uint64, err error)
+	// EndIntent journals the outcome of an intent that no call waits for any more.
+	EndIntent(intent uint64, data []byte, failed *fault.Fault)
 	// Note journals a command of the kernel's own; an entry that is made after it is behind it.
 	Note(schema.Request)
 	// Tick is the present tick.
@@ -40,23 +46,35 @@ type Link struct {
 	mu      sync.Mutex
 	peers   map[string]*peer
 	parcels map[int64]*parcel // those that a call waits for, by number
+	lines   map[string]*line  // of calls, by kernel
+	errands map[int64]*errand // those without outcome, by number
 
 	refusals refusals
 }
 
 func newLink(o Options, members *Members, conn *nats.Conn) *Link {
-	l := &Link{Options: o, members: members, conn: conn, peers: map[string]*peer{}, parcels: map[int64]*parcel{}}
+	l := &Link{Options: o, members: members, conn: conn, peers: map[string]*peer{}, parcels: map[int64]*parcel{}, lines: map[string]*line{}, errands: map[int64]*errand{}}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
 
-// start begins to send and to answer, with the letters that the last life left.
-func (l *Link) start(k Kernel, instance string, epoch int64, left []*schema.Letter) (err error) {
+// Left is what the last life of a kernel has left to do.
+type Left struct {
+	Letters []*schema.Letter
+	Errands []*schema.Errand
+	Intents map[int64]uint64 // of errands, by number: the entry whose outcome is missing
+}
+
+// start begins to send and to answer, with what the last life left.
+func (l *Link) start(k Kernel, instance string, epoch int64, left Left) (err error) {
 	l.kernel, l.Instance, l.Epoch = k, instance, epoch
-	for _, letter := range left {
+	for _, letter := range left.Letters {
 		l.peer(letter.Kernel).add(&parcel{Letter: letter, tried: true})
 	}
-	r := &receiver{Link: l, slots: make(chan struct{}, maxHandled), peers: map[string]*caller{}}
+	for _, e := range left.Errands {
+		l.resume(e, left.Intents[e.Number])
+	}
+	r := &receiver{Link: l, slots: make(chan struct{}, maxHandled), peers: map[string]*caller{}, flights: map[string]*flight{}}
 	if l.sub, err = l.conn.Subscribe(RequestSubject(l.Name), r.received); err != nil {
 		return fault.ClusterBus.New("this kernel cannot be reached by others: %v", err)
 	}
@@ -101,7 +119,7 @@ func (l *Link) Post(letter *schema.Letter) {
 // patience is how long a call waits for the other kernel.
 const patience = 3 * time.Second
 
-// Wait returns what became of a letter that was handed over. It does not wait long: then the letter is queued.
+// Wait returns the outcome of a letter that was handed over. It does not wait long: then the letter is queued.
 func (l *Link) Wait(ctx context.Context, msgID int64) (status, reason string, err error) {
 	l.mu.Lock()
 	p := l.parcels[msgID]
@@ -129,7 +147,7 @@ func (l *Link) peer(kernel string) *peer {
 	defer l.mu.Unlock()
 	p := l.peers[kernel]
 	if p == nil {
-		p = &peer{Link: l, to: kernel, lanes: map[int64]*lane{}, wake: make(chan struct{}, 1)}
+		p = &peer{line: line{Link: l, to: kernel}, lanes: map[int64]*lane{}, wake: make(chan struct{}, 1)}
 		l.peers[kernel] = p
 		if l.ctx.Err() == nil {
 			l.running.Go(p.run)

@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,7 +29,24 @@ type recorder struct {
 	accepted []string
 	refused  []string // ids
 	settled  []string // statuses, or ids
+	ran      []string // names of processes that were spawned
+	answer   string   // to queries
 }
+
+func (r *recorder) Run(_ context.Context, _ *access.AuthorizedKey, _ string, _ int64, e *schema.Errand) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ran = append(r.ran, e.Spawn.ChildAgentID)
+	return fmt.Appendf(nil, `{"child_pid":%d,"child_agent_id":"x"}`, len(r.ran)), nil
+}
+
+func (r *recorder) Ask(context.Context, *access.AuthorizedKey, string, []byte) ([]byte, uint64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return []byte(r.answer), 7, nil
+}
+
+func (r *recorder) EndIntent(uint64, []byte, *fault.Fault) {}
 
 func (r *recorder) Accept(_ context.Context, _ *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
 	r.mu.Lock()
@@ -69,7 +88,7 @@ func linked(t *testing.T, b *testbus.Bus, name string, key *access.HostKey, memb
 	t.Cleanup(func() { testkit.Must(t, n.Close()) })
 	testkit.Eventually(t, name+" reaches the bus", func() bool { return n.Status().Connected })
 	r := new(recorder)
-	testkit.Must(t, n.Serve(r, "instance of "+name, 1, nil))
+	testkit.Must(t, n.Serve(r, "instance of "+name, 1, cluster.Left{}))
 	return n, r
 }
 
@@ -109,9 +128,18 @@ func TestForgedRequests(t *testing.T) {
 		request = testkit.Receive(t, seen, "alpha's request")
 	}
 
+	from.Link().Begin(&schema.Errand{Number: 1, Kernel: "beta", Spawn: &schema.SpawnInput{ChildAgentID: "child"}})
+	if data, err, _ := from.Link().Outcome(testkit.Context(t), 1, 1); err != nil || string(data) != `{"child_pid":1,"child_agent_id":"x","kernel":"beta"}` {
+		t.Fatalf("%s, %v", data, err)
+	}
+	var call *nats.Msg
+	for call == nil || !strings.Contains(string(call.Data), `"child"`) {
+		call = testkit.Receive(t, seen, "alpha's call")
+	}
+
 	forger := testkit.Value(nats.Connect(b.URL(), userOf(t, mallory), nats.CustomInboxPrefix(cluster.InboxPrefix("mallory"))))(t)
 	t.Cleanup(forger.Close)
-	send := func(change func(m *nats.Msg)) string {
+	send := func(request *nats.Msg, change func(m *nats.Msg)) string {
 		t.Helper()
 		m := nats.NewMsg(cluster.RequestSubject("beta"))
 		m.Data, m.Header = slices.Clone(request.Data), nats.Header{"Pwos-Signature": request.Header["Pwos-Signature"]}
@@ -142,13 +170,28 @@ func TestForgedRequests(t *testing.T) {
 		{"of no member", body(`"from":"alpha"`, `"from":"gamma"`), fault.ClusterNoKernel},
 		{"for another kernel", body(`"to":"beta"`, `"to":"gamma"`), fault.ClusterRequest},
 	} {
-		if got := send(test.change); got != string(test.id) {
+		if got := send(request, test.change); got != string(test.id) {
 			t.Errorf("%s: %q, want %s", test.name, got, test.id)
 		}
 		want = append(want, string(test.id))
 	}
 	if !receiver.has(&receiver.refused, want...) || !receiver.has(&receiver.accepted, `"first"`) {
 		t.Errorf("beta has recorded %q and accepted %q", receiver.refused, receiver.accepted)
+	}
+	for name, test := range map[string]struct {
+		change func(m *nats.Msg)
+		id     fault.ID
+	}{
+		"a call repeated":                 {func(*nats.Msg) {}, fault.ClusterReplayed},
+		"a call changed":                  {body(`"child"`, `"other"`), fault.ClusterSigned},
+		"a call signed by another member": {body(`"from":"alpha"`, `"from":"mallory"`), fault.ClusterSigned},
+	} {
+		if got := send(call, test.change); got != string(test.id) {
+			t.Errorf("%s: %q, want %s", name, got, test.id)
+		}
+	}
+	if !receiver.has(&receiver.ran, "child") {
+		t.Errorf("beta has spawned %q", receiver.ran)
 	}
 }
 
@@ -175,6 +218,40 @@ func TestForgedAnswer(t *testing.T) {
 	defer sender.mu.Unlock()
 	if len(sender.settled) != 0 || len(sender.refused) == 0 || sender.refused[0] != string(fault.ClusterSigned) {
 		t.Errorf("settled %q, refused %q", sender.settled, sender.refused)
+	}
+}
+
+// An answer to a query that is not of its form, or too long, is refused; so is a query that no kernel answers.
+func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
+	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
+	members := lineOfAlpha + "\n" + lineOfBeta + "\n"
+	from, sender := linked(t, b, "alpha", alpha, members)
+	_, receiver := linked(t, b, "beta", beta, members)
+	for _, test := range []struct {
+		typ, answer string
+		id          fault.ID
+	}{
+		{"Clock.Get", `{"tick":5}`, ""},
+		{"Clock.Get", `{"tick":"5"}`, fault.ClusterRequest},
+		{"Clock.Get", `{"tick":5,"more":"\u001b[2J"}`, fault.ClusterRequest},
+		{"Process.List", `{"processes":[{"pid":1}]}`, fault.ClusterRequest},
+		{"Audit.Log", `{"entries":[],"x":"` + strings.Repeat("x", 1_000_000) + `"}`, fault.ClusterTooLarge},
+		{"Memory.Get", `1`, fault.ClusterNotAsked},
+		{"Process.Subscribe", `{}`, fault.ClusterNotAsked},
+	} {
+		receiver.mu.Lock()
+		receiver.answer = test.answer
+		receiver.mu.Unlock()
+		data, seq, err := from.Ask(testkit.Context(t), "beta", test.typ, []byte("{}"))
+		if test.id == "" && (err != nil || string(data) != test.answer || seq != 7) || test.id != "" && !errors.Is(err, test.id) {
+			t.Errorf("%s %.40s: %s, %d, %v, want %q", test.typ, test.answer, data, seq, err, test.id)
+		}
+	}
+	if got := len(sender.refused); got != 3 {
+		t.Errorf("refused: %q", sender.refused)
 	}
 }
 

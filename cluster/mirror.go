@@ -20,12 +20,12 @@ import (
 const (
 	// mirrorSegment is the size in bytes from which on a mirror begins another file.
 	mirrorSegment = journal.DefaultSegmentBytes
-	// checkpointEvery is how many entries lie between two checkpoints that a mirror keeps, but for the last.
+	// checkpointEvery is how many entries lie between two checkpoints that a mirror keeps, except for the last.
 	checkpointEvery = journal.DefaultCheckpointEvery
 )
 
 // Mirror brings a copy of a kernel's journal in dir, which it makes, up to the stream, as files that "pwos audit verify" reads.
-// All of the stream is checked, also what dir has already: a stream that was written anew is found out. The error is that of
+// All of the stream is checked, also what dir has already: a stream that was rewritten is found out. The error is that of
 // Verify, or of a file.
 func Mirror(ctx context.Context, js jetstream.JetStream, kernel string, keys []access.PublicKey, dir string) (_ *Report, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -90,7 +90,7 @@ func (m *mirrorSink) Line(record *journal.Record) error {
 		return nil
 	case record.Seq == m.has.Seq:
 		if record.Hash != m.has.Hash {
-			m.changed = "the stream has another entry than this mirror: one of them was written anew"
+			m.changed = "the stream has another entry than this mirror: one of them was rewritten"
 		}
 		return nil
 	case m.changed != "":

@@ -17,8 +17,8 @@ const (
 	// sessionLife is how long a session lasts. An older request cannot be made again, whatever else goes wrong.
 	sessionLife = time.Hour
 	// maxHandled is how many requests of other kernels are handled at a time, and maxHandledEach how many of one of them.
-	// What is beyond is dropped: the other kernel makes it again.
-	maxHandled, maxHandledEach = 64, 4
+	// What is beyond is dropped: the other kernel makes it again. Calls are made side by side, so there may be more of them.
+	maxHandled, maxHandledEach, maxCallsEach = 64, 4, 32
 	// handleTime is how long a request may take. A letter that waits for more, such as an approval, is not taken for now.
 	handleTime = 4 * time.Second
 )
@@ -28,8 +28,9 @@ type receiver struct {
 	*Link
 	slots chan struct{}
 
-	mu    sync.Mutex
-	peers map[string]*caller
+	mu      sync.Mutex
+	peers   map[string]*caller // by name and stream
+	flights map[string]*flight // calls that are being made, by kernel, instance, epoch and number
 }
 
 // caller is another kernel that makes requests.
@@ -38,7 +39,8 @@ type caller struct {
 	waiting int        // requests that wait for their turn or have it
 	session string
 	begun   time.Time
-	number  int64 // the last that was taken
+	number  int64  // the last that was taken; of calls, the highest
+	taken   uint64 // of calls: which of the numbers before the highest were taken, a bit each
 }
 
 // received handles a message of the bus. It does not block.
@@ -104,13 +106,17 @@ func (r *receiver) member(req *request, m *nats.Msg) (*access.AuthorizedKey, *an
 
 // answer handles a request of a member; nil: too many of its requests wait.
 func (r *receiver) answer(ctx context.Context, member *access.AuthorizedKey, req *request) *answer {
+	most := maxHandledEach
+	if req.Stream == callStream {
+		most = maxCallsEach
+	}
 	r.mu.Lock()
-	c := r.peers[req.From]
+	c := r.peers[req.From+"/"+req.Stream]
 	if c == nil {
 		c = new(caller)
-		r.peers[req.From] = c
+		r.peers[req.From+"/"+req.Stream] = c
 	}
-	if c.waiting == maxHandledEach {
+	if c.waiting == most {
 		r.mu.Unlock()
 		return nil
 	}
@@ -122,27 +128,65 @@ func (r *receiver) answer(ctx context.Context, member *access.AuthorizedKey, req
 		r.mu.Unlock()
 	}()
 	c.turn.Lock()
-	defer c.turn.Unlock()
-	if c.session == "" || time.Since(c.begun) > sessionLife {
-		c.session, c.begun, c.number = rand.Text(), time.Now(), 0
+	out, take := r.admit(c, req)
+	if !take || req.Stream == "" {
+		defer c.turn.Unlock()
+	} else {
+		c.turn.Unlock()
 	}
-	out := &answer{Session: c.session, Number: c.number}
 	switch {
-	case req.Session == "" && len(req.Letters) == 0: // it asks for the session
-		return out
+	case !take:
+	case req.Stream == "":
+		out.Outcomes = r.accept(ctx, member, req)
+	default:
+		r.call(ctx, member, req, out)
+	}
+	return out
+}
+
+// admit takes a request in the caller's session, once. take is false if there is nothing to do. c is locked.
+func (r *receiver) admit(c *caller, req *request) (out *answer, take bool) {
+	if c.session == "" || time.Since(c.begun) > sessionLife {
+		c.session, c.begun, c.number, c.taken = rand.Text(), time.Now(), 0, 0
+	}
+	out = &answer{Session: c.session, Number: c.number}
+	switch {
+	case req.Session == "" && len(req.Letters) == 0 && req.Errand == nil && req.Query == nil: // it asks for the session
+		return out, false
 	case req.Session != c.session:
 		out.Error = failureOf(fault.ClusterReplayed.New("the request of %s belongs to an earlier session", req.From))
-	case req.Number <= c.number:
+	case !c.take(req):
 		out.Error = failureOf(fault.ClusterReplayed.New("the request %d of %s was made before", req.Number, req.From))
 	}
 	if out.Error != nil {
 		r.refuse(req.From, false, out.Error.fault())
-		return out
+		return out, false
 	}
-	c.number = req.Number
 	out.Number = req.Number
-	out.Outcomes = r.accept(ctx, member, req)
-	return out
+	return out, true
+}
+
+// take reports whether a number of the session is new: letters come one after the other, calls side by side, so that up to 63
+// others may overtake one.
+func (c *caller) take(req *request) bool {
+	if req.Stream == "" {
+		if req.Number <= c.number {
+			return false
+		}
+		c.number = req.Number
+		return true
+	}
+	if ahead := req.Number - c.number; ahead > 0 {
+		c.taken = c.taken<<min(ahead, 64) | 1 // bit 0 is the highest
+		c.number = req.Number
+		return true
+	}
+	behind := c.number - req.Number
+	if behind >= 64 || req.Number < 1 || c.taken&(1<<behind) != 0 {
+		return false
+	}
+	c.taken |= 1 << behind
+	return true
 }
 
 // accept has the letters accepted: those for one process one after the other, up to the first that is not taken for now.

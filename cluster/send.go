@@ -1,15 +1,11 @@
 package cluster
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -26,7 +22,7 @@ const (
 	minRetry, maxRetry = 100 * time.Millisecond, 2 * time.Second
 )
 
-// result is what became of a letter.
+// result is the outcome of a letter.
 type result struct {
 	status, reason string
 	err            error
@@ -40,7 +36,7 @@ type parcel struct {
 	done   chan result // buffered: one result
 }
 
-// lane has the letters for one process, in the order of their numbers. Each is sent once it is known what became of those
+// lane has the letters for one process, in the order of their numbers. Each is sent once the outcome is known of those
 // before it.
 type lane struct {
 	parcels []*parcel
@@ -50,17 +46,14 @@ type lane struct {
 
 // peer sends letters to one kernel, one request at a time.
 type peer struct {
-	*Link
-	to   string
+	line
 	wake chan struct{} // buffered: a letter was added
 
 	mu      sync.Mutex
 	lanes   map[int64]*lane
 	trouble string // why the latest attempt failed; "": it did not
 
-	session string
-	number  int64 // of the latest request in it
-	pause   time.Duration
+	pause time.Duration
 }
 
 // add appends a letter to its lane.
@@ -158,7 +151,7 @@ func (p *peer) next(now time.Time) (batch []*parcel, wait time.Duration) {
 }
 
 // expire settles letters at the head of a lane that have expired before they were sent. Of one that was sent the other kernel
-// says what became of it. p is locked.
+// reports its outcome. p is locked.
 func (p *peer) expire(l *lane) {
 	for len(l.parcels) > 0 && !l.parcels[0].tried && p.ticksLeft(l.parcels[0]) < 0 {
 		p.settle(l.parcels[0], schema.MailExpired, "it expired before the kernel "+p.to+" could be reached", nil)
@@ -174,7 +167,7 @@ func (p *peer) ticksLeft(one *parcel) int64 {
 	return *one.ExpiresAtTick - p.kernel.Tick()
 }
 
-// settle journals what became of a letter, and tells the call that waits for it. p is locked.
+// settle journals the outcome of a letter, and tells the call that waits for it. p is locked.
 func (p *peer) settle(one *parcel, status, reason string, failed *fault.Fault) {
 	in := &schema.SettleInput{MsgID: one.MsgID, ReceiverPID: one.ReceiverPID, Kernel: p.to, Status: status, Reason: reason}
 	r := result{status: status, reason: reason}
@@ -195,10 +188,6 @@ var errAway = errors.New("cannot be reached")
 // send makes a request, and settles the letters that it decides.
 func (p *peer) send(batch []*parcel) error {
 	reply, err := p.ask(batch)
-	if err == nil && reply.Error != nil && reply.Error.ID == string(fault.ClusterReplayed) {
-		// The session has ended, by a restart over there or its age. The answer names the present one.
-		reply, err = p.ask(batch)
-	}
 	if err == nil && reply.Error != nil {
 		f := reply.Error.fault()
 		p.refuse(p.to, true, f)
@@ -216,15 +205,9 @@ func (p *peer) send(batch []*parcel) error {
 	return nil
 }
 
-// ask makes one request, in a session.
+// ask makes a request with letters.
 func (p *peer) ask(batch []*parcel) (*answer, error) {
-	if p.session == "" {
-		if reply, err := p.exchange(&request{}); err != nil || reply.Error != nil {
-			return reply, err
-		}
-	}
-	p.number++
-	req := &request{Session: p.session, Number: p.number, Letters: make([]schema.Posted, len(batch))}
+	req := &request{Letters: make([]schema.Posted, len(batch))}
 	p.mu.Lock()
 	for i, one := range batch {
 		req.Letters[i] = one.Posted
@@ -234,8 +217,8 @@ func (p *peer) ask(batch []*parcel) (*answer, error) {
 		}
 	}
 	p.mu.Unlock()
-	reply, err := p.exchange(req)
-	if !errors.Is(err, errAway) {
+	reply, sent, err := p.request(p.ctx, req)
+	if sent {
 		p.mu.Lock()
 		for _, one := range batch {
 			one.tried = true
@@ -243,47 +226,6 @@ func (p *peer) ask(batch []*parcel) (*answer, error) {
 		p.mu.Unlock()
 	}
 	return reply, err
-}
-
-// exchange sends a request and returns its answer, which is the other kernel's.
-func (p *peer) exchange(req *request) (*answer, error) {
-	req.From, req.To, req.Instance, req.Epoch = p.Name, p.to, p.Instance, p.Epoch
-	member, err := p.members.Find(p.to)
-	if err != nil {
-		return nil, err
-	}
-	if !p.conn.IsConnected() { // a message would wait in the client
-		return nil, fmt.Errorf("the bus %w", errAway)
-	}
-	m, err := seal(p.Key, RequestSubject(p.to), requestPurpose, nil, req)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(p.ctx, requestTime)
-	defer cancel()
-	reply, err := p.conn.RequestMsgWithContext(ctx, m)
-	switch {
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrConnectionClosed):
-		return nil, fmt.Errorf("the kernel %s %w", p.to, errAway)
-	case err != nil:
-		return nil, fault.ClusterBus.New("the kernel %s has not answered: %v", p.to, err)
-	}
-	refuse := func(f *fault.Fault) (*answer, error) {
-		p.refuse(p.to, true, f)
-		return nil, f
-	}
-	if !p.members.signed(member, answerPurpose, m.Data, reply) {
-		return refuse(fault.ClusterSigned.New("the answer is not signed by the key that %s knows of the kernel %s", p.Name, p.to))
-	}
-	value, invalid := answers.Decode(reply.Data)
-	if invalid != nil {
-		return refuse(fault.ClusterRequest.New("the answer of %s does not have its form: %s", p.to, invalid.Message))
-	}
-	out := value.(*answer)
-	if out.Session != "" {
-		p.session, p.number = out.Session, out.Number
-	}
-	return out, nil
 }
 
 // conclude settles what a request has decided, and keeps the rest.

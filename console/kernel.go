@@ -22,7 +22,7 @@ type kernel struct {
 	slow  lane
 }
 
-// lane is a connection that is made when it is needed, and made anew when the kernel has closed it.
+// lane is a connection that is opened when needed, and again after the kernel has closed it.
 type lane struct {
 	mu     sync.Mutex
 	client *client.Client // nil: there is none

@@ -79,7 +79,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		Handler: s.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	stop := context.AfterFunc(ctx, func() { _ = web.Close() }) // Serve says what came of it
+	stop := context.AfterFunc(ctx, func() { _ = web.Close() }) // Serve returns the error
 	defer stop()
 	err := web.Serve(newBounded(s.listener, connections))
 	if errors.Is(err, http.ErrServerClosed) {

@@ -53,7 +53,7 @@ type session struct {
 	seen   time.Time // its last request, or the end of its last stream
 	calls  int
 	stream int
-	end    context.CancelFunc // ends what it has under way
+	end    context.CancelFunc // cancels its calls in flight
 	over   context.Context    // done when the session has ended
 }
 
@@ -161,7 +161,7 @@ func (s *sessions) only(next http.HandlerFunc) http.Handler {
 			refuse(w, http.StatusUnauthorized, "console.login", "this page has no session, or it has ended: open a new link of pwos console")
 			return
 		case !ok:
-			refuse(w, http.StatusTooManyRequests, "console.busy", "this page has too much under way: wait for it")
+			refuse(w, http.StatusTooManyRequests, "console.busy", "this page has too many calls in flight: wait for their answers")
 			return
 		}
 		defer s.leave(open, streams)

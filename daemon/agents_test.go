@@ -42,7 +42,7 @@ func TestAgentsKey(t *testing.T) {
 }
 
 // What an agent's line says holds from its next login on. What the operator granted in between holds until the line changes
-// or the kernel starts anew, what he revoked until the line changes. A process that has ended is not brought back.
+// or the kernel restarts, what he revoked until the line changes. A process that has ended is not brought back.
 func TestAgentsLineChanges(t *testing.T) {
 	t.Parallel()
 	operator, scout := newKey(t), newKey(t)

@@ -59,6 +59,7 @@ type Daemon struct {
 
 	// stopping is called when Run begins to end.
 	stopping func()
+	standing func()          // is called when Open begins to wait as a standby
 	patience context.Context // ends with the grace
 	hurry    context.CancelFunc
 
@@ -79,6 +80,7 @@ type Daemon struct {
 	archiver   atomic.Pointer[state.Archiver]
 	redactor   atomic.Pointer[state.Redactor]
 	cluster    *cluster.Node    // nil: the kernel is in none
+	seen       cluster.Seen     // the lease of the host that led before, if this was its standby
 	notifier   *notify.Notifier // nil: no command is run for questions
 	reloads    chan struct{}    // the policy must be read again
 	idle       *unixsock.Idle
@@ -89,7 +91,7 @@ type Daemon struct {
 // New returns a daemon with the given settings. It serves on the sockets that a service manager passed, if any.
 func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon {
 	d := &Daemon{
-		config: cfg, sockets: sockets, log: log, stopping: func() {},
+		config: cfg, sockets: sockets, log: log, stopping: func() {}, standing: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    unixsock.NewIdle(time.Duration(cfg.IdleTimeout)),
 		reloads: make(chan struct{}, 1),
@@ -116,6 +118,9 @@ func (d *Daemon) Open(ctx context.Context) error {
 		return running(err)
 	}
 	d.lock = lock
+	if err := d.standBy(ctx); err != nil {
+		return err
+	}
 	if err := d.listen(ctx, places); err != nil {
 		return running(err)
 	}
@@ -193,7 +198,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for connections: %w", err)
 	}
-	outbox := s.Mailboxes().Outbox()
+	abroad := leftBehind(s)
 	d.kernel = actors.New(actors.Config{
 		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
 		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
@@ -203,7 +208,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Begins: d.begins(), Resumes: resumes(outbox), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
+		Poller: poller, Log: d.log, Runners: d.runners(), Begins: d.begins(), Ends: d.ends(), Resumes: resumes(abroad), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
 	})
 	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {
@@ -228,7 +233,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	members := newMembers(&d.config, s, d.kernel)
 	d.kernel.Recover(s.Orphans())
-	if err := d.serveCluster(members, outbox); err != nil {
+	if err := d.serveCluster(members, abroad); err != nil {
 		return err
 	}
 	d.kernel.Rehost(left)

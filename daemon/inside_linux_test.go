@@ -260,7 +260,7 @@ func TestNetworkInside(t *testing.T) {
 					}
 				}
 				if way == "proxy" && tt.name == "curl by another host" {
-					t.Skip("the proxy writes the host anew")
+					t.Skip("the proxy rewrites the host")
 				}
 				said, err := n.inside(append(append([]string{}, trust...), env...), tt.argv...)
 				if tt.says == "" && (err == nil || strings.Contains(said, "hello from other.test")) || tt.says != "" && (err != nil || !strings.Contains(said, tt.says)) {

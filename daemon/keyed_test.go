@@ -56,7 +56,7 @@ func (h *house) authorize(t testing.TB, lines ...string) {
 	testkit.Must(t, os.WriteFile(h.config.AuthorizedKeys, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
-// restart ends the daemon and runs it anew.
+// restart ends the daemon and starts it again.
 func (h *house) restart(t *testing.T) {
 	t.Helper()
 	h.stop()

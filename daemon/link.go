@@ -8,17 +8,23 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // link is the kernel as its cluster sees it.
 type link struct {
 	*actors.Kernel
-	members *keyed.Members
-	conns   atomic.Uint64
+	members   *keyed.Members
+	processes *process.Processes
+	tokens    kernel.Tokens
+	conns     atomic.Uint64
 }
 
 // Accept implements cluster.Kernel.
@@ -27,11 +33,7 @@ func (l *link) Accept(ctx context.Context, member *access.AuthorizedKey, in *sch
 	if err != nil {
 		return nil, err
 	}
-	caller := kernel.Caller{
-		PID: pid, Via: "cluster", Key: member.Key.Fingerprint(),
-		Conn: "k-" + member.Kernel + "-" + strconv.FormatUint(l.conns.Add(1), 10),
-	}
-	data, err := l.DoFor(ctx, caller, schema.IPCAccept.With(in), in.Causation, in.Correlation)
+	data, err := l.DoFor(ctx, l.caller(member, pid), schema.IPCAccept.With(in), in.Causation, in.Correlation)
 	if err != nil {
 		return nil, err
 	}
@@ -42,24 +44,100 @@ func (l *link) Accept(ctx context.Context, member *access.AuthorizedKey, in *sch
 	return out.(*schema.AcceptOutput), nil
 }
 
-// serveCluster begins to carry messages between kernels: first those that the last life left in the outbox.
-func (d *Daemon) serveCluster(members *keyed.Members, outbox []*schema.Letter) error {
+// Run implements cluster.Kernel.
+func (l *link) Run(ctx context.Context, member *access.AuthorizedKey, instance string, epoch int64, call *schema.Errand) ([]byte, error) {
+	if call.Spawn != nil {
+		if out, done := l.processes.Served(member.Kernel, instance, epoch, call.Number); done {
+			return schema.Marshal(&out)
+		}
+	}
+	pid, err := l.members.Process(member)
+	if err != nil {
+		return nil, err
+	}
+	message := schema.Message{Kind: schema.KindCommand, Type: call.Type()}
+	message.Meta.Causation, message.Meta.Correlation = call.Causation, call.Correlation
+	message.Meta.Errand = process.ErrandName(member.Kernel, instance, epoch, call.Number)
+	if call.Terminate != nil {
+		message.Data, err = schema.SyscallTerminate.Encode(call.Terminate)
+	} else {
+		message.Data, err = schema.SyscallSpawn.Encode(l.spawn(pid, call))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.Call(ctx, l.caller(member, pid), message)
+}
+
+// spawn is the data of a spawn for the process of another kernel. Of a default grant only what that process has is granted.
+func (l *link) spawn(pid int64, call *schema.Errand) *schema.SpawnInput {
+	in := *call.Spawn
+	if in.Capabilities == nil {
+		return &in
+	}
+	grant := *in.Capabilities
+	in.Capabilities = &grant
+	if call.TicksLeft != nil {
+		grant.ExpiresAtTick = new(l.Tick() + *call.TicksLeft)
+	}
+	if token := l.tokens.Token(pid); call.Default && token != nil {
+		most := &schema.GrantInput{AllowedSyscalls: grant.AllowedSyscalls, ResourceQuotas: grant.ResourceQuotas}
+		process.Cut(most, token, l.Tick())
+		grant.AllowedSyscalls, grant.ResourceQuotas, grant.HTTP = most.AllowedSyscalls, most.ResourceQuotas, nil
+	}
+	return &in
+}
+
+// Ask implements cluster.Kernel.
+func (l *link) Ask(ctx context.Context, member *access.AuthorizedKey, typ string, data []byte) ([]byte, uint64, error) {
+	caller := l.caller(member, kernel.Operator)
+	if caller.Role = member.Role; caller.Role == "" {
+		pid, err := l.members.Process(member)
+		if err != nil {
+			return nil, 0, err
+		}
+		caller.PID = pid
+	}
+	return l.CallProved(ctx, caller, schema.Message{Kind: schema.KindQuery, Type: typ, Data: data})
+}
+
+// caller is a member that makes a call as a process.
+func (l *link) caller(member *access.AuthorizedKey, pid int64) kernel.Caller {
+	return kernel.Caller{
+		PID: pid, Via: "cluster", Key: member.Key.Fingerprint(),
+		Conn: "k-" + member.Kernel + "-" + strconv.FormatUint(l.conns.Add(1), 10),
+	}
+}
+
+// serveCluster begins to carry messages and calls between kernels: first those that the last life has left.
+func (d *Daemon) serveCluster(members *keyed.Members, left cluster.Left) error {
 	if d.cluster == nil || d.once {
 		return nil
 	}
-	return d.cluster.Serve(&link{Kernel: d.kernel, members: members}, d.state.Booted.Instance, d.state.MailEpoch(), outbox)
+	l := &link{Kernel: d.kernel, members: members, processes: d.state.Processes.Processes(), tokens: d.state.Tokens}
+	return d.cluster.Serve(l, d.state.Booted.Instance, d.state.MailEpoch(), left)
 }
 
-// begins hands messages to other kernels over in their order.
+// begins hands messages and calls for other kernels over in their order.
 func (d *Daemon) begins() map[string]func(any) {
-	return map[string]func(any){schema.SyscallSendMsg.Type: func(do any) {
-		if f := do.(*ipc.Forward); f.Letter != nil {
-			d.cluster.Link().Post(f.Letter)
-		}
-	}}
+	call := func(do any) { d.cluster.Link().Begin(&do.(*process.Errand).Errand) }
+	return map[string]func(any){
+		schema.SyscallSendMsg.Type: func(do any) {
+			if f := do.(*ipc.Forward); f.Letter != nil {
+				d.cluster.Link().Post(f.Letter)
+			}
+		},
+		schema.SyscallSpawn.Type: call, schema.SyscallTerminate.Type: call,
+	}
 }
 
-// sendAbroad waits for what becomes of a message to another kernel.
+// ends records that calls for other kernels have their outcome.
+func (d *Daemon) ends() map[string]func(any) {
+	settled := func(do any) { d.cluster.Link().Settled(&do.(*process.Errand).Errand) }
+	return map[string]func(any){schema.SyscallSpawn.Type: settled, schema.SyscallTerminate.Type: settled}
+}
+
+// sendAbroad waits for the outcome of a message to another kernel.
 func (d *Daemon) sendAbroad(ctx context.Context, _ *kernel.Job, do *ipc.Forward) (out schema.SendMsgOutput, err error) {
 	out = do.Answer
 	if do.Letter != nil {
@@ -68,13 +146,34 @@ func (d *Daemon) sendAbroad(ctx context.Context, _ *kernel.Job, do *ipc.Forward)
 	return out, err
 }
 
-// resumes finds the messages to other kernels that go on by themselves: those in the outbox are queued.
-func resumes(outbox []*schema.Letter) func(*idempotency.Intent) ([]byte, bool) {
-	byCall := make(map[string]*schema.Letter, len(outbox))
-	for _, l := range outbox {
+// runAbroad waits for the outcome of a call at another kernel.
+func (d *Daemon) runAbroad(ctx context.Context, job *kernel.Job, do *process.Errand) (schema.Value, error) {
+	data, err, finished := d.cluster.Link().Outcome(ctx, do.Number, job.Seq)
+	if !finished {
+		return nil, kernel.Unfinished{Fault: fault.ClusterUnanswered.New("the kernel %s has not answered yet to %s", do.Kernel, do.Type()).With("kernel", do.Kernel)}
+	}
+	return data, err
+}
+
+// leftBehind is what the last life of the kernel left for other kernels. The kernel must not have its domains yet.
+func leftBehind(s *state.State) cluster.Left {
+	return cluster.Left{Letters: s.Mailboxes().Outbox(), Errands: s.Processes.Errands(), Intents: map[int64]uint64{}}
+}
+
+// resumes finds the messages and calls for other kernels that go on by themselves: messages in the outbox are queued, the
+// outcome of a call comes once the other kernel has said it.
+func resumes(left cluster.Left) func(*idempotency.Intent) ([]byte, bool) {
+	byCall := make(map[string]*schema.Letter, len(left.Letters))
+	for _, l := range left.Letters {
 		byCall[l.Causation] = l
 	}
 	return func(i *idempotency.Intent) ([]byte, bool) {
+		for _, e := range left.Errands { // both in the order in which they were made, if ids are not unique
+			if left.Intents[e.Number] == 0 && e.Type() == i.Type && e.Causation == i.ID && e.PID == i.PID {
+				left.Intents[e.Number] = i.Seq
+				return nil, true
+			}
+		}
 		l := byCall[i.ID]
 		if i.Type != schema.SyscallSendMsg.Type || l == nil || l.SenderPID != i.PID {
 			return nil, false

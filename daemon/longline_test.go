@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// What comes of the longest line that the configuration allows fits a line of the journal, whatever is in it: an entry that does
+// The entry of the longest line that the configuration allows fits a line of the journal, whatever is in it: an entry that does
 // not would end the kernel, and everybody may send one.
 func TestLongestLineIsJournaled(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ const (
 )
 
 // Main is the daemon as a program: `pwosd` and `pwos --mode=daemon`. It returns the exit status. A first SIGTERM or
-// SIGINT ends it in good order, a second at once.
+// SIGINT ends it cleanly, a second at once.
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	Shim()
 	// This must come before any other file is opened: passed sockets have fixed numbers.
@@ -60,6 +60,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer onSignals(cancel, d.Hurry)()
+	d.standing = func() { manager(getenv, log, systemd.Ready, systemd.Status("standby of the kernel "+cfg.Cluster.Name)) }
 	err = d.Open(ctx)
 	waiting.tell(err)
 	if err == nil {

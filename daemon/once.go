@@ -24,7 +24,7 @@ import (
 
 // Once makes one Syscall.Call as the operator on a kernel in this process, if no daemon can be reached or started:
 // CLI mode (ABI 7.2). args are flags of the daemon. It works on the same state, and leaves it as a daemon that ended
-// in good order; running programs are left to the next daemon.
+// cleanly; running programs are left to the next daemon.
 //
 // It returns the data of the reply, or the fault that a client would get. A fault.DaemonLaunch says that the call was
 // not made; it wraps ErrRunning if a daemon runs. With authorized keys it is refused (401).

@@ -127,6 +127,8 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.invoke),
 		schema.PolicyReload.Type:      kernel.Run(d.policies.Reload),
 		schema.SyscallSendMsg.Type:    kernel.Run(d.sendAbroad),
+		schema.SyscallSpawn.Type:      kernel.Run(d.runAbroad),
+		schema.SyscallTerminate.Type:  kernel.Run(d.runAbroad),
 		schema.MessageUndo.Type:       kernel.Run(d.undo),
 		schema.AuditArchive.Type:      kernel.Run(d.archive),
 		schema.AuditRedact.Type:       kernel.Run(d.redact),

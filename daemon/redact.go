@@ -20,7 +20,7 @@ import (
 )
 
 // Redact removes a member from an entry of the record, and deletes the snapshots and the index, which
-// the next start makes anew. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state
+// the next start rebuilds. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state
 // directory: that has Audit.Redact.
 func Redact(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, seq uint64, member string) (out schema.AuditRedactOutput, err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())

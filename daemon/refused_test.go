@@ -120,7 +120,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	})
 }
 
-// The keys are read again when the file changes. Whatever becomes of it while the daemon runs, nobody gets in who is not in
+// The keys are read again when the file changes. Whatever happens to the file while the daemon runs, nobody gets in who is not in
 // it: least of all everybody.
 func TestKeysFileChanges(t *testing.T) {
 	t.Parallel()

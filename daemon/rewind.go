@@ -15,7 +15,11 @@ import (
 func (d *Daemon) lookBack() {
 	past := d.state.Past(d.kernel.Recorded)
 	d.state.Rewind.Serve(rewind.Shell{Past: past, May: d.kernel.May})
-	archiver := past.Archiver(d.kernel.EndSegment, d.config.StateDir, d.config.RuntimeDir)
+	var copied func() uint64
+	if d.config.Cluster.Name != "" {
+		copied = d.cluster.Copied
+	}
+	archiver := past.Archiver(d.kernel.EndSegment, copied, d.config.StateDir, d.config.RuntimeDir)
 	d.archiver.Store(archiver)
 	d.redactor.Store(archiver.Redactor(d.kernel, state.Blobs{Dir: blobDir(&d.config), Redact: d.blobs.Redact}, d.config.Cluster.Name != ""))
 	d.undoer.Store(undo.New(undo.Runner{History: past, Kernel: d.kernel, Changes: d.state.Changes}))

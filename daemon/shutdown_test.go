@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// inFlight is how many frames the tests have under way at the end. Together they fit into one read of the daemon's, so
+// inFlight is how many frames the tests have in flight at the end. Together they fit into one read of the daemon's, so
 // that the first answer shows that all were received.
 const inFlight = 200
 

@@ -128,7 +128,7 @@ func TestForeignPlaces(t *testing.T) {
 	}
 }
 
-// listing is what lies in dir, but for the lock, which stays for good.
+// listing is what lies in dir, except for the lock, which stays for good.
 func listing(t *testing.T, dir string) (list string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

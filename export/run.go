@@ -81,7 +81,7 @@ func gone(err error) bool {
 	return false
 }
 
-// transfer is an export under way.
+// transfer is an export that is running.
 type transfer struct {
 	Options
 	from      int64 // entry to begin with after the record was restored; 0: the one after After

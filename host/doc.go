@@ -10,7 +10,7 @@
 //	                            ├─ agent (session, group, mark) ─ whatever it starts (the same mark)
 //	                            └─ agent …
 //
-// The daemon forks itself; the child (Shim) takes limits, privileges and sandbox upon itself and becomes the program. There
+// The daemon forks itself; the child (Shim) applies limits, privileges and sandbox to itself and executes the program. There
 // is no process and no thread that stays for each agent.
 //
 // Every process of an agent carries its mark, which see: an inherited number that cannot be shed. By it descendants are found,

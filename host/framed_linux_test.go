@@ -15,9 +15,9 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// bystander starts a process that is no agent's and ends by itself, with code 1, when its input does. The returned function
+// outsider starts a process that is no agent's and ends by itself, with code 1, when its input does. The returned function
 // has it end, and says when it did otherwise.
-func bystander(t *testing.T) (pid int, end func()) {
+func outsider(t *testing.T) (pid int, end func()) {
 	t.Helper()
 	if status, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(status), "\nNoNewPrivs:\t0\n") {
 		t.Skip("where tests may not gain privileges, nobody can be told from an agent's processes")
@@ -30,7 +30,7 @@ func bystander(t *testing.T) (pid int, end func()) {
 		t.Helper()
 		testkit.Must(t, in.Close())
 		if err := c.Wait(); c.ProcessState.ExitCode() != 1 {
-			t.Errorf("the bystander ended with %v, %v; want code 1, for want of input", c.ProcessState, err)
+			t.Errorf("the outsider ended with %v, %v; want code 1, since it has no input", c.ProcessState, err)
 		}
 	}
 }
@@ -50,10 +50,10 @@ func looked(t *testing.T, h *host.Host, spoils ...string) {
 func TestFrame(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	pid, end := bystander(t)
+	pid, end := outsider(t)
 	looked(t, h, itoa(pid))
 	if owner, err := h.Owner(pid); owner != nil || err != nil {
-		t.Errorf("the bystander is %v's, %v", owner, err)
+		t.Errorf("the outsider is %v's, %v", owner, err)
 	}
 	end()
 }
@@ -86,12 +86,12 @@ func TestGivenMark(t *testing.T) {
 	locks, rss := host.MarkOf(p)
 	var ends []func()
 	for range 4 {
-		pid, end := bystander(t)
+		pid, end := outsider(t)
 		ends = append(ends, end)
 		testkit.Must(t, unix.Prlimit(pid, unix.RLIMIT_RSS, &unix.Rlimit{Cur: rss, Max: rss}, nil))
 		testkit.Must(t, unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: locks, Max: locks}, nil))
 		if p.Has(pid) {
-			t.Errorf("the bystander %d is the agent's", pid)
+			t.Errorf("the outsider %d is the agent's", pid)
 		}
 	}
 	looked(t, h)

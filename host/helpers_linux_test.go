@@ -30,7 +30,7 @@ func helpers() map[string]func([]string) int {
 	}
 }
 
-// said prints what came of something.
+// said prints the outcome of something.
 func said(what string, err error) {
 	if err != nil {
 		fmt.Printf("%s: %v\n", what, err)

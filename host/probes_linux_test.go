@@ -214,7 +214,7 @@ func probe(args []string) int {
 	return 0
 }
 
-// probed returns what came of each probe, with a sandbox and without, for this process's user with its home directory.
+// probed returns the outcome of each probe, with a sandbox and without, for this process's user with its home directory.
 func probed(home string) (inside, outside map[string]bool, err error) {
 	place, err := os.MkdirTemp(home, "pwos-probes-")
 	if err != nil {

@@ -265,7 +265,7 @@ func TestStartPlaces(t *testing.T) {
 	}
 }
 
-// TestTemporaryFilesGo: the directory for temporary files goes with the last agent that works beside it, unless something
+// TestTemporaryFilesGo: the directory for temporary files is removed with the last agent that uses it, unless something
 // is left in it.
 func TestTemporaryFilesGo(t *testing.T) {
 	t.Parallel()

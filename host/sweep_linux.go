@@ -8,8 +8,8 @@ import (
 )
 
 // sweep kills every listed process whose mark wants says, or is spoiled, and returns when none is left, with how many it
-// killed. list is asked anew until then: what a process forks before it dies carries the same mark. A process in an
-// uninterruptible system call keeps it waiting, and so does a list that fails, for want of descriptors say: to give up would
+// killed. list is asked again until then: what a process forks before it dies carries the same mark. A process in an
+// uninterruptible system call keeps it waiting, and so does a list that fails, because descriptors are missing for example: to give up would
 // be to let one get away.
 func sweep(list func() ([]int, error), wants func(mark) bool, awaited func(pid int) bool, but int) int {
 	killed := map[int]bool{}

@@ -22,7 +22,7 @@ func pair(t *testing.T) (ours *os.File, path string) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no terminal to be had: %v", err)
+		t.Skipf("no terminal is available: %v", err)
 	}
 	t.Cleanup(func() { testkit.Must(t, ours.Close()) })
 	testkit.Must(t, unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0))

@@ -42,7 +42,7 @@ func (k *kernel) archive(t *testing.T) *journal.Anchor {
 	return anchor
 }
 
-// TestSearchOfArchive: what was in the index is found after its entries were archived; an index that is made anew has it too,
+// TestSearchOfArchive: what was in the index is found after its entries were archived; an index that is rebuilt has it too,
 // as long as the archive is at hand, and else what comes after it.
 func TestSearchOfArchive(t *testing.T) {
 	t.Parallel()
@@ -72,20 +72,58 @@ func TestSearchOfArchive(t *testing.T) {
 	found(s, second, first)
 	told.want(t, nil)
 
-	anew := open(t, newPath(t), o)
-	found(anew, second, first)
-	follow(t, anew, k, o)
-	found(anew, second, first)
+	rebuilt := open(t, newPath(t), o)
+	found(rebuilt, second, first)
+	follow(t, rebuilt, k, o)
+	found(rebuilt, second, first)
 	told.want(t, nil)
 	testkit.Must(t, os.Rename(anchor.Archive, anchor.Archive+".away"))
-	found(anew, second, first)
-	anew = open(t, newPath(t), index.Options{Dir: k.dir, Synced: k.log.Synced})
-	found(anew, second)
-	follow(t, anew, k, o)
-	found(anew, second)
-	mark, err := anew.Searchable(ctx())
+	found(rebuilt, second, first)
+	rebuilt = open(t, newPath(t), index.Options{Dir: k.dir, Synced: k.log.Synced})
+	found(rebuilt, second)
+	follow(t, rebuilt, k, o)
+	found(rebuilt, second)
+	mark, err := rebuilt.Searchable(ctx())
 	testkit.Must(t, err)
 	if mark.Seq < second {
 		t.Errorf("documents end at %d, want %d at least", mark.Seq, second)
 	}
+}
+
+// TestSearchOfArchives: an index that is rebuilt has what is in each of several archives, except those that are not at hand.
+func TestSearchOfArchives(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	o := index.Options{Dir: k.dir, Synced: k.log.Synced}
+	var said []uint64
+	var anchors []*journal.Anchor
+	for n := range 3 {
+		said = append(said, k.say(t, 7, "Memory.Set", `{"key":"a","value":"needle"}`, fine))
+		k.grow(t, 2*run)
+		if n < 2 {
+			_, err := k.log.Rotate()
+			testkit.Must(t, err)
+			anchors = append(anchors, k.archive(t))
+		}
+	}
+	rebuilt := func(want ...uint64) {
+		t.Helper()
+		s := open(t, newPath(t), o)
+		follow(t, s, k, o)
+		got, err := s.Search(ctx(), ask(t, "needle"))
+		testkit.Must(t, err)
+		if !slices.Equal(seqs(got), want) {
+			t.Errorf("found %v, want %v", seqs(got), want)
+		}
+	}
+	if anchors[0].Seq >= said[1] || anchors[1].Seq < said[1] || anchors[1].Seq >= said[2] {
+		t.Fatalf("archived up to %d and %d, want one of the entries %d in each", anchors[0].Seq, anchors[1].Seq, said)
+	}
+	rebuilt(said[2], said[1], said[0])
+	testkit.Must(t, os.Rename(anchors[0].Archive, anchors[0].Archive+".away"))
+	rebuilt(said[2], said[1])
+	testkit.Must(t, os.Rename(anchors[1].Archive, anchors[1].Archive+".away"))
+	rebuilt(said[2])
+	testkit.Must(t, os.Rename(anchors[0].Archive+".away", anchors[0].Archive)) // which only the second one names
+	rebuilt(said[2])
 }

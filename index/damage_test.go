@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// An index that cannot be used is made anew, with the reason told, and works.
+// An index that cannot be used is rebuilt, with the reason told, and works.
 func TestOpenMakesAnew(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // Wherever half a page is overwritten or a bit flips, or the file is cut, no entry is left out of an
-// answer, and the index can be made anew.
+// answer, and the index can be rebuilt.
 func TestDamageAnywhere(t *testing.T) {
 	t.Parallel()
 	path := filled(t)

@@ -94,7 +94,11 @@ func (d *documents) request(ctx context.Context, seq uint64) ([]byte, error) {
 	if !archived {
 		return data, err
 	}
-	data, err = requestIn(ctx, readArchive(d.opt.FS, gone.Anchor, seq), seq)
+	part := journal.PartOf(d.opt.FS, gone.Anchor, seq)
+	if part == nil {
+		return nil, nil
+	}
+	data, err = requestIn(ctx, part.Reader(d.opt.FS, seq), seq)
 	if ctx.Err() != nil {
 		return nil, err
 	}

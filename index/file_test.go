@@ -133,7 +133,7 @@ func TestOpenRefuses(t *testing.T) {
 // limitedProcess names the index that a process which may write no file of more than 2 MiB is to fill.
 const limitedProcess = "PWOS_INDEX_TEST_LIMIT"
 
-// overfill saves more than there is room for, and says what came of it.
+// overfill saves more than there is room for, and says its outcome.
 func overfill(path string) int {
 	signal.Ignore(syscall.SIGXFSZ)
 	const room = 2 << 20

@@ -115,12 +115,7 @@ func (f *follower) next(ctx context.Context) error {
 		if err := f.end(); err != nil {
 			return err
 		}
-		if !f.stage.past() {
-			return f.skip(ctx, from, gone.Anchor.Head)
-		}
-		f.clear()
-		f.mark, f.past, f.reader = from, gone.Anchor, readArchive(f.x.opt.FS, gone.Anchor, from.Seq+1)
-		return nil
+		return f.goBack(ctx, from, gone.Anchor)
 	}
 	if f.past == nil || ctx.Err() != nil {
 		return err
@@ -130,16 +125,29 @@ func (f *follower) next(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		f.x.opt.Trouble(fmt.Errorf("what is archived cannot be searched but for what was indexed before: %w", err))
+		f.x.opt.Trouble(fmt.Errorf("what is archived cannot be searched except what was indexed before: %w", err))
 		f.clear()
 		err = f.skip(ctx, from, anchor.Head)
 	}
 	return errors.Join(err, f.end())
 }
 
-// readArchive reads what an anchor stands in for, from an entry on, where that was moved to.
-func readArchive(fsys journal.FS, anchor *journal.Anchor, from uint64) *journal.Reader {
-	return journal.NewReader(fsys, anchor.Archive, journal.ReaderOptions{From: from, Limit: func() uint64 { return anchor.Seq }})
+// goBack goes on with the archive of the entry after one, or skips what is not at hand.
+func (f *follower) goBack(ctx context.Context, from journal.Head, anchor *journal.Anchor) error {
+	if !f.stage.past() {
+		return f.skip(ctx, from, anchor.Head)
+	}
+	f.clear()
+	part := journal.PartOf(f.x.opt.FS, anchor, from.Seq+1)
+	if part == nil {
+		if _, missing := journal.Parts(f.x.opt.FS, anchor); missing != nil && missing.Seq > from.Seq {
+			anchor = missing
+		}
+		f.x.opt.Trouble(fmt.Errorf("only what was indexed before can be searched of what is archived: %s is not at hand", anchor.Archive))
+		return f.skip(ctx, from, anchor.Head)
+	}
+	f.mark, f.past, f.reader = from, part.Anchor, part.Reader(f.x.opt.FS, from.Seq+1)
+	return nil
 }
 
 // boundary is the last entry of the block that follows an entry.

@@ -43,7 +43,7 @@ func (c *clock) Sleep(_ context.Context, d time.Duration) {
 	}
 }
 
-const poll = 12345 * time.Second // a sleep of that length is one for want of work
+const poll = 12345 * time.Second // a sleep of that length means that there is no work
 
 // follow has an Index follow until it has nothing to do, and returns its clock.
 func follow(tb testing.TB, s *index.Index, k *kernel, o index.Options) *clock {
@@ -243,7 +243,7 @@ func TestFollowerRests(t *testing.T) {
 	}
 }
 
-// An index of another journal, or of one that lost its end, is dropped and made anew, also while the Store is open.
+// An index of another journal, or of one that lost its end, is dropped and rebuilt, also while the Store is open.
 func TestFollowerOfAnotherJournal(t *testing.T) {
 	t.Parallel()
 	for _, runs := range []int{1, 2, 3} {
@@ -335,7 +335,7 @@ func TestFollowerWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// An index that is dropped under a Follower is made anew.
+// An index that is dropped under a Follower is rebuilt.
 func TestFollowerAfterDrop(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)

@@ -196,7 +196,7 @@ func TestSavesAtOnce(t *testing.T) {
 	}
 }
 
-// While a Save is under way, readers are answered, and see what was there before.
+// During a Save, readers are answered with what was there before.
 func TestReadDuringSave(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), index.Options{})

@@ -218,7 +218,7 @@ func (a *Archive) sameDir(to string) (bool, error) {
 	return here == there, err
 }
 
-// copyFile copies a file, durably but for its name.
+// copyFile copies a file, durably except for its name.
 func (a *Archive) copyFile(ctx context.Context, path, to string) (err error) {
 	f, err := a.fsys.Open(path)
 	if err != nil {

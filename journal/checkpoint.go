@@ -25,8 +25,8 @@ type Signer interface {
 	Sign(data []byte) ([]byte, error)
 }
 
-// A Checkpoint is a head of the chain, signed: the entry Seq was on disk and its line had this hash, hence so had every
-// line before it. A copy of one, kept where the kernel's user cannot write, is what shows a journal that was cut short.
+// A Checkpoint is a signed head of the chain: the entry Seq was on disk and its line had this hash, which covers
+// every line before it. A copy of one, kept where the kernel's user cannot write, shows that a journal was cut short.
 type Checkpoint struct {
 	Head
 

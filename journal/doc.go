@@ -51,7 +51,7 @@
 //     against each checkpoint and head mark there. Older segments in full are Verify's business, or a Reader's, which
 //     checks the chain as it goes. Bytes after the last line end are cut and reported; so is everything from a line
 //     with NUL bytes on, because only a block that was allocated and never written holds those. Either is refused
-//     where a checkpoint or the head mark says that the entry had been synced, but for one case: a last line that is
+//     where a checkpoint or the head mark says that the entry had been synced, except for one case: a last line that is
 //     torn where the head mark alone vouches for that one entry is cut, and Cut.Answered tells of the loss. Any other
 //     damage is a *DamageError.
 //   - Archive: the anchor is written when the segments before it are elsewhere, durable and verified, and they are removed

@@ -301,7 +301,7 @@ func TestFailedCut(t *testing.T) {
 	}
 }
 
-// Each operation of a rotation fails once, for want of a descriptor or of permission: only a failed fsync stops the log. The
+// Each operation of a rotation fails once, because a descriptor or permission is missing: only a failed fsync stops the log. The
 // entries are refused, or are in the journal, and the log goes on with the next write.
 func TestRotationWithoutDescriptors(t *testing.T) {
 	t.Parallel()

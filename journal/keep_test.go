@@ -200,7 +200,7 @@ func TestArchived(t *testing.T) {
 	whole := readAll(t, k.disk, 1)
 	r := journal.NewReader(k.disk, dir, journal.ReaderOptions{})
 	_, err := r.Next(t.Context())
-	testkit.Must(t, err) // a reader that is under way
+	testkit.Must(t, err) // a reader that has begun
 	testkit.Must(t, k.archive(t.Context(), 20, archiveDir))
 	for err == nil {
 		_, err = r.Next(t.Context())

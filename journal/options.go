@@ -21,7 +21,7 @@ type Options struct {
 	// FS is the file system; nil means OSFS.
 	FS FS
 
-	// SegmentBytes is the length in bytes that a segment does not exceed, but for a single batch that is longer, for what
+	// SegmentBytes is the length in bytes that a segment does not exceed, except for a single batch that is longer, for what
 	// is written from the reserve, and for what is written while no other segment can be made. RotateDue ends it at three
 	// quarters of that, so that an owner has time to call Rotate.
 	SegmentBytes int64

@@ -38,7 +38,7 @@ type ReaderOptions struct {
 }
 
 // A Reader walks the entries of a journal in order, while this or another process writes it, in memory that depends on
-// the longest line only. It checks the chain as it goes: what it returned is what was appended, but for a change of the
+// the longest line only. It checks the chain as it goes: what it returned is what was appended, except for a change of the
 // very last entry. It is for one goroutine.
 type Reader struct {
 	fsys FS
@@ -159,7 +159,7 @@ func (r *Reader) accept(line []byte) (*Record, error) {
 		return nil, r.damage(start, err.Error())
 	}
 	if !r.known {
-		// Reading begins here, so this line's prev is taken at its word, but for the first entry of all.
+		// Reading begins here, so this line's prev is taken at its word, except for the first entry of all.
 		r.head = Head{Seq: r.rec.Seq - 1, Hash: r.rec.Prev}
 		if start == 0 {
 			r.head.Seq = r.first - 1

@@ -98,8 +98,8 @@ func TestReserveAlone(t *testing.T) {
 	}
 }
 
-// A kernel that is killed on a full disk starts on it, and finds what it had in reserve; so does one that ended in good
-// order, which signs its head.
+// A kernel that is killed on a full disk starts on it, and finds its reserve; so does one that ended cleanly, which
+// signs its head.
 func TestReserveAfterStart(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()

@@ -66,7 +66,7 @@ func PrepareRewrite(ctx context.Context, fsys FS, dir string, seq uint64, edit f
 	return w, w.copy(ctx, r.f, rec.Offset, int64(len(rec.Line)), line)
 }
 
-// sameEntry returns an error for a line that is not the record's but for what is asked and answered.
+// sameEntry returns an error for a line that is not the record's except what is asked and answered.
 func sameEntry(rec *Record, line []byte) error {
 	var now Record
 	if err := ParseLine(line, &now); err != nil {
@@ -237,6 +237,7 @@ func (l *Log) finishRewrite(x *examiner, first uint64) error {
 	if done || !made {
 		return w.Discard()
 	}
+	x.rec.Notes = append(x.rec.Notes, fmt.Sprintf("entry %d is redacted now, as entry %d says: that was not finished", r.Seq, r.By))
 	return w.take()
 }
 

@@ -2,6 +2,8 @@ package journal_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -194,7 +196,7 @@ func TestRotateBesideItsOwner(t *testing.T) {
 			l.Append(entry(seq, 20))
 		}
 	}
-	lend := func(job func() (uint64, error), beside func()) {
+	whileBusy := func(job func() (uint64, error), beside func()) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -210,10 +212,10 @@ func TestRotateBesideItsOwner(t *testing.T) {
 	for range batches {
 		grow()
 		if l.RotateDue() {
-			lend(l.Rotate, grow)
+			whileBusy(l.Rotate, grow)
 		}
 		testkit.Must(t, l.Flush())
-		lend(l.Sync, func() {
+		whileBusy(l.Sync, func() {
 			grow()
 			testkit.Must(t, l.Flush())
 		})
@@ -231,5 +233,31 @@ func TestRotateBesideItsOwner(t *testing.T) {
 	report := verify(t, journal.OSFS{}, dir, journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}})
 	if !report.OK() || report.Head.Seq != seq || report.Vouched != seq || report.Segments < 50 {
 		t.Errorf("got %+v, want %d entries", report, seq)
+	}
+}
+
+// TestSegmentsEnd measures the segments of a journal with the settings of a kernel: each ends before it is longer than 48 MiB,
+// and not long before.
+func TestSegmentsEnd(t *testing.T) {
+	t.Parallel()
+	const most, wanted = 48 << 20, 47 << 20
+	where := t.TempDir()
+	l, _, err := journal.Open(journal.Options{Dir: where, ReserveBytes: journal.DefaultReserveBytes})
+	testkit.Must(t, err)
+	for seq, rotated := uint64(1), false; !rotated; seq++ {
+		l.Append(entry(seq, 100<<10))
+		if rotated = l.RotateDue(); rotated {
+			_, err := l.Rotate()
+			testkit.Must(t, err)
+		}
+		testkit.Must(t, l.Flush())
+	}
+	testkit.Must(t, l.Close())
+	segments, err := filepath.Glob(where + "/*.ndjson")
+	testkit.Must(t, err)
+	info, err := os.Stat(segments[0])
+	testkit.Must(t, err)
+	if len(segments) != 2 || info.Size() > most || info.Size() < wanted {
+		t.Errorf("%d segments, the first of %d bytes; want 2, and between %d and %d", len(segments), info.Size(), wanted, most)
 	}
 }

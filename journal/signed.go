@@ -129,7 +129,7 @@ func replace(fsys FS, dir, name string, write func(f File) error) error {
 	return nil
 }
 
-// writeFile makes a file anew and syncs it, but not its name.
+// writeFile rewrites a file and syncs it, but not its name.
 func writeFile(fsys FS, path string, write func(f File) error) error {
 	f, err := fsys.Create(path)
 	if err != nil {

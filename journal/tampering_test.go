@@ -15,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// TestTampering runs the files of testdata. A case is "tamper", lines that change a good journal, and what comes of it: what
-// verify finds, and what a start does. With -rewrite it writes down what comes of it instead. The good journal is signedJournal, or,
+// TestTampering runs the files of testdata. A case is "tamper", lines that change a good journal, and the result: what
+// verify finds, and what a start does. With -rewrite it records the result instead. The good journal is signedJournal, or,
 // with the argument unsynced, the one of that name. A LINE is an entry's, as 12, or checkpoints:3; a FILE is head, checkpoints
 // or, as 10.ndjson, a segment. The changes:
 //
-//	edit LINE OLD NEW     replaces words of a line, and mends nothing
+//	edit LINE OLD NEW     replaces words of a line, and leaves its hash
 //	swap ENTRY            swaps it with the next
 //	copy LINE BEFORE      repeats a line before another
 //	cut FILE LENGTH       leaves so many bytes; as a negative number, removes so many

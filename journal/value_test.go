@@ -58,7 +58,7 @@ func TestCheckBoundsTheLine(t *testing.T) {
 	}
 }
 
-// The scanner and the standard library agree on what JSON is, but for what an entry may not hold on top.
+// The scanner and the standard library agree on what JSON is, except what an entry may not hold on top.
 func FuzzValue(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,-2.5e+9,"\ud83d\ude00",true,false,null,{}]}`, `"\u00`, `[[[]]]`, `-0.0`, "\"\xff\"",

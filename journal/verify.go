@@ -82,7 +82,7 @@ type verifier struct {
 
 	proofs proofs
 	names  func(*Record) string
-	named  []namedKey               // in the order of the entries
+	named  []announcedKey           // in the order of the entries
 	others map[uint64][]*otherCheck // checkpoints of keys that are not trusted, by their entry
 	checks []*DamageError           // findings of the checkpoints file, reported after those of the segments
 	signed bool                     // the checkpoints file exists
@@ -287,8 +287,8 @@ func (v *verifier) find(number int64, seq uint64, reason string) {
 	v.report.find(&DamageError{File: v.path, Line: number, Offset: v.size, Seq: seq, Reason: reason})
 }
 
-// namedKey is a host key that an entry names.
-type namedKey struct {
+// announcedKey is a host key that an entry names.
+type announcedKey struct {
 	seq uint64
 	key string // canonical
 }
@@ -314,7 +314,7 @@ func (v *verifier) note(rec *Record, h Head) {
 	}
 	if name := v.names(rec); name != "" {
 		if _, key, err := parseKey(name); err == nil {
-			v.named = append(v.named, namedKey{h.Seq, key})
+			v.named = append(v.named, announcedKey{h.Seq, key})
 		}
 	}
 }
@@ -336,13 +336,13 @@ func (v *verifier) judgeOthers() {
 
 // keyAt returns the naming of the host key that an entry fell under. Entries before the first naming are of the key that it
 // names: kernels had one before they named it.
-func (v *verifier) keyAt(seq uint64) (namedKey, bool) {
-	i, found := slices.BinarySearchFunc(v.named, seq, func(n namedKey, seq uint64) int { return cmp.Compare(n.seq, seq) })
+func (v *verifier) keyAt(seq uint64) (announcedKey, bool) {
+	i, found := slices.BinarySearchFunc(v.named, seq, func(n announcedKey, seq uint64) int { return cmp.Compare(n.seq, seq) })
 	if !found {
 		i = max(0, i-1)
 	}
 	if len(v.named) == 0 {
-		return namedKey{}, false
+		return announcedKey{}, false
 	}
 	return v.named[i], true
 }

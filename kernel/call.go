@@ -130,7 +130,7 @@ type Result struct {
 
 	Wakes    []int64 // PIDs whose waiting calls are decided again once this call is applied
 	Tick     int64   // the clock moves to this tick; 0: it does not
-	Shutdown bool    // the kernel ends in good order after the answer
+	Shutdown bool    // the kernel ends cleanly after the answer
 
 	Lasting *Lasting // that continues after the answer; nil: nothing
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Handler is the implementation of one row of the syscall table. [Query], [Command], [Effect], [Step] and [Question]
@@ -56,6 +57,7 @@ type Job struct {
 	Tick   int64  // of the intent
 	Time   int64  // the same, in milliseconds
 	ID     string // of the message
+	Seq    uint64 // of the intent
 	Cause  string // what the message names as its causation; empty: nothing
 	Conn   string // the connection
 	Via    string // the door it came by, see Caller
@@ -109,8 +111,18 @@ func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In)
 	return Handler{row: row.Syscall, decide: deciding(intent, encoder[schema.Value]())}
 }
 
+// Keeper is something to do of which the journal keeps other data than the reply.
+type Keeper interface {
+	// Kept is what the entry of the intent holds, which its apply reads.
+	Kept() (schema.Value, error)
+}
+
+// Unfinished is the error of a Runner whose effect goes on: the caller gets the fault, and the intent has no outcome until the
+// kernel is told it. If the kernel ends before, its next life resumes the effect.
+type Unfinished struct{ *fault.Fault }
+
 // PartialEffect binds a row of which some calls are effects. decide returns what to do outside, or nil, and a value: the
-// reply, or with something to do what the journal keeps of the intent.
+// reply, or with something to do what the journal keeps of the intent, unless that is a Keeper.
 func PartialEffect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In) (Out, *Do, error), apply func(*Entry, *In)) Handler {
 	encode := encoder[Out]()
 	either := func(call *Call, in *In) (schema.Value, error) {
@@ -120,6 +132,9 @@ func PartialEffect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Cal
 		}
 		if do != nil {
 			call.ask().Effect = &Work{Run: do}
+			if keeper, ok := any(do).(Keeper); ok {
+				return keeper.Kept()
+			}
 		}
 		return encode(out)
 	}
@@ -318,7 +333,7 @@ func (c *Call) Wake(pids ...int64) {
 // Advance moves the clock to a tick.
 func (c *Call) Advance(tick int64) { c.ask().Tick = tick }
 
-// Shutdown ends the kernel in good order after the answer.
+// Shutdown ends the kernel cleanly after the answer.
 func (c *Call) Shutdown() { c.ask().Shutdown = true }
 
 // Begin asks for work outside the kernel before the call is answered.

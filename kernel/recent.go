@@ -26,7 +26,7 @@ func (r *Recent) Changed(origin, name string) {
 	r.things[r.count%recentKept] = r.hash(origin, name)
 }
 
-// Reset says that earlier changes are unknown: the state is made anew. Numbers go on.
+// Reset says that earlier changes are unknown: the state is rebuilt. Numbers go on.
 func (r *Recent) Reset() { r.from = r.count }
 
 // Publish shows the number of changes. The domain's Publish calls it.

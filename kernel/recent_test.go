@@ -41,14 +41,14 @@ func TestRecent(t *testing.T) {
 	r.Reset()
 	r.Changed("o", "b")
 	if r.Since(since, "o", "a") {
-		t.Error("a state that was made anew of the same journal has the changes that were published")
+		t.Error("a state that was rebuilt of the same journal has the changes that were published")
 	}
 	if !r.Since(since-1, "o", "a") {
-		t.Error("changes before a state was made anew are unknown")
+		t.Error("changes before a state was rebuilt are unknown")
 	}
 }
 
-// TestRecentCountsOn: a state that was made anew takes no number twice.
+// TestRecentCountsOn: a state that was rebuilt takes no number twice.
 func TestRecentCountsOn(t *testing.T) {
 	t.Parallel()
 	var r kernel.Recent

@@ -142,7 +142,7 @@ func TestCovers(t *testing.T) {
 			"pid 7 may not grant beyond tick 9, the last of its own token: set expires_at_tick to that or less",
 		},
 		{
-			"for ever", token(pid, nil, new(int64(9))), token(8, nil, nil),
+			"forever", token(pid, nil, new(int64(9))), token(8, nil, nil),
 			"pid 7 may not grant beyond tick 9, the last of its own token: set expires_at_tick to that or less",
 		},
 	}

@@ -63,7 +63,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		switch _, typ := schema.Peek(e.Request); typ {
 		case schema.SyscallSpawn.Type, schema.ProcessAttach.Type, schema.SyscallRegister.Type, schema.SyscallUnregister.Type:
 		case schema.KernelBooted.Type:
-			clear(p.doors) // each start counts connections anew
+			clear(p.doors) // each start counts connections from zero
 			return "", "", "", nil
 		default:
 			return "", "", "", nil
@@ -182,7 +182,7 @@ func (p *Past) note(e *Entry, in any, data []byte) {
 	switch in := in.(type) {
 	case *schema.SpawnInput:
 		out, err := schema.SyscallSpawn.Decode(data)
-		if err != nil {
+		if err != nil || in.Abroad() {
 			return
 		}
 		child := &schema.Descriptor{PID: out.ChildPID, AgentID: out.ChildAgentID, ParentPID: e.PID, Origin: e.Origin}

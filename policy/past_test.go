@@ -38,7 +38,7 @@ func begun(t testing.TB, set *policy.Set, forms policy.Forms) *policy.Past {
 	return p
 }
 
-// TestPast: what changes for a call of the journal, by what came of it then.
+// TestPast: what changes for a call of the journal, by its outcome then.
 func TestPast(t *testing.T) {
 	t.Parallel()
 	set := compile(t, `@id("no-prod") forbid(principal in Agent::"lead", action == Syscall::"Memory.Set", resource) when {context.args.key like "prod/*"};

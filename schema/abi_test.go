@@ -26,7 +26,7 @@ func raws(texts ...string) []schema.Value {
 	return list
 }
 
-// TestShortCall calls each row the way it is meant, and has the syscall decode what comes of it.
+// TestShortCall calls each row the way it is meant, and has the syscall decode the result.
 func TestShortCall(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -200,7 +200,7 @@ func TestShortNamesFit(t *testing.T) {
 	}
 }
 
-// TestShortCallIsJSON: what comes of any arguments is one strict object, or a fault.
+// TestShortCallIsJSON: the result of any arguments is one strict object, or a fault.
 func TestShortCallIsJSON(t *testing.T) {
 	t.Parallel()
 	arg := rapid.SampledFrom([]string{`null`, `1`, `"a"`, `"get"`, `"set"`, `{}`, `{"pid":1}`, `{"key":1,"\u0061":2}`, `[]`, `true`})

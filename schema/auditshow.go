@@ -23,7 +23,7 @@ type AuditShowOutput struct {
 	More      bool           `json:"more,omitzero" keep:"always" doc:"Whether it has caused more than is in related: Audit.Log with caused_by lists all."`
 	Repeats   int64          `json:"repeats,omitzero" keep:"always" doc:"The entry whose outcome was given again, since the call repeats its idempotency key; absent: the call ran."`
 	Proof     ShownProof     `json:"proof" keep:"always" doc:"What proves the entry."`
-	Archived  *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries that are archived: what belongs to the call and is among them, such as the grant of its token, is not shown. Absent: there are none."`
+	Archived  *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries whose archive is not at hand: what belongs to the call and is among them, such as the grant of its token, is not shown. Absent: there are none."`
 }
 
 // RelatedCall is a call that belongs to a shown one.

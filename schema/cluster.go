@@ -48,6 +48,12 @@ var (
 		Description: "Shows how this kernel is in its cluster: whether it reaches the bus, how far behind the copy of its journal is, and the other kernels.",
 	})
 
+	ClusterAsk = NewQuery[ClusterAskInput, ClusterAskOutput](Syscall{
+		Type: "Cluster.Ask", Domain: Kernel, Grant: OperatorOnly, Alone: true,
+		Script:      "scripts/abroad.txtar",
+		Description: "Makes a query at another kernel of the cluster and returns its answer: a query about processes, grants, budgets, the record, the clock or the cluster. The line of this kernel in the members file there decides whether it is answered.",
+	})
+
 	ClusterRefused = NewStep[RefusedInput, RefusedInput](Syscall{
 		Type: "Cluster.Refused", Domain: Kernel,
 		Description: "Records that a request between two kernels was refused before any call was made.",

@@ -20,6 +20,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		dst = appendMember(dst, `,"causation":`, m.Meta.Causation)
 		dst = appendMember(dst, `,"idempotencyKey":`, m.Meta.IdempotencyKey)
 		dst = appendMember(dst, `,"origin":`, m.Meta.Origin)
+		dst = appendMember(dst, `,"errand":`, m.Meta.Errand)
 		if m.Meta.Progress {
 			dst = append(dst, `,"progress":true`...)
 		}

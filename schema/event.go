@@ -21,7 +21,7 @@ type EventSearchOutput struct {
 	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that are archived: their calls are found only as long as the index has them and the directory is at hand. Absent: there are none."`
 }
 
-// FoundEvent is a call that a search has found: its message as the journal has it, and what came of it. In an OsEvent
+// FoundEvent is a call that a search has found: its message as the journal has it, and its outcome. In an OsEvent
 // answer kind, type and data are named type, name and payload.
 type FoundEvent struct {
 	Kind     string    `json:"kind" keep:"always" enum:"command query" doc:"Kind of the message."`
@@ -128,7 +128,7 @@ const (
 	EdgeMade      = "made"
 )
 
-// GraphEdge leads from what was first to what came of it.
+// GraphEdge leads from a cause to its effect.
 type GraphEdge struct {
 	From string `json:"from" keep:"always" doc:"Node that it leads from."`
 	To   string `json:"to" keep:"always" doc:"Node that it leads to."`

@@ -18,7 +18,7 @@ var (
 		Description: "Sends a message to a process's mailbox, here or at another kernel of the cluster. Receiver 0 is the operator for an agent, and every process for the operator; at another kernel it is the operator.",
 	}, Syscall{
 		Type:        "Ipc.Sent",
-		Description: "Ends a Syscall.SendMsg to another kernel: records what became of it.",
+		Description: "Ends a Syscall.SendMsg to another kernel: records its outcome.",
 	})
 
 	IPCReceive = NewCommand[ReceiveInput, ReceiveOutput](Syscall{
@@ -82,7 +82,7 @@ var (
 
 	IPCSettle = NewStep[SettleInput, SuccessOutput](Syscall{
 		Type: "Ipc.Settle", Domain: Ipc,
-		Description: "Records what became of a message to another kernel: it is not sent again.",
+		Description: "Records the outcome of a message to another kernel: it is not sent again.",
 	})
 
 	IPCReturn = NewStep[MailReturnInput, SuccessOutput](Syscall{
@@ -117,7 +117,7 @@ func (in *SendMsgInput) TakesLong() bool { return in.Abroad() }
 // SendMsgOutput is the answer of Syscall.SendMsg.
 type SendMsgOutput struct {
 	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"The receiver."`
-	Status      string `json:"status" keep:"always" enum:"DELIVERED QUEUED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message. QUEUED: this kernel keeps it until the other kernel can be reached."`
+	Status      string `json:"status" keep:"always" enum:"DELIVERED QUEUED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What happened to the message. QUEUED: this kernel keeps it until the other kernel can be reached."`
 	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message, from 1, never used again."`
 	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
 
@@ -325,7 +325,7 @@ const (
 
 // AcceptOutput is the answer of Ipc.Accept.
 type AcceptOutput struct {
-	Status string `json:"status" keep:"always" enum:"DELIVERED EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message."`
+	Status string `json:"status" keep:"always" enum:"DELIVERED EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What happened to the message."`
 	MsgID  int64  `json:"msg_id,omitzero" keep:"always" doc:"Number of the message here; absent: it was not taken now."`
 	Known  bool   `json:"known,omitzero" keep:"always" doc:"It was taken before."`
 	Reason string `json:"reason,omitzero" keep:"always" doc:"Why it was not taken."`
@@ -336,7 +336,7 @@ type SettleInput struct {
 	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message."`
 	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"Process that it was for."`
 	Kernel      string `json:"kernel" keep:"always" doc:"Kernel that it was for."`
-	Status      string `json:"status" keep:"always" enum:"DELIVERED EXPIRED BLOCKED_BY_GOVERNANCE REFUSED" doc:"What became of it."`
+	Status      string `json:"status" keep:"always" enum:"DELIVERED EXPIRED BLOCKED_BY_GOVERNANCE REFUSED" doc:"What happened to it."`
 	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
 	ErrorID     string `json:"error_id,omitzero" keep:"always" doc:"Id of the error that the other kernel answered."`
 }

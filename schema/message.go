@@ -88,6 +88,7 @@ type Metadata struct {
 	Causation      string
 	IdempotencyKey string // commands only (MESSAGE 10.3)
 	Origin         string // of the stored things that the call is about; only the operator may set it
+	Errand         string // of a call that another kernel has this one make: which it is there. Only its process's calls are looked at
 	Progress       bool   // the sender wants Syscall.Progressed events about the call
 	Error          string // of an error: its id, see package fault
 	Refs           string // of a kernel's reply: its references, see Type.Refer

@@ -48,6 +48,10 @@ func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 			if note(readText(&md.Origin, value, "metadata.origin")); len(md.Origin) > maxOrigin {
 				note(violation("metadata.origin", "metadata.origin must not be longer than %d bytes", maxOrigin))
 			}
+		case "errand":
+			if value[0] == '"' {
+				md.Errand = string(jsontype.Unquote(value))
+			}
 		case "progress":
 			md.Progress = string(value) == "true"
 		case "error":

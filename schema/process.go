@@ -5,16 +5,25 @@ const Process Domain = "process"
 
 // The syscalls of this file.
 var (
-	SyscallSpawn = NewCommand[SpawnInput, SpawnOutput](Syscall{
+	SyscallSpawn = NewPartialEffect[SpawnInput, SpawnOutput](Syscall{
 		Type: "Syscall.Spawn", Code: "SYS_SPAWN", Domain: Process,
 		Script:      "scripts/process.txtar",
-		Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
+		Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which. With kernel, another kernel of the cluster adds it, under its process for this kernel.",
+	}, Syscall{
+		Type: "Process.SpawnedAbroad", Description: "Records what another kernel answered to a Syscall.Spawn.",
 	})
 
-	SyscallTerminate = NewCommand[TerminateInput, TerminateOutput](Syscall{
+	SyscallTerminate = NewPartialEffect[TerminateInput, TerminateOutput](Syscall{
 		Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Domain: Process, Urgent: true,
 		Script:      "scripts/process.txtar",
-		Description: "Ends a process and its descendants, with their tokens, reserved units, mailboxes and programs. It answers once they have ended. Ending one twice is fine.",
+		Description: "Ends a process and its descendants, with their tokens, reserved units, mailboxes and programs. It answers once they have ended. Ending one twice is fine. With kernel, it is a process of that kernel which was spawned from here.",
+	}, Syscall{
+		Type: "Process.EndedAbroad", Description: "Records what another kernel answered to a Syscall.Terminate.",
+	})
+
+	ProcessSettle = NewStep[ErrandSettled, SuccessOutput](Syscall{
+		Type: "Process.Settle", Domain: Process,
+		Description: "Records that the outcome of a call for another kernel is in the record: that kernel is not asked again.",
 	})
 
 	ProcessList = NewQuery[ProcessListInput, ProcessListOutput](Syscall{
@@ -93,8 +102,15 @@ type SpawnInput struct {
 	Role         *string          `json:"role,omitzero" keep:"always" maxlen:"256" doc:"Its part in a larger task, in words."`
 	Priority     *string          `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
 	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do, at most what the spawner may. Default: the default grant, reduced to what the spawner has."`
+	Kernel       *string          `json:"kernel,omitzero" keep:"always" minlen:"1" maxlen:"32" doc:"Kernel of the cluster that adds it. Default: this one."`
 	Program
 }
+
+// Abroad reports whether another kernel is to do it: the call is then an effect.
+func (in *SpawnInput) Abroad() bool { return in.Kernel != nil }
+
+// TakesLong reports whether the call waits for another kernel, or for its program, so that it runs alone on its connection.
+func (in *SpawnInput) TakesLong() bool { return in.Abroad() || in.Program.TakesLong() }
 
 // SpawnCapability is what a spawner grants to its child.
 type SpawnCapability struct {
@@ -109,6 +125,7 @@ type SpawnCapability struct {
 type SpawnOutput struct {
 	ChildPID     int64  `json:"child_pid" keep:"always" doc:"PID of the new process. It was never used before and never will be again."`
 	ChildAgentID string `json:"child_agent_id" keep:"always" doc:"Its full name, with the name of the agent that spawned it as a prefix."`
+	Kernel       string `json:"kernel,omitzero" keep:"always" doc:"Kernel of the cluster that it is a process of; absent: this one."`
 }
 
 // TerminateInput is the data of Syscall.Terminate.
@@ -116,11 +133,19 @@ type TerminateInput struct {
 	Target
 	TargetPID int64   `json:"target_pid" keep:"always" min:"1" doc:"Process to end, with all its descendants."`
 	Reason    *string `json:"reason,omitzero" keep:"always" maxlen:"1024" doc:"Why, for the record."`
+	Kernel    *string `json:"kernel,omitzero" keep:"always" minlen:"1" maxlen:"32" doc:"Kernel of the cluster that it is a process of. Default: this one."`
 }
+
+// Abroad reports whether another kernel is to do it: the call is then an effect.
+func (in *TerminateInput) Abroad() bool { return in.Kernel != nil }
+
+// TakesLong reports whether the call waits for another kernel, so that it runs alone on its connection.
+func (in *TerminateInput) TakesLong() bool { return in.Abroad() }
 
 // TerminateOutput is the answer of Syscall.Terminate.
 type TerminateOutput struct {
-	TargetPID int64 `json:"target_pid" keep:"always" doc:"The process, which has ended."`
+	TargetPID int64  `json:"target_pid" keep:"always" doc:"The process, which has ended."`
+	Kernel    string `json:"kernel,omitzero" keep:"always" doc:"Kernel of the cluster that it was a process of; absent: this one."`
 }
 
 // AttachInput is the data of Process.Attach.

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// BRIDGE 4.6.2, MESSAGE 8.5 #2, MESSAGE C #3-#4, EVENT 4.7.3: what a well-formed frame can still ask for in vain. Member names are
+// BRIDGE 4.6.2, MESSAGE 8.5 #2, MESSAGE C #3-#4, EVENT 4.7.3: what a well-formed frame can ask for and not get. Member names are
 // those of `in`.
 func TestRequestRefuses(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func rows() []*Syscall {
 		SyscallRegister.Syscall, SyscallUnregister.Syscall, SyscallComplete.Syscall, SyscallProgress.Syscall, SyscallInvoke.Syscall, SyscallInvoke.End.Syscall,
 		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
 		CapabilityWatch.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall, CapabilityRestore.Syscall,
-		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessPause.Syscall, ProcessResume.Syscall, ProcessRestoreFiles.Syscall, ProcessSubscribe.Syscall,
+		SyscallSpawn.Syscall, SyscallSpawn.End.Syscall, SyscallTerminate.Syscall, SyscallTerminate.End.Syscall, ProcessSettle.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessPause.Syscall, ProcessResume.Syscall, ProcessRestoreFiles.Syscall, ProcessSubscribe.Syscall,
 		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
 		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
 		SyscallSendMsg.Syscall, SyscallSendMsg.End.Syscall, IPCAccept.Syscall, IPCSettle.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall,
@@ -93,7 +93,7 @@ func rows() []*Syscall {
 		FileSystemResolve.Syscall, HostToolUse.Syscall,
 		BudgetShow.Syscall,
 		PolicyReload.Syscall, PolicyReload.End.Syscall, PolicyShow.Syscall, PolicyLoaded.Syscall,
-		ClusterStatus.Syscall, ClusterRefused.Syscall,
+		ClusterStatus.Syscall, ClusterAsk.Syscall, ClusterRefused.Syscall,
 		JobStart.Syscall, JobStatus.Syscall, JobCancel.Syscall, JobList.Syscall, JobSubscribe.Syscall, JobWatch.Syscall,
 		JobBegin.Syscall, JobEnd.Syscall,
 		ApprovalList.Syscall, ApprovalDecide.Syscall, ApprovalSubscribe.Syscall, ApprovalWatch.Syscall,
@@ -140,7 +140,7 @@ var (
 	SyscallShutdown = NewCommand[ShutdownInput, SuccessOutput](Syscall{
 		Type: "Syscall.Shutdown", Domain: Kernel, Grant: OperatorOnly, Urgent: true,
 		Script:      "scripts/shutdown.txtar",
-		Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
+		Description: "Ends the kernel cleanly: what was accepted before is finished and answered.",
 	})
 )
 

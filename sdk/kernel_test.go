@@ -84,7 +84,8 @@ daemon.hung_up 503 True See kernel.log in the runtime directory.`)
 	})
 }
 
-// TestEvents: events come in order to their handlers, and calls of a syscall that is provided are answered, whatever becomes of them.
+// TestEvents: events come in order to their handlers, and calls of a syscall that is provided are answered, whatever
+// their outcome.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, p *project, runtime string, _ *client.Client) {

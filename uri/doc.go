@@ -11,7 +11,7 @@
 //
 // # What is refused
 //
-// A name has one meaning or none: what two readers could read differently is refused and not mended.
+// A name has one meaning or none: what two readers could read differently is refused, not corrected.
 //
 //   - A way above root, also above the root of an https: host.
 //   - Any scheme but os: and https:, os: with a host, and //host/p.

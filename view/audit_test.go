@@ -25,7 +25,7 @@ func refused(typ, request, status, id, message string) view.Entry {
 	return e
 }
 
-// TestLine: a line says what was done in the terms of the syscall, and what came of it.
+// TestLine: a line says what was done in the terms of the syscall, and its outcome.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	names := view.Names{7: "reader", 8: "writer"}

@@ -53,7 +53,7 @@ func (n Names) Learn(e *schema.AuditEntry) {
 	}
 	switch e.Type {
 	case schema.SyscallSpawn.Type:
-		if out, ok := As[schema.SpawnOutput](e.Payload); ok {
+		if out, ok := As[schema.SpawnOutput](e.Payload); ok && out.Kernel == "" {
 			n[out.ChildPID] = out.ChildAgentID
 		}
 	case schema.ProcessAttach.Type:
@@ -79,6 +79,8 @@ var deeds = map[string]deed{
 	"Approval.List":            {"[{state}]", ""},
 	"Approval.Requested":       {"{type} of {agent}, by rule {rule}", ""},
 	"Approval.Use":             {"{id}", ""},
+	"Audit.Archive":            {"entries[ before {before_seq}] to {directory}", "{=segments} segments"},
+	"Audit.Redact":             {"{member} of entry {seq}", "[by entry {=by}]"},
 	"Audit.Redacted":           {"{member} of entry {seq}", ""},
 	"Audit.Subscribe":          {"[{types|list}][ of {pid|pid}][ from {since_seq}]", ""},
 	"Capability.Check":         {"{syscall}[ of {pid|pid}]", ""},
@@ -98,6 +100,7 @@ var deeds = map[string]deed{
 	"FileSystem.Resolve":       {"{uri}[ beside {base}]", ""},
 	"Host.ToolUse":             {"{host}/{tool} {input}", "{=decision}[: {=reason}]"},
 	"Http.Fetch":               {"{method?GET} {url}", "{=status}, {=size|bytes}"},
+	"Cluster.Ask":              {"{kernel}: {type}", ""},
 	"Cluster.Refused":          {"{kernel}: {reason}[, and {more} others]", ""},
 	"Ipc.Accept":               {"from {|sender} to {receiver_pid|pid}[, {intent}][ ({payload|size})]", "[message {=msg_id} ]{=status}[: {=reason}]"},
 	"Ipc.Settle":               {"message {msg_id} to {receiver_pid}@{kernel}: {status}[: {reason}]", ""},
@@ -129,6 +132,7 @@ var deeds = map[string]deed{
 	"Policy.Loaded":            {"{files|list}", ""},
 	"Policy.Reload":            {"", "{=rules} rules"},
 	"Process.Attach":           {"{agent_id}", "pid {=pid}"},
+	"Process.Settle":           {"call {number} for {kernel}", ""},
 	"Process.Exit":             {"{pids|pids}: {reason}", ""},
 	"Process.Get":              {"{pid|pid}", ""},
 	"Process.List":             {"[{state}]", ""},
@@ -156,8 +160,8 @@ var deeds = map[string]deed{
 	"Syscall.Rollback":         {"[{agent_id} ]to tick {to_tick}", "{=dropped} deltas dropped"},
 	"Syscall.SendMsg":          {"to {|receiver}[, {intent}][ ({payload|size})]", "message {=msg_id} {=status}[: {=reason}]"},
 	"Syscall.Shutdown":         {"", ""},
-	"Syscall.Spawn":            {"{child_agent_id}[: {command|shell}]", "pid {=child_pid}"},
-	"Syscall.Terminate":        {"{target_pid|pid}[: {reason}]", ""},
+	"Syscall.Spawn":            {"{child_agent_id}[ at {kernel}][: {command|shell}]", "pid {=child_pid}[ of {=kernel}]"},
+	"Syscall.Terminate":        {"{|target}[: {reason}]", ""},
 	"Syscall.Unregister":       {"{name}", ""},
 }
 
@@ -289,6 +293,10 @@ var formats = map[string]func(names Names, value schema.Value) string{
 		m, _ := Members(v)
 		return names.at(m["sender_pid"], m["kernel"])
 	},
+	"target": func(names Names, v schema.Value) string {
+		m, _ := Members(v)
+		return names.at(m["target_pid"], m["kernel"])
+	},
 	"had":  func(_ Names, v schema.Value) string { return word(v, "", "there was none") },
 	"all":  func(_ Names, v schema.Value) string { return word(v, "all agents", "") },
 	"list": func(_ Names, v schema.Value) string { return listText(v, Shown) },
@@ -336,7 +344,11 @@ func mailText(names Names, v schema.Value) string {
 	if m.SenderKernel != "" {
 		from = At(m.SenderPID, m.SenderKernel)
 	}
-	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + from + " (" + sizeText(m.Payload) + ")"
+	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + from
+	if m.Redelivered {
+		text += ", once more"
+	}
+	text += " (" + sizeText(m.Payload) + ")"
 	if n := len(list) - 1; n > 0 {
 		text += " and " + strconv.Itoa(n) + " more"
 	}

@@ -32,7 +32,7 @@ func failed(code int64, typ string) schema.AuditEntry {
 	return e
 }
 
-// What was let through needs a grant, whatever came of it; what was refused all the same, what needs none, and the kernel's own
+// What was let through needs a grant, whatever its outcome; what was refused all the same, what needs none, and the kernel's own
 // do not.
 func TestLearned(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestLearned(t *testing.T) {
 		want    learning
 	}{
 		"nothing": {nil, learning{Allow: []string{"Syscall.Ping"}}},
-		"what came of calls": {
+		"the outcome of calls": {
 			[]schema.AuditEntry{
 				call("Syscall.Ping", `null`), call("Memory.Get", ``), failed(422, "Memory.List"), failed(409, "Memory.CompareAndSet"),
 				failed(403, "Capability.Grant"), failed(403, "Memory.Delete"), call("Memory.Delete", `{}`), failed(403, "Syscall.Shutdown"),
@@ -117,7 +117,7 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// Patterns are types, codes, whole domains, or everything, but for what has to be named.
+// Patterns are types, codes, whole domains, or everything, except what has to be named.
 func TestLearnedDenied(t *testing.T) {
 	t.Parallel()
 	for pattern, denies := range map[string]bool{

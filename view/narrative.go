@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
@@ -39,7 +40,7 @@ var verbs = map[string]string{
 	"Capability.Endow": "gives a token to", "Capability.Grant": "grants", "Capability.GrantDefault": "grants the default to", "Capability.Revoke": "takes the token of",
 	"Clock.Advance": "moves the clock on by", "Crypto.Open": "opens a secret", "Crypto.Seal": "seals a secret",
 	"Host.ToolUse": "asks to use the tool", "Http.Fetch": "fetches", "Ipc.Ack": "acknowledges the messages", "Ipc.Broadcast": "sends to all",
-	"Ipc.Receive": "takes mail", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.TakeOver": "is led by another host:", "Kernel.Ingest": "adopts",
+	"Ipc.Receive": "takes mail", "Ipc.Return": "puts back what was not acknowledged of the mail of", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.TakeOver": "is led by another host:", "Kernel.Ingest": "adopts",
 	"Kernel.LoginFailed": "lets nobody in:", "Kernel.Throttled": "throttles", "Memory.CompareAndSet": "sets", "Memory.Delete": "deletes", "Memory.Get": "reads",
 	"Memory.List": "lists keys", "Memory.Set": "sets", "Net.Connect": "connects to", "Net.Request": "asks the upstream", "Policy.Loaded": "loads the policy",
 	"Process.Attach": "attaches as", "Process.Exit": "notes the end of", "Process.NoteEnd": "notes the end of the program of", "Process.NoteStart": "starts the program of",
@@ -120,6 +121,23 @@ func (n *Narrative) remember(id string, depth int) {
 	n.depths[id], n.order = depth, append(n.order, id)
 }
 
+// received returns the first message that an Ipc.Receive returned.
+func received(e *schema.AuditEntry) (schema.MailMessage, bool) {
+	out, ok := As[schema.ReceiveOutput](e.Payload)
+	if !ok || len(out.Messages) == 0 {
+		return schema.MailMessage{}, false
+	}
+	return out.Messages[0], true
+}
+
+// aside reports whether the story omits an entry: the kernel's housekeeping, and waits that timed out.
+func aside(e *schema.AuditEntry) bool {
+	if _, ok := received(e); e.Type == "Ipc.Receive" && e.Success && !ok {
+		return true
+	}
+	return e.Success && slices.Contains([]string{"Process.Prepare", "Ipc.Open", "Capability.Strip", "Resource.Free", "Ipc.Close"}, e.Type)
+}
+
 // text describes the call in words that follow the caller's name.
 func (n *Narrative) text(e *Entry) string {
 	asked, outcome := e.asked(n.Names), e.outcome(n.Names, func(_ Look, text string) string { return text })
@@ -172,6 +190,11 @@ li { margin-left: calc(var(--depth) * 1.25rem); padding: .15rem .5rem; border-le
 .seq, time { color: var(--faint); font-variant-numeric: tabular-nums; font-size: .85em } .bad { color: var(--bad) }
 </style></head><body><main><h1>` + html.EscapeString(title) + `</h1><ol>
 `
+}
+
+// PageKernel is the line of a page that begins the story of a kernel.
+func PageKernel(name string) string {
+	return "<li style=\"--depth:0\"><b>" + html.EscapeString(name) + "</b>:</li>\n"
 }
 
 // HTML is a sentence of a page.

@@ -52,7 +52,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 			t.Errorf("then %+v, want %+v", records[10:], want)
 		}
 
-		// The next window begins anew; its end is the daemon's.
+		// The next window begins; the end of the daemon ends it.
 		flood(12, "late")
 		if n := len(all()); n != 22 {
 			t.Errorf("%d records", n)

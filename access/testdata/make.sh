@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the vectors anew: sh make.sh, in this folder. Every key it makes is for tests alone.
+# Makes the vectors again: sh make.sh, in this folder. Every key it makes is for tests alone.
 set -eu
 umask 077
 cd "$(dirname "$0")/vectors"

@@ -28,7 +28,7 @@ hash that the line had, and a new entry, Audit.Redacted, names the member and bo
 never the value; "pwos audit verify" accepts exactly that.
 
 What was made of the value follows the record: a key that was set to it is "[redacted]",
-and so is mail that was not taken yet. Snapshots and the index are deleted, and made anew.
+and so is mail that was not taken yet. Snapshots and the index are deleted, and rebuilt.
 Blobs that are the value are removed; others that contain it are listed.
 
 A running kernel does it beside its work: calls to the part of it that the entry belongs to

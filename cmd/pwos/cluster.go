@@ -68,7 +68,7 @@ Exit status: 10 the copy has stopped, since the stream and the journal differ.`,
 }
 
 func newClusterKey(a *app) *cobra.Command {
-	var options string
+	var options, role string
 	var standby bool
 	cmd := &cobra.Command{
 		Use:   "key",
@@ -76,13 +76,13 @@ func newClusterKey(a *app) *cobra.Command {
 		Long: `key prints the line that names this kernel and its host key, for the members file of the bus
 and of other kernels. It needs no kernel, and makes the host key if there is none yet.
 
---allow says what this kernel may call there. What the line on the other side says is what
-counts.
+--allow says what this kernel may call there, --role what its operator may see there: viewer or
+approver. What the line on the other side says is what counts.
 
 --standby prints the line of another host that may lead the same kernel: run it on that host,
 in an environment with a state directory of its own.`,
 		Example: `  pwos cluster key >> members
-  pwos cluster key --allow Syscall.SendMsg,Syscall.Spawn >> members
+  pwos cluster key --allow Syscall.SendMsg,Syscall.Spawn --role viewer >> members
   pwos cluster key --standby >> members`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -99,12 +99,15 @@ in an environment with a state directory of its own.`,
 			}
 			line := `kernel="` + cfg.Cluster.Name + `"`
 			switch {
-			case standby && options != "":
-				return usage(cmd, errors.New("--standby does not go with --allow: what the kernel may call is in the line of its own"))
+			case standby && options+role != "":
+				return usage(cmd, errors.New("--standby goes neither with --allow nor with --role: what the kernel may call is in the line of its own"))
 			case standby:
 				line += ",standby"
 			case options != "":
 				line += `,allow="` + options + `"`
+			}
+			if role != "" {
+				line += `,role="` + role + `"`
 			}
 			line += " " + key.Public()
 			if refused := access.ParseMembers([]byte(line), time.UTC).Refused(); len(refused) > 0 {
@@ -115,6 +118,7 @@ in an environment with a state directory of its own.`,
 	}
 	cmd.Flags().BoolVar(&standby, "standby", false, "the line of a host that may take the kernel over")
 	cmd.Flags().StringVar(&options, "allow", "", "types that it may call there, separated by commas")
+	cmd.Flags().StringVar(&role, "role", "", "what its operator may do there: viewer or approver")
 	return cmd
 }
 

@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/replace"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
@@ -25,7 +27,8 @@ func newClusterDemo(a *app) *cobra.Command {
 		Use:   "demo DIR",
 		Short: "run a bus and two kernels, alpha and beta",
 		Long: `demo makes DIR, and runs a bus and two kernels of one cluster there until it
-is interrupted. When both serve, it prints one line of JSON: for each name its runtime_dir,
+is interrupted. They may send each other messages, spawn and end processes at each other, and
+their operators see both. When both serve, it prints one line of JSON: for each name its runtime_dir,
 state_dir and config, which other commands take as PWOS_RUNTIME_DIR, PWOS_STATE_DIR and
 PWOS_CONFIG. It needs the program pwos-bus, beside pwos or in PATH. DIR stays; the next demo
 there continues with it.`,
@@ -52,7 +55,7 @@ func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
 		if err != nil {
 			return err
 		}
-		members += `kernel="` + name + `",allow="Syscall.SendMsg" ` + key.Public() + "\n"
+		members += `kernel="` + name + `",allow="Syscall.SendMsg,Syscall.Spawn,Syscall.Terminate",role="viewer" ` + key.Public() + "\n"
 	}
 	file := filepath.Join(dir, "members")
 	if err := replace.File(file, []byte(members), 0o600); err != nil {
@@ -76,6 +79,11 @@ func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
 		defer func() { err = errors.Join(err, endKernel(at, daemon)) }()
 		line = line.Raw(name, view.Object(nil).Text("runtime_dir", filepath.Join(at, "run")).
 			Text("state_dir", filepath.Join(at, "state")).Text("config", filepath.Join(at, "config.toml")).Close())
+	}
+	for _, name := range demoKernels {
+		if err := onBus(ctx, filepath.Join(dir, name)); err != nil {
+			return err
+		}
 	}
 	if err := a.printLine(line.Close()); err != nil {
 		return err
@@ -128,7 +136,29 @@ func demoKernel(ctx context.Context, dir, settings string) (*client.Daemon, erro
 	return client.Launch(ctx, command, ownOptions(dir).RuntimeDir)
 }
 
-// endKernel ends a kernel in good order.
+// onBus waits until a kernel has reached the bus.
+func onBus(ctx context.Context, dir string) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, busPatience, fault.ClusterBus.New("the kernel in %s does not reach the bus", dir))
+	defer cancel()
+	c, err := client.Dial(ctx, ownOptions(dir))
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, c)
+	for {
+		status, err := invokeAs(ctx, c, schema.ClusterStatus, &schema.ClusterStatusInput{})
+		if err != nil || status.Connected {
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// endKernel ends a kernel cleanly.
 func endKernel(dir string, daemon *client.Daemon) error {
 	ctx, cancel := context.WithTimeout(context.Background(), usualTimeout)
 	defer cancel()

@@ -110,7 +110,9 @@ func (a *app) showLink(server *console.Server, link *linkFile, open bool) error 
 		return err
 	}
 	if open {
-		return openFile(link.path)
+		if err := openFile(link.path); err != nil {
+			a.say("no browser was started: open that file yourself: %v", err)
+		}
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	if err := d.listen(ctx, c, boss, clerk); err != nil {
 		return err
 	}
-	s, err := recall(ctx, c, map[int64]string{clerk.pid: clerk.name, boss.pid: boss.name})
+	s, err := recall(ctx, c, view.Names{clerk.pid: clerk.name, boss.pid: boss.name})
 	if err != nil {
 		return err
 	}
@@ -297,14 +297,17 @@ func quietWait(daemon *client.Daemon) error {
 	return nil
 }
 
-// recall reads the whole record.
-func recall(ctx context.Context, c *client.Client, names map[int64]string) (*view.Story, error) {
-	var all []view.Entry
-	err := eachPage(ctx, c, schema.AuditLogInput{}, func(entries []view.Entry, _ bool) error {
-		all = append(all, entries...)
+// recall reads the whole record, as a story.
+func recall(ctx context.Context, c *client.Client, names view.Names) (story []view.Sentence, err error) {
+	n := &view.Narrative{Names: names}
+	q := auditQuestion{queries: true}
+	err = q.each(ctx, c, func(entries []view.Entry) error {
+		for i := range entries {
+			story = append(story, n.Tell(&entries[i])...)
+		}
 		return nil
 	})
-	return &view.Story{Names: names, Scenes: view.Arrange(all)}, err
+	return append(story, n.End()...), err
 }
 
 // text prints prose for people: with --json, stdout has only the story. A write error ends the demo at its end.
@@ -357,19 +360,17 @@ func (d *demo) enter(r *role, born *schema.Descriptor) {
 }
 
 // story prints what caused what.
-func (d *demo) story(s *view.Story) error {
-	if d.app.json {
-		for i := range s.Scenes {
-			if err := d.app.printLine(s.Line(&s.Scenes[i])); err != nil {
+func (d *demo) story(story []view.Sentence) error {
+	d.heading("This is what the kernel recorded. An indented line was caused by the line above it.")
+	for i := range story {
+		if d.app.json {
+			if err := d.app.printLine(story[i].JSON()); err != nil {
 				return err
 			}
+			continue
 		}
-		return nil
+		d.text("%s\n", story[i].Line(d.app.style))
 	}
-	d.heading("This is what the kernel recorded. An indented line was caused by the line above it.")
-	t := s.Table(d.app.style)
-	t.Width = d.app.width()
-	d.text("%s", t.Text())
 	return nil
 }
 

@@ -76,6 +76,7 @@ func (a *app) report(err error, interrupted bool) int {
 var exits = map[fault.ID]int{
 	fault.StateDamaged: exitIntegrity, fault.BackupBroken: exitIntegrity, fault.SealBroken: exitIntegrity,
 	fault.SealSilent:        exitTimeout,
+	fault.ClusterKernelAway: exitUnreachable, fault.ClusterUnanswered: exitTimeout,
 	fault.DaemonNotRunning:  exitUnreachable,
 	fault.DaemonUnreachable: exitUnreachable,
 	fault.DaemonLaunch:      exitUnreachable,
@@ -165,7 +166,7 @@ func advice(err error) string {
 	case errors.Is(err, fault.DaemonNoAnswer):
 		return `if it only needs more time, give it that with --timeout, or start it with "pwosd"`
 	case errors.Is(err, fault.DaemonLaunch):
-		return `mend that and try again; "pwosd" shows the kernel's start in the foreground`
+		return `correct that and try again; "pwosd" shows the kernel's start in the foreground`
 	case errors.Is(err, fault.DaemonHungUp):
 		return `see kernel.log in the runtime directory for why it ended; the next call starts a new one`
 	case errors.Is(err, fault.AuthLogin):

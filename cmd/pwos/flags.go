@@ -143,14 +143,23 @@ func mailboxOf(text string, least int64) (int64, error) {
 
 // addressOf is the receiver of a message: a process here, or with @NAME one of another kernel; kernel is nil for this one.
 func addressOf(text string) (pid int64, kernel *string, err error) {
+	process, kernel, err := processAt(text)
+	if err == nil {
+		pid, err = mailboxOf(process, 0)
+	}
+	return pid, kernel, err
+}
+
+// processAt splits 12@beta, process 12 of the kernel beta; kernel is nil without @.
+func processAt(text string) (process string, kernel *string, err error) {
 	process, name, abroad := strings.Cut(text, "@")
-	if pid, err = mailboxOf(process, 0); err != nil || !abroad {
-		return pid, nil, err
+	if !abroad {
+		return process, nil, nil
 	}
 	if !access.KernelName(name) {
-		return 0, nil, fmt.Errorf("%q is no name of a kernel: 12@beta is process 12 of the kernel beta", name)
+		return "", nil, fmt.Errorf("%q is no name of a kernel: 12@beta is process 12 of the kernel beta", name)
 	}
-	return pid, &name, nil
+	return process, &name, nil
 }
 
 // spanFlag is a duration, 0 or more.

@@ -22,10 +22,11 @@ func newKill(a *app) *cobra.Command {
 		Long: `kill ends a process with all its descendants. Their capabilities, resources and
 mailboxes are released. Their programs are asked to end, and killed after some seconds.
 kill returns when all of them have ended. To end a process that has ended is not an error.
---all ends all agents.
+--all ends all agents. 12@beta is process 12 of the kernel beta, if it was spawned from here.
 
 Exit status: 4 no process ever had this PID.`,
 		Example: `  pwos kill 7
+  pwos kill 12@beta
   pwos kill 7 --reason 'ran away'
   pwos kill --all`,
 		Args: arguments(cobra.MaximumNArgs(1)),
@@ -36,7 +37,12 @@ Exit status: 4 no process ever had this PID.`,
 			case all:
 				return a.killAll(cmd.Context(), in.Reason)
 			}
-			if err := memberOf(in, "target_pid").operand(args[0]); err != nil {
+			process, kernel, err := processAt(args[0])
+			if err != nil {
+				return usage(cmd, err)
+			}
+			in.Kernel = kernel
+			if err := memberOf(in, "target_pid").operand(process); err != nil {
 				return usage(cmd, err)
 			}
 			return a.show(cmd.Context(), schema.SyscallTerminate.Type, in, a.printValue)

@@ -27,7 +27,7 @@ func TestLastFailure(t *testing.T) {
 	}{
 		"no log":                {nil, ""},
 		"runs, or was killed":   {[]string{failed, opened, ready}, ""},
-		"ended in good order":   {[]string{other, ready, ended}, ""},
+		"ended cleanly":         {[]string{other, ready, ended}, ""},
 		"its only start":        {[]string{opened, failed}, `the last start failed: open \u001b journal: it is torn`},
 		"the last of many":      {[]string{ready, ended, other, failed}, `the last start failed: open \u001b journal: it is torn`},
 		"it did run":            {[]string{opened, ready, other}, "the last one ended with an error: something else"},

@@ -94,7 +94,7 @@ func (a *app) metrics(ctx context.Context, listener net.Listener, certificate *t
 		Handler: server, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	ended := context.AfterFunc(ctx, func() { _ = web.Close() }) // Serve says what came of it
+	ended := context.AfterFunc(ctx, func() { _ = web.Close() }) // Serve returns the error
 	defer ended()
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve metrics on %s: %w", listener.Addr(), err)

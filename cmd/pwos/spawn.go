@@ -28,10 +28,15 @@ Without --allow it is granted the default: the ten syscalls of the capability mo
 Ipc.Receive, and 200 units of each resource, cut down to what its parent holds. A quota
 bounds what is held at once.
 
-Exit status: 3 more than the parent may grant, 1 no resource or syscall has that name.`,
+--on NAME spawns it at another kernel of the cluster, under that kernel's process for this one,
+kernel-THIS, and with at most what that has (docs/cluster.md).
+
+Exit status: 3 more than the parent may grant, 6 the other kernel is away, 1 no resource
+or syscall has that name.`,
 		Example: `  pwos spawn scout
   pwos spawn scout --intent 'look ahead' --priority HIGH --allow 'Memory.*,SYS_SEND_MSG' --quota gpu=2
-  pwos spawn helper --parent 7`,
+  pwos spawn helper --parent 7
+  pwos spawn worker --on beta --allow Memory.Get`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(cmd, args[0])
@@ -50,6 +55,7 @@ Exit status: 3 more than the parent may grant, 1 no resource or syscall has that
 	f.http.add(cmd)
 	memberFlag(cmd, &f.grant, "expires_at_tick", "expires-at-tick", "last tick at which its grant is valid (default: it does not expire); needs --allow")
 	flags.StringSliceVar(&f.budget, "budget", nil, budgetUsage+"; needs --allow")
+	memberFlag(cmd, &f.in, "kernel", "on", "kernel of the cluster that it is spawned at")
 	memberFlag(cmd, &f.in, "pid", "parent", "process that spawns it (default 0, the operator)")
 	return cmd
 }

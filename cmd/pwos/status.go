@@ -73,7 +73,7 @@ func lastFailure(lines []string) string {
 			return start + why
 		case message == "ended" && reason != "":
 			why = view.Escaped(reason)
-		case message == "ready" || message == "ended": // killed, or ended in good order
+		case message == "ready" || message == "ended": // killed, or ended cleanly
 			return ""
 		}
 	}
@@ -103,7 +103,7 @@ func logLine(line string) (message, reason string) {
 func newShutdown(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "shutdown",
-		Short: "shut down the kernel in good order",
+		Short: "shut down the kernel cleanly",
 		Long: `shutdown asks the kernel to end and waits until it has. Calls that it accepted before are
 finished and answered. If no kernel runs, it starts none and exits with 6.`,
 		Example: `  pwos shutdown

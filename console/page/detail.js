@@ -1,4 +1,4 @@
-// A call whole: what was asked, what came of it, what caused it and what it caused.
+// A call whole: what was asked, its outcome, its causes and its effects.
 import { get } from './api.js';
 import { html } from './html.js';
 import { Json, Mark, Problem, useLoad } from './parts.js';

@@ -112,7 +112,7 @@ const usage = `pwosd is the kernel: it serves agents and the pwos command line o
 Usage:
   pwosd [flags]
 
-Clients start it if none runs. It ends in good order on SIGTERM, on
+Clients start it if none runs. It ends cleanly on SIGTERM, on
 SIGINT, and on "pwos shutdown".
 
 Flags:

@@ -25,14 +25,16 @@ import (
 type Archiver struct {
 	past    *Past
 	end     func(context.Context) error // ends the segment that is being written
+	copied  func() uint64               // the last entry that the cluster's bus has; nil: there is no cluster
 	private []string                    // directories of the kernel, which no archive may be in
 	busy    chan struct{}               // one at a time
 	log     *slog.Logger
 }
 
-// Archiver returns what archives. end ends the segment that is being written; private are the kernel's own directories.
-func (p *Past) Archiver(end func(context.Context) error, private ...string) *Archiver {
-	return &Archiver{past: p, end: end, private: private, busy: make(chan struct{}, 1), log: p.state.log}
+// Archiver returns what archives. end ends the segment that is being written. copied is the last entry that the cluster's bus
+// has, nil where there is no cluster. private are the kernel's own directories.
+func (p *Past) Archiver(end func(context.Context) error, copied func() uint64, private ...string) *Archiver {
+	return &Archiver{past: p, end: end, copied: copied, private: private, busy: make(chan struct{}, 1), log: p.state.log}
 }
 
 // Archive is the runner of Audit.Archive. Until the anchor is written nothing has changed but the directory, so that an
@@ -63,6 +65,11 @@ func (a *Archiver) Archive(ctx context.Context, job *kernel.Job, do *audit.Archi
 	plan, err := journal.PlanArchive(nil, s.Dir, do.Seq, do.Time)
 	if plan == nil || err != nil {
 		return out, err
+	}
+	if a.copied != nil {
+		if through := a.copied(); through < plan.Seq {
+			return out, fault.JournalUncopied.New("the bus has the entries up to %d, and %d was to be the last that is archived: the bus gets the rest from the journal", through, plan.Seq)
+		}
 	}
 	if err := plan.Copy(ctx, do.Directory); err != nil {
 		return out, placeFault(do.Directory, err)

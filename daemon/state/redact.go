@@ -143,7 +143,7 @@ func (b *Blobs) content(path string) ([]byte, error) {
 	return root.ReadFile(name)
 }
 
-// dropProjections deletes the index and the snapshots, which the next start makes anew.
+// dropProjections deletes the index and the snapshots, which the next start rebuilds.
 func (s *State) dropProjections(cfg *config.Config) error {
 	if err := s.projections.close(); err != nil {
 		s.log.Warn("close projections", "error", err)

@@ -97,12 +97,18 @@ func (r *Redactor) rewrite(ctx context.Context, e *redaction, out *schema.AuditR
 	if err != nil {
 		return err
 	}
-	defer resume()
 	follow, err := s.clearProjections()
 	if err != nil {
+		resume()
 		return err
 	}
-	defer follow()
+	defer func() {
+		if vouched && err != nil {
+			return // the kernel ends, and the next start must not find the value in its snapshots and its index
+		}
+		follow()
+		resume()
+	}()
 	err = r.kernel.Replace(e.domain, func() (intact bool, err error) {
 		if _, err := r.past.head(ctx); err != nil {
 			return true, err

@@ -107,7 +107,7 @@ func connectAnswering(t testing.TB, b *mcp.Bridge, elicited func(context.Context
 	return h
 }
 
-// close ends the host's side, upon which the bridge ends.
+// close ends the host's side, which ends the bridge.
 func (h *host) close() {
 	if h.session == nil {
 		return

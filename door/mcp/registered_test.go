@@ -27,7 +27,7 @@ func (h *host) until(what string, holds func() bool) {
 }
 
 // TestRegistered: a syscall that is registered is a tool once it is granted, whichever comes first; its schema is the tool's, and what does not fit is
-// refused. One that is taken away is marked, and one that takes its place is described anew.
+// refused. One that is taken away is marked, and one that takes its place is described again.
 func TestRegistered(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -8,7 +8,7 @@
 //
 //   - A host is connected to where the agent's token allows it now, and nothing is looked up for the agent before.
 //     The decision is the kernel's: Config.Journal has it made and the intent on disk before the host is dialled.
-//   - TLS asks for the name that was allowed, and plain HTTP is parsed and written anew with that name as its host.
+//   - TLS asks for the name that was allowed, and plain HTTP is parsed and rewritten with that name as its host.
 //   - Once a token no longer allows a host, no further byte passes, and the connection is closed within a few hundred
 //     milliseconds. The same goes for upstreams.
 //   - The credential of an upstream goes to that upstream alone. A header of the answer that repeats it is removed; a
@@ -18,7 +18,7 @@
 //
 // # What it does not promise
 //
-//   - What is said inside TLS is not seen, but for an upstream that is intercepted: a server that answers for several
+//   - What is said inside TLS is not seen, except for an upstream that is intercepted: a server that answers for several
 //     names can be asked for another one behind the name that was allowed. On ports other than 80 and 443, bytes that
 //     do not begin as TLS are passed on as they are.
 package egress

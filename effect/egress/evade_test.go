@@ -45,7 +45,7 @@ func TestMeteredWebsocket(t *testing.T) {
 	}
 }
 
-// TestMeteredHangUp: a client that hangs up before an answer begins has used the model all the same.
+// TestMeteredHangUp: a client that disconnects before an answer begins is charged.
 func TestMeteredHangUp(t *testing.T) {
 	t.Parallel()
 	asked, over := make(chan struct{}), make(chan struct{})
@@ -70,7 +70,7 @@ func TestMeteredHangUp(t *testing.T) {
 	}
 }
 
-// TestUnreported: an answer that reports nothing of its use, or not all of it since the client hung up, counts for what came of it.
+// TestUnreported: an answer that reports nothing of its use, or not all of it since the client hung up, is counted by what arrived.
 func TestUnreported(t *testing.T) {
 	t.Parallel()
 	answers := make(chan chan string, 1)
@@ -106,7 +106,7 @@ func TestUnreported(t *testing.T) {
 	}
 }
 
-// TestEstimate: what of an answer is not reported is reckoned from what came of it, where the client can have had a hand in that.
+// TestEstimate: usage that an answer does not report is estimated from its size, if the client may have caused that.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	const json, events = "application/json", "text/event-stream"
@@ -134,7 +134,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestMeteredEncoding: a body that cannot be read may ask for anything.
+// TestMeteredEncoding: a request whose body cannot be parsed is refused, since it may ask for anything.
 func TestMeteredEncoding(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

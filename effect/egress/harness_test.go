@@ -38,7 +38,7 @@ func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 // pid is the agent of every test.
 const pid = 7
 
-// entry is a call that was journaled, with what came of it.
+// entry is a call that was journaled, with its outcome.
 type entry struct {
 	typ  string
 	in   any

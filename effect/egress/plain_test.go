@@ -47,7 +47,7 @@ func web(t *testing.T, h *house, hostport string) *seen {
 	return s
 }
 
-// TestPlain: requests over plain HTTP are parsed, judged each by itself, and written anew with the allowed name as their host.
+// TestPlain: requests over plain HTTP are parsed, judged each by itself, and rewritten with the allowed name as their host.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	const relay, proxy, tunnel = "relay", "proxy", "tunnel"
@@ -134,7 +134,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestPlainKeepAlive: a connection that is kept is judged for each request, and each exchange has an entry with its bytes.
+// TestPlainKeepAlive: each request of a kept connection is judged, and each exchange has an entry with its bytes.
 func TestPlainKeepAlive(t *testing.T) {
 	t.Parallel()
 	h := open(t)

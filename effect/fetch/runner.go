@@ -146,7 +146,7 @@ func (r *Runner) granted(pid int64, grant *schema.HTTPGrant) Policy {
 	return p
 }
 
-// requestOf is what a call asks for, but for its body.
+// requestOf is what a call asks for, except for its body.
 func requestOf(in *schema.HTTPFetchInput, policy Policy) Request {
 	req := Request{URL: in.URL, Headers: in.Headers, Policy: policy}
 	if in.Method != nil {

@@ -124,7 +124,7 @@ func TestTOML(t *testing.T) {
 	}
 }
 
-// FuzzFrontMatter: whatever front matter says, what comes of it is one strict JSON object, or an error.
+// FuzzFrontMatter: whatever front matter says, the result is one strict JSON object, or an error.
 func FuzzFrontMatter(f *testing.F) {
 	for _, seed := range []string{"a: 1", "a: [b, {c: d}]", "a = 1", "[[t]]\nu = 'x'", "a: &x 1\nb: *x", "? a\n: b", "a: |\n x", "%TAG ! x\n---\na: 1", "# x"} {
 		f.Add([]byte(seed))

@@ -14,7 +14,7 @@ import (
 
 // Runner does Kernel.Ingest and FileSystem.Hydrate. Its fields are set before it is used.
 type Runner struct {
-	Pipeline Pipeline // of every job, but for Web
+	Pipeline Pipeline // of every job, except for Web
 	Fetcher  *fetch.Runner
 }
 

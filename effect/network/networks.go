@@ -29,7 +29,7 @@ import (
 // Options are what the networks need.
 type Options struct {
 	Upstreams []Upstream
-	Egress    egress.Config // but for its Upstreams and its Authority
+	Egress    egress.Config // except for its Upstreams and its Authority
 	Vault     vault.Vault   // has the credentials
 	RootCAs   *x509.CertPool
 	Dialer    oauth.Dialer // for those who renew tokens

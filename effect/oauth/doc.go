@@ -1,7 +1,7 @@
 // Package oauth logs in at MCP servers elsewhere, as MCP's authorization (2025-11-25) has it on top of OAuth 2.1.
 //
 // [Client.LogIn] is the operator's act: it finds the authorization server that an MCP server names, registers there, sends a browser
-// there, and waits for the code on loopback. The [Login] that comes of it is sealed and stored by the caller; [Client.Renew] makes
+// there, and waits for the code on loopback. The [Login] that results is sealed and stored by the caller; [Client.Renew] makes
 // the next one of it. What an agent does with the server bears no more than its access token, on the far side of the kernel.
 //
 // # What it promises

@@ -111,15 +111,15 @@ func echo() []byte {
 	), []byte{0x0b})
 }
 
-// flood writes to a descriptor for ever.
+// flood writes to a descriptor forever.
 func flood(fd uint32) []byte {
 	return module(1, nil, store(0, constant(1024)), store(4, constant(32<<10)), loop(transfer(fdWrite, fd)))
 }
 
-// spin loops for ever.
+// spin loops forever.
 func spin() []byte { return module(1, nil, loop()) }
 
-// recurse calls itself for ever.
+// recurse calls itself forever.
 func recurse() []byte { return module(1, nil, call(start)) }
 
 // grow takes memory until it gets none, and exits with the number of pages that it has.

@@ -24,7 +24,7 @@ func (a *attempt) plan(ctx context.Context) (*plan, error) {
 		return a.memory(ctx, in.Key)
 	case *schema.GrantInput:
 		if in.Budget != nil {
-			return nil, impossible("entry %d gave pid %d a budget too, of which some may be used up: set budget and grant anew, with \"pwos cap grant\"", a.seq, in.PID)
+			return nil, impossible("entry %d gave pid %d a budget too, of which some may be used up: set budget and grant again, with \"pwos cap grant\"", a.seq, in.PID)
 		}
 		return a.token(ctx, in.PID)
 	case *schema.GrantDefaultInput:

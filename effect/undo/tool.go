@@ -65,7 +65,7 @@ func (a *attempt) end(ctx context.Context, intent uint64) (*schema.EffectEnd, er
 	case err != nil && !errors.Is(err, errFound):
 		return nil, err
 	case found == nil:
-		return nil, fault.UndoNothing.New("entry %d is still under way: wait for its end", intent)
+		return nil, fault.UndoNothing.New("entry %d is still running: wait for its end", intent)
 	case found.Unknown:
 		return nil, impossible("the kernel ended during entry %d: whether it did anything, only a look can tell", intent)
 	}
@@ -80,12 +80,12 @@ func cameOf(end *schema.EffectEnd) (*schema.ToolCall, *schema.Outcome, error) {
 	}
 	in, err := schema.TypeOf[schema.ToolCall]().Decode(data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read what came of a tool: %w", err)
+		return nil, nil, fmt.Errorf("read the outcome of a tool: %w", err)
 	}
 	called := in.(*schema.ToolCall)
 	outcome, failed := schema.DecodeOutcome(called.Outcome)
 	if failed != nil {
-		return nil, nil, fmt.Errorf("read what came of a tool: %w", failed)
+		return nil, nil, fmt.Errorf("read the outcome of a tool: %w", failed)
 	}
 	return called, &outcome, nil
 }

@@ -77,7 +77,7 @@ func (r *Runner) Undo(ctx context.Context, job *kernel.Job, do *rewind.Undo) (sc
 	case r.queue <- struct{}{}:
 		defer func() { <-r.queue }()
 	default:
-		return schema.UndoOutput{}, fault.CallTooMany.New("%d undos are under way, as many as may be", mostWaiting)
+		return schema.UndoOutput{}, fault.CallTooMany.New("%d undos are running, as many as may", mostWaiting)
 	}
 	select {
 	case r.turn <- struct{}{}:

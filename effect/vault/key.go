@@ -80,7 +80,7 @@ func (i *Key) Sealer() (crypto.Sealer, error) {
 	return nil, crypto.ErrPending
 }
 
-// Await returns what Sealer does once the key is ready, or why ctx ended before. It is not for the way of a call.
+// Await returns what Sealer does once the key is ready, or why ctx ended before. A call must not wait for it.
 func (i *Key) Await(ctx context.Context) (crypto.Sealer, error) {
 	for {
 		sealer, err := i.Sealer()
@@ -187,7 +187,7 @@ func (i *Key) Close() {
 	i.work.Wait()
 }
 
-// noSealer is the error of a call that needs a key where there is none. It is the caller's to mend (422) unless the agent
+// noSealer is the error of a call that needs a key where there is none. It is 422, since the caller can correct it, unless the agent
 // was asked and failed.
 func noSealer(cause *fault.Fault) *fault.Fault {
 	id := fault.CryptoNoSealer

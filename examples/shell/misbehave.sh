@@ -1,5 +1,5 @@
 #!/bin/sh
-# misbehave tries what an agent should not get away with, says what came of it, and crashes. Run it without --allow.
+# misbehave tries what an agent should not get away with, prints the outcome, and crashes. Run it without --allow.
 say() { printf '%s\n' "$1" && read -r answer && printf '%s\n    %s\n' "$2" "${answer%,'"metadata":'*}" >&2; }
 call() { say "{\"kind\":\"$1\",\"type\":\"$2\",\"data\":$3,\"metadata\":{\"id\":\"m\",\"timestamp\":0}}" "$4"; }
 read -r hello && printf '{"kind":"reply","type":"Syscall.Authenticate","data":null}\n'

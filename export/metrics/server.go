@@ -93,7 +93,7 @@ func (s *Server) ask(ctx context.Context) *answers {
 	defer s.mu.Unlock()
 	kept := s.client != nil
 	a, err := s.try(ctx)
-	if err != nil && kept && ctx.Err() == nil { // the kernel was started anew between two scrapes
+	if err != nil && kept && ctx.Err() == nil { // the kernel was restarted between two scrapes
 		a, err = s.try(ctx)
 	}
 	if away := err != nil; away != s.away {

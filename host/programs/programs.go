@@ -67,7 +67,7 @@ func (p *Programs) Close() {
 	p.closed = true
 	if h := p.opened.Load(); h != nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // the kernel has ended them in good order before; what is left gets no grace
+		cancel() // the kernel has ended them cleanly before; what is left gets no grace
 		h.Close(ctx, 0)
 	}
 	p.watched.Wait()

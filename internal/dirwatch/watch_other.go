@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// Open is not to be had on this system.
+// Open is not supported on this system.
 func Open([]string) (*os.File, error) { return nil, errors.ErrUnsupported }

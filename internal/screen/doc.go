@@ -1,2 +1,2 @@
-// Package screen sits tests down at a terminal.
+// Package screen gives a test a terminal to drive.
 package screen

@@ -47,7 +47,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Dir returns an empty directory that goes with the test. Its path is short, unlike t.TempDir's, so that there is room for that
+// Dir returns an empty directory that is removed after the test. Its path is short, unlike t.TempDir's, so that there is room for that
 // of a socket below it.
 func Dir(t testing.TB) string {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Place is the home of a kernel under test, one process after the other: its runtime directory is r, its state directory s. It goes with
-// the test.
+// Place is the home of a kernel under test: its runtime directory is r, its state directory s. Processes of the
+// kernel use it one after the other. It is removed after the test.
 type Place struct{ Dir string }
 
 // NewPlace makes a place whose config.toml is settings. Empty settings write no file.
@@ -67,7 +67,7 @@ func NewKey(t testing.TB, file string) ssh.PublicKey {
 	return Value(ssh.NewPublicKey(public))(t)
 }
 
-// Start runs a daemon here and waits until clients may connect. The test's end stops it in good order, unless it has ended before, and
+// Start runs a daemon here and waits until clients may connect. The test's end stops it cleanly, unless it has ended before, and
 // shows its output where the test has failed.
 func (p *Place) Start(t testing.TB, d Daemon) *Process {
 	t.Helper()

@@ -140,7 +140,7 @@ func readFiles(ctx context.Context, in *tar.Reader, dir string, header *Header) 
 	}
 }
 
-// extract writes one file, durably but for its name.
+// extract writes one file, durably except for its name.
 func extract(ctx context.Context, in *tar.Reader, dir string, member *tar.Header) (m Member, err error) {
 	out, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(member.Name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -173,7 +173,7 @@ func check(ctx context.Context, dir string, m *Manifest) error {
 	report, err := journal.Verify(ctx, nil, filepath.Join(dir, "journal"), journal.VerifyOptions{
 		Keys: []string{m.HostKey},
 		Names: func(r *journal.Record) string {
-			key := journal.NamedKey(r)
+			key := journal.NamedHostKey(r)
 			if key != "" {
 				named = key
 			}

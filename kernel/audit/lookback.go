@@ -84,7 +84,7 @@ func (g *graph) add(e *schema.AuditEntry) {
 	}
 	switch e.Type {
 	case schema.SyscallSpawn.Type:
-		if out, err := schema.SyscallSpawn.Decode(e.Payload); err == nil {
+		if out, err := schema.SyscallSpawn.Decode(e.Payload); err == nil && out.Kernel == "" {
 			g.leads(n.ID, out.ChildPID, schema.EdgeSpawned)
 		}
 	case schema.SyscallSendMsg.Type:

@@ -151,7 +151,7 @@ func (s *shell) step() {
 		}
 		call := &kernel.Call{PID: by, Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: to, Budget: s.grant()}}
 		if s.admit(call) {
-			s.refuse() // what is under way is paid for by whoever it was kept of
+			s.refuse() // what is in flight is paid for by whoever it was kept of
 			s.record(call)
 		}
 	case n < 60:
@@ -170,7 +170,7 @@ func (s *shell) step() {
 		if s.admit(call) {
 			s.flying = append(s.flying, call)
 		}
-	case n < 90: // one that is under way gets its entry
+	case n < 90: // one that is in flight gets its entry
 		if len(s.flying) == 0 {
 			return
 		}
@@ -200,7 +200,7 @@ func (s *shell) step() {
 	}
 }
 
-// refuse leaves what is under way without an entry.
+// refuse leaves what is in flight without an entry.
 func (s *shell) refuse() {
 	for _, call := range s.flying {
 		s.ledger.Forget(call)
@@ -208,14 +208,14 @@ func (s *shell) refuse() {
 	s.flying = nil
 }
 
-// lose has entries that cannot be written, with all that is under way.
+// lose has entries that cannot be written, with all that is in flight.
 func (s *shell) lose() {
 	s.refuse()
 	s.ledger.Keep()
 	want, journal, seq := s.show(), len(s.journal), s.seq
 	for pid, b := range want {
 		if b.Calls != nil && b.Calls.Reserved != "0" {
-			s.t.Fatalf("pid %d: %+v, with nothing under way", pid, *b.Calls)
+			s.t.Fatalf("pid %d: %+v, with nothing in flight", pid, *b.Calls)
 		}
 	}
 	for pid := range s.parents {
@@ -266,7 +266,7 @@ func (s *shell) finish(seq uint64) {
 	s.record(&kernel.Call{Syscall: schema.NetRequest.End.Syscall, Input: end})
 }
 
-// restart makes the ledger anew, of a snapshot and the journal behind it.
+// restart rebuilds the ledger from a snapshot and the journal behind it.
 func (s *shell) restart() {
 	want := s.show()
 	for _, from := range []int{0, s.r.IntN(len(s.journal) + 1), len(s.journal)} {
@@ -283,7 +283,7 @@ func (s *shell) restart() {
 		}
 		s.ledger = again
 		if diff := cmp.Diff(want, s.show()); diff != "" {
-			s.t.Fatalf("made anew, of a snapshot of %d of %d entries (-before +after):\n%s", from, len(s.journal), diff)
+			s.t.Fatalf("rebuilt, of a snapshot of %d of %d entries (-before +after):\n%s", from, len(s.journal), diff)
 		}
 	}
 }
@@ -412,7 +412,7 @@ func TestCostOfRequest(t *testing.T) {
 			}
 			s.record(call)
 			if b := s.show()[1]; b.Tokens.Reserved != "100" || b.USD.Reserved != "2" {
-				t.Errorf("under way: %+v, %+v", b.Tokens, b.USD)
+				t.Errorf("in flight: %+v, %+v", b.Tokens, b.USD)
 			}
 			end := &schema.EffectEnd{Intent: int64(call.Proof.Seq), Type: "Net.Request", Ran: true, Unknown: test.unknown}
 			outcome := schema.Outcome{Err: fault.UpstreamFailed.New("?")}

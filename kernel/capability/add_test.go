@@ -149,7 +149,7 @@ func TestOldJournal(t *testing.T) {
 		}
 		kept := r.Token(3)
 		if r.Publish(); r.Token(3) != kept {
-			t.Error("a token is made anew each time that it is asked for")
+			t.Error("a token is rebuilt each time that it is asked for")
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (w *watcher) news() (all string) {
 	}
 }
 
-// TestWatch: a process is told what it may call, then of each change of that, be it of its own grant or of one above it, and of
+// TestWatch: a process is told what it may call, then of each change of that, in its own grant or in one above it, and of
 // nothing else.
 func TestWatch(t *testing.T) {
 	t.Parallel()

@@ -114,7 +114,7 @@ func (d *Domain) applySettle(_ *kernel.Entry, in *schema.SettleInput) {
 }
 
 // mark is the last message of another kernel that a mailbox has taken. That kernel sends those to one mailbox in the order of
-// their numbers, and the next once it knows what became of the one before: so a number up to the mark was taken.
+// their numbers, and the next once it knows the outcome of the one before: so a number up to the mark was taken.
 type mark struct {
 	Kernel   string `json:"kernel"`
 	Instance string `json:"instance"`

@@ -62,7 +62,7 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// TestAcceptedOnce: another kernel sends the messages of a lane in order, each until it knows what became of it. Answers are lost,
+// TestAcceptedOnce: another kernel sends the messages of a lane in order, each until it knows the outcome. Answers are lost,
 // either side starts again from its journal, and the mailbox is full at times: each message is read once, in its order.
 func TestAcceptedOnce(t *testing.T) {
 	t.Parallel()

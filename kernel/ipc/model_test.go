@@ -52,7 +52,7 @@ func (m *model) readable(pid int64, intent string) []letter {
 	return append(first, then...)
 }
 
-// offer is what becomes of a letter in one mailbox.
+// offer is the outcome of a letter for one mailbox.
 func (m *model) offer(l letter, to int64) string {
 	switch {
 	case m.boxes[to] == nil:
@@ -171,7 +171,7 @@ func (m *model) settle(t *rapid.T, l *letter, want, got string, err error) {
 	}
 }
 
-// audience sorts the mailboxes but the sender's by what becomes of a letter there.
+// audience sorts all mailboxes except the sender's by the outcome of a letter there.
 func (m *model) audience(l letter) map[string][]int64 {
 	found := map[string][]int64{}
 	for to := int64(1); to <= 4; to++ {

@@ -14,7 +14,7 @@ import (
 
 func of[T any](v T) *T { return &v }
 
-// TestSend: what becomes of a message to one process.
+// TestSend: the outcomes of a message to one process.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	rules := []ipc.Rule{
@@ -90,7 +90,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestNumbers: every message has a number of its own, whatever becomes of it.
+// TestNumbers: every message has a number of its own, whatever its outcome.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{Rules: []ipc.Rule{{Intent: of("no")}}}, 1, 2)

@@ -119,7 +119,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 	s.check()
 }
 
-// TestAbandoned: what a start owes is one command that leaves nothing behind, and none where nothing is.
+// TestAbandoned: what a start has to send is one command that leaves nothing behind, and none where nothing is.
 func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2, 3)

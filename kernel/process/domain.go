@@ -31,6 +31,8 @@ type Domain struct {
 	contexts *contexts
 	view     *Processes
 	events   events
+	abroad   abroad
+	kernels  Kernels // nil: there are no others
 }
 
 var (
@@ -46,8 +48,11 @@ func New(pools []string) *Domain {
 		view:  &Processes{},
 	}
 	d.Handlers = kernel.Bind(schema.Process,
-		kernel.Command(schema.SyscallSpawn, d.spawn, d.applySpawn),
-		kernel.Command(schema.SyscallTerminate, d.terminate, nil), // its step Process.Exit changes the table
+		kernel.PartialEffect(schema.SyscallSpawn, d.spawn, d.applySpawn),
+		kernel.Step(schema.SyscallSpawn.End, kernel.End, d.applySpawnedAbroad),
+		kernel.PartialEffect(schema.SyscallTerminate, d.terminate, d.applyTerminate),
+		kernel.Step(schema.SyscallTerminate.End, kernel.End, d.applyEndedAbroad),
+		kernel.Step(schema.ProcessSettle, done[schema.ErrandSettled], d.applySettle),
 		kernel.Query(schema.ProcessList, d.list),
 		kernel.Query(schema.ProcessGet, d.get),
 		kernel.Command(schema.ProcessAttach, d.attach, d.applyAttach),
@@ -113,6 +118,7 @@ func (d *Domain) Reset() {
 	d.prepared = nil
 	d.contexts = newContexts()
 	d.events = events{}
+	d.abroad = newAbroad()
 }
 
 // listedAtOnce is how many processes Process.List reads on the actor. More are read from a copy on a goroutine.

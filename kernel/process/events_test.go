@@ -132,7 +132,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestEventsOfARestoredState: a follower goes on where it was when the state is made anew, as where its journal lost a write.
+// TestEventsOfARestoredState: a follower goes on where it was when the state is rebuilt, as where its journal lost a write.
 func TestEventsOfARestoredState(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

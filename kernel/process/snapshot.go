@@ -10,7 +10,7 @@ import (
 )
 
 // record is a part of a snapshot: first one with Next, then all descriptors by ascending PID, then the programs, then what was
-// adopted.
+// adopted, then what concerns other kernels.
 type record struct {
 	Next     int64                       `json:"next,omitzero"`
 	Ended    map[string][]int64          `json:"ended,omitzero"` // by origin
@@ -21,6 +21,10 @@ type record struct {
 	PID      int64                       `json:"pid,omitzero"`
 	Program  *program                    `json:"program,omitzero"` // of PID
 	Context  *keptContext                `json:"context,omitzero"`
+	Errand   *schema.Errand              `json:"errand,omitzero"`
+	Spawned  []spawnedAbroad             `json:"spawned,omitzero"` // at other kernels
+	Served   *served                     `json:"served,omitzero"`
+	Errands  int64                       `json:"errands,omitzero"` // how many there have been
 }
 
 var records = kernel.RecordsOf[record]()
@@ -38,7 +42,7 @@ type keptContext struct {
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 	// The lists of ended processes grow at their end and are cut at their beginning, so a copied
 	// slice does not change.
-	head := record{Next: d.table.next, Ended: maps.Clone(d.table.ended), Prepared: d.prepared, Events: d.events.count}
+	head := record{Next: d.table.next, Ended: maps.Clone(d.table.ended), Prepared: d.prepared, Events: d.events.count, Errands: d.abroad.last}
 	processes, programs, kept := d.table.processes.Copy(), d.table.programs.Copy(), d.contexts.kept.Copy()
 	if operator := *d.contexts.operator; len(operator) > 0 {
 		head.Operator = make(map[string]schema.Identity, len(operator))
@@ -46,6 +50,7 @@ func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 			head.Operator[origin] = *identity
 		}
 	}
+	elsewhere := d.abroad.copied()
 	return records.Writer(func(yield func(record) bool) {
 		more := yield(head)
 		processes.Scan(func(_ int64, p *schema.Descriptor) bool {
@@ -61,6 +66,9 @@ func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 			more = more && yield(record{Context: &keptContext{at[:cut], at[cut+1:], c.frontMatter, c.text, c.holders}})
 			return more
 		})
+		if more {
+			elsewhere.save(yield)
+		}
 	})
 }
 
@@ -76,6 +84,7 @@ func (d *Domain) Restore(chunk []byte) error {
 			}
 		}
 		d.contexts.restore(r)
+		d.abroad.restore(r)
 		if p := r.Process; p != nil {
 			if p.PID < 1 || p.PID >= d.table.next {
 				return fmt.Errorf("pid %d is not within 1 to %d", p.PID, d.table.next-1)

@@ -10,10 +10,23 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// spawn answers Syscall.Spawn. The child's PID is known before the child exists: this domain decides nothing else
+// spawn answers Syscall.Spawn.
+func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.SpawnOutput, do *Errand, err error) {
+	if in.Abroad() {
+		do, err = d.spawnAbroad(call, in)
+	} else {
+		out, err = d.spawnHere(call, in)
+	}
+	return out, do, err
+}
+
+// spawnHere answers Syscall.Spawn for this kernel. The child's PID is known before the child exists: this domain decides nothing else
 // until the steps are done. If one fails, the next child gets the same PID: no process ever had it.
-func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.SpawnOutput, _ error) {
+func (d *Domain) spawnHere(call *kernel.Call, in *schema.SpawnInput) (out schema.SpawnOutput, _ error) {
 	if err := d.able(call.PID); err != nil {
+		return out, err
+	}
+	if err := d.fresh(call); err != nil {
 		return out, err
 	}
 	name, err := d.name(call, in.ChildAgentID)
@@ -60,7 +73,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 	if asked == nil {
 		grant := kernel.DefaultGrant(child, d.pools)
 		if !operator {
-			cut(grant, call.Token, call.Tick)
+			Cut(grant, call.Token, call.Tick)
 		}
 		return grant, nil
 	}
@@ -93,8 +106,8 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 	}, nil
 }
 
-// cut removes from a default grant what the spawner does not have itself.
-func cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
+// Cut removes from a default grant what the spawner does not have itself.
+func Cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
 	held := make([]string, 0, len(grant.AllowedSyscalls))
 	for _, code := range grant.AllowedSyscalls {
 		if row, ok := kernel.Named(code); ok && holder.Allows(row, tick) {
@@ -145,10 +158,15 @@ func (d *Domain) applyPrepare(_ *kernel.Entry, in *schema.ProcessPrepareInput) {
 // applySpawn adds the child under the name of the reply. In older journals that is the requested one, and siblings
 // may share it.
 func (d *Domain) applySpawn(e *kernel.Entry, in *schema.SpawnInput) {
+	if in.Abroad() {
+		d.applyErrand(e)
+		return
+	}
 	child := d.child(e, kernel.Reply[schema.SpawnOutput](e, schema.SyscallSpawn.Output()).ChildAgentID)
 	child.Priority, child.Intent, child.Role = said(in.Priority, child.Priority), said(in.Intent, ""), said(in.Role, "")
 	d.host(child, &in.Program)
 	d.born(e, child)
+	d.serve(e, child)
 }
 
 // child is the next process, with what was prepared for it.

@@ -10,10 +10,28 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or
+// terminate answers Syscall.Terminate.
+func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (out schema.TerminateOutput, do *Errand, err error) {
+	if in.Abroad() {
+		do, err = d.terminateAbroad(call, in)
+	} else {
+		out, err = d.terminateHere(call, in)
+	}
+	return out, do, err
+}
+
+// applyTerminate applies what the end of a process at another kernel changes here: the steps of another one have changed the
+// table.
+func (d *Domain) applyTerminate(e *kernel.Entry, in *schema.TerminateInput) {
+	if in.Abroad() {
+		d.applyErrand(e)
+	}
+}
+
+// terminateHere answers Syscall.Terminate for this kernel. The processes end first, so that none of them can spawn, or
 // be granted anything, during the clean-up. After a crash Orphans completes the clean-up, and
 // processes that have not ended yet stay alive.
-func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema.TerminateOutput, error) {
+func (d *Domain) terminateHere(call *kernel.Call, in *schema.TerminateInput) (schema.TerminateOutput, error) {
 	out := schema.TerminateOutput{TargetPID: in.TargetPID}
 	target := kernel.Visible(d.table, call, in.TargetPID)
 	if target == nil {
@@ -51,10 +69,10 @@ const visits = 1024
 // Repeat implements kernel.Repeater: a repeated end of processes waits until their programs have ended, and a
 // repeated spawn until its program has started.
 func (d *Domain) Repeat(call *kernel.Call, data []byte) *kernel.Work {
-	if in, ok := call.Input.(*schema.TerminateInput); ok {
+	if in, ok := call.Input.(*schema.TerminateInput); ok && !in.Abroad() {
 		return d.stop(d.table.endedWith(in.TargetPID))
 	}
-	if in, ok := call.Input.(*schema.SpawnInput); ok && in.Command != nil {
+	if in, ok := call.Input.(*schema.SpawnInput); ok && !in.Abroad() && in.Command != nil {
 		if out, err := call.Syscall.Output().Decode(data); err == nil {
 			return &kernel.Work{Await: out.(*schema.SpawnOutput).ChildPID}
 		}

@@ -18,6 +18,7 @@ type page [pageSize]atomic.Pointer[schema.Descriptor]
 type Processes struct {
 	shown    atomic.Pointer[pages]
 	operator atomic.Pointer[identities] // identities of the operator
+	served   atomic.Pointer[[]served]
 
 	table   *table  // the table of the last Publish; if it is not the domain's, anything may have changed since
 	touched []int64 // PIDs whose descriptor may have changed since
@@ -53,6 +54,9 @@ func (v *Processes) Process(pid int64) *schema.Descriptor {
 func (d *Domain) Publish() {
 	v := d.view
 	v.operator.Store(d.contexts.operator)
+	if list := d.abroad.served; len(list) > 0 || v.served.Load() != nil {
+		v.served.Store(&list)
+	}
 	if v.table != d.table {
 		v.publishAll(d.table)
 	} else if len(v.touched) > 0 {

@@ -117,7 +117,7 @@ func (m *machine) book(r *rapid.T) {
 	}
 }
 
-// judge says what has to come of a call, 0 where it has to succeed, and takes it over.
+// judge returns the code that a call must get, 0 for success, and applies it.
 func (m *machine) judge(typ string, k at, amount int64) fault.Kind {
 	token := m.tokens.Token(k.pid)
 	for t := token; k.pid != 0; t = t.Granter { // each of them allows everything, or nothing any more

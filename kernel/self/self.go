@@ -2,6 +2,9 @@
 package self
 
 import (
+	"bytes"
+	"context"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -46,6 +49,7 @@ func New(names kernel.Names) *Domain {
 		kernel.Query(schema.PolicyShow, d.showPolicy),
 		kernel.Step(schema.PolicyLoaded, same[schema.PolicyLoadedInput], nil),
 		kernel.Query(schema.ClusterStatus, d.clusterStatus),
+		kernel.Query(schema.ClusterAsk, d.clusterAsk),
 		kernel.Query(schema.ClockGet, clock),
 		kernel.Command(schema.ClockAdvance, advance, nil),
 		// The audit log shows outcomes, so notes answer with what they record.
@@ -174,6 +178,8 @@ func (d *Domain) noteTakeOver(_ *kernel.Entry, in *schema.TakeOverInput) {
 // Cluster is what the shell knows of other kernels. Its methods are safe for concurrent use.
 type Cluster interface {
 	Status() schema.ClusterStatusOutput
+	// Ask makes a query at another kernel. It returns the answer, and its entry there.
+	Ask(ctx context.Context, kernel, typ string, data []byte) (answer schema.Value, seq int64, err error)
 }
 
 // SeeCluster sets what Cluster.Status answers. Call it before the domain decides anything.
@@ -181,11 +187,31 @@ func (d *Domain) SeeCluster(c Cluster) { d.cluster = c }
 
 func (d *Domain) clusterStatus(*kernel.Call, *schema.ClusterStatusInput) (schema.ClusterStatusOutput, error) {
 	if d.cluster == nil {
-		return schema.ClusterStatusOutput{}, fault.ClusterOff.New("this kernel is in no cluster: set cluster.name and cluster.bus in its configuration")
+		return schema.ClusterStatusOutput{}, errNoCluster()
 	}
 	out := d.cluster.Status()
 	if d.booted != nil {
 		out.Epoch = d.booted.Epoch
 	}
 	return out, nil
+}
+
+// clusterAsk makes a query at another kernel, on a goroutine.
+func (d *Domain) clusterAsk(call *kernel.Call, in *schema.ClusterAskInput) (schema.ClusterAskOutput, error) {
+	if d.cluster == nil {
+		return schema.ClusterAskOutput{}, errNoCluster()
+	}
+	cluster, kernelName, typ, data := d.cluster, in.Kernel, in.Type, bytes.Clone(in.Data)
+	if data == nil {
+		data = []byte("{}")
+	}
+	kernel.Compute(call, func(ctx context.Context) (schema.ClusterAskOutput, error) {
+		answer, seq, err := cluster.Ask(ctx, kernelName, typ, data)
+		return schema.ClusterAskOutput{Kernel: kernelName, Seq: seq, Data: answer}, err
+	})
+	return schema.ClusterAskOutput{}, nil
+}
+
+func errNoCluster() *fault.Fault {
+	return fault.ClusterOff.New("this kernel is in no cluster: set cluster.name and cluster.bus in its configuration")
 }

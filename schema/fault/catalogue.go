@@ -22,15 +22,15 @@ var entries = map[ID]Entry{
 	AuthMalformed: {Kind: Unauthenticated, Meaning: "The offer, the answer, the key or the signature is not well formed.", Fix: "The message says what to send."},
 	AuthNamespace: {Kind: Unauthenticated, Meaning: "The signature was made for something else.", Fix: "Sign in the namespace that the message names."},
 	AuthHash:      {Kind: Unauthenticated, Meaning: "The signature's hash or algorithm is not accepted.", Fix: "Sign with sha256 or sha512, and RSA with rsa-sha2."},
-	AuthKeyType:   {Kind: Unauthenticated, Meaning: "The key is not accepted: its type, its size, or its line in authorized_keys.", Fix: "Use another key, or mend the line; \"pwos auth keys\" checks it."},
+	AuthKeyType:   {Kind: Unauthenticated, Meaning: "The key is not accepted: its type, its size, or its line in authorized_keys.", Fix: "Use another key, or correct the line; \"pwos auth keys\" checks it."},
 	AuthNoSuchKey: {Kind: Unauthenticated, Meaning: "The key is not in authorized_keys.", Fix: "Add it there, or use one that is."},
 	AuthExpired:   {Kind: Unauthenticated, Meaning: "The key's expiry-time has passed.", Fix: "Give it a later one in authorized_keys, or use another key."},
 	AuthWrongKey:  {Kind: Unauthenticated, Meaning: "The signature is by another key than the one that was named.", Fix: "Name the key that signs."},
 	AuthNoTouch:   {Kind: Unauthenticated, Meaning: "The security key signed without being touched.", Fix: "Touch it, or set no-touch-required for it."},
 	AuthSpent:     {Kind: Unauthenticated, Meaning: "The challenge was answered already.", Fix: "Connect again."},
 	AuthLate:      {Kind: Unauthenticated, Meaning: "The prologue is from another time.", Fix: "Connect again; look at the clock."},
-	AuthNoKeys:    {Kind: Unauthenticated, Meaning: "The kernel cannot read its authorized_keys.", Fix: "See its log, and mend the file."},
-	AuthGrant:     {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys grants something that cannot be granted.", Fix: "Mend the line; \"pwos auth keys\" checks it."},
+	AuthNoKeys:    {Kind: Unauthenticated, Meaning: "The kernel cannot read its authorized_keys.", Fix: "See its log, and correct the file."},
+	AuthGrant:     {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys grants something that cannot be granted.", Fix: "Correct the line; \"pwos auth keys\" checks it."},
 	AuthPeer:      {Kind: Unauthenticated, Meaning: "The other end of the connection is another user's process.", Fix: "Run both as one user."},
 
 	// What a client says of a login.
@@ -62,7 +62,7 @@ var entries = map[ID]Entry{
 	PlacePathTooLong:  {Kind: InvalidInput, Meaning: "The socket's path is longer than the system allows.", Fix: "Set PWOS_RUNTIME_DIR to a shorter directory."},
 	PlaceInside:       {Kind: InvalidInput, Meaning: "The agent's working directory contains the kernel's own files.", Fix: "Name another with --dir, or use --own-dir."},
 	PlaceNotThere:     {Kind: NotFound, Meaning: "The file or directory is not there.", Fix: "The message says where it was looked for."},
-	ConfigInvalid:     {Kind: InvalidInput, Meaning: "The configuration is invalid.", Fix: "Mend the setting at the line that the message names."},
+	ConfigInvalid:     {Kind: InvalidInput, Meaning: "The configuration is invalid.", Fix: "Correct the setting at the line that the message names."},
 	StateDamaged:      {Kind: Internal, Meaning: "The journal is not what was written to it.", Fix: "pwos audit verify shows the extent; restore it from a copy."},
 	StateForm:         {Kind: Conflict, Meaning: "The archive's anchor has a state of another form than this version reads.", Fix: "Start the version that wrote it, or bring the archived segments back."},
 	StateCopied:       {Kind: Conflict, Meaning: "The state directory is a copy of another kernel's.", Fix: "pwos restore --here makes it a kernel of its own."},
@@ -105,6 +105,7 @@ var entries = map[ID]Entry{
 	FileExists:         {Kind: Conflict, Meaning: "The file or directory is there already, and is left as it is.", Fix: "Give another name, or --force where the verb has it."},
 	JournalForeign:     {Kind: Conflict, Meaning: "The directory has files of another journal, or none that an archive could go on from.", Fix: "Give a new directory."},
 	JournalPlace:       {Kind: Conflict, Meaning: "The directory cannot be the archive: it is the kernel's own, cannot be made or written, or its disk is full. Nothing was moved.", Fix: "Give another directory, or make room."},
+	JournalUncopied:    {Kind: Conflict, Meaning: "The cluster's bus does not have all entries that were to be archived, and could not get them from the journal any more. Nothing was moved.", Fix: "Try again once pwos cluster status shows that the bus has caught up, or archive less."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
 	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call is later than the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
@@ -120,7 +121,7 @@ var entries = map[ID]Entry{
 	ProviderDied:        {Kind: Upstream, Meaning: "The connection that provides the registered syscall ended before it answered, or the process that ran its code. The call may have had effects, which code has none of.", Fix: "Look, then call again once the provider is back."},
 	ProviderTimeout:     {Kind: Timeout, Meaning: "The provider of the registered syscall did not answer in time. The call may have had effects.", Fix: "Look, then call again."},
 	ProviderFailed:      {Kind: Upstream, Meaning: "The provider of the registered syscall says that the call failed, or its code threw.", Fix: "The message says why."},
-	ProviderBadAnswer:   {Kind: Upstream, Meaning: "The provider of the registered syscall answered what the output schema that it registered does not allow, or its code what is no JSON value. The call may have had effects.", Fix: "Mend the provider, or register it with another output schema."},
+	ProviderBadAnswer:   {Kind: Upstream, Meaning: "The provider of the registered syscall answered what the output schema that it registered does not allow, or its code what is no JSON value. The call may have had effects.", Fix: "Correct the provider, or register it with another output schema."},
 	ProviderLimit:       {Kind: Upstream, Meaning: "The code of the registered syscall needs more memory, a deeper call stack, or a longer answer than it may.", Fix: "Ask for less, or raise the limits of [code] in the configuration."},
 	ProviderItself:      {Kind: Conflict, Meaning: "The provider of the syscall waits for this call itself: for the call, or for one that the call is made for.", Fix: "Do it directly. A provider whose call does not serve a request that it carries out must say so by another id in metadata.causation."},
 	ProviderNoCall:      {Kind: NotFound, Meaning: "No call with this call_id waits for this connection: it was answered, has ended, or is another's.", Fix: "Answer each Syscall.Requested once, in time, on the connection that got it."},
@@ -134,7 +135,7 @@ var entries = map[ID]Entry{
 	PolicyDenied:    {Kind: Forbidden, Meaning: "A rule of the policy forbids the call.", Fix: "Do as the rule's advice says, or have the operator change it: pwos policy show."},
 	PolicyFailed:    {Kind: Forbidden, Meaning: "A rule of the policy cannot be evaluated for the call, which is therefore refused.", Fix: "Send what the rule looks at in a form that it can compare, or have the operator change the rule."},
 	PolicyAsks:      {Kind: Forbidden, Meaning: "A rule requires an approval where the kernel cannot ask for one, for example for a redirect.", Fix: "Have the operator make the call, or change the rule."},
-	PolicyInvalid:   {Kind: Forbidden, Meaning: "The files of the policy are not valid, so that no agent is served.", Fix: "Mend them and load them: pwos policy check, pwos policy reload."},
+	PolicyInvalid:   {Kind: Forbidden, Meaning: "The files of the policy are not valid, so that no agent is served.", Fix: "Correct them and load them: pwos policy check, pwos policy reload."},
 	ApprovalPending: {Kind: Pending, Meaning: "The call waits for an approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
 	ApprovalRefused: {Kind: Forbidden, Meaning: "The operator refused the call. The same call is refused until the question expires.", Fix: "Do without the call; the message says why, where a reason was given."},
 	ApprovalTooMany: {Kind: QuotaExceeded, Meaning: "The agent, or all agents together, have too many open questions, or the call has too much data to ask about.", Fix: "Wait until some are answered or expire: pwos approvals."},
@@ -170,7 +171,7 @@ var entries = map[ID]Entry{
 	// Messages between processes.
 	IpcMailboxFull: {Kind: QuotaExceeded, Meaning: "The receiver's mailbox is full.", Fix: "Try again once it has received."},
 	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
-	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
+	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send the same again."},
 	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
 
 	// Other kernels.
@@ -191,6 +192,10 @@ var entries = map[ID]Entry{
 	ClusterStandby:  {Kind: Forbidden, Meaning: "The key of this host may not lead the kernel.", Fix: "Add the line that pwos cluster key --standby prints to the members files of the bus and of all hosts."},
 	ClusterLeads:    {Kind: Conflict, Meaning: "This host leads the kernel already.", Fix: "Start it: pwosd."},
 	ClusterFenced:   {Kind: Unavailable, Meaning: "The stream of this kernel has entries of another one, so this one has stopped.", Fix: "Ask the host that leads now; pwos cluster takeover makes this one lead again. Its own entries are set aside at its next start."},
+
+	ClusterKernelAway: {Kind: Unavailable, Meaning: "The other kernel, or the bus, cannot be reached: nothing was done.", Fix: "Try again once it is back; pwos cluster status shows which kernels cannot be reached."},
+	ClusterUnanswered: {Kind: Timeout, Meaning: "The other kernel has not answered yet. It is asked until it does, also by the next life of this kernel, and does the call once.", Fix: "Send the call again with the same idempotency key for its outcome, or look for it: pwos audit log --type Process.SpawnedAbroad."},
+	ClusterNotAsked:   {Kind: InvalidInput, Meaning: "The query is none that a kernel answers to others.", Fix: "Make it there."},
 
 	// Jobs.
 	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},
@@ -259,7 +264,7 @@ var entries = map[ID]Entry{
 	UpstreamToken:        {Kind: Unavailable, Meaning: "The server does not take the access token any more. The next request renews it.", Fix: "Send the request again."},
 
 	// Tools and ingests.
-	ToolManifest:    {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
+	ToolManifest:    {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Correct the manifest."},
 	ToolInvalid:     {Kind: InvalidInput, Meaning: "The input is not one JSON value.", Fix: "Send strict JSON."},
 	ToolNotCallable: {Kind: InvalidInput, Meaning: "The file is neither a WebAssembly module nor executable.", Fix: "Name a tool."},
 	ToolBadManifest: {Kind: InvalidInput, Meaning: "The tool's manifest cannot be read.", Fix: "Fix the file next to the tool, or what the tool writes when called with --describe."},
@@ -267,7 +272,7 @@ var entries = map[ID]Entry{
 	ToolBadModule:   {Kind: Upstream, Meaning: "The module is not valid, or needs what the kernel does not offer.", Fix: "Build it for WASI preview 1."},
 	ToolCannotStart: {Kind: Upstream, Meaning: "The program cannot be started.", Fix: "The message says why."},
 	ToolFailed:      {Kind: Upstream, Meaning: "The tool failed.", Fix: "The message says how it ended."},
-	ToolBadOutput:   {Kind: Upstream, Meaning: "The tool's output is not one JSON value.", Fix: "Mend the tool."},
+	ToolBadOutput:   {Kind: Upstream, Meaning: "The tool's output is not one JSON value.", Fix: "Correct the tool."},
 	ToolLimit:       {Kind: Upstream, Meaning: "The tool wrote more than it may.", Fix: "Ask for less, or raise its limits."},
 	ToolTimeout:     {Kind: Timeout, Meaning: "The tool did not end in time.", Fix: "Ask for less, or raise its limits."},
 	IngestInvalid:   {Kind: InvalidInput, Meaning: "The front matter cannot be read, or a member has the wrong type.", Fix: "The message says which."},

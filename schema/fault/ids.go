@@ -119,6 +119,7 @@ const (
 	JournalArchived    ID = "journal.archived"
 	JournalForeign     ID = "journal.foreign"
 	JournalPlace       ID = "journal.archive_place"
+	JournalUncopied    ID = "journal.uncopied"
 
 	// BackupBroken is a file that is no whole backup.
 	BackupBroken  ID = "backup.broken"
@@ -189,6 +190,10 @@ const (
 	ClusterLoss     ID = "cluster.loss"
 	ClusterStandby  ID = "cluster.not_standby"
 	ClusterLeads    ID = "cluster.leads"
+
+	ClusterKernelAway ID = "cluster.kernel_away"
+	ClusterUnanswered ID = "cluster.unanswered"
+	ClusterNotAsked   ID = "cluster.not_asked"
 
 	// Jobs.
 	JobNotFound   ID = "job.not_found"

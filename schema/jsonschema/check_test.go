@@ -121,7 +121,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// TestHostile: schemas and values that would take for ever, or all memory, come to an answer.
+// TestHostile: schemas and values that would take forever, or all memory, come to an answer.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	doubling := func(keyword string) string { // 2^40 ways to the last

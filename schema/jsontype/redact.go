@@ -162,7 +162,7 @@ var credentials = [...]string{
 	"auth", "cookie", "token", "secret", "pass", "credential", "session", "api-key", "apikey", "jwt", "assertion", "otp",
 }
 
-// isCredential reports whether a header of that name, in lower case, carries a credential. Keys do, but for those that name a
+// isCredential reports whether a header of that name, in lower case, carries a credential. Keys do, except for those that name a
 // request.
 func isCredential(name []byte) bool {
 	for _, part := range credentials {

@@ -91,8 +91,8 @@ type Type struct {
 	either [][2]int // of an object: two fields of which one is required; at most one such pair
 	elem   *Type    // of an array or a dictionary
 
-	// What Redact does to a value, by whether the call came to nothing: computed once, so that a type that withholds nothing
-	// costs nothing.
+	// What Redact does to a value, of a call that succeeded or failed: computed once, so that a type that withholds
+	// nothing costs nothing.
 	changes [2]bool // it withholds a member, or a part of one
 	omits   [2]bool // it withholds the whole member
 

@@ -1,4 +1,4 @@
-"""Connects to the socket PATH with a TIMEOUT in milliseconds and makes CALLS calls; further words change what is done. Prints what came of each."""
+"""Connects to the socket PATH with a TIMEOUT in milliseconds and makes CALLS calls; further words change what is done. Prints the outcome of each."""
 
 import sys
 import warnings

@@ -53,7 +53,7 @@ func (a *talker) say() (bool, error) {
 	return strings.Contains(string(f.Data), "DELIVERED"), err
 }
 
-// hear takes what there is. It waits for something, but for a moment only where there is something left to say.
+// hear takes the lines that are there. It waits for a line, though only a moment if there is one left to send.
 func (a *talker) hear(busy bool) error {
 	wait := 600_000
 	if busy {

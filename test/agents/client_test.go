@@ -20,7 +20,7 @@ type client struct {
 	lines *bufio.Reader
 	close func()
 	sent  int
-	renew func() // has the patience with the connection begin anew
+	renew func() // extends the deadline of the connection by Patience
 }
 
 // frame is what the kernel says.

@@ -31,7 +31,7 @@ func start(t testing.TB) (*place, *testkit.Process) {
 	return p, p.launch(t)
 }
 
-// launch starts a daemon and waits until clients may connect. With the test it ends in good order, if it runs.
+// launch starts a daemon and waits until clients may connect. With the test it ends cleanly, if it runs.
 func (p *place) launch(t testing.TB) *testkit.Process {
 	t.Helper()
 	return p.launchAs(t, self(t), "the-daemon")

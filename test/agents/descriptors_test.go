@@ -92,7 +92,7 @@ func held(t *testing.T, level string, gaps, lines []string) {
 			}
 			switch {
 			case level == "off" && (who == "victim: " || os.Geteuid() != 0):
-				// The operator has said that this program is not to be confined, and so what becomes of agents beside it.
+				// The operator has said that this program is not to be confined, and so the outcome of agents beside it.
 				t.Logf("not confined, it got what is another's: %s", outcome)
 			case level == "none" && strings.Contains(strings.Join(gaps, "\n"), "agents can trace, and so become, any process"):
 			default:

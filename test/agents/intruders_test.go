@@ -113,7 +113,7 @@ func tell(name, text string) error {
 	return os.Rename(part, name)
 }
 
-// trespass writes outside its directory and signals the daemon, and stores what came of it.
+// trespass writes outside its directory and signals the daemon, and stores its outcome.
 func trespass(args []string) int {
 	daemon, _ := strconv.Atoi(args[1])
 	said := fmt.Sprintf("write: %v\nsignal: %v\n",

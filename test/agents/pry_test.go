@@ -24,7 +24,7 @@ const (
 const most = 256
 
 // pry looks in descriptors for a way to be somebody else: in those that it was started with, and in those of the other
-// processes that it is told of, and of its parent. It stores what came of it.
+// processes that it is told of, and of its parent. It stores its outcome.
 func pry(args []string) int {
 	first := inherited() // before it has opened anything
 	c, err := channel()
@@ -140,8 +140,8 @@ func inherit([]string) int {
 	return 0
 }
 
-// reach tries to get hold of what another process has open, in each way that there is, and returns what came of that, each
-// outcome once. The list of their numbers is nothing to get hold of: it says how much there was to be had.
+// reach tries to get hold of what another process has open, in each way that there is, and returns the outcome of each way,
+// outcome once. The list of their numbers is not counted as access: it says how many there were.
 func reach(pid int) (outcomes []string) {
 	note := func(how string, err error, got func() string) {
 		text := fmt.Sprintf("%s: %v", how, err)

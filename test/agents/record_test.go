@@ -68,7 +68,7 @@ func TestLifeIsJournaled(t *testing.T) {
 		"Process.NoteEnd < Process.Exit < Syscall.Terminate",
 	}
 	if !slices.Equal(chains, want) {
-		t.Errorf("the ends came of\n%s\nwant\n%s", strings.Join(chains, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the causes of the ends are\n%s\nwant\n%s", strings.Join(chains, "\n"), strings.Join(want, "\n"))
 	}
 }
 

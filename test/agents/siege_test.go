@@ -158,7 +158,7 @@ func TestStorm(t *testing.T) {
 	c.awaitGone(t, bad)
 }
 
-// Calls of an agent fill the journal no faster than the configuration says, be they answered or refused: beyond that they get
+// Calls of an agent fill the journal no faster than the configuration says, answered or refused: beyond that they get
 // 429, and the record says how many.
 func TestJournalOfAnAgentIsBounded(t *testing.T) {
 	t.Parallel()

@@ -140,7 +140,7 @@ func sameUnits(a map[string]float64, b map[string]model.Tenths) bool {
 	return maps.EqualFunc(a, b, func(units float64, amount model.Tenths) bool { return units == amount.Units() })
 }
 
-// replay makes the state anew of the journal alone. Nobody is left with anything who is not alive, the clock stands where
+// replay rebuilds the state from the journal alone. Nobody is left with anything who is not alive, the clock stands where
 // the model's does, and nothing ran on behalf of a call that was refused.
 func (r *run) replay() error {
 	if err := r.sameHoldings(); err != nil {
@@ -148,7 +148,7 @@ func (r *run) replay() error {
 	}
 	var tick int64
 	refused, steps := map[string]bool{}, map[string]string{}
-	anew, err := r.sys.replay(func(call *kernel.Call) {
+	replayed, err := r.sys.replay(func(call *kernel.Call) {
 		tick = max(tick, call.Tick)
 		if call.Syscall == nil {
 			return // a query's entry shows its tick only
@@ -171,7 +171,7 @@ func (r *run) replay() error {
 	if tick != r.model.Tick {
 		return fmt.Errorf("the journal ends at tick %d, want %d", tick, r.model.Tick)
 	}
-	if left := process.Orphans(anew.processes.Alive, anew.tokens.Holders(), anew.ledger.Holders(), anew.mailboxes.Mailboxes()); len(left) > 0 {
+	if left := process.Orphans(replayed.processes.Alive, replayed.tokens.Holders(), replayed.ledger.Holders(), replayed.mailboxes.Mailboxes()); len(left) > 0 {
 		return fmt.Errorf("the dead have left %v", left)
 	}
 	return nil

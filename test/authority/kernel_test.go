@@ -161,15 +161,15 @@ func (s *system) shutDown() error {
 	return errors.Join(s.kernel.Close(), s.journal.Close())
 }
 
-// replay makes the state anew of the journal alone, in domains that have seen nothing else, and compares it whole with the
+// replay rebuilds the state from the journal alone, in domains that have seen nothing else, and compares it whole with the
 // live one. It calls seen as actors.Replay does. The kernel must have been shut down.
 func (s *system) replay(seen func(*kernel.Call)) (*domains, error) {
-	anew, err := newDomains(s.cfg)
+	fresh, err := newDomains(s.cfg)
 	if err != nil {
 		return nil, err
 	}
 	reader := journal.NewReader(s.disk, journalDir, journal.ReaderOptions{})
-	err = actors.Replay(context.Background(), reader, anew.all, nil, seen)
+	err = actors.Replay(context.Background(), reader, fresh.all, nil, seen)
 	if err = errors.Join(err, reader.Close()); err != nil {
 		return nil, err
 	}
@@ -177,12 +177,12 @@ func (s *system) replay(seen func(*kernel.Call)) (*domains, error) {
 	if err != nil {
 		return nil, err
 	}
-	again, err := anew.snapshot()
+	again, err := fresh.snapshot()
 	if err != nil {
 		return nil, err
 	}
 	if err := differ(live, again); err != nil {
 		return nil, fmt.Errorf("replayed: %w", err)
 	}
-	return anew, nil
+	return fresh, nil
 }

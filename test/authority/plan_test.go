@@ -43,7 +43,7 @@ var callOf = [ops]string{
 	"Syscall.Alloc", "Syscall.Release", "Syscall.SendMsg", "Memory.Set", "Syscall.CommitDelta", "Clock.Advance", "Capability.Check",
 }
 
-// planned says what a step asks for and what must come of it.
+// planned says what a step asks for and what its outcome must be.
 func planned(m *model.Model, s *step) *plan {
 	p := &plan{op: s.op, request: request{typ: callOf[s.op]}}
 	row, _ := schema.Lookup(p.typ)

@@ -40,7 +40,7 @@ func TestRevocationIsSeenFirst(t *testing.T) {
 		})})
 		op, other := s.connect(model.Operator), s.connect(model.Operator)
 		const all = `{"allowed_syscalls":["*"]}`
-		victim, bystander := op.spawn(t, all), op.spawn(t, all)
+		victim, unrelated := op.spawn(t, all), op.spawn(t, all)
 		agent := s.connect(victim)
 		armed.Store(true)
 
@@ -56,7 +56,7 @@ func TestRevocationIsSeenFirst(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		send(other, granted, request{typ: "Capability.Grant", data: fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["*"]}`, bystander)})
+		send(other, granted, request{typ: "Capability.Grant", data: fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["*"]}`, unrelated)})
 		send(op, revoked, request{typ: "Capability.Revoke", data: fmt.Sprintf(`{"pid":%d}`, victim)})
 		close(decide)
 		synctest.Wait()

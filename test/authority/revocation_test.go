@@ -28,7 +28,7 @@ func TestRevocation(t *testing.T) {
 	s, _ := start(t, &config{pools: map[string]float64{"gpu": 1}, mailbox: 50})
 	op := s.connect(model.Operator)
 	const all = `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":1}}`
-	victim, bystander := op.spawn(t, all), op.spawn(t, all)
+	victim, unrelated := op.spawn(t, all), op.spawn(t, all)
 
 	var phase, ok, denied atomic.Int64
 	var busy sync.WaitGroup
@@ -81,7 +81,7 @@ func TestRevocation(t *testing.T) {
 	for i := range 8 {
 		background(s.connect(victim), func(n int) request { return calls[(n+i)%len(calls)] }, look)
 	}
-	grant := request{typ: "Capability.Grant", data: fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Memory.*"]}`, bystander)}
+	grant := request{typ: "Capability.Grant", data: fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Memory.*"]}`, unrelated)}
 	for range 3 {
 		background(s.connect(model.Operator), func(int) request { return grant }, func(_, _ int64, r request, a answer) {
 			if a.code != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// run is a sequence under way: a kernel beside the model.
+// run is a sequence that is running, a kernel beside the model.
 type run struct {
 	sys   *system
 	model *model.Model
@@ -20,7 +20,7 @@ type run struct {
 	trace []string
 }
 
-// keyOf is an idempotency key of a caller; first is what came of its first use.
+// keyOf is an idempotency key of a caller; first is the outcome of its first use.
 type keyOf struct {
 	pid int64
 	key string
@@ -100,7 +100,7 @@ func (r *run) take(p *plan) error {
 	return r.ask(p, p.Refused, nil)
 }
 
-// again makes the last call that carried a key once more, to the letter.
+// again makes the last call that carried a key again, byte for byte.
 func (r *run) again() error {
 	if r.last == nil {
 		return nil

@@ -60,7 +60,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// tally counts what came of each command, so that sequences that test nothing are noticed.
+// tally counts the outcome of each command, so that sequences that test nothing are noticed.
 type tally struct {
 	runs  atomic.Int64 // sequences
 	mu    sync.Mutex

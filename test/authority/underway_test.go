@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// TestKeyUnderWay tries other calls with the key of a spawn that is under way: one that is denied, and one of another body.
+// TestKeyUnderWay tries other calls with the key of a spawn that is in flight: one that is denied, and one of another body.
 // Neither may take the key away: when the spawn is done, a repetition of it gets its outcome, and runs nothing.
 func TestKeyUnderWay(t *testing.T) {
 	t.Parallel()
@@ -19,7 +19,7 @@ func TestKeyUnderWay(t *testing.T) {
 		name  string
 		call  request
 		code  int
-		after bool // made when the spawn is done, not while it is under way
+		after bool // made when the spawn is done, not while it is in flight
 	}{
 		{"denied", request{typ: "Memory.Set", data: `{"key":"k","value":1}`}, 403, false},
 		{"another body", request{typ: "Syscall.CommitDelta", data: `{"changes":{"n":1}}`}, 409, false},

@@ -311,7 +311,7 @@ func (r *rig) note(id int, a answer, in op, out string, begin time.Duration, cal
 	r.history = append(r.history, porcupine.Operation{ClientId: id, Input: in, Output: out, Call: int64(begin), Return: int64(time.Since(r.begun))})
 }
 
-// fault breaks something, and mends it.
+// fault breaks something, and repairs it.
 func (r *rig) fault(rng *rand.Rand) string {
 	i := rng.IntN(len(r.nodes))
 	n, l := r.nodes[i], r.links[i]

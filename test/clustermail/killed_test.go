@@ -156,21 +156,16 @@ func receive(ctx context.Context, beta *site, pid int64) ([]schema.MailMessage, 
 	return out.Messages, nil
 }
 
-// TestMailKilled kills the sending kernel, the receiving one, both, and the bus, at random moments while messages are on their
-// way: each arrives once, in the order of its sender. PWOS_LONG=1 does it 100 times.
-func TestMailKilled(t *testing.T) {
-	rounds := 4
-	if os.Getenv("PWOS_LONG") != "" {
-		rounds = 100
-	}
-	chance := rand.New(rand.NewPCG(1, 17))
+// sites runs alpha, beta and their bus, each in a process of its own. Options are of the lines of both.
+func sites(t *testing.T, options string) (alpha, beta *site, b *busProcess) {
+	t.Helper()
 	list := []*site{{name: "alpha"}, {name: "beta"}}
-	b := &busProcess{dir: testkit.Dir(t), addr: "127.0.0.1:0"}
+	b = &busProcess{dir: testkit.Dir(t), addr: "127.0.0.1:0"}
 	members := ""
 	for _, s := range list {
 		s.place = testkit.NewPlace(t, "")
 		testkit.Must(t, os.MkdirAll(s.place.StateDir(), 0o700))
-		_, line := testbus.Key(t, s.place.StateDir(), s.name, mayMail)
+		_, line := testbus.Key(t, s.place.StateDir(), s.name, options)
 		members += line + "\n"
 	}
 	testkit.WriteFile(t, b.dir+"/members", members)
@@ -182,13 +177,40 @@ func TestMailKilled(t *testing.T) {
 			"cluster = {name = %q, bus = \"nats://%s\", members = %q}\nipc = {mailbox = 1000}\n", s.name, b.addr, s.place.Path("members")))
 		s.start(t)
 	}
-	alpha, beta := list[0], list[1]
-	ctx := testkit.Context(t)
-	if rounds > 4 {
-		long, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
-		defer cancel()
-		ctx = long
+	return list[0], list[1], b
+}
+
+// killer kills sites and the bus, in turns, at random moments.
+type killer struct {
+	chance      *rand.Rand
+	alpha, beta *site
+	bus         *busProcess
+}
+
+// strike does what is due in a round: it kills the calling kernel, the other one, both, or the bus, and starts them again.
+func (k *killer) strike(t *testing.T, round int) {
+	t.Helper()
+	victims := map[int][]*site{0: {k.alpha}, 1: {k.beta}, 2: {k.alpha, k.beta}, 3: {}}[round%4]
+	pause(time.Duration(k.chance.Int64N(int64(60 * time.Millisecond))))
+	for _, s := range victims {
+		s.process.Kill(t)
 	}
+	if len(victims) == 0 {
+		k.bus.kill(t)
+		pause(time.Duration(k.chance.Int64N(int64(20 * time.Millisecond))))
+		k.bus.start(t)
+	}
+	for _, s := range victims {
+		s.start(t)
+	}
+}
+
+// TestMailKilled kills the sending kernel, the receiving one, both, and the bus, at random moments while messages are on their
+// way: each arrives once, in the order of its sender. PWOS_LONG=1 does it 100 times.
+func TestMailKilled(t *testing.T) {
+	rounds, ctx := killings(t)
+	alpha, beta, b := sites(t, mayMail)
+	k := &killer{rand.New(rand.NewPCG(1, 17)), alpha, beta, b}
 	writers := []*writer{}
 	for i := range 2 {
 		writers = append(writers, &writer{pid: spawnAt(ctx, t, alpha, fmt.Sprint("writer", i)), statuses: map[string]int{}})
@@ -201,19 +223,7 @@ func TestMailKilled(t *testing.T) {
 		for i, w := range writers {
 			all.Go(func() { failed[i] = w.write(ctx, alpha, reader, 5+i) })
 		}
-		victims := map[int][]*site{0: {alpha}, 1: {beta}, 2: {alpha, beta}, 3: {}}[round%4]
-		pause(time.Duration(chance.Int64N(int64(60 * time.Millisecond))))
-		for _, s := range victims {
-			s.process.Kill(t)
-		}
-		if len(victims) == 0 {
-			b.kill(t)
-			pause(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
-			b.start(t)
-		}
-		for _, s := range victims {
-			s.start(t)
-		}
+		k.strike(t, round)
 		all.Wait()
 		testkit.Must(t, errors.Join(failed...))
 		if err := read(ctx, beta, reader, writers, seen); err != nil {
@@ -224,6 +234,107 @@ func TestMailKilled(t *testing.T) {
 		t.Errorf("%d messages came twice: %+v", len(more), more)
 	}
 	t.Logf("%d rounds: %d and %d messages, %v, %v", rounds, writers[0].next, writers[1].next, writers[0].statuses, writers[1].statuses)
+}
+
+// killings is how many rounds a test makes, and a context for them.
+func killings(t *testing.T) (rounds int, ctx context.Context) {
+	t.Helper()
+	if os.Getenv("PWOS_LONG") == "" {
+		return 4, testkit.Context(t)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	t.Cleanup(cancel)
+	return 100, ctx
+}
+
+// TestSpawnKilled does the same while processes are spawned at another kernel and ended. Each call is repeated under its key until
+// it has an outcome: that is never unknown, each process is there once, and those that were ended have ended.
+func TestSpawnKilled(t *testing.T) {
+	rounds, ctx := killings(t)
+	alpha, beta, b := sites(t, mayRun)
+	k := &killer{rand.New(rand.NewPCG(2, 17)), alpha, beta, b}
+	ended := map[int64]bool{} // by PID at beta
+	for round := range rounds {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var failed error
+		for i := range 4 {
+			all.Go(func() {
+				pid, err := spawnAndEnd(ctx, alpha, fmt.Sprintf("child-%d-%d", round, i), i%2 == 0)
+				mu.Lock()
+				defer mu.Unlock()
+				if _, twice := ended[pid]; twice {
+					err = fmt.Errorf("two calls spawned pid %d", pid)
+				}
+				ended[pid] = i%2 == 0
+				failed = errors.Join(failed, err)
+			})
+		}
+		k.strike(t, round)
+		all.Wait()
+		if failed != nil {
+			t.Fatalf("round %d: %v", round, failed)
+		}
+	}
+	c := testkit.Value(beta.dial(ctx))(t)
+	defer func() { testkit.Must(t, c.Close()) }()
+	children := 0
+	for _, p := range testkit.Value(client.Call(ctx, c, schema.ProcessList, &schema.ProcessListInput{}))(t).Processes {
+		if p.AgentID == "kernel-alpha" {
+			continue
+		}
+		children++
+		if want, known := ended[p.PID]; !known || want != (p.State == "TERMINATED") {
+			t.Errorf("%s is %s; a call spawned it: %t, one ended it: %t", p.AgentID, p.State, known, want)
+		}
+	}
+	if children != len(ended) {
+		t.Errorf("%d processes, %d calls", children, len(ended))
+	}
+	t.Logf("%d rounds: %d processes", rounds, children)
+}
+
+// spawnAndEnd spawns a process at beta, and ends it if so wished.
+func spawnAndEnd(ctx context.Context, alpha *site, name string, end bool) (int64, error) {
+	data, err := schema.SyscallSpawn.Encode(&schema.SpawnInput{ChildAgentID: name, Kernel: new("beta")})
+	if err != nil {
+		return 0, err
+	}
+	answer, err := insist(ctx, alpha, schema.SyscallSpawn.Type, name, data)
+	if err != nil {
+		return 0, err
+	}
+	out, err := schema.SyscallSpawn.Decode(answer)
+	if err != nil || !end {
+		return out.ChildPID, err
+	}
+	if data, err = schema.SyscallTerminate.Encode(&schema.TerminateInput{TargetPID: out.ChildPID, Kernel: new("beta")}); err == nil {
+		_, err = insist(ctx, alpha, schema.SyscallTerminate.Type, "end "+name, data)
+	}
+	return out.ChildPID, err
+}
+
+// insist makes a call under a key until it has an outcome.
+func insist(ctx context.Context, s *site, typ, key string, data []byte) ([]byte, error) {
+	m := schema.Message{Kind: schema.KindCommand, Type: typ, Data: data}
+	m.Meta.IdempotencyKey = key
+	for ctx.Err() == nil {
+		c, err := s.dial(ctx)
+		if err != nil {
+			continue // it was killed, and is started again
+		}
+		reply, err := c.Do(ctx, m)
+		if closed := c.Close(); err == nil && closed != nil {
+			return nil, closed
+		}
+		switch f := new(fault.Fault); {
+		case err == nil:
+			return reply.Data, nil
+		case errors.As(err, &f) && f.Code() != 503 && f.ID != fault.ClusterUnanswered && f.ID != fault.IdempotencyUnderWay, errors.Is(err, fault.KernelInterrupted):
+			return nil, fmt.Errorf("%s under the key %q: %w", typ, key, err)
+		}
+	}
+	return nil, ctx.Err()
 }
 
 // pause lets a random part of what runs happen before a kill.

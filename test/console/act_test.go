@@ -179,7 +179,7 @@ func TestLinkIsUsedOnce(t *testing.T) {
 	}
 }
 
-// TestForeignPages: a name that was bound to loopback anew reaches nothing, and a page of another origin neither reads, nor opens, nor
+// TestForeignPages: a name that was bound to loopback later reaches nothing, and a page of another origin neither reads, nor opens, nor
 // frames the console.
 func TestForeignPages(t *testing.T) {
 	t.Parallel()

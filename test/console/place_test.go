@@ -83,7 +83,7 @@ func (s *served) step(t *testing.T, typ, data, id, cause string) {
 	}
 }
 
-// ask makes a Memory.Set that waits for an approval. What comes of it is received from the channel.
+// ask makes a Memory.Set that waits for an approval. Its outcome is received from the channel.
 func (s *served) ask(t *testing.T, data string) <-chan error {
 	t.Helper()
 	c := testkernel.Dial(t, s.RuntimeDir()) // a call that waits keeps the others of its connection waiting

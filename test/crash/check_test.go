@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// seen is what the kernel has of a writer's commands, but for the messages: those can be looked at once only.
+// seen is what the kernel has of a writer's commands, except for the messages: those can be looked at once only.
 type seen struct{ value, deltas, held int }
 
 // after is what is seen after commands 0 to n-1.

@@ -25,7 +25,7 @@ func TestKilledWhileRedacting(t *testing.T) {
 	own, projections := filepath.Join(p.StateDir(), "journal"), filepath.Join(p.StateDir(), "projections")
 	daemon := daemonAt(t, p)
 	chance := rand.New(rand.NewPCG(1, 18))
-	done, undone := 0, 0
+	done, undone, seq := 0, 0, int64(0)
 	for round := range rounds {
 		running := daemon.Start(t)
 		c := testkit.Value(dial(p))(t)
@@ -34,10 +34,10 @@ func TestKilledWhileRedacting(t *testing.T) {
 			testkit.Must(t, c.call("command", "Memory.Set", fmt.Sprintf(`{"key":"k/%d","value":%q}`, i, word+fmt.Sprint(i)), new(json.RawMessage)))
 		}
 		var log schema.AuditLogOutput
-		testkit.Must(t, c.call("query", "Audit.Log", `{"type":"Memory.Set","key":"k/3","limit":1000}`, &log))
-		seq := log.Entries[len(log.Entries)-1].Seq
+		testkit.Must(t, c.call("query", "Audit.Log", fmt.Sprintf(`{"type":"Memory.Set","key":"k/3","since_seq":%d}`, seq), &log))
+		seq = log.Entries[len(log.Entries)-1].Seq
 		word += "3"
-		// What is waited for: any moment, the copy, the voucher's file, the line's place, the index anew, the answer.
+		// What is waited for: any moment, the copy, the voucher's file, the line's place, the rebuilt index, the answer.
 		pattern := []string{own, own + "/*.rewritten", own + "/redactions.tmp", own + "/*.rewritten", projections + "/*", ""}[round%6]
 		before := testkit.Value(filepath.Glob(pattern))(t)
 		testkit.Must(t, c.write(frame("command", "Audit.Redact", fmt.Sprintf(`{"seq":%d,"member":"/request/data/value"}`, seq), "")))
@@ -111,7 +111,7 @@ func files(t *testing.T, dir, word string) (found []string) {
 	t.Helper()
 	testkit.Must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // the index is being made anew
+			return nil //nolint:nilerr // the index is being rebuilt
 		}
 		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(word)) {
 			found = append(found, path)

@@ -347,7 +347,7 @@ func TestRunSession(t *testing.T) {
 	}
 }
 
-// TestRunPage runs what docs/doors.md says of a confined session with a key, word for word, but for the server and the user's home.
+// TestRunPage runs what docs/doors.md says of a confined session with a key, word for word, except for the server and the user's home.
 func TestRunPage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -39,7 +39,7 @@ func TestSlowServer(t *testing.T) {
 	slow, c := p.raw(), p.dial()
 	slow.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
 	slow.write("Memory.Set", object{"key": "k", "value": 2})
-	testkit.Eventually(t, "the fetch is under way", func() bool { return strings.Contains(p.Journal(p.t), `"type":"Http.Fetch"`) })
+	testkit.Eventually(t, "the fetch is in flight", func() bool { return strings.Contains(p.Journal(p.t), `"type":"Http.Fetch"`) })
 	for i := range 20 {
 		done(t, c, "Memory.Set", object{"key": "k", "value": 1})
 		done(t, c, "Syscall.Ping", object{"payload": i})
@@ -139,7 +139,7 @@ func TestSealedHeader(t *testing.T) {
 }
 
 // TestKeyedFetch shows that a second fetch under the same key is not made, before and after a restart, be the first one's
-// outcome an answer or an error; and that one under way is not made again either.
+// outcome an answer or an error; and that one in flight is not repeated either.
 func TestKeyedFetch(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

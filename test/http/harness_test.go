@@ -63,7 +63,7 @@ func (p *place) dial() *client.Client {
 	return testkernel.Dial(p.t, p.cfg.RuntimeDir)
 }
 
-// answer is what came of a call.
+// answer is the outcome of a call.
 type answer struct {
 	schema.Message
 	code int

@@ -39,7 +39,7 @@ func (p *place) counted() (total, denied float64) {
 	return total, denied
 }
 
-// TestVerdicts shows that whatever comes of a fetch, and whenever, is what the log shows on the caller's row and what is
+// TestVerdicts shows that the outcome of a fetch, whenever it is known, is what the log shows on the caller's row and what is
 // counted, once; after a restart too.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 // TestVerdictOfTheKilled shows what the log tells of a fetch in the middle of which the kernel is killed: that it is running,
-// then that nobody knows what came of it.
+// then that nobody knows its outcome.
 func TestVerdictOfTheKilled(t *testing.T) {
 	t.Parallel()
 	var h hanging

@@ -153,7 +153,7 @@ func TestApproveOneRunAnother(t *testing.T) {
 	agent.refused(425, "Memory.Set", `{"key":"prod/x","value":1}`)
 }
 
-// TestApprovalExpiresMeanwhile: a question that expires while somebody thinks cannot be answered, and the next call asks anew.
+// TestApprovalExpiresMeanwhile: a question that expires while somebody thinks cannot be answered, and the next call asks again.
 func TestApprovalExpiresMeanwhile(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(time.Hour))

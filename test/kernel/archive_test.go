@@ -95,7 +95,7 @@ func TestArchiveLookBack(t *testing.T) {
 	c.call("Memory.Set", fmt.Sprintf(`{%s,"key":"later","value":1}`, mine), nil)
 
 	for _, ask := range [][2]string{
-		{"Audit.Show", `{"seq":2}`}, {"Audit.Show", `{"key":"k"}`}, {"Message.Replay", `{"until_seq":2}`}, {"Message.Undo", `{"seq":2}`},
+		{"Message.Replay", `{"until_seq":2}`}, {"Message.Undo", `{"seq":2}`},
 	} {
 		a := c.ask(ask[0], ask[1])
 		if text := string(a.Data); a.Kind != "error" || !strings.Contains(text, archive) {
@@ -141,6 +141,90 @@ func TestArchiveLookBack(t *testing.T) {
 		if text := string(agent.ask(ask[0], ask[1]).Data); !strings.Contains(text, "archived") || strings.Contains(text, archive) {
 			t.Errorf("an agent's %s: %s", ask[0], text)
 		}
+	}
+}
+
+// TestArchiveShow asks who did something and why, of a record that lies in two archives and the journal: the grant, the birth
+// and the causes are found as long as their archive is at hand. Otherwise what is missing is said, to the operator with the
+// place, and what is not missing is shown.
+func TestArchiveShow(t *testing.T) {
+	t.Parallel()
+	for _, indexed := range []bool{true, false} {
+		t.Run(fmt.Sprint("indexed ", indexed), func(t *testing.T) {
+			t.Parallel()
+			d := start(t)
+			c := d.dial(t)
+			places := []string{filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")}
+			ends := []int64{0, 0}
+			pid := c.spawn(0, `{"allowed_syscalls":["Memory.*"]}`)
+			set := func(id, cause string) int64 {
+				answer := c.askWith("Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"k","value":%q}`, pid, id), fmt.Sprintf(`,"correlation":"flow","causation":%q`, cause))
+				return answer.Metadata.Kernel.Seq
+			}
+			archive := func(n int) {
+				var moved schema.AuditArchiveOutput
+				c.call("Audit.Archive", fmt.Sprintf(`{"directory":%q,%s}`, places[n], allEntries), &moved)
+				if ends[n] = moved.Last; moved.Segments == 0 {
+					t.Fatal("nothing was moved")
+				}
+			}
+			oldest := c.askWith("Syscall.Echo", `{"message":"because"}`, "")
+			archive(0)
+			middle := set("m", oldest.Metadata.Causation)
+			var shown schema.AuditShowOutput
+			c.call("Audit.Show", fmt.Sprintf(`{"seq":%d}`, middle), &shown)
+			archive(1)
+			newest := set("n", shown.Entry.ID)
+			if !indexed {
+				d.restartAfter(t, func() { testkit.Must(t, os.RemoveAll(filepath.Join(d.cfg.StateDir, "projections"))) })
+				c = d.dial(t)
+			}
+			// whole says what is shown of an entry: its cause, the tokens, the birth, and what is not at hand.
+			whole := func(data string) (cause, birth int64, tokens []int64, away *schema.Archived) {
+				var out schema.AuditShowOutput
+				c.call("Audit.Show", data, &out)
+				if e := out.Call(schema.RelationCause); e != nil {
+					cause = e.Seq
+				}
+				if e := out.Call(schema.RelationSpawned); e != nil {
+					birth = e.Seq
+				}
+				for i := range out.Authority {
+					tokens = append(tokens, out.Authority[i].Seq)
+				}
+				return cause, birth, tokens, out.Archived
+			}
+			cause, birth, tokens, away := whole(`{"key":"k"}`)
+			if cause != middle || birth == 0 || len(tokens) != 1 || tokens[0] > ends[0] || away != nil {
+				t.Errorf("the key: cause %d, birth %d, tokens %d, away %+v; want %d, and all there", cause, birth, tokens, away, middle)
+			}
+			cause, _, tokens, away = whole(fmt.Sprintf(`{"seq":%d}`, middle))
+			if want := oldest.Metadata.Kernel.Seq; cause != want || len(tokens) != 1 || away != nil {
+				t.Errorf("an archived entry: cause %d, tokens %d, away %+v; want %d, and all there", cause, tokens, away, want)
+			}
+
+			testkit.Must(t, os.Rename(places[0], places[0]+".away"))
+			cause, birth, tokens, away = whole(fmt.Sprintf(`{"seq":%d}`, newest))
+			if diff := cmp.Diff(&schema.Archived{First: 1, Last: ends[0], Directory: places[0]}, away); diff != "" || cause != middle || birth != 0 || tokens != nil {
+				t.Errorf("without the first archive: cause %d, birth %d, tokens %d, (-want +got):\n%s", cause, birth, tokens, diff)
+			}
+			if a := c.ask("Audit.Show", `{"seq":2}`); !strings.Contains(string(a.Data), fmt.Sprintf("1 to %d are in %s", ends[0], places[0])) {
+				t.Errorf("an entry of the first archive: %s", a.Data)
+			}
+
+			testkit.Must(t, os.Rename(places[0]+".away", places[0]))
+			segments, err := filepath.Glob(places[1] + "/*.ndjson")
+			testkit.Must(t, err)
+			testkit.Must(t, os.Truncate(segments[0], 100)) // of no use, though it is there
+			cause, _, tokens, away = whole(fmt.Sprintf(`{"seq":%d}`, newest))
+			if diff := cmp.Diff(&schema.Archived{First: 1, Last: ends[1], Directory: places[1]}, away); diff != "" || cause != 0 || tokens != nil {
+				t.Errorf("without the second archive: cause %d, tokens %d, (-want +got):\n%s", cause, tokens, diff)
+			}
+			testkit.Must(t, os.RemoveAll(places[1]))
+			if a := c.ask("Audit.Show", `{"seq":2}`); !strings.Contains(string(a.Data), "are in "+places[1]) {
+				t.Errorf("an entry of the first archive, without the second: %s", a.Data)
+			}
+		})
 	}
 }
 

@@ -44,7 +44,7 @@ func (d *running) begin(t testing.TB) {
 	d.stop = testkernel.Run(t, daemon.New(d.cfg, nil, slog.New(d.log)))
 }
 
-// restart ends the daemon in good order, and starts another on what it left.
+// restart ends the daemon cleanly, and starts another on what it left.
 func (d *running) restart(t *testing.T) {
 	t.Helper()
 	d.restartAfter(t, func() {})

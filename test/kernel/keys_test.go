@@ -45,7 +45,7 @@ func TestKeyOfAFault(t *testing.T) {
 }
 
 // TestKeyOfAReceiveThatWasGivenUp hangs up on a receive that waits, and makes the call again under its key, as who lost
-// a connection does: nothing came of the first, so the second runs.
+// a connection does: the first had no outcome, so the second runs.
 func TestKeyOfAReceiveThatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	d := start(t)

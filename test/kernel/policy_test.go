@@ -196,7 +196,7 @@ func TestPolicyOfNames(t *testing.T) {
 	}
 }
 
-// TestPolicyInvalid: with files that are not valid no agent is served, and the operator is; it mends them, and loads them.
+// TestPolicyInvalid: with files that are not valid no agent is served, and the operator is; it corrects them, and loads them.
 func TestPolicyInvalid(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": noProd, "policy.d/20.cedar": "\nforbid(principal, action == Syscall::\"Memory.Sett\", resource);"}))

@@ -64,7 +64,7 @@ func (r ruler) call() (typ, data string) {
 	return typ, fmt.Sprintf(`{"url":%q%s}`, r.pick("https://A.example/x", "https://b.example:443/", "nonsense"), r.pick("", `,"method":"PUT","body":"x"`, `,"timeout":2.25`, `,"timeout":2.00001`))
 }
 
-// TestPolicyTestIsLive: what `pwos policy test` says of calls that were made without rules is what comes of the same calls under the
+// TestPolicyTestIsLive: what `pwos policy test` says of calls that were made without rules is the outcome of the same calls under the
 // rules: 20 random policies with 15 calls each, 250 with 40 where PWOS_LONG is set.
 func TestPolicyTestIsLive(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestPolicyTestIsLive(t *testing.T) {
 	doors := []func(typ, data string) answer{lead.ask, hook.ask, mcp.ask, event, asChild}
 
 	type made struct {
-		typ, verdict string // the verdict is what came of it under the rules
+		typ, verdict string // the verdict is its outcome under the rules
 		set          *policy.Set
 		text         string
 	}

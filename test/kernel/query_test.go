@@ -21,7 +21,8 @@ func questions() map[string][]string {
 		"Capability.Get":     {`{"pid":1}`, `{"pid":9}`},
 		"Clock.Get":          {`{}`},
 		"Policy.Show":        {`{}`},
-		"Cluster.Status":     {`{}`}, // refused: the kernel is in no cluster
+		"Cluster.Ask":        {`{"kernel":"beta","type":"Process.List"}`}, // refused, as the next
+		"Cluster.Status":     {`{}`},                                      // refused: the kernel is in no cluster
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
 		"Event.Graph":        {`{"correlationId":"x"}`, `{"correlationId":"x","format":"mermaid"}`},

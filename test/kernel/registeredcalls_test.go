@@ -163,7 +163,7 @@ func TestNestedCalls(t *testing.T) {
 	all.Wait()
 }
 
-// TestRegisteredInTheRecord: the record shows a registered syscall by its name, whatever came of the call, and finds it by that.
+// TestRegisteredInTheRecord: the record shows a registered syscall by its name, whatever the outcome of the call, and finds it by that.
 func TestRegisteredInTheRecord(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -68,7 +68,7 @@ func betweenLives() map[string]func(t *testing.T, dir string, life int) {
 	}
 }
 
-// life is what a kernel answers in the end, mailboxes last. It is restarted where change says what becomes of its
+// life is what a kernel answers in the end, mailboxes last. It is restarted where change says what happens to its
 // projections meanwhile.
 func life(t *testing.T, seed uint64, change func(t *testing.T, dir string, life int)) []string {
 	t.Helper()

@@ -160,7 +160,7 @@ func TestSlowAgent(t *testing.T) {
 	}
 }
 
-// TestAgentsThatDoNotSeal: each is refused with what to do about it, and a kernel whose agent has been mended seals.
+// TestAgentsThatDoNotSeal: each is refused with what to do about it, and a kernel whose agent has been repaired seals.
 func TestAgentsThatDoNotSeal(t *testing.T) {
 	t.Parallel()
 	locked := newAgent(t, edKey(t))
@@ -168,11 +168,11 @@ func TestAgentsThatDoNotSeal(t *testing.T) {
 	refusing := newAgent(t, edKey(t))
 	refusing.signs(func() error { return errors.New("its user says no") })
 	for _, tt := range []struct {
-		name string
-		from *sshAgent
-		code int
-		text string
-		mend func()
+		name   string
+		from   *sshAgent
+		code   int
+		text   string
+		repair func()
 	}{
 		{"locked", locked, 422, "ssh-add -X", func() { _ = locked.Unlock([]byte("x")) }},
 		{"empty", newAgent(t), 422, "ssh-add", nil},
@@ -187,10 +187,10 @@ func TestAgentsThatDoNotSeal(t *testing.T) {
 				strings.Contains(string(a.Data), "sekret") {
 				t.Errorf("got %s, want %d with %q", a.Data, tt.code, tt.text)
 			}
-			if tt.mend == nil {
+			if tt.repair == nil {
 				return
 			}
-			tt.mend()
+			tt.repair()
 			for limit := time.Now().Add(testkit.Patience); c.ask("Crypto.Seal", `{"plaintext":"a"}`).Kind != "reply"; {
 				if time.Now().After(limit) {
 					t.Fatal("it does not seal")

@@ -2,7 +2,7 @@ package kernel_test
 
 import "testing"
 
-// TestSealedAsIs stores what is sealed already: it is no secret, and the record is what it is made anew from.
+// TestSealedAsIs stores what is sealed already: it is no secret, and the record is what it is rebuilt from.
 func TestSealedAsIs(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -157,7 +157,7 @@ func TestSyscallCallRecord(t *testing.T) {
 	c.call("Memory.Set", `{"key":"k","value":3}`, nil)
 	fresh := c.askWith("Syscall.Call", `{"syscall":"memory","args":["get","k"]}`, `,"idempotencyKey":"get"`)
 	if string(get.Data) != "1" || string(fresh.Data) != "3" {
-		t.Errorf("a query is asked anew: %s, %s", get.Data, fresh.Data)
+		t.Errorf("a query is asked again: %s, %s", get.Data, fresh.Data)
 	}
 	var log struct {
 		Entries []struct {

@@ -56,7 +56,7 @@ func sagas() [][2]string {
 
 // TestTrace follows what calls set off in other domains back to the calls, through the audit log. Each of the kernel's
 // own commands carries the correlation of the call that it is for and names it as its cause; that call is in the log too,
-// and began no later. It stands behind them there, since its entry holds what came of it.
+// and began no later. It stands behind them there, since its entry holds its outcome.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -94,7 +94,7 @@ var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ip
 
 // noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister), a job runs when it is due (TestJobTrace), a policy asks (TestApprovals),
 // and a line that is rewritten is vouched for by the journal (journal.TestRedaction). What undoes an entry names that as its cause (test/rewind, TestUndoIsCausedByWhatItUndoes).
-var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
+var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Settle": true, "Process.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
 
 // ofPrograms tells the commands that only agents with programs set off: test/agents and test/egress look at those.
 func ofPrograms(typ string) bool {

@@ -28,7 +28,7 @@ import (
 
 const (
 	badLogins = 10_000
-	// flooders is how many of them are under way at once: as many as there are places for who has not logged in yet.
+	// flooders is how many of them connect at once: as many as there are places for who has not logged in yet.
 	flooders = access.AuthWaiting
 )
 

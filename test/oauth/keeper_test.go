@@ -282,7 +282,7 @@ func TestRenewalFailsForAll(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if w.renewals > waiters/2 { // one, but for those that had not begun to wait
+	if w.renewals > waiters/2 { // one, except for those that had not begun to wait
 		t.Errorf("it was tried %d times", w.renewals)
 	}
 	w.set(func() { w.token = nil })

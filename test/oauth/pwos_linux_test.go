@@ -114,7 +114,7 @@ func TestMCPLogin(t *testing.T) {
 	p.run(`"type":"mcp/docs/say".*"intent":`, 0, "audit", "log", "--pid", "2")
 	p.run(`"upstream":"mcp.docs","method":"POST","path":"/mcp"`, 0, "audit", "log", "--pid", "1", "--type", "Net.Request")
 
-	// A token that is refused is renewed while the call waits; a session that is gone is begun anew.
+	// A token that is refused is renewed while the call waits; a session that is gone is begun again.
 	p.revoke()
 	p.call(hi, 0)
 	if p.renewals != 1 {

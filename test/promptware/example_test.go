@@ -36,7 +36,7 @@ func example(t *testing.T) (root string) {
 	return root
 }
 
-// TestExample goes the way that a booting kernel goes.
+// TestExample does what a kernel does at boot.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	space, err := uri.New(example(t))

@@ -18,7 +18,7 @@ import (
 //
 //   - unread: the daemon is stopped, and the request in its socket. Nothing is known of it.
 //   - no intent: the intent is decided and cannot be written. Its caller is told, and nothing was asked of anybody.
-//   - intent: it is on disk, and the effect waits for its turn, since the process has as many under way as it may.
+//   - intent: it is on disk, and the effect waits for its turn, since the process has as many in flight as it may.
 //     Nothing was asked for.
 //   - fetch: half of the content has come.
 //   - signature: the content is there, what lies beside it is not.

@@ -112,7 +112,7 @@ func (c *client) receive() (answer, error) {
 	return answer{code: fault.Code, text: fault.Message}, err
 }
 
-// try makes a call and returns what came of it.
+// try makes a call and returns its outcome.
 func (c *client) try(typ, data string) answer {
 	c.t.Helper()
 	testkit.Must(c.t, c.send(typ, data))

@@ -165,7 +165,7 @@ func spread(all []time.Duration) string {
 	return fmt.Sprintf("%v, 99 of 100 at most %v (%d times)", all[len(all)/2], all[len(all)*99/100], len(all))
 }
 
-// TestToolsAreRecorded: the journal has the input, what came of it and the digest of what ran, for a call that failed too,
+// TestToolsAreRecorded: the journal has the input, its outcome and the digest of what ran, for a call that failed too,
 // and is read back.
 func TestToolsAreRecorded(t *testing.T) {
 	t.Parallel()

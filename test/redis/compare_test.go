@@ -32,7 +32,7 @@ type work struct {
 	pipeline    int
 }
 
-// side is what came of a round.
+// side is the outcome of a round.
 type side struct {
 	rate     float64 // answers a second
 	p50, p99 time.Duration

@@ -4,5 +4,5 @@ package redis_test
 
 import "os"
 
-// syncData is fsync where nothing less is to be had.
+// syncData is fsync, where fdatasync is not available.
 func syncData(f *os.File) error { return f.Sync() }

@@ -206,7 +206,7 @@ func TestPassphraseAtATerminal(t *testing.T) {
 	openSSH(t, "ssh-keygen")
 	ours, theirs, err := openTerminal()
 	if err != nil {
-		t.Skipf("no terminal to be had: %v", err)
+		t.Skipf("no terminal is available: %v", err)
 	}
 	p := settle(t)
 	key := p.makeKey(t, "key", "open sesame", "-t", "ed25519")

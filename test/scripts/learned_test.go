@@ -98,7 +98,7 @@ func (l lesson) run(t *testing.T, line string, meanwhile func()) outcome {
 
 // learn runs a program with --learn, then the line that this prints, and holds the second run to the first: it ends as well, and
 // nothing more is refused. It returns the line. What runs meanwhile has the program killed: its status then tells only whether
-// the signal or the error of the call under way reached it first.
+// the signal or the error of the call in flight reached it first.
 func (l lesson) learn(t *testing.T, flags string, program string, meanwhile func(again bool)) string {
 	t.Helper()
 	beside := func(again bool) func() {
@@ -187,7 +187,8 @@ func TestLearnedDemo(t *testing.T) {
 	}
 }
 
-// What a program holds together with its children, what it grants them, what came to nothing, and what is refused for good.
+// TestLearnedScripts: what a program has together with its children, what it grants them, what failed, and what is
+// refused for good.
 func TestLearnedScripts(t *testing.T) {
 	t.Parallel()
 	l := school(t, "[resources]\ngpu = 8\ntokens = 1000\n")

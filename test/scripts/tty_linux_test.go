@@ -40,7 +40,7 @@ func TestTerminal(t *testing.T) {
 	s.Expect(`\r\n24 80\r\ndumb yes ` + regexp.QuoteMeta(os.TempDir()) + ` 3\r\n`)
 	s.Resize(100, 40)
 	for limit := time.Now().Add(testkit.Patience); ; {
-		s.Enter("echo \"size $(stty size)\"\r") // what the shell draws anew may take the end of the line with it
+		s.Enter("echo \"size $(stty size)\"\r") // what the shell redraws may overwrite the end of the line
 		if size := s.Expect(`size [0-9]+ [0-9]+\r\n`); strings.Contains(size, "40 100") {
 			break
 		}

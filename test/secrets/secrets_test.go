@@ -24,7 +24,7 @@ const secrets = 5000
 // TestSecretsLeaveNoTrace drives secrets through every syscall, in either dialect and at either socket, in each way in which
 // a client may bring one there (see secretCalls for what is one). Not a part of them is in a file of the state or the runtime
 // directory, in what the daemon says with all its logging on, or in the dump of its goroutines when it is made to die with
-// calls under way: not as they are, as JSON writes them, in base64 or in hex. Nor does an error repeat them.
+// calls in flight: not as they are, as JSON writes them, in base64 or in hex. Nor does an error repeat them.
 func TestSecretsLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

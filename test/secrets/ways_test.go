@@ -12,7 +12,7 @@ import (
 
 // What is a secret here, and where:
 //
-//   - the plaintext of Crypto.Seal, whatever comes of the call;
+//   - the plaintext of Crypto.Seal, whatever the outcome of the call;
 //   - the plaintext that Crypto.Open answers;
 //   - the value of Crypto.Open, and that of Memory.Set below vault/, where the call fails: each may be a text that
 //     its caller believed to be sealed;

@@ -188,7 +188,7 @@ func (o *oracle) halts(e *entry, pid int64, on bool) error {
 	return nil
 }
 
-// stands checks that a process which is paused is still where it was: of memory it reads and changes nothing. Calls that are under way are
+// stands checks that a process which is paused is still where it was: of memory it reads and changes nothing. Calls that are in flight are
 // made: those that others have steps for.
 func (o *oracle) stands(e *entry, q *request) error {
 	if !o.paused[q.pid] || q.pid == model.Operator || !strings.HasPrefix(q.typ, "Memory.") || lost(e) || e.outcome.Let != nil {

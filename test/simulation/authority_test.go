@@ -172,7 +172,7 @@ func (o *oracle) fits(e *entry, v *model.Verdict) error {
 // done by those.
 func (o *oracle) comply(e *entry, m *schema.Message) error {
 	q, v := o.sent[m.Meta.ID], e.verdict
-	if in, ok := q.input.(*schema.RevokeInput); ok && o.endowed[in.PID] && v.Who == model.Operator { // of a spawn under way, or cut short
+	if in, ok := q.input.(*schema.RevokeInput); ok && o.endowed[in.PID] && v.Who == model.Operator { // of a spawn in flight, or cut short
 		v.Refused, v.Want = nil, fmt.Sprintf(`{"pid":%d,"revoked":true}`, in.PID)
 		v.Apply = func() { delete(o.endowed, in.PID) }
 	}
@@ -413,8 +413,8 @@ func (o *oracle) watched() {
 	}
 }
 
-// settled checks that nothing is owed to anybody, where all that was under way has come to its end.
-func (o *oracle) settled(clients []*client) error {
+// quiescent checks that every push has been made when nothing is in flight.
+func (o *oracle) quiescent(clients []*client) error {
 	for _, c := range clients {
 		if c.link.ended { // and was answered all that it asked for
 			continue
@@ -430,7 +430,7 @@ func (o *oracle) settled(clients []*client) error {
 			}
 		}
 	}
-	if o.faulted { // what is owed to mailboxes may wait for the next entry
+	if o.faulted { // wake-ups of mailboxes may wait for the next entry
 		return nil
 	}
 	live := map[string]bool{"": true}

@@ -15,7 +15,7 @@ var bounds = actors.Bounds{InFlightBytes: 4 << 10, JournalBytesPerSecond: 32 << 
 // slack is what a connection may have read beyond what it has credits for, in bytes: the rest of a read, and of a frame before it.
 const slack = mostRead + 2<<10
 
-// bounded checks that nobody has more under way than it may.
+// bounded checks that nobody has more in flight than it may.
 func (w *world) bounded() error {
 	taken, conns := make(map[int64]int), make(map[int64]int)
 	for _, c := range w.clients {
@@ -32,7 +32,7 @@ func (w *world) bounded() error {
 	}
 	for pid, bytes := range taken {
 		if most := int(bounds.InFlightBytes) + conns[pid]*slack; pid != model.Operator && bytes > most {
-			return fmt.Errorf("pid %d: %d bytes of requests are under way, it may have %d", pid, bytes, most)
+			return fmt.Errorf("pid %d: %d bytes of requests are in flight, it may have %d", pid, bytes, most)
 		}
 	}
 	for pid := range int64(len(w.oracle.Procs) + 1) {

@@ -143,7 +143,7 @@ func decoded(row *schema.Syscall, data string) (any, error) {
 	return input, nil
 }
 
-// again is q as a client of the same process sends it that does not know what became of it: under the same key.
+// again is q as a client of the same process sends it that does not know its outcome: under the same key.
 func (w *world) again(c *client, q *request) *request {
 	w.requests++
 	r := *q

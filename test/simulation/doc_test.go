@@ -4,7 +4,7 @@
 //
 //	world_test.go      a kernel on a disk, and the steps that a seed draws from
 //	power_test.go      its lives: starts, ends, and power cuts before any operation of the disk
-//	settle_test.go     what has to be so once all that was under way has come to its end
+//	settle_test.go     what must hold when nothing is in flight
 //	replay_test.go     the state of a start, of snapshots and the journal, or of the journal alone
 //	store_test.go      snapshots, in memory
 //	link_test.go       a connection in memory that arrives in pieces

@@ -49,7 +49,7 @@ type entry struct {
 	verdict *model.Verdict // of a client's call
 
 	id   string // of an intent: that of its message
-	end  *entry // of an intent: what came of it
+	end  *entry // of an intent: its outcome
 	free bool   // of an intent: it was never begun
 
 	hidden bool // an intent: an effect is shown in the audit log with its end
@@ -154,7 +154,7 @@ func (o *oracle) keyed(e *entry, key string) (again bool, err error) {
 	first := o.keys[key]
 	switch again = e.outcome.Repeats > 0; {
 	case again && (first == nil || e.outcome.Repeats != first.seq || !sameOutcome(e, first)):
-		return true, errors.New("repeats what has not come of its key")
+		return true, errors.New("repeats an outcome that its key does not have")
 	case again, key == "":
 	case first == nil || !first.final():
 		o.keys[key] = e

@@ -190,7 +190,7 @@ func (w *world) verify() error {
 	return err
 }
 
-// restart ends the kernel in good order, and starts the next one.
+// restart ends the kernel cleanly, and starts the next one.
 func (w *world) restart() {
 	w.settle()
 	for _, c := range w.clients {

@@ -132,7 +132,7 @@ func picture(d actors.Part) string {
 	return strings.Join(chunks, "")
 }
 
-// restore makes the state of a domain anew while the kernel runs.
+// restore rebuilds the state of a domain while the kernel runs.
 func (w *world) restore(name schema.Domain, d kernel.Domain) error {
 	at, err := w.snapshots.Load(context.Background(), name, d)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // pauses are how long settle waits while nothing moves. A turn that did something shows that in the rounds after it.
 var pauses = []time.Duration{0, 0, 11 * time.Minute, time.Second, 0, 0, 0}
 
-// settle has all that is under way come to its end: then every frame is answered.
+// settle waits until nothing is in flight: then every frame is answered.
 func (w *world) settle() {
 	w.note("settle")
 	w.fault(faultfs.Fault{})
@@ -49,21 +49,21 @@ func (w *world) settle() {
 		if pauses[quiet-1] > 0 {
 			w.fail(w.oracle.overslept(w.clients))
 		}
-		time.Sleep(pauses[quiet-1]) // for what the kernel tries again, and who waits for mail
+		time.Sleep(pauses[quiet-1]) // for what the kernel retries, and for receives
 	}
 	if w.err != nil || !w.alive() {
 		return
 	}
 	for _, c := range w.clients {
 		if len(c.pending) > 0 {
-			w.fail(fmt.Errorf("client %d: %d frames are not answered, from %s on, and nothing is under way", c.number, len(c.pending), c.waits()))
+			w.fail(fmt.Errorf("client %d: %d frames are not answered, from %s on, and nothing is in flight", c.number, len(c.pending), c.waits()))
 		}
 	}
-	w.fail(w.oracle.settled(w.clients))
+	w.fail(w.oracle.quiescent(w.clients))
 	w.compare()
 }
 
-// nothingKept checks that nothing is kept of a budget, where nothing is under way.
+// nothingKept checks that no budget is reserved when nothing is in flight.
 func (w *world) nothingKept() error {
 	call := &kernel.Call{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}
 	result, err := budget.NewDomain(w.state.budgets, w.state.procs.Processes()).Decide(call)
@@ -76,7 +76,7 @@ func (w *world) nothingKept() error {
 	}
 	for _, b := range out.Budgets {
 		if b.Calls != nil && b.Calls.Reserved != "0" {
-			return fmt.Errorf("pid %d: calls %+v are kept, and none is under way", b.PID, *b.Calls)
+			return fmt.Errorf("pid %d: calls %+v are kept, and none is in flight", b.PID, *b.Calls)
 		}
 	}
 	return nil

@@ -224,7 +224,7 @@ func (w *world) begin(i int) {
 	}
 }
 
-// shut ends the kernel and its clients, whatever becomes of that.
+// shut ends the kernel and its clients, also if a step fails.
 func (w *world) shut() {
 	w.fault(faultfs.Fault{})
 	w.gate.Open()

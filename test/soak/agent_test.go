@@ -13,7 +13,7 @@ const (
 )
 
 // agent makes calls at random. What it changes is its own, so that it knows every answer beforehand, and whatever it does
-// it undoes, so that the kernel's state does not grow by what it does, but for what this test names.
+// it undoes, so that the kernel's state does not grow by what it does, except what this test names.
 type agent struct {
 	place  *place
 	pid    int64 // whom it acts for
@@ -111,7 +111,7 @@ func (a *agent) other(do func(*conn) error) error {
 func (a *agent) settle() error {
 	return a.other(func(c *conn) error {
 		for i := range keys {
-			c.ask(0, "Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"soak/%d/%d","value":%q}`, a.pid, a.pid, i, "the same for ever"))
+			c.ask(0, "Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"soak/%d/%d","value":%q}`, a.pid, a.pid, i, "the same forever"))
 		}
 		c.ask(0, "Syscall.Rollback", fmt.Sprintf(`{"pid":%d,"to_tick":0}`, a.pid))
 		c.ask(0, "Ipc.Receive", fmt.Sprintf(`{"pid":%d,"max":1000}`, a.pid))

@@ -15,7 +15,7 @@ import (
 // is in use, and gives pages back late: a leak of 16 bytes a call shows from about a million calls on.
 func mostMemory(calls int64) int { return 16<<20 + 2*int(mostGrowth(calls)) }
 
-// TestSoakDaemon makes the calls to the real daemon, which is stopped in good order on the way, and once killed under them.
+// TestSoakDaemon makes the calls to the real daemon, which is stopped cleanly on the way, and once killed under them.
 // Its descriptors have to be those of the beginning, its memory within the bound.
 func TestSoakDaemon(t *testing.T) {
 	p := newPlace(t)

@@ -76,7 +76,7 @@ func growths() []growth {
 		}},
 		{what: "a delta", line: func(c *conn, i int) {
 			c.ask(0, "Syscall.CommitDelta", fmt.Sprintf(`{"pid":%d,"changes":{"k":%d}}`, pid, i))
-		}, undo: func(c *conn) { // what was rolled back goes with the next commit
+		}, undo: func(c *conn) { // what was rolled back is freed by the next commit
 			for range 2 {
 				c.ask(0, "Syscall.Rollback", fmt.Sprintf(`{"pid":%d,"to_tick":0}`, pid))
 				c.ask(0, "Syscall.CommitDelta", fmt.Sprintf(`{"pid":%d,"changes":{"k":1}}`, pid))

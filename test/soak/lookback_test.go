@@ -17,7 +17,7 @@ import (
 
 // recorded is how many entries the record has that TestLookBack looks back on.
 func recorded() int {
-	return testkit.Rounds(20_000, 20_000, 1_000_000)
+	return testkit.Rounds(8_000, 20_000, 1_000_000)
 }
 
 // flow is how many calls have a correlation in common.
@@ -61,7 +61,7 @@ func remember(t *testing.T, p *place, upTo, n int) {
 	testkit.Must(t, log.Close())
 }
 
-// indexed has the record of a kernel that is not running indexed anew.
+// indexed has the record of a kernel that is not running indexed again.
 func indexed(t *testing.T, p *place) {
 	t.Helper()
 	log, _, err := journal.Open(journal.Options{Dir: p.Path("s/journal")})

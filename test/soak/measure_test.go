@@ -55,7 +55,7 @@ func table(connections int64) int64 {
 // what the index is at: one of the journal while it reads, some of the projections for each question.
 const mostFiles = 20
 
-// descriptors counts the open files of a process, but for those below the state directory, which only have a bound.
+// descriptors counts the open files of a process, except for those below the state directory, which only have a bound.
 func (p *place) descriptors(t *testing.T, pid int) int {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)

@@ -77,7 +77,7 @@ func event(c *conn) error {
 	return err
 }
 
-// leave hangs up while the kernel owes answers: to a call that waits, or to many.
+// leave hangs up before its answers have come: of a call that waits, or of many.
 func (a *agent) leave(*conn) error {
 	return a.other(func(c *conn) error {
 		if a.chance.IntN(2) == 0 {

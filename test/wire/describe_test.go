@@ -9,7 +9,7 @@ import (
 )
 
 // TestDescribe asks for each syscall by both names of the question, in both dialects, over both sockets. The answers are
-// the same but for one member, which each dialect calls by its own name (MESSAGE 4.8, EVENT 4.8).
+// the same except for one member, which each dialect calls by its own name (MESSAGE 4.8, EVENT 4.8).
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -70,7 +70,7 @@ func (p *peer) closeWrite() error {
 	return closed(err)
 }
 
-// closed forgives that something was closed before.
+// closed ignores an error that says that it is closed already.
 func closed(err error) error {
 	if errors.Is(err, os.ErrClosed) {
 		return nil

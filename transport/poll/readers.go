@@ -210,7 +210,7 @@ func (s *readersStream) post(now Event) {
 	p.look()
 }
 
-// watch sees to it that a goroutine waits for d. One that waits already sees what is wanted now: it looks after each change, and
+// watch ensures that a goroutine waits for d. One that waits already sees what is wanted now: it looks after each change, and
 // takes mu to do so. The caller holds mu.
 func (s *readersStream) watch(d *direction) {
 	if d.watched {

@@ -111,7 +111,7 @@ const (
 
 // Assign says which socket is the canonical and which the legacy one (PROTOCOL 1), nil for one that was not passed.
 // The names "kernel" and "events" decide; where no socket has either of them, the order does: kernel first. More than
-// there is a use for is an error, since clients of the rest would wait for ever.
+// there is a use for is an error, since clients of the rest would wait forever.
 func Assign(sockets []Socket) (kernel, events *net.UnixListener, err error) {
 	slots := map[string]**net.UnixListener{KernelName: &kernel, EventsName: &events}
 	named := false

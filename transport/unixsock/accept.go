@@ -144,8 +144,8 @@ func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 	_, _ = c.link.TryWrite(frame) // a peer that has left needs no answer
 }
 
-// failed counts a connection of an agent that came to nothing, and reports a flood of them. It returns how many there were in
-// this second.
+// failed counts a failed connection of an agent, and reports a flood of them. It returns how many failed in this
+// second.
 func (s *Server) failed(agent int64) int {
 	n := s.residents.failed(agent)
 	if n == floodPerSecond && s.config.Flood != nil {

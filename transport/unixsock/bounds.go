@@ -37,7 +37,7 @@ var (
 // without a word, which costs less.
 const toldPerSecond = 16
 
-// floodPerSecond is how many connections of an agent may come to nothing in a second, refused or ended before they have
+// floodPerSecond is how many connections of an agent may fail in a second, refused or ended before they have
 // authenticated, before it is taken for a flood.
 const floodPerSecond = 512
 
@@ -61,8 +61,8 @@ const floodMemory = time.Second
 // resident is one agent that has connections, or had some in this second.
 type resident struct {
 	open   int
-	failed int       // connections that came to nothing since
-	since  time.Time // the begin of the second
+	failed int       // that failed since
+	since  time.Time // the beginning of the second
 }
 
 func newResidents(b Bounds) *residents {
@@ -93,7 +93,7 @@ func (r *residents) leave(agent int64) {
 	r.each[agent].open--
 }
 
-// failed counts a connection of an agent that came to nothing, and returns how many there were in this second.
+// failed counts a failed connection of an agent, and returns how many failed in this second.
 func (r *residents) failed(agent int64) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,7 @@ type Conn struct {
 	link   Link
 }
 
-// duplex is what a channel needs but for its two raw directions.
+// duplex is what a channel needs except for its two raw directions.
 type duplex interface {
 	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error

@@ -17,8 +17,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Why Dial came to nothing. After either of the two a client may start a daemon (BRIDGE 4.5.2); any other error, such as
-// a fault.PlaceUnsafe or a fault.AuthPeer, is one that a daemon would run into as well.
+// Why Dial failed. After either of the two a client may start a daemon (BRIDGE 4.5.2); any other error, such as a
+// fault.PlaceUnsafe or a fault.AuthPeer, would stop a daemon too.
 var (
 	// ErrNoSocket: the socket, or the runtime directory itself, is not there.
 	ErrNoSocket = errors.New("no daemon has been here")

@@ -18,7 +18,7 @@ import (
 
 // A daemon looks whether its sockets are where it put them. A look is a few lstat(2) a socket.
 const (
-	socketLook  = 5 * time.Second        // between two looks where nothing tells of a change, or the last could not mend what it found
+	socketLook  = 5 * time.Second        // between two looks where nothing tells of a change, or the last failed
 	socketPause = 100 * time.Millisecond // between a change and the look
 )
 
@@ -89,8 +89,8 @@ func (s *Keeper) look(ctx context.Context) (well bool) {
 	defer cancel()
 	well = true
 	for _, l := range s.Bound {
-		mended, err := l.Mend(bounded, s.Lock)
-		if mended {
+		repaired, err := l.Repair(bounded, s.Lock)
+		if repaired {
 			s.Log.Warn("socket was removed, and is bound again", "socket", l.Addr().String())
 		}
 		if ctx.Err() != nil {
@@ -167,7 +167,7 @@ type Idle struct {
 	timer *time.Timer
 }
 
-// NewIdle returns one that waits for so long; 0: for ever.
+// NewIdle returns one that waits for so long; 0: forever.
 func NewIdle(limit time.Duration) *Idle { return &Idle{limit: limit, over: make(chan struct{})} }
 
 // Expired is closed when the time is up.

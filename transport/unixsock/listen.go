@@ -17,7 +17,7 @@ type Listener struct {
 	close func() error
 
 	mu     sync.Mutex
-	ln     *net.UnixListener // replaced when Mend has bound again
+	ln     *net.UnixListener // replaced when Repair has bound again
 	file   fs.FileInfo       // what we put at path; nil where we put nothing there
 	closed bool
 }
@@ -87,7 +87,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		ln := l.current()
 		conn, err := ln.Accept()
-		if err != nil && l.current() != ln { // Mend has closed it, and there is another
+		if err != nil && l.current() != ln { // Repair has closed it, and there is another
 			continue
 		}
 		return conn, err

@@ -56,8 +56,8 @@ func AcquireLock(path string) (*Lock, error) {
 	return acquire(path, tryLock)
 }
 
-// AcquireInstanceLock is AcquireLock for a daemon. It waits a short time for the daemon before, which may have been killed just
-// now. It locks the directory as well: one daemon at most has both, whatever becomes of the file.
+// AcquireInstanceLock is AcquireLock for a daemon. It waits a short time for a daemon that was killed just now. It also locks
+// the directory: only one daemon can have that, even if the file is removed.
 func AcquireInstanceLock(path string) (*Lock, error) {
 	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
 		return nil, err

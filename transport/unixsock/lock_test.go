@@ -130,7 +130,7 @@ func TestLockNoticesThatItWasReplaced(t *testing.T) {
 	}
 }
 
-// Who may read the directory can lock it before a daemon does: the start does not wait for that for ever, and names him.
+// Who may read the directory can lock it before a daemon does: the start does not wait for that forever, and names him.
 func TestLockOfTheDirectoryIsHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ type ServerConfig struct {
 	Log           *slog.Logger                        // nowhere where nil
 	Identify      func(net.Conn) (access.Peer, error) // PeerOf where nil
 	Bounds        Bounds                              // each the default's where zero
-	Flood         func(agent int64)                   // called on a goroutine of the Server's for each second in which connections of an agent come to nothing by the hundred; may be nil
+	Flood         func(agent int64)                   // called on a goroutine of the Server's for each second in which an agent has a hundred failed connections; may be nil
 }
 
 // Server admits clients: it accepts, identifies the peer, runs the prologue, and calls the Handler.

@@ -164,7 +164,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestProgress: what a server tells of a call that is under way its caller is told, where it has asked for that, with what is too long cut off. What it
+// TestProgress: progress of a call in flight reaches its caller if the caller asked for it; a text that is too long is cut. What it
 // tells of other calls, or without having been asked, is dropped.
 func TestProgress(t *testing.T) {
 	t.Parallel()

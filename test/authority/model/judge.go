@@ -52,7 +52,7 @@ func (m *Model) Bar(who int64, typ string) []int {
 	return nil
 }
 
-// Judge says what must come of a call now. A tick that the operator names moves the clock, whatever becomes of the call; an agent's
+// Judge says what the outcome of a call must be now. A tick that the operator names moves the clock, whatever the outcome of the call; an agent's
 // must not lie ahead (PROTOCOL 6).
 func (m *Model) Judge(c *Call) *Verdict {
 	v := &Verdict{Who: c.From, Apply: func() {}}

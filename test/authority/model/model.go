@@ -1,4 +1,4 @@
-// Package model says what must come of a call by the rules of PROTOCOL 5, 6 (CAP), as plainly as they can be said: who
+// Package model says what the outcome of a call must be by the rules of PROTOCOL 5, 6 (CAP), as plainly as they can be said: who
 // is whose child, who may do what, who holds how much, who has which mail. It knows nothing of how the kernel does it.
 package model
 

@@ -118,7 +118,7 @@ K(c,'Syscall.Spawn',{'child_agent_id':'eta'},'k-spawn')
 K(c,'Http.Fetch',{'pid':a5,'url':URL+'/'},'k-fetch')
 C(c,'Http.Fetch',{'pid':a5,'url':URL+'/other'})
 m,a=c.call('command','Kernel.Ingest',{'uri':'os:///boot.md','pid':a1}); print('ingest',a)
-# end in good order: a snapshot
+# end cleanly: a snapshot
 c.s.close(); p.send_signal(signal.SIGTERM); p.wait()
 p,c=start(S,R)
 C(c,'Memory.Set',{'key':'once','value':1},'k-set'); C(c,'Memory.Set',{'key':'once','value':3},'k-set',want=409)

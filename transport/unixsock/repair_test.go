@@ -16,7 +16,7 @@ import (
 
 // A server whose sockets, and with them more or less of the directory, were removed is reached again at the same path, and
 // who was connected still is.
-func TestMendBindsAnew(t *testing.T) {
+func TestRepairBindsAnew(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(unixsock.Places) error{
 		"the sockets": func(p unixsock.Places) error {
@@ -41,11 +41,11 @@ func TestMendBindsAnew(t *testing.T) {
 			must(t, remove(places))
 
 			for _, l := range listeners {
-				if mended, err := l.Mend(t.Context(), lock); err != nil || !mended {
-					t.Fatalf("mended %v, %v", mended, err)
+				if repaired, err := l.Repair(t.Context(), lock); err != nil || !repaired {
+					t.Fatalf("repaired %v, %v", repaired, err)
 				}
-				if mended, err := l.Mend(t.Context(), lock); err != nil || mended {
-					t.Errorf("what is in order was mended: %v, %v", mended, err)
+				if repaired, err := l.Repair(t.Context(), lock); err != nil || repaired {
+					t.Errorf("what is in order was repaired: %v, %v", repaired, err)
 				}
 			}
 			must(t, lock.Verify())
@@ -74,7 +74,7 @@ func TestMendBindsAnew(t *testing.T) {
 }
 
 // What somebody else has put at the path stays there; once it is gone, the path is ours again.
-func TestMendTakesNothingOver(t *testing.T) {
+func TestRepairTakesNothingOver(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string]func(path string) error{
 		"a file": func(path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -96,27 +96,27 @@ func TestMendTakesNothingOver(t *testing.T) {
 			must(t, os.Remove(places.KernelSocket))
 			must(t, put(places.KernelSocket))
 			before := inode(t, places.KernelSocket)
-			mended, err := listeners[0].Mend(t.Context(), lock)
-			if mended || !errors.Is(err, fault.PlaceOccupied) {
-				t.Errorf("mended %v, %v, want fault.PlaceOccupied", mended, err)
+			repaired, err := listeners[0].Repair(t.Context(), lock)
+			if repaired || !errors.Is(err, fault.PlaceOccupied) {
+				t.Errorf("repaired %v, %v, want fault.PlaceOccupied", repaired, err)
 			}
 			if !os.SameFile(before, inode(t, places.KernelSocket)) {
 				t.Error("it was replaced")
 			}
 			must(t, os.Remove(places.KernelSocket))
-			if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || !mended {
-				t.Errorf("mended %v, %v", mended, err)
+			if repaired, err := listeners[0].Repair(t.Context(), lock); err != nil || !repaired {
+				t.Errorf("repaired %v, %v", repaired, err)
 			}
 			must(t, listeners[0].Close())
-			if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || mended {
-				t.Errorf("a closed one was mended: %v, %v", mended, err)
+			if repaired, err := listeners[0].Repair(t.Context(), lock); err != nil || repaired {
+				t.Errorf("a closed one was repaired: %v, %v", repaired, err)
 			}
 		})
 	}
 }
 
 // A daemon that has the directory meanwhile has the paths too: it was removed, and made again, before this one looked.
-func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
+func TestRepairLeavesTheNextDaemonAlone(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
@@ -124,8 +124,8 @@ func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
 	must(t, errors.Join(os.RemoveAll(places.Dir), os.Mkdir(places.Dir, 0o700)))
 	next, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
-	if mended, err := listeners[0].Mend(t.Context(), lock); mended || !errors.Is(err, fault.PlaceLocked) {
-		t.Errorf("mended %v, %v, want fault.PlaceLocked", mended, err)
+	if repaired, err := listeners[0].Repair(t.Context(), lock); repaired || !errors.Is(err, fault.PlaceLocked) {
+		t.Errorf("repaired %v, %v, want fault.PlaceLocked", repaired, err)
 	}
 	if got, want := dirNames(t, places.Dir), "kernel.lock"; got != want {
 		t.Errorf("the directory holds %s, want %s", got, want)
@@ -136,7 +136,7 @@ func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
 
 // While a daemon runs, no other one starts in its directory, though the lock's file and the sockets were removed; and
 // nobody who can read the directory keeps it from binding them again.
-func TestMendBesideAnotherLock(t *testing.T) {
+func TestRepairBesideAnotherLock(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
@@ -152,28 +152,28 @@ func TestMendBesideAnotherLock(t *testing.T) {
 	if err := lockfile.Try(dir); !errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("the lock on the directory: got %v, want ErrHeld", err)
 	}
-	if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || !mended {
-		t.Errorf("mended %v, %v", mended, err)
+	if repaired, err := listeners[0].Repair(t.Context(), lock); err != nil || !repaired {
+		t.Errorf("repaired %v, %v", repaired, err)
 	}
 	must(t, lock.Verify())
 	must(t, listeners[0].Close())
 }
 
 // In a directory that others have come to have a way into, nothing is bound until they have none.
-func TestMendWantsItsDirectoryPrivate(t *testing.T) {
+func TestRepairWantsItsDirectoryPrivate(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
 	must(t, err)
 	must(t, os.Remove(places.KernelSocket))
 	must(t, os.Chmod(places.Dir, 0o755))
-	mended, err := listeners[0].Mend(t.Context(), lock)
-	if mended || !errors.Is(err, fault.PlaceUnsafe) {
-		t.Errorf("mended %v, %v, want fault.PlaceUnsafe", mended, err)
+	repaired, err := listeners[0].Repair(t.Context(), lock)
+	if repaired || !errors.Is(err, fault.PlaceUnsafe) {
+		t.Errorf("repaired %v, %v, want fault.PlaceUnsafe", repaired, err)
 	}
 	must(t, os.Chmod(places.Dir, 0o700))
-	if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || !mended {
-		t.Errorf("mended %v, %v", mended, err)
+	if repaired, err := listeners[0].Repair(t.Context(), lock); err != nil || !repaired {
+		t.Errorf("repaired %v, %v", repaired, err)
 	}
 	must(t, listeners[0].Close())
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
-// Mend binds anew where the socket is gone from its path, as whatever clears temporary directories may have it, and reports
-// whether it did. Who is connected stays so; who waits in the queue of the old socket sees an end of input before any
-// prologue, as at Close. lock is the one that Listen was given; nothing else may use it meanwhile.
+// Repair binds again if the socket is gone from its path, for example because a program clears temporary directories, and
+// reports whether it did. Connections that are open continue; those in the queue of the old socket are closed before any
+// prologue, as by Close. lock is the one that Listen was given; nothing else may use it meanwhile.
 //
-// Nothing that lies at the path is touched: where it is not our socket, Mend returns a fault.PlaceOccupied. Where the lock's
-// file, or the directory, was removed as well they are made again, which a daemon that has started meanwhile prevents with
-// a fault.PlaceLocked; a directory that has been opened to others is a fault.PlaceUnsafe. An inherited socket is its manager's to
-// mend, and a closed one nobody's.
-func (l *Listener) Mend(ctx context.Context, lock *Lock) (mended bool, err error) {
+// No other file at the path is touched: then Repair returns a fault.PlaceOccupied. It makes the lock's file and the directory
+// again if they were removed too; if another daemon has taken them meanwhile, the error is a fault.PlaceLocked, and if others
+// may enter the directory, a fault.PlaceUnsafe. It does nothing for an inherited socket, which its manager repairs, and for a
+// closed one.
+func (l *Listener) Repair(ctx context.Context, lock *Lock) (repaired bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil || l.closed {

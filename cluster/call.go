@@ -1,0 +1,308 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// maxAnswer bounds an answer to a query in bytes, so that it fits a message of the bus.
+const maxAnswer = 900_000
+
+// maxOrigin bounds what identifies the state directory of another kernel.
+const maxOrigin = 64
+
+// flight is a call that is being made for another kernel.
+type flight struct {
+	done chan struct{} // closed when there is an outcome
+	data []byte
+	err  error
+}
+
+// call answers a request with a call: the reply's data, or the error.
+func (r *receiver) call(ctx context.Context, member *access.AuthorizedKey, req *request, out *answer) {
+	var err error
+	switch {
+	case req.Errand != nil && req.Query == nil:
+		var data []byte
+		data, err = r.run(ctx, member, req)
+		out.Data = data
+	case req.Query != nil && req.Errand == nil:
+		out.Data, out.Seq, err = r.query(ctx, member, req.Query)
+	default:
+		err = fault.ClusterRequest.New("a call is an errand or a query")
+	}
+	if err != nil {
+		out.Data, out.Failed = nil, failureOf(fault.Of(err))
+	}
+}
+
+// run makes a call that changes something. A request that repeats one in flight gets its outcome.
+func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *request) ([]byte, error) {
+	if strings.Contains(req.Instance, "/") || len(req.Instance) > maxOrigin || (req.Errand.Spawn == nil) == (req.Errand.Terminate == nil) {
+		return nil, fault.ClusterRequest.New("the call of %s does not have its form", req.From)
+	}
+	id := fmt.Sprintf("%s/%s/%d/%d", req.From, req.Instance, req.Epoch, req.Errand.Number)
+	r.mu.Lock()
+	f := r.flights[id]
+	first := f == nil
+	if first {
+		f = &flight{done: make(chan struct{})}
+		r.flights[id] = f
+	}
+	r.mu.Unlock()
+	if first {
+		f.data, f.err = r.kernel.Run(ctx, member, req.Instance, req.Epoch, req.Errand)
+		r.mu.Lock()
+		delete(r.flights, id)
+		r.mu.Unlock()
+		close(f.done)
+	}
+	select {
+	case <-f.done:
+		return f.data, f.err
+	case <-ctx.Done():
+		return nil, fault.CallTimeout.New("the call %d of %s is in flight", req.Errand.Number, req.From)
+	}
+}
+
+// query makes a call that only reads, of those that other kernels may make.
+func (r *receiver) query(ctx context.Context, member *access.AuthorizedKey, q *query) (schema.Value, int64, error) {
+	if !asked(q.Type) {
+		return nil, 0, fault.ClusterNotAsked.New("%s is no query that a kernel answers to others", fault.Clip(q.Type))
+	}
+	data, seq, err := r.kernel.Ask(ctx, member, q.Type, q.Data)
+	if err == nil && len(data) > maxAnswer {
+		err = fault.ClusterTooLarge.New("the answer to %s has %d bytes; to another kernel it may have %d", q.Type, len(data), maxAnswer)
+	}
+	return data, int64(seq), err
+}
+
+func asked(typ string) bool {
+	for _, row := range schema.Asked() {
+		if row.Type == typ {
+			return true
+		}
+	}
+	return false
+}
+
+// calls returns the line of calls to a kernel.
+func (l *Link) calls(kernel string) *line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.lines[kernel]
+	if one == nil {
+		one = &line{Link: l, to: kernel, stream: callStream}
+		l.lines[kernel] = one
+	}
+	return one
+}
+
+// Ask makes a query at another kernel. It returns the answer, and its entry there.
+func (l *Link) Ask(ctx context.Context, kernel, typ string, data []byte) (schema.Value, int64, error) {
+	if why := l.Reach(kernel); why != nil {
+		return nil, 0, why
+	}
+	if l.kernel == nil {
+		return nil, 0, fault.ClusterOff.New("a kernel for one call asks no other kernel")
+	}
+	if !asked(typ) {
+		return nil, 0, fault.ClusterNotAsked.New("%s is no query that a kernel answers to others", fault.Clip(typ))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	reply, _, err := l.calls(kernel).request(ctx, &request{Query: &query{typ, data}})
+	switch {
+	case errors.Is(err, errAway):
+		return nil, 0, fault.ClusterKernelAway.New("%v", err)
+	case err != nil:
+		return nil, 0, err
+	case reply.Error != nil:
+		f := reply.Error.fault()
+		l.refuse(kernel, true, f)
+		return nil, 0, f
+	case reply.Failed != nil:
+		return nil, 0, reply.Failed.faultOf(kernel)
+	}
+	row, _ := schema.Lookup(typ)
+	if _, invalid := row.Output().Decode(reply.Data); invalid != nil {
+		f := fault.ClusterRequest.New("the answer of %s to %s does not have its form: %s", kernel, typ, invalid.Message)
+		l.refuse(kernel, true, f)
+		return nil, 0, f
+	}
+	return reply.Data, reply.Seq, nil
+}
+
+// errand is a call for another kernel without outcome.
+type errand struct {
+	*schema.Errand
+	tried  bool               // the other kernel may have it
+	waited bool               // a call waits for the outcome, on done
+	done   chan errandOutcome // buffered: one outcome
+	intent uint64             // if no call waits: the entry that it is the outcome of
+}
+
+type errandOutcome struct {
+	data []byte
+	err  *fault.Fault
+}
+
+// Begin hands over a call for another kernel that is on disk. It does not block.
+func (l *Link) Begin(e *schema.Errand) {
+	one := &errand{Errand: e, waited: true, done: make(chan errandOutcome, 1)}
+	l.mu.Lock()
+	l.errands[e.Number] = one
+	l.mu.Unlock()
+	l.background(func() { l.do(one) })
+}
+
+// resume goes on with a call of the last life. The other kernel may have made it: then it says what the outcome was.
+func (l *Link) resume(e *schema.Errand, intent uint64) {
+	if intent == 0 { // its outcome is in the record
+		l.kernel.Note(schema.ProcessSettle.With(&schema.ErrandSettled{Number: e.Number, Kernel: e.Kernel}))
+		return
+	}
+	one := &errand{Errand: e, tried: true, intent: intent}
+	l.background(func() { l.do(one) })
+}
+
+// errandPatience is how long a call waits for its outcome at another kernel.
+const errandPatience = 30 * time.Second
+
+// Outcome returns the outcome of a call that was handed over. It does not wait without end: then finished is false, and the link
+// journals the outcome of the intent once there is one.
+func (l *Link) Outcome(ctx context.Context, number int64, intent uint64) (data []byte, err error, finished bool) {
+	l.mu.Lock()
+	one := l.errands[number]
+	delete(l.errands, number)
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, errandPatience)
+	defer cancel()
+	select {
+	case o := <-one.done:
+		return o.result()
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case o := <-one.done: // it was just in time
+		return o.result()
+	default:
+		one.waited, one.intent = false, intent
+		return nil, nil, false
+	}
+}
+
+func (o errandOutcome) result() ([]byte, error, bool) {
+	if o.err != nil {
+		return nil, o.err, true
+	}
+	return o.data, nil, true
+}
+
+// Settled records that the outcome of a call is in the record.
+func (l *Link) Settled(e *schema.Errand) {
+	l.kernel.Note(schema.ProcessSettle.With(&schema.ErrandSettled{Number: e.Number, Kernel: e.Kernel}))
+}
+
+// do asks the other kernel until there is an outcome, or the link ends.
+func (l *Link) do(one *errand) {
+	var pause time.Duration
+	for l.ctx.Err() == nil {
+		data, failed, known := l.try(one)
+		if known {
+			l.conclude(one, data, failed)
+			return
+		}
+		pause = min(max(2*pause, minRetry), maxRetry)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-l.ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// try makes one request. known says whether there is an outcome.
+func (l *Link) try(one *errand) (data []byte, failed *fault.Fault, known bool) {
+	wire := *one.Errand
+	if s := wire.Spawn; s != nil && s.Capabilities != nil && s.Capabilities.ExpiresAtTick != nil {
+		spawn, grant := *s, *s.Capabilities
+		left := *grant.ExpiresAtTick - l.kernel.Tick()
+		grant.ExpiresAtTick, wire.TicksLeft = nil, &left
+		spawn.Capabilities, wire.Spawn = &grant, &spawn
+	}
+	reply, sent, err := l.calls(one.Kernel).request(l.ctx, &request{Errand: &wire})
+	before := one.tried
+	one.tried = one.tried || sent
+	switch {
+	case l.ctx.Err() != nil:
+		return nil, nil, false
+	case err != nil && one.tried: // it may have been made
+		return nil, nil, false
+	case err != nil:
+		if f, ok := errors.AsType[*fault.Fault](err); ok && f.ID != fault.ClusterBus {
+			return nil, f, true
+		}
+		return nil, fault.ClusterKernelAway.New("%v: nothing was done", err), true
+	case reply.Error != nil:
+		failed = reply.Error.fault()
+		l.refuse(one.Kernel, true, failed)
+		return nil, failed, !before && failed.ID != fault.ClusterReplayed
+	case reply.Failed != nil:
+		failed = reply.Failed.faultOf(one.Kernel)
+		return nil, failed, !open(failed)
+	}
+	data, err = one.outcome(reply.Data)
+	if err != nil {
+		failed = fault.ClusterRequest.New("the answer of %s to %s does not have its form: %v", one.Kernel, one.Type(), err)
+		l.refuse(one.Kernel, true, failed)
+		return nil, nil, false
+	}
+	return data, nil, true
+}
+
+// open reports whether a call that failed with an error may have been made, or may be made later.
+func open(f *fault.Fault) bool {
+	return f.Kind == fault.Unavailable || f.Kind == fault.Timeout || f.ID == fault.CallCancelled
+}
+
+// outcome is the answer of the call here, made of the one there.
+func (e *errand) outcome(data []byte) ([]byte, error) {
+	if e.Spawn != nil {
+		out, err := schema.SyscallSpawn.Decode(data)
+		if err != nil {
+			return nil, err
+		}
+		out.Kernel = e.Kernel
+		return schema.Marshal(out)
+	}
+	out, err := schema.SyscallTerminate.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	out.Kernel = e.Kernel
+	return schema.Marshal(out)
+}
+
+// conclude hands the outcome to the call that waits, or journals it.
+func (l *Link) conclude(one *errand, data []byte, failed *fault.Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one.waited {
+		one.done <- errandOutcome{data, failed}
+		return
+	}
+	l.kernel.EndIntent(one.intent, data, failed)
+	l.Settled(one.Errand)
+}

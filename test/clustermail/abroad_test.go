@@ -1,0 +1,152 @@
+package clustermail_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+const mayRun = `allow="Syscall.SendMsg,Syscall.Spawn,Syscall.Terminate,Memory.*"`
+
+// spawnAt spawns a process at another kernel, as a process of this one. An allowed of nil asks for the default grant.
+func (n *node) spawnAt(as int64, kernel, name string, allowed []string) (*schema.SpawnOutput, error) {
+	n.t.Helper()
+	in := &schema.SpawnInput{ChildAgentID: name, Kernel: &kernel}
+	if in.PID = &as; allowed != nil {
+		in.Capabilities = &schema.SpawnCapability{AllowedSyscalls: allowed}
+	}
+	return client.Call(testkit.Context(n.t), n.Client, schema.SyscallSpawn, in)
+}
+
+// endAt ends a process of another kernel, as a process of this one.
+func (n *node) endAt(as int64, kernel string, pid int64) error {
+	n.t.Helper()
+	in := &schema.TerminateInput{TargetPID: pid, Kernel: &kernel}
+	in.PID = &as
+	_, err := client.Call(testkit.Context(n.t), n.Client, schema.SyscallTerminate, in)
+	return err
+}
+
+// process describes a process of the kernel.
+func (n *node) process(pid int64) *schema.Descriptor {
+	n.t.Helper()
+	return testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.ProcessGet, &schema.ProcessGetInput{PID: pid}))(n.t)
+}
+
+// token is what a process of the kernel may call.
+func (n *node) token(pid int64) string {
+	n.t.Helper()
+	out := testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.CapabilityGet, &schema.CapabilityGetInput{PID: &pid}))(n.t)
+	return strings.Join(out.AllowedSyscalls, " ")
+}
+
+// spawner makes a process that may spawn and end others, and what else is given.
+func (n *node) spawner(name string, allowed ...string) int64 {
+	n.t.Helper()
+	in := &schema.SpawnInput{ChildAgentID: name, Capabilities: &schema.SpawnCapability{
+		AllowedSyscalls: append([]string{"Syscall.Spawn", "Syscall.Terminate"}, allowed...),
+	}}
+	return testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.SyscallSpawn, in))(n.t).ChildPID
+}
+
+// A process that is spawned at another kernel is a child of this kernel's process there, with no more than that has and than its
+// spawner has. Its spawner can end it, and nobody else here.
+func TestSpawnAbroad(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, mayRun, mayRun)
+	reached(t, alpha, beta)
+	out := testkit.Value(alpha.spawnAt(0, "beta", "one", []string{"Memory.Get"}))(t)
+	if out.Kernel != "beta" || out.ChildAgentID != "kernel-alpha/one" || beta.token(out.ChildPID) != "Memory.Get" {
+		t.Errorf("%+v may call %q", out, beta.token(out.ChildPID))
+	}
+	parent := beta.process(beta.process(out.ChildPID).ParentPID)
+	if parent.AgentID != "kernel-alpha" {
+		t.Errorf("its parent is %q", parent.AgentID)
+	}
+	// The default grant is cut down to the line of alpha there.
+	if out := testkit.Value(alpha.spawnAt(0, "beta", "default", nil))(t); beta.token(out.ChildPID) != "SYS_SEND_MSG SYS_SPAWN SYS_TERMINATE" {
+		t.Errorf("default grant: %q", beta.token(out.ChildPID))
+	}
+	// That of an agent's child also to the agent's token here.
+	agent, other := alpha.spawner("agent", "Memory.Get"), alpha.spawner("other")
+	child := testkit.Value(alpha.spawnAt(agent, "beta", "child", nil))(t)
+	if got := beta.token(child.ChildPID); got != "SYS_SPAWN SYS_TERMINATE" {
+		t.Errorf("default grant of an agent's child: %q", got)
+	}
+	if _, err := alpha.spawnAt(agent, "beta", "more", []string{"Memory.Set"}); !errors.Is(err, fault.CapabilityTooMuch) {
+		t.Errorf("more than the spawner has: %v", err)
+	}
+	if _, err := alpha.spawnAt(0, "beta", "more", []string{"Http.Fetch"}); !errors.Is(err, fault.CapabilityTooMuch) {
+		t.Errorf("more than the line has: %v", err)
+	}
+	if _, err := alpha.spawnAt(0, "beta", "one", nil); !errors.Is(err, fault.ProcessNameTaken) {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	if err := alpha.endAt(other, "beta", child.ChildPID); !errors.Is(err, fault.CapabilityNotYours) {
+		t.Errorf("ended by another agent: %v", err)
+	}
+	testkit.Must(t, alpha.endAt(agent, "beta", child.ChildPID))
+	testkit.Must(t, alpha.endAt(0, "beta", out.ChildPID))
+	testkit.Must(t, alpha.endAt(0, "beta", out.ChildPID)) // twice is fine
+	if got := beta.process(child.ChildPID).State; got != "TERMINATED" {
+		t.Errorf("the child is %s", got)
+	}
+	if err := alpha.endAt(0, "beta", beta.spawn("own")); !errors.Is(err, fault.CapabilityNotYours) {
+		t.Errorf("a process of beta's own: %v", err)
+	}
+	for _, typ := range []string{"Process.SpawnedAbroad", "Process.EndedAbroad"} {
+		if alpha.recorded(typ) == 0 {
+			t.Errorf("alpha has recorded no %s", typ)
+		}
+	}
+	testkit.Eventually(t, "all calls are settled", func() bool {
+		return alpha.recorded("Process.Settle") == alpha.recorded("Process.SpawnedAbroad")+alpha.recorded("Process.EndedAbroad")
+	})
+}
+
+// What cannot be done has one clear error each, and nothing is done.
+func TestSpawnAbroadRefused(t *testing.T) {
+	t.Parallel()
+	alpha, beta, bus := pair(t, mayMail, "")
+	reached(t, alpha, beta)
+	refused := func(n *node, id fault.ID, kernel string) {
+		t.Helper()
+		if out, err := n.spawnAt(0, kernel, "child", nil); !errors.Is(err, id) {
+			t.Errorf("%+v, %v, want %s", out, err, id)
+		}
+	}
+	refused(alpha, fault.ClusterSelf, "alpha")
+	refused(alpha, fault.ClusterNoKernel, "gamma")
+	refused(alpha, fault.CapabilityDenied, "beta") // its line allows messages only
+	refused(beta, fault.CapabilityDenied, "alpha") // its line has no options
+	if err := alpha.endAt(0, "beta", 1); !errors.Is(err, fault.CapabilityDenied) {
+		t.Errorf("end: %v", err)
+	}
+	beta.end()
+	refused(alpha, fault.ClusterKernelAway, "beta")
+	bus.Stop()
+	refused(alpha, fault.ClusterKernelAway, "beta")
+	beta.start() // which knows another key for alpha from now on
+	_, line := testbus.Key(t, testkit.Dir(t), "alpha", mayRun)
+	testkit.Must(t, os.WriteFile(beta.members, []byte(line+"\n"+beta.line+"\n"), 0o600))
+	bus.Restart()
+	reached(t, alpha, beta)
+	testkit.Eventually(t, "beta refuses the key of alpha", func() bool {
+		_, err := alpha.spawnAt(0, "beta", "child", nil)
+		return errors.Is(err, fault.ClusterSigned)
+	})
+	if alpha.recorded("Cluster.Refused") == 0 || beta.recorded("Cluster.Refused") == 0 {
+		t.Error("a refusal is not on both records")
+	}
+	list := testkit.Value(client.Call(testkit.Context(t), beta.Client, schema.ProcessList, &schema.ProcessListInput{}))(t)
+	if len(list.Processes) != 1 || list.Processes[0].AgentID != "kernel-alpha" {
+		t.Errorf("processes of beta: %+v", list.Processes)
+	}
+}
