@@ -19,12 +19,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Defaults of the bounds.
-const (
-	DefaultLimit = 2 << 30             // bytes of a copy that cannot share blocks
-	Keep         = 20                  // copies that Prune leaves
-	KeepFor      = 30 * 24 * time.Hour // the age up to which it leaves them
-)
+// DefaultLimit is how many bytes a copy may have that cannot share blocks.
+const DefaultLimit = 2 << 30
 
 // Snapshot is what is known of a copy.
 type Snapshot struct {
@@ -138,7 +134,7 @@ func (s *Store) lock(name string) (unlock func() error, err error) {
 }
 
 func notThere(id string) error {
-	return fault.SnapshotNone.New("no copy %s is kept: it may have been removed, since only the latest %d are kept, for %d days", id, Keep, int(KeepFor.Hours()/24))
+	return fault.SnapshotNone.New("no copy %s is kept: it may have been removed, since only the latest are kept (snapshots.keep, snapshots.keep_for)", id)
 }
 
 // fill copies the tree, and describes it.
@@ -278,9 +274,9 @@ func (s *Store) discard(name string) (err error) {
 	return store.remove(e)
 }
 
-// Prune removes copies whose making was cut short, and those that are too old or too many. Copies of processes that
-// still run stay. It returns what it has removed.
-func (s *Store) Prune(now time.Time, running map[string]bool) (removed []*Snapshot, err error) {
+// Prune removes copies whose making was cut short, those that are older than keepFor, and all but the latest of so many as
+// keep says. Copies of processes that still run stay. It returns what it has removed.
+func (s *Store) Prune(now time.Time, keep int, keepFor time.Duration, running map[string]bool) (removed []*Snapshot, err error) {
 	names, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list copies: %w", err)
@@ -297,7 +293,7 @@ func (s *Store) Prune(now time.Time, running map[string]bool) (removed []*Snapsh
 		return nil, err
 	}
 	for i, one := range list {
-		old := now.Sub(one.Time()) > KeepFor || len(list)-i > Keep
+		old := now.Sub(one.Time()) > keepFor || len(list)-i > keep
 		if !old || running[one.ID] || one.Undoing != "" {
 			continue
 		}
