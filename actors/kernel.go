@@ -110,6 +110,7 @@ type Kernel struct {
 	ids        ids
 	refusing   atomic.Bool            // the journal cannot be written
 	refusal    atomic.Pointer[string] // why commands are refused; nil if they are not
+	unled      atomic.Bool            // another host may lead: no program is started
 	away       atomic.Bool            // no majority of the bus acknowledges entries: commands are refused
 	followed   atomic.Bool            // the audit domain wants to be told of the next entry
 	spent      atomic.Bool            // urgent commands are refused too: the journal's reserve is used up, or there is none
@@ -208,6 +209,7 @@ func New(cfg Config) *Kernel {
 	a.tick = cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
 	a.syncEvery, a.quorum = cfg.SyncEvery, newQuorumState(cfg.Quorum, cfg.Journal.Head().Seq)
+	k.unled.Store(a.quorum != nil && a.quorum.Leads != nil && !a.quorum.Leads())
 	k.auditor = a
 	k.audit = k.spawn("domain/"+string(record), a)
 	k.domains[record] = k.audit

@@ -28,6 +28,7 @@ type Client struct {
 	login  *login
 	as     int64 // our PID in the kernel
 	origin string
+	kernel string // that queries are made at, through this one; empty: this one
 
 	mu      sync.Mutex
 	use     use
@@ -106,6 +107,14 @@ func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, erro
 // DoReporting does what Do does, and calls report for each Syscall.Progressed of the call before it returns.
 // nil means no reports. While report runs, only the latest event is kept.
 func (c *Client) DoReporting(ctx context.Context, m schema.Message, report func(*schema.ProgressedEvent)) (schema.Message, error) {
+	if c.kernel != "" {
+		return c.askThrough(ctx, m)
+	}
+	return c.exchange(ctx, m, report)
+}
+
+// exchange does what DoReporting does at the kernel of the connection.
+func (c *Client) exchange(ctx context.Context, m schema.Message, report func(*schema.ProgressedEvent)) (schema.Message, error) {
 	m.Meta.Progress = report != nil
 	if m.Kind != schema.KindCommand && m.Kind != schema.KindQuery {
 		return schema.Message{}, fmt.Errorf("send %s: a %s has no answer", m.Type, m.Kind)

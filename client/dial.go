@@ -49,7 +49,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	switch {
 	case err == nil:
 		d.login.rest = nil
-		c.origin = o.Origin
+		c.origin, c.kernel = o.Origin, o.Kernel
 		return c, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

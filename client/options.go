@@ -25,6 +25,9 @@ type Options struct {
 	Events bool
 	// Origin is the origin of the operator's calls; empty: the kernel's own.
 	Origin string
+	// Kernel is the kernel of the cluster that queries are made at, through the one that is dialled; empty: that one. Only
+	// queries can be made then.
+	Kernel string
 	// Patience bounds Dial, not counting the time that signing takes; 0: DefaultPatience.
 	Patience time.Duration
 }

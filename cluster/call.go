@@ -43,7 +43,7 @@ func (r *receiver) call(ctx context.Context, member *access.AuthorizedKey, req *
 	}
 }
 
-// run makes a call that changes something. A request that repeats one which is under way gets its outcome.
+// run makes a call that changes something. A request that repeats one in flight gets its outcome.
 func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *request) ([]byte, error) {
 	if strings.Contains(req.Instance, "/") || len(req.Instance) > maxOrigin || (req.Errand.Spawn == nil) == (req.Errand.Terminate == nil) {
 		return nil, fault.ClusterRequest.New("the call of %s does not have its form", req.From)
@@ -68,7 +68,7 @@ func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *r
 	case <-f.done:
 		return f.data, f.err
 	case <-ctx.Done():
-		return nil, fault.CallTimeout.New("the call %d of %s is under way", req.Errand.Number, req.From)
+		return nil, fault.CallTimeout.New("the call %d of %s is in flight", req.Errand.Number, req.From)
 	}
 }
 
@@ -164,7 +164,7 @@ func (l *Link) Begin(e *schema.Errand) {
 	l.background(func() { l.do(one) })
 }
 
-// resume goes on with a call of the last life. The other kernel may have made it: then it says what came of it.
+// resume goes on with a call of the last life. The other kernel may have made it: then it says what the outcome was.
 func (l *Link) resume(e *schema.Errand, intent uint64) {
 	if intent == 0 { // its outcome is in the record
 		l.kernel.Note(schema.ProcessSettle.With(&schema.ErrandSettled{Number: e.Number, Kernel: e.Kernel}))
@@ -177,7 +177,7 @@ func (l *Link) resume(e *schema.Errand, intent uint64) {
 // errandPatience is how long a call waits for its outcome at another kernel.
 const errandPatience = 30 * time.Second
 
-// Outcome returns what came of a call that was handed over. It does not wait without end: then finished is false, and the link
+// Outcome returns the outcome of a call that was handed over. It does not wait without end: then finished is false, and the link
 // journals the outcome of the intent once there is one.
 func (l *Link) Outcome(ctx context.Context, number int64, intent uint64) (data []byte, err error, finished bool) {
 	l.mu.Lock()

@@ -79,6 +79,8 @@ var deeds = map[string]deed{
 	"Approval.List":            {"[{state}]", ""},
 	"Approval.Requested":       {"{type} of {agent}, by rule {rule}", ""},
 	"Approval.Use":             {"{id}", ""},
+	"Audit.Archive":            {"entries[ before {before_seq}] to {directory}", "{=segments} segments"},
+	"Audit.Redact":             {"{member} of entry {seq}", "[by entry {=by}]"},
 	"Audit.Redacted":           {"{member} of entry {seq}", ""},
 	"Audit.Subscribe":          {"[{types|list}][ of {pid|pid}][ from {since_seq}]", ""},
 	"Capability.Check":         {"{syscall}[ of {pid|pid}]", ""},

@@ -192,6 +192,11 @@ li { margin-left: calc(var(--depth) * 1.25rem); padding: .15rem .5rem; border-le
 `
 }
 
+// PageKernel is the line of a page that begins the story of a kernel.
+func PageKernel(name string) string {
+	return "<li style=\"--depth:0\"><b>" + html.EscapeString(name) + "</b>:</li>\n"
+}
+
 // HTML is a sentence of a page.
 func (s *Sentence) HTML() string {
 	class := ""

@@ -18,6 +18,7 @@ type Top struct {
 	Asking    rune // K or R until the user confirms it, else 0
 	Said      string
 	Loud      bool
+	Kernels   string // the kernels of the cluster, the one that is shown marked; empty: there is only one
 
 	first   int // index of the first row shown
 	tick    int64
@@ -91,6 +92,11 @@ func (s *Top) Visible() []Process {
 	return s.Processes[first:min(first+s.Rows, len(s.Processes))]
 }
 
+// Show begins to show another kernel.
+func (s *Top) Show() {
+	s.Chosen, s.first, s.at, s.calls, s.denied = 0, 0, time.Time{}, nil, nil
+}
+
 // Say sets the last line to text until the next key.
 func (s *Top) Say(text string) { s.Said, s.Loud = text, false }
 
@@ -100,6 +106,9 @@ func (s *Top) Lines(width, height int, style Paint) []string {
 		style(Bold, cut(fmt.Sprintf("pwos top   tick %d   %d processes   %d calls, %d denied   %s",
 			s.tick, len(s.Processes), s.metrics.TotalCalls, s.metrics.DeniedCalls, s.at.Format("15:04:05")), width)),
 		cut(s.rates(), width),
+	}
+	if s.Kernels != "" {
+		lines = append(lines, cut(s.Kernels, width))
 	}
 	lines = append(lines, s.table(width, style)...)
 	for len(lines) < height-1 {

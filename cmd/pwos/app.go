@@ -72,6 +72,7 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 type dialing struct {
 	args    []string // flags for a kernel that this call starts
 	running bool     // do not start one
+	kernel  string   // ask this kernel, through the one that is dialled
 	events  bool     // use the socket of the older dialect, whose lines are longer
 }
 
@@ -89,7 +90,7 @@ func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Events = d.events
+	options.Events, options.Kernel = d.events, d.kernel
 	if !a.noSpawn && !d.running {
 		self, err := daemonCommand()
 		if err != nil {

@@ -109,7 +109,7 @@ func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, lim
 		if err != nil {
 			return err
 		}
-		out, shown := newAuditFeed(a, names), int64(0)
+		out, shown := newAuditFeed(a, names, ""), int64(0)
 		each := func(id string, event schema.Message, e schema.AuditEntry) error {
 			if e.ID == id {
 				return nil

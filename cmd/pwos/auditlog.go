@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,22 +69,30 @@ func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do
 type auditFeed struct {
 	*feed
 
-	names view.Names
+	names  view.Names
+	kernel string // shown with each entry; empty: it is not
 }
 
-func newAuditFeed(a *app, names view.Names) auditFeed {
+func newAuditFeed(a *app, names view.Names, kernel string) auditFeed {
 	widths, columns := []int{7, 23, 12, 0}, []column(nil)
+	if kernel != "" {
+		columns = append(columns, column{"kernel", 8})
+	}
 	for i, name := range view.EntryHeader() {
 		columns = append(columns, column{name, widths[i]})
 	}
-	return auditFeed{newFeed(a, columns...), names}
+	return auditFeed{newFeed(a, columns...), names, kernel}
 }
 
 func (f auditFeed) entries(entries []view.Entry) error {
 	for i := range entries {
 		e := &entries[i]
 		f.names.Learn(&e.AuditEntry)
-		if err := f.write(e.Raw, e.Cells(f.names, f.app.style)...); err != nil {
+		cells := e.Cells(f.names, f.app.style)
+		if f.kernel != "" {
+			cells = append([]string{view.Escaped(f.kernel)}, cells...)
+		}
+		if err := f.write(view.OfKernel(f.kernel, e.Raw), cells...); err != nil {
 			return err
 		}
 	}
@@ -128,6 +137,7 @@ type auditQuestion struct {
 	schema.AuditLogInput
 
 	queries  bool                   // include the operator's queries
+	at       kernelChoice           // kernels whose record is read
 	archived func(*schema.Archived) // told once of wanted entries that are archived
 }
 
@@ -177,21 +187,37 @@ func (q *auditQuestion) each(ctx context.Context, c *client.Client, do func([]vi
 
 // auditLog prints the wanted entries.
 func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
-	q.archived = a.sayArchived
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+	return a.atKernels(ctx, 0, q.at, func(ctx context.Context, c *client.Client, kernel string) error {
+		q.archived, q.Request = a.sayArchived, nil // each kernel answers for itself
 		names, err := a.agentNames(ctx, c)
 		if err != nil {
 			return err
 		}
-		return q.each(ctx, c, newAuditFeed(a, names).entries)
+		end := int64(math.MaxInt64)
+		if kernel != "" { // the record of a kernel that is asked grows with each question
+			if end, err = journalEnd(ctx, c); err != nil {
+				return err
+			}
+		}
+		feed := newAuditFeed(a, names, kernel)
+		err = q.each(ctx, c, func(entries []view.Entry) error {
+			if n := slices.IndexFunc(entries, func(e view.Entry) bool { return e.Seq >= end }); n >= 0 {
+				return cmp.Or(feed.entries(entries[:n]), errEnough)
+			}
+			return feed.entries(entries)
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
 	})
 }
 
 // auditLast prints the newest wanted entries, at most that many. It stops before its own first query, since the
 // entries of its own queries are not what just happened.
 func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error {
-	q.archived = a.sayArchived
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+	return a.atKernels(ctx, 0, q.at, func(ctx context.Context, c *client.Client, kernel string) error {
+		q.archived, q.Request = a.sayArchived, nil
 		end, err := journalEnd(ctx, c)
 		if err != nil {
 			return err
@@ -206,7 +232,7 @@ func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error 
 		if err != nil {
 			return err
 		}
-		return newAuditFeed(a, names).entries(entries)
+		return newAuditFeed(a, names, kernel).entries(entries)
 	})
 }
 
@@ -269,8 +295,14 @@ the newest 20 entries that the other flags select.
 Queries by the operator, such as those of this command itself, are left out unless
 --all, --pid or --type selects them. An agent sees its own calls and its descendants'.
 
+In a cluster, --all also prints the record of the other kernels, one after the other, and
+--kernel NAME that of one: as far as the members file there allows it (docs/cluster.md).
+A kernel that does not answer is named, in JSON as {"kernel", "error"}.
+
 If stdout is no terminal, each entry is a line of JSON: the answer of Audit.Log,
-plus request, the data of the message.`,
+plus request, the data of the message, and kernel where several are asked.
+
+Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 		Example: `  pwos audit log --last 20
   pwos audit log --denied --after 15m
   pwos audit log --pid 7 --since 1000
@@ -288,6 +320,7 @@ plus request, the data of the message.`,
 			if denied {
 				q.Denied = &denied
 			}
+			q.at.all = q.queries
 			var err error
 			if q.SinceTime, err = moment(cmd, "after", after, time.Now()); err != nil {
 				return usage(cmd, err)
@@ -306,7 +339,8 @@ plus request, the data of the message.`,
 	memberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	cmd.Flags().BoolVar(&denied, "denied", false, "only calls that were refused")
-	cmd.Flags().BoolVar(&q.queries, "all", false, "include the operator's queries")
+	cmd.Flags().BoolVar(&q.queries, "all", false, "include the operator's queries, and the record of the other kernels of the cluster")
+	q.at.flag(cmd)
 	cmd.Flags().StringVar(&after, "after", "", "only calls after this time, such as 2026-11-21T08:00:00Z, or this long ago, such as 15m")
 	cmd.Flags().StringVar(&before, "before", "", "only calls before this time, in the same form")
 	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")

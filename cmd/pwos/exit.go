@@ -76,6 +76,7 @@ func (a *app) report(err error, interrupted bool) int {
 var exits = map[fault.ID]int{
 	fault.StateDamaged: exitIntegrity, fault.BackupBroken: exitIntegrity, fault.SealBroken: exitIntegrity,
 	fault.SealSilent:        exitTimeout,
+	fault.ClusterKernelAway: exitUnreachable, fault.ClusterUnanswered: exitTimeout,
 	fault.DaemonNotRunning:  exitUnreachable,
 	fault.DaemonUnreachable: exitUnreachable,
 	fault.DaemonLaunch:      exitUnreachable,

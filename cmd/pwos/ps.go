@@ -18,7 +18,7 @@ import (
 // withBudgets adds what processes have left of their budgets.
 func withBudgets(ctx context.Context, c *client.Client, processes []view.Process) error {
 	out, err := invokeAs(ctx, c, schema.BudgetShow, &schema.BudgetShowInput{})
-	if errors.Is(err, fault.WireUnknownSyscall) { // the kernel has no budgets
+	if errors.Is(err, fault.WireUnknownSyscall) || errors.Is(err, fault.Forbidden) { // the kernel has no budgets, or shows none
 		return nil
 	}
 	if err != nil {
@@ -59,6 +59,7 @@ type psFlags struct {
 	state string
 	all   bool
 	wide  bool
+	at    kernelChoice
 }
 
 func newPs(a *app) *cobra.Command {
@@ -71,10 +72,17 @@ tick of their birth, the use of their quotas (held/limit), what is left of their
 budgets, and for agents with a program its restarts and its command. If the terminal is
 too narrow, priority and birth tick are left out, unless --wide is given.
 
+In a cluster, --all also lists the processes of the other kernels, and --kernel NAME those of one:
+as far as the members file there allows it (docs/cluster.md). A kernel that does not answer is
+named, in JSON as {"kernel", "error"}.
+
 If stdout is no terminal, each process is a line of JSON: the answer of Process.List
-and its present quotas. It prints nothing if there are no processes.`,
+and its present quotas. It prints nothing if there are no processes.
+
+Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 		Example: `  pwos ps
   pwos ps --all
+  pwos ps --kernel beta
   pwos ps --wide
   pwos ps --state BLOCKED --json`,
 		Args: arguments(cobra.NoArgs),
@@ -86,57 +94,75 @@ and its present quotas. It prints nothing if there are no processes.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.state, "state", "", "only processes in this state, such as READY or TERMINATED")
-	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also list ended processes that the kernel still remembers")
+	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also list ended processes that the kernel still remembers, and those of the other kernels of the cluster")
+	f.at.flag(cmd)
 	cmd.Flags().BoolVarP(&f.wide, "wide", "w", false, "print all columns, even on a narrow terminal")
 	return cmd
 }
 
 func (a *app) ps(ctx context.Context, f psFlags) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		var state *string
-		if f.state != "" {
-			wanted := strings.ToUpper(f.state)
-			state = &wanted
+	f.at.all = f.all
+	t := new(view.Table)
+	named := false
+	err := a.atKernels(ctx, usualTimeout, f.at, func(ctx context.Context, c *client.Client, kernel string) error {
+		if named = kernel != ""; len(t.Rows) == 0 {
+			header := view.ProcessHeader()
+			if named {
+				header = append([]string{"kernel"}, header...)
+			}
+			t.Header(header...)
 		}
-		processes, err := listProcesses(ctx, c, state)
+		return a.psOf(ctx, c, f, kernel, t)
+	})
+	if len(t.Rows) == 0 && !a.wantsJSON() && err == nil {
+		a.say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
+	}
+	if !f.wide {
+		t.Narrow(a.width(), "priority", "birth tick")
+	}
+	return errors.Join(a.print(t.Text()), err)
+}
+
+// psOf adds the processes of a kernel to a table, or prints them. kernel is empty if there is only one.
+func (a *app) psOf(ctx context.Context, c *client.Client, f psFlags, kernel string, t *view.Table) error {
+	var state *string
+	if f.state != "" {
+		wanted := strings.ToUpper(f.state)
+		state = &wanted
+	}
+	processes, err := listProcesses(ctx, c, state)
+	if err != nil {
+		return err
+	}
+	if state == nil && !f.all {
+		processes = slices.DeleteFunc(processes, func(p view.Process) bool { return p.State == view.Terminated })
+	}
+	if err := withBudgets(ctx, c, processes); err != nil {
+		return err
+	}
+	for _, n := range view.Tree(processes) {
+		token, err := tokenOf(ctx, c, &n)
+		if err != nil && (kernel == "" || !errors.Is(err, fault.Forbidden)) {
+			return err
+		}
+		if a.wantsJSON() {
+			line, err := n.Line(token)
+			if err != nil {
+				return err
+			}
+			if err := a.printLine(view.OfKernel(kernel, line)); err != nil {
+				return err
+			}
+			continue
+		}
+		row, err := n.Row(token)
 		if err != nil {
 			return err
 		}
-		if state == nil && !f.all {
-			processes = slices.DeleteFunc(processes, func(p view.Process) bool { return p.State == view.Terminated })
+		if kernel != "" {
+			row = append([]string{view.Escaped(kernel)}, row...)
 		}
-		if err := withBudgets(ctx, c, processes); err != nil {
-			return err
-		}
-		t := new(view.Table)
-		t.Header(view.ProcessHeader()...)
-		for _, n := range view.Tree(processes) {
-			token, err := tokenOf(ctx, c, &n)
-			if err != nil {
-				return err
-			}
-			if a.wantsJSON() {
-				line, err := n.Line(token)
-				if err != nil {
-					return err
-				}
-				if err := a.printLine(line); err != nil {
-					return err
-				}
-				continue
-			}
-			row, err := n.Row(token)
-			if err != nil {
-				return err
-			}
-			t.Row(row...)
-		}
-		if len(t.Rows) == 0 && !a.wantsJSON() {
-			a.say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
-		}
-		if !f.wide {
-			t.Narrow(a.width(), "priority", "birth tick")
-		}
-		return a.print(t.Text())
-	})
+		t.Row(row...)
+	}
+	return nil
 }

@@ -31,7 +31,8 @@ bounds what is held at once.
 --on NAME spawns it at another kernel of the cluster, under that kernel's process for this one,
 kernel-THIS, and with at most what that has (docs/cluster.md).
 
-Exit status: 3 more than the parent may grant, 1 the other kernel is away, or no resource or syscall has that name.`,
+Exit status: 3 more than the parent may grant, 6 the other kernel is away, 1 no resource
+or syscall has that name.`,
 		Example: `  pwos spawn scout
   pwos spawn scout --intent 'look ahead' --priority HIGH --allow 'Memory.*,SYS_SEND_MSG' --quota gpu=2
   pwos spawn helper --parent 7

@@ -23,6 +23,9 @@ func newStory(a *app) *cobra.Command {
 its cause, if that comes before it. It prints while it reads, so a long record starts
 at once. The kernel's housekeeping and the operator's queries are left out.
 
+In a cluster, --all tells the story of each kernel, one after the other, and --kernel NAME that of
+one (docs/cluster.md). A kernel that does not answer is named.
+
 --html writes one self-contained page without scripts, which can be sent to
 somebody. If stdout is no terminal, each call is a line of JSON: depth, who, text, entry.`,
 		Example: `  pwos story --since 1000
@@ -40,6 +43,8 @@ somebody. If stdout is no terminal, each call is a line of JSON: depth, who, tex
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one with this number")
 	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to read (default: all)")
+	cmd.Flags().BoolVar(&q.at.all, "all", false, "also tell the story of the other kernels of the cluster")
+	q.at.flag(cmd)
 	cmd.Flags().StringVar(&page, "html", "", "write a page to this file instead of stdout")
 	return cmd
 }
@@ -50,9 +55,18 @@ func (a *app) story(ctx context.Context, q auditQuestion, page string) error {
 	case page != "":
 		return a.storyPage(ctx, q, page)
 	case a.wantsJSON():
-		return a.tell(ctx, q, func(s *view.Sentence) error { return a.printLine(s.JSON()) })
+		return a.tell(ctx, q, func(kernel string, s *view.Sentence) error { return a.printLine(view.OfKernel(kernel, s.JSON())) })
 	}
-	return a.tell(ctx, q, func(s *view.Sentence) error { return a.printText(s.Line(a.style)) })
+	told := ""
+	return a.tell(ctx, q, func(kernel string, s *view.Sentence) error {
+		if kernel != told {
+			told = kernel
+			if err := a.printText(a.style(view.Bold, view.Escaped(kernel)) + ":\n"); err != nil {
+				return err
+			}
+		}
+		return a.printText(s.Line(a.style))
+	})
 }
 
 // storyPage writes a story as a page, atomically.
@@ -82,16 +96,25 @@ func (a *app) tellPage(ctx context.Context, q auditQuestion, file io.Writer) err
 	if err := put(view.PageHead("What happened, and what caused what")); err != nil {
 		return err
 	}
-	if err := a.tell(ctx, q, func(s *view.Sentence) error { return put(s.HTML()) }); err != nil {
+	told := ""
+	if err := a.tell(ctx, q, func(kernel string, s *view.Sentence) error {
+		text := s.HTML()
+		if kernel != told {
+			told = kernel
+			text = view.PageKernel(kernel) + text
+		}
+		return put(text)
+	}); err != nil {
 		return err
 	}
 	return put(view.PageFoot)
 }
 
-// tell calls write with each sentence of a story, while it reads the record.
-func (a *app) tell(ctx context.Context, q auditQuestion, write func(*view.Sentence) error) error {
-	q.archived = a.sayArchived
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+// tell calls write with each sentence of a story, while it reads the record, and the kernel whose record it is, if several
+// are asked.
+func (a *app) tell(ctx context.Context, q auditQuestion, write func(kernel string, s *view.Sentence) error) error {
+	return a.atKernels(ctx, 0, q.at, func(ctx context.Context, c *client.Client, kernel string) error {
+		q.archived, q.Request = a.sayArchived, nil
 		names, err := allNames(ctx, c)
 		if err != nil {
 			return err
@@ -103,7 +126,7 @@ func (a *app) tell(ctx context.Context, q auditQuestion, write func(*view.Senten
 		n := &view.Narrative{Names: names}
 		all := func(sentences []view.Sentence) error {
 			for i := range sentences {
-				if err := write(&sentences[i]); err != nil {
+				if err := write(kernel, &sentences[i]); err != nil {
 					return err
 				}
 			}

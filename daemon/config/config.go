@@ -142,7 +142,8 @@ type Cluster struct {
 	Acknowledge string `toml:"acknowledge"` // when a command is answered: Disk or Quorum
 	Replicas    int    `toml:"replicas"`    // nodes of the bus that keep the copy of the journal
 
-	Lease Duration `toml:"lease"` // with Quorum, four fifths of it are how long a call waits for the bus
+	Lease   Duration `toml:"lease"`   // with Quorum, four fifths of it are how long a call waits for the bus
+	Standby bool     `toml:"standby"` // with Quorum: lead only once the host that leads has not renewed its lease
 }
 
 // Approval configures how people are asked about calls, if a rule of the policy asks.

@@ -148,6 +148,7 @@ func (c *Config) settings() []setting {
 		of("cluster.members", &c.Cluster.Members, "", optional),
 		of("cluster.acknowledge", &c.Cluster.Acknowledge, Disk, must(in(Disk, Quorum), "%q must be disk or quorum")),
 		of("cluster.replicas", &c.Cluster.Replicas, 1, between(1, 5)),
+		of("cluster.standby", &c.Cluster.Standby, false),
 		of("cluster.lease", &c.Cluster.Lease, 15*second, must(func(d Duration) bool { return d >= second }, "%v must be at least 1s")),
 		of("crypto.identity", &c.Crypto.Identity, "", optional),
 		of("approval.wait", &c.Approval.Wait, 50*second, must(func(d Duration) bool { return d <= 3600*second }, "%v must be at most 1h0m0s")), // longer than any client waits
