@@ -19,12 +19,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Default bounds.
-const (
-	DefaultLimit = 2 << 30             // bytes of a copy without shared blocks
-	Keep         = 20                  // copies that Prune keeps
-	KeepFor      = 30 * 24 * time.Hour // the age up to which it keeps them
-)
+// DefaultLimit is the most bytes of a copy without shared blocks.
+const DefaultLimit = 2 << 30
 
 // Snapshot describes a copy.
 type Snapshot struct {
@@ -139,7 +135,7 @@ func (s *Store) lock(name string) (unlock func() error, err error) {
 }
 
 func notThere(id string) error {
-	return fault.SnapshotNone.New("no copy %s is kept: it may have been removed, since only the latest %d are kept, for %d days", id, Keep, int(KeepFor.Hours()/24))
+	return fault.SnapshotNone.New("no copy %s is kept: it may have been removed, since only the latest are kept (snapshots.keep, snapshots.keep_for)", id)
 }
 
 // fill copies the tree, and writes its description.
@@ -279,9 +275,9 @@ func (s *Store) discard(name string) (err error) {
 	return store.remove(e)
 }
 
-// Prune removes interrupted copies, and those that are too old or too many. It keeps copies of processes that still run.
-// It returns what it has removed.
-func (s *Store) Prune(now time.Time, running map[string]bool) (removed []*Snapshot, err error) {
+// Prune removes interrupted copies, those older than keepFor, and all but the latest keep ones. It keeps copies of processes
+// that still run. It returns what it has removed.
+func (s *Store) Prune(now time.Time, keep int, keepFor time.Duration, running map[string]bool) (removed []*Snapshot, err error) {
 	names, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list copies: %w", err)
@@ -298,7 +294,7 @@ func (s *Store) Prune(now time.Time, running map[string]bool) (removed []*Snapsh
 		return nil, err
 	}
 	for i, one := range list {
-		old := now.Sub(one.Time()) > KeepFor || len(list)-i > Keep
+		old := now.Sub(one.Time()) > keepFor || len(list)-i > keep
 		if !old || running[one.ID] || one.Undoing != "" {
 			continue
 		}

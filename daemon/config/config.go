@@ -42,6 +42,7 @@ type Config struct {
 	Approval  Approval           `toml:"approval"`
 	HTTP      HTTP               `toml:"http"`
 	Blobs     Blobs              `toml:"blobs"`
+	Snapshots Snapshots          `toml:"snapshots"`
 
 	Net      Net                 `toml:"net"`
 	Upstream map[string]Upstream `toml:"upstream"` // by name
@@ -176,6 +177,12 @@ type Blobs struct {
 	FileBytes int64    `toml:"file_bytes"` // of one blob
 	DirBytes  int64    `toml:"dir_bytes"`  // of all blobs
 	DirFiles  int      `toml:"dir_files"`
+}
+
+// Snapshots bounds the copies of agents' working directories.
+type Snapshots struct {
+	Keep    int      `toml:"keep"`     // how many
+	KeepFor Duration `toml:"keep_for"` // how long
 }
 
 // Duration is a span of time, written as 10m or 1h30m.
