@@ -60,7 +60,7 @@ func loginThrough(t testing.TB, w *world, socket string, list, sign time.Duratio
 	return err
 }
 
-// TestAgentsThatHang: whatever an agent leaves undone, the client is done with it in the time that it was given.
+// TestAgentsThatHang: whatever step an agent hangs in, the client gives up at its deadline.
 func TestAgentsThatHang(t *testing.T) {
 	t.Parallel()
 	hang := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
@@ -138,7 +138,7 @@ func TestAgentsThatHang(t *testing.T) {
 	})
 }
 
-// TestAgentsThatLie: what is no signature by the key that was asked for is found out before it is sent.
+// TestAgentsThatLie: an answer that is no signature by the requested key is detected before it is sent.
 func TestAgentsThatLie(t *testing.T) {
 	t.Parallel()
 	real := newFakeAgent(t, "ed25519", "ecdsa256", "rsa3072")
@@ -192,7 +192,8 @@ func TestAgentsThatLie(t *testing.T) {
 	})
 }
 
-// TestAgentThatIsLocked: it is said how to unlock it, whether it was locked before or after it showed its keys.
+// TestAgentThatIsLocked: the error says how to unlock the agent, whether it was locked before or after it listed its
+// keys.
 func TestAgentThatIsLocked(t *testing.T) {
 	t.Parallel()
 	f := newFakeAgent(t, "ed25519")

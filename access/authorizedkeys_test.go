@@ -72,7 +72,7 @@ func TestKeysOptions(t *testing.T) {
 	}
 }
 
-// TestKeysRefused: a line that is not wholly understood lets nobody in, says why, and takes its key off every other line.
+// TestKeysRefused: a line with an error admits nobody, says why, and removes its key from every other line.
 func TestKeysRefused(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(vector(t, "ed25519.pub"))
@@ -150,7 +150,7 @@ func TestKeysRefused(t *testing.T) {
 			if r := keys.Refused()[0]; r.Line != 2 || r.Reason == "" || strings.ContainsAny(r.Reason, "\x00\x1b\r\n") {
 				t.Errorf("refused with %+v", r)
 			}
-			// Where the line shows whose it is, no other line lets that key in.
+			// If the line has an agent, no other line admits its key.
 			if !strings.Contains(line, fields[1]) || strings.Contains(line, fields[1]+"=") || strings.Contains(line, "\u00a0") {
 				return
 			}
@@ -164,7 +164,7 @@ func TestKeysRefused(t *testing.T) {
 	}
 }
 
-// TestKeysFile: comments, empty lines, line ends, and keys that stand there twice.
+// TestKeysFile: comments, empty lines, line ends, and keys that are listed twice.
 func TestKeysFile(t *testing.T) {
 	t.Parallel()
 	one, two := strings.TrimSpace(vector(t, "ed25519.pub")), strings.TrimSpace(vector(t, "ecdsa256.pub"))
@@ -194,7 +194,7 @@ func TestKeysFile(t *testing.T) {
 	}
 }
 
-// TestExpiry: a key is good up to its last moment, in the zone that it is written in.
+// TestExpiry: a key is valid through its last moment, in the time zone of the option.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("east", 2*60*60)

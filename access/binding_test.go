@@ -63,7 +63,7 @@ func TestSecurityKey(t *testing.T) {
 	}
 }
 
-// TestBindingText: what leaves the text open to two readings is not signed.
+// TestBindingText: members that would make the text ambiguous are not signed.
 func TestBindingText(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*access.Binding){

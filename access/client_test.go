@@ -140,7 +140,7 @@ func TestHostKeyChanges(t *testing.T) {
 	must(c.Verify(w.answer(t, c).Data))(t)
 }
 
-// TestDowngrade: a kernel that proved itself once has to do so again; one that never did need not.
+// TestDowngrade: a kernel that proved itself once must do so again; one that never did need not.
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -158,7 +158,7 @@ func TestDowngrade(t *testing.T) {
 	must(w.login.Answer(t.Context(), open, noon))(t)
 }
 
-// TestPrefer: of several keys the one that the caller believes in is shown; without, the first one.
+// TestPrefer: of several keys the client shows the one that the caller prefers; otherwise the first one.
 func TestPrefer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ecdsa256")
@@ -174,7 +174,7 @@ func TestPrefer(t *testing.T) {
 	must(c.Verify(w.answer(t, c).Data))(t)
 }
 
-// TestSocketName: both ends name a socket alike, whatever link they came by.
+// TestSocketName: both ends give a socket the same name, whatever links are in its path.
 func TestSocketName(t *testing.T) {
 	t.Parallel()
 	dir := must(filepath.EvalSymlinks(t.TempDir()))(t)
@@ -191,7 +191,7 @@ func TestSocketName(t *testing.T) {
 	}
 }
 
-// TestTenThousandBadLogins: their failures cost a good login nothing.
+// TestTenThousandBadLogins: failed logins do not delay a good one.
 func TestTenThousandBadLogins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -211,7 +211,7 @@ func TestTenThousandBadLogins(t *testing.T) {
 	must(c.Verify(w.answer(t, c).Data))(t)
 }
 
-// TestOfferIsWhatTheProtocolSays: the members of PROTOCOL 4 and no others.
+// TestOfferIsWhatTheProtocolSays: an offer has exactly the members of PROTOCOL 4.
 func TestOfferIsWhatTheProtocolSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")

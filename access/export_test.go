@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// What the tests need to drive the gate and the prologue on fake time.
+// The gate and the prologue, for tests on fake time.
 
 // Gate is the gate of a Door.
 type Gate struct{ *gate }

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 )
 
-// TestFailuresGrow: each failure is held back longer than the last, up to a bound, until the user was quiet or got in.
+// TestFailuresGrow: each failure is delayed longer than the last, up to a bound, until the user succeeds or pauses.
 func TestFailuresGrow(t *testing.T) {
 	t.Parallel()
 	var f access.Failures
@@ -36,7 +36,7 @@ func TestFailuresGrow(t *testing.T) {
 	}
 }
 
-// TestFailuresAreBounded: neither many users nor many refusals at once take more than their share.
+// TestFailuresAreBounded: memory is bounded for many users, and for many failures at once.
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	var f access.Failures

@@ -122,7 +122,7 @@ func TestGateServesBehindSilentConnections(t *testing.T) {
 	})
 }
 
-// Where no process has more than the others, the one that has been there longest goes.
+// If no process has more than the others, the oldest connection is evicted.
 func TestGateEvictsTheOldest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func enterAgent(gate *access.Gate, agent int64) (*clock, error) {
 	return conn, err
 }
 
-// An agent gets so many places and no more, however many processes it has, and nobody waits for that.
+// An agent gets its number of places, however many processes it has; a further connection is refused at once.
 func TestGateTakesAnAgentForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestGateReservesPlacesForTheOperator(t *testing.T) {
 		if _, err := enterAgent(gate, 101); err != nil {
 			t.Errorf("an agent without a place, while others have many, was told %v", err)
 		}
-		// More than its half the operator gets as well, if it waits a little.
+		// The operator gets more than half of the places after a short wait.
 		silence(t, gate, 1, 2)
 		if got := time.Since(start); got != access.CrowdGrace {
 			t.Errorf("the operator waited %v, want %v", got, access.CrowdGrace)
@@ -213,7 +213,7 @@ func TestGateReservesPlacesForTheOperator(t *testing.T) {
 	})
 }
 
-// Operators' silent connections keep an agent out, and are not evicted for it.
+// Silent connections of operators are not evicted for an agent's.
 func TestGatePrefersTheOperator(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestGatePrefersTheOperator(t *testing.T) {
 	})
 }
 
-// A newcomer of another process does not queue behind those of the process that has taken all places.
+// A connection of another process does not queue behind those of the process that has all places.
 func TestGateServesAnotherProcessFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -96,7 +96,7 @@ func TestHeldNeedsNoAgent(t *testing.T) {
 	}
 }
 
-// TestHoldEnds: deriving is given up with its context.
+// TestHoldEnds: the derivation of a key stops with its context.
 func TestHoldEnds(t *testing.T) {
 	t.Parallel()
 	found := must((&access.Identities{AgentSocket: newFakeAgent(t, "ed25519").serve(t)}).Find(t.Context()))(t)

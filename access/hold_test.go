@@ -52,7 +52,7 @@ func answering(t *testing.T, data string, heard *string) func(net.Conn) {
 	}
 }
 
-// A refusal is held back, and meanwhile its connection waits in nobody's way.
+// The answer to a refused login is delayed, and the delay blocks no other connection.
 func TestHeldRefusalsTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

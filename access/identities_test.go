@@ -122,7 +122,7 @@ func TestOldKeyFile(t *testing.T) {
 	refused(t, err, fault.AuthKeyFile)
 }
 
-// TestDefaultKeyFiles: those of ssh, the best first.
+// TestDefaultKeyFiles: the files of ssh, the strongest type first.
 func TestDefaultKeyFiles(t *testing.T) {
 	t.Parallel()
 	got := access.DefaultKeyFiles("/home/me")
@@ -131,7 +131,7 @@ func TestDefaultKeyFiles(t *testing.T) {
 	}
 }
 
-// TestPassphrase: it is asked for when the key signs, once, and again when it is wrong; what was given is cleared.
+// TestPassphrase: it is requested when the key signs, once, and again if it is wrong; the memory with it is cleared.
 func TestPassphrase(t *testing.T) {
 	t.Parallel()
 	path := keyFile(t, "locked")

@@ -85,7 +85,7 @@ func TestKnownKernelsAtOnce(t *testing.T) {
 	}
 }
 
-// TestKnownKernelsRefused: a file that somebody else may write, or that cannot be read, trusts nobody.
+// TestKnownKernelsRefused: a file that another user may write, or that cannot be read, trusts no kernel.
 func TestKnownKernelsRefused(t *testing.T) {
 	t.Parallel()
 	good := newSigner(t, "ed25519").Key().String() + " " + socket + "\n"

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestLogin: a key of each accepted type gets in, and the first login pins the kernel's key.
+// TestLogin: a key of each accepted type logs in, and the first login pins the kernel's key.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ed25519", "ecdsa256", "ecdsa384", "rsa3072"} {
@@ -134,7 +134,7 @@ func TestSignatureBindsEverything(t *testing.T) {
 	}
 }
 
-// TestOtherSignatures: what a key signed for another purpose, or in another form, is no login.
+// TestOtherSignatures: a signature for another purpose, or in another form, is refused.
 func TestOtherSignatures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -199,7 +199,7 @@ func TestOtherSignatures(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone: what is no answer at all is refused, and says what one is.
+// TestAnswersThatAreNone: a frame that is no answer is refused, and the error shows a correct one.
 func TestAnswersThatAreNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -229,7 +229,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestNobodyGetsInWithoutKeys: a file that cannot be read is no reason to let anybody in, nor to say where it lies.
+// TestNobodyGetsInWithoutKeys: if the file cannot be read, nobody is admitted, and the error does not contain its path.
 func TestNobodyGetsInWithoutKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")

@@ -55,7 +55,7 @@ func TestRealAgent(t *testing.T) {
 	}
 }
 
-// TestRealAgentRefuses: one that is locked, before or after it showed its keys, and one whose user does not confirm.
+// TestRealAgentRefuses: an agent that is locked before or after it lists its keys, and one whose user does not confirm.
 func TestRealAgentRefuses(t *testing.T) {
 	t.Parallel()
 	socket, add := realAgent(t, "ed25519")

@@ -73,7 +73,7 @@ func TestClientTalksToKernelsOnly(t *testing.T) {
 	}
 }
 
-// The context ends a wait for a daemon that says nothing; a connection that got its prologue has no deadline left.
+// The context ends the wait for a daemon that sends nothing; after the prologue the connection has no deadline.
 func TestClientPrologueAndItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

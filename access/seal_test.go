@@ -28,7 +28,7 @@ func enrolled(t testing.TB, name string) *access.Sealer {
 	return must(access.Enroll(t.Context(), identity(t, keyFile(t, name))))(t)
 }
 
-// TestSealRoundTrip: what was sealed opens, with what went along in the clear, and shows nothing of itself.
+// TestSealRoundTrip: a sealed value opens, with its clear data, and does not contain the plaintext.
 func TestSealRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ed25519", "rsa3072"} {
@@ -93,7 +93,7 @@ func TestSealVectors(t *testing.T) {
 	}
 }
 
-// TestSealedBitFlips: no bit of a sealed value can be flipped so that it opens, in the text or in what the text holds.
+// TestSealedBitFlips: a sealed value with any bit flipped, in the text or in the decoded bytes, does not open.
 func TestSealedBitFlips(t *testing.T) {
 	t.Parallel()
 	s := enrolled(t, "ed25519")
@@ -145,7 +145,7 @@ func decode[T any](raw []byte) (*T, error) {
 	return v.(*T), nil
 }
 
-// TestSealedForms: what is not in the form of a sealed value is refused, without repeating any of it.
+// TestSealedForms: a malformed sealed value is refused, and the error repeats no part of it.
 func TestSealedForms(t *testing.T) {
 	t.Parallel()
 	s := enrolled(t, "ed25519")
@@ -271,7 +271,7 @@ func (k *looseKey) Sign(_ io.Reader, data []byte) (*ssh.Signature, error) {
 	return &ssh.Signature{Format: ssh.KeyAlgoED25519, Blob: append(point, low...)}, nil
 }
 
-// TestSealStopsWithItsAgent: a sealer whose agent is gone says so, and does not take it for a broken seal.
+// TestSealStopsWithItsAgent: a sealer whose agent has ended says so, and does not report a broken seal.
 func TestSealStopsWithItsAgent(t *testing.T) {
 	t.Parallel()
 	f := newFakeAgent(t, "rsa3072")

@@ -48,7 +48,7 @@ func receive(t *testing.T, door *access.Door, client func(net.Conn)) (took time.
 	return took, err
 }
 
-// Slow clients have ten seconds in all, however busy they keep the line.
+// The ten seconds of a client are for the whole prologue, however often it sends a byte.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	clients := map[string]func(net.Conn){
@@ -114,7 +114,7 @@ func TestClientInItsLastSecond(t *testing.T) {
 	})
 }
 
-// Who is sent away is told so in the socket's dialect, unless it is not listening.
+// A client that is refused gets an error in the socket's dialect, unless it does not read.
 func TestSentAwayClientIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func (v slowVerifier) Offer(context.Context, access.Peer, string) (access.Offer,
 	}}, nil
 }
 
-// A connection that loses its place after it has answered is let in all the same.
+// A connection that is evicted after it has answered is admitted nevertheless.
 func TestEvictedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestEvictedTooLate(t *testing.T) {
 	})
 }
 
-// A line that was cut short is not followed by another: the client could not tell them apart.
+// No line follows one that was cut: the client could not tell them apart.
 func TestSentAwayInTheMiddleOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

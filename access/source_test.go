@@ -176,7 +176,7 @@ func TestSourceLeased(t *testing.T) {
 	}
 }
 
-// TestSourceUnreadable: a file that the kernel itself may not open any more lets in whom it let in.
+// TestSourceUnreadable: if the kernel cannot open the file any more, the keys that were loaded stay valid.
 func TestSourceUnreadable(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
@@ -202,7 +202,7 @@ func TestSourceUnreadable(t *testing.T) {
 	}
 }
 
-// TestSourceRefuses: another file in the place of a good one says nothing unless it is good.
+// TestSourceRefuses: another file in place of a good one is ignored unless it is good.
 func TestSourceRefuses(t *testing.T) {
 	t.Parallel()
 	replace := func(t *testing.T, path string, mode fs.FileMode) {

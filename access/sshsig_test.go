@@ -52,7 +52,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestRefusedKeys: keys of a type or a size that proves too little, certificates among them, are none.
+// TestRefusedKeys: keys of weak types or sizes, and certificates, are refused.
 func TestRefusedKeys(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"dsa", "ecdsa521", "rsa2048", "ed25519-cert"} {
@@ -76,7 +76,7 @@ func TestRefusedKeys(t *testing.T) {
 	refused(t, err, fault.AuthKeyType)
 }
 
-// TestKeysHaveOneForm: a key that is written otherwise than OpenSSH writes it would be two keys to whoever compares bytes.
+// TestKeysHaveOneForm: a key that is not encoded as OpenSSH does is refused: a comparison of bytes would see two keys.
 func TestKeysHaveOneForm(t *testing.T) {
 	t.Parallel()
 	blob := []byte(wireKey(vectorKey(t, "rsa3072")))
@@ -86,7 +86,7 @@ func TestKeysHaveOneForm(t *testing.T) {
 	refused(t, err, fault.AuthMalformed)
 }
 
-// TestMalformedSignatures: one byte more, less or other than the form has makes a signature none.
+// TestMalformedSignatures: a signature with a byte added, removed or changed is refused.
 func TestMalformedSignatures(t *testing.T) {
 	t.Parallel()
 	good := vector(t, "ed25519.sig")

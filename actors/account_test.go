@@ -131,7 +131,7 @@ func TestThrottledCallRunsLater(t *testing.T) {
 	})
 }
 
-// A call that waits was let in before: it is not throttled when it is decided again.
+// A waiting call was admitted before: it is not throttled when it is decided again.
 func TestWaitingCallIsNotThrottled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestWaitingCallIsNotThrottled(t *testing.T) {
 	})
 }
 
-// What was throttled and not noted yet is noted at the end.
+// The end of the kernel records throttled calls that were not recorded yet.
 func TestThrottledIsNotedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -55,6 +55,7 @@ type run struct {
 	connected bool // its channel was served
 	serving   bool // and still is
 	asked     bool // whether it was told to end
+	expired   bool // since another host may lead the kernel
 	exit      *host.Exit
 }
 
@@ -76,11 +77,12 @@ type (
 		tick int64
 		err  *fault.Fault
 	}
-	halt          struct{ on bool } // pause the program, or let it continue
-	retimed       struct{}          // wall_seconds were granted to some process
-	dismissed     struct{}          // no more messages will come
-	journalFailed struct{}          // nothing can be journaled any more
-	awake         struct{}          // the timer
+	halt          struct{ on bool }             // pause the program, or let it continue
+	expired       struct{ grace time.Duration } // another host may lead the kernel: no program may run here
+	retimed       struct{}                      // wall_seconds were granted to some process
+	dismissed     struct{}                      // no more messages will come
+	journalFailed struct{}                      // nothing can be journaled any more
+	awake         struct{}                      // the timer
 )
 
 // Receive handles what the program and the journal report.
@@ -103,6 +105,8 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.stopping(ctx, m)
 	case halt:
 		a.halt(ctx, m.on)
+	case expired:
+		a.expire(ctx, m.grace)
 	case retimed:
 		a.limit()
 	case dismissed:
@@ -189,6 +193,9 @@ func (a *agent) started(ctx actor.Context, m started) {
 		a.terminate(ctx)
 		return
 	}
+	if a.kernel.unled.Load() {
+		a.expire(ctx, 0)
+	}
 	a.phase = notingRun
 	again := a.runs > 1 || a.from != nil && (a.from.Begun || a.from.Ran())
 	a.write(ctx, schema.ProcessNoteStart.With(&schema.ProcessStartInput{
@@ -201,6 +208,19 @@ func (a *agent) limit() {
 	if a.run != nil && a.run.process != nil {
 		a.run.process.EndAt(a.kernel.budgets.Deadline(a.program.PID))
 	}
+}
+
+// expire ends the program, since another host may run it soon. It is started again by its policy once this host leads.
+func (a *agent) expire(ctx actor.Context, grace time.Duration) {
+	r := a.run
+	if r == nil || r.process == nil || r.asked {
+		return
+	}
+	r.asked, r.expired = true, true
+	a.task(ctx, func() any {
+		_ = r.process.Terminate(context.Background(), grace) // the program ends in any case
+		return nil
+	})
 }
 
 // halt pauses the program or lets it continue. Finding its processes takes time, so a goroutine
@@ -321,7 +341,7 @@ func (a *agent) awake(ctx actor.Context) {
 	case a.phase == notingRun, a.phase == notingEnd:
 		a.write(ctx, a.note)
 	case a.phase != resting:
-	case a.kernel.clock.now() < a.until:
+	case a.kernel.clock.now() < a.until, a.kernel.unled.Load():
 		a.wake(ctx, tickPoll)
 	default:
 		a.start(ctx)

@@ -15,6 +15,7 @@ import (
 const (
 	reasonNotStarted = "not started"
 	reasonShutdown   = "shutdown"
+	reasonLease      = "lease lost"
 )
 
 // write journals a step; noted reports that it is on disk. While the journal cannot be written the step waits to be
@@ -107,6 +108,8 @@ func (a *agent) end() *schema.ProcessEndInput {
 	case a.stop.ordered:
 	case a.stop.shutdown && exit.Reason == host.ReasonOrdered:
 		in.Reason, in.Restart = reasonShutdown, a.restart() == host.RestartAlways
+	case a.run.expired && exit.Reason == host.ReasonOrdered:
+		in.Reason, in.Restart = reasonLease, a.restart() != host.RestartNever
 	default:
 		a.decide(in, exit.Cause(), exit.Ran)
 	}

@@ -91,7 +91,7 @@ func (m *agents) Receive(ctx actor.Context) {
 		ctx.Send(m.alive[msg.pid], dismissed{}) // it gets no further messages
 	case resumed:
 		m.agent(ctx, &agent{program: msg.Program, from: &msg.Hosted, cause: kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: msg.Origin}})
-	case retimed:
+	case retimed, expired:
 		m.tell(ctx, msg)
 	case endAll:
 		m.ending = true

@@ -77,7 +77,7 @@ func TestSpawnIsAnsweredWhenTheStartIsOver(t *testing.T) {
 	})
 }
 
-// Answers leave in the order of their calls, also where one before them waits for something outside the kernel.
+// Answers leave in the order of their calls, also if an earlier one waits for an effect.
 func TestAnswersBehindAnEffectWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAnswersBehindAnEffectWait(t *testing.T) {
 	})
 }
 
-// The end of a program that a full disk does not take is journaled as soon as there is room.
+// The end of a program that a full disk refuses is journaled as soon as there is room.
 func TestEndIsNotedOnceThereIsRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestEndIsNotedOnceThereIsRoom(t *testing.T) {
 	})
 }
 
-// A kernel whose process domain has failed ends all the same, though the end of a program can be journaled no more.
+// A kernel whose process domain has failed still ends, though ends of programs cannot be journaled.
 func TestKernelEndsWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func (b brittle) Apply(call *kernel.Call) {
 	b.Domain.Apply(call)
 }
 
-// A kernel that runs for long looks now and then for what it keeps of agents that nobody remembers.
+// A long-running kernel periodically removes what it keeps of forgotten agents.
 func TestForgottenAgentsAreLookedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestForgottenAgentsAreLookedFor(t *testing.T) {
 	})
 }
 
-// An agent's actor that panics is that agent's trouble alone: it stops, the kernel goes on, and ends cleanly.
+// A panic in an agent's actor stops only that actor: the kernel continues, and ends cleanly.
 func TestAgentsPanicIsItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

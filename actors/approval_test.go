@@ -112,7 +112,7 @@ func TestApprovedOnce(t *testing.T) {
 	})
 }
 
-// TestApprovalExpires shows that a question that expires is asked again, and cannot be answered.
+// TestApprovalExpires shows that an expired question is asked again, and cannot be answered.
 func TestApprovalExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestApprovalExpires(t *testing.T) {
 	})
 }
 
-// TestApprovedFor shows that an approval for a time lets every such call through, and no other, until then.
+// TestApprovedFor shows that an approval for a time admits every such call until then, and no other.
 func TestApprovedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestApprovedFor(t *testing.T) {
 	})
 }
 
-// TestApprovedQuery shows that queries are asked about like commands, and that a failure or a repetition uses nothing up.
+// TestApprovedQuery shows that queries can need approval too, and that a failure or a repetition does not use it up.
 func TestApprovedQuery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestApprovedQuery(t *testing.T) {
 	})
 }
 
-// TestApprovedSubscription shows that an approval holds for as long as the subscription that it let through.
+// TestApprovedSubscription shows that an approval holds as long as its subscription.
 func TestApprovedSubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -115,6 +115,8 @@ func (a *audit) Receive(ctx actor.Context) {
 		a.acknowledged(ctx, m.through)
 	case quorumTick:
 		a.quorumTick(ctx)
+	case leads:
+		a.lead(ctx, m.held)
 	case fenced:
 		a.fenced(ctx, m.err)
 	case syncNow:

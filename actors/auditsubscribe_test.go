@@ -162,7 +162,7 @@ func TestRecordedHasItsRequest(t *testing.T) {
 	})
 }
 
-// TestSlowFollowerMissesNothing has a subscriber whose link takes little: it gets every entry all the same, later.
+// TestSlowFollowerMissesNothing shows that a slow subscriber gets every entry, later.
 func TestSlowFollowerMissesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -111,7 +111,7 @@ func (l library) pages() map[schema.Domain][]string {
 	return m
 }
 
-// The frames that a library understands.
+// The frames of a library.
 
 func set(id, key string) string { return command(id, "Memory.Set", `{"key":"`+key+`","value":1}`) }
 

@@ -128,7 +128,7 @@ func parse(t tb, line []byte) answer {
 	return a
 }
 
-// String is what the tests compare: what was answered, to which request.
+// String is what tests compare: each answer with the id of its request.
 func (a answer) String() string {
 	if a.Kind == schema.KindError {
 		return a.Meta.Causation + " " + a.Code

@@ -77,7 +77,8 @@ func TestCreditsProperty(t *testing.T) {
 	})
 }
 
-// TestCreditsGrow shows that what a frame has brought by reference fits the window, or waits until all others are answered.
+// TestCreditsGrow shows that data that a frame brings by reference fits the window, or waits until all other frames are
+// answered.
 func TestCreditsGrow(t *testing.T) {
 	t.Parallel()
 	var w actors.Window

@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestCall shows what a domain is told of a call, and that what it fills in reaches the caller.
+// TestCall shows what a domain gets of a call, and that its result reaches the caller.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// TestApply shows that commands which succeed change the state, and nothing else does.
+// TestApply shows that only commands that succeed change the state.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// TestClose shows that a kernel which is closed says so, and that nothing was wrong.
+// TestClose shows that a closed kernel says so, without an error.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -128,7 +128,7 @@ func says(t *testing.T, c *client, id, code string, words ...string) {
 	}
 }
 
-// TestEffect shows that a call with an effect is answered with its outcome, in its turn, and that replay runs nothing.
+// TestEffect shows that a call with an effect is answered with its outcome, in order, and that a replay runs no effect.
 func TestEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestEffectOfWhoHasGone(t *testing.T) {
 	})
 }
 
-// TestEffectWithoutIntent shows that nothing is begun whose intent is not on disk.
+// TestEffectWithoutIntent shows that no effect begins before its intent is on disk.
 func TestEffectWithoutIntent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestEffectsEnd shows that effects are cancelled with the kernel, and their callers told.
+// TestEffectsEnd shows that the end of the kernel cancels effects, and their callers get an error.
 func TestEffectsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestHalfClose shows that a client which ends its side right after its last frame still gets every answer.
+// TestHalfClose shows that a client that closes its side after its last frame still gets every answer.
 func TestHalfClose(t *testing.T) {
 	t.Parallel()
 	for _, frames := range []int{0, 1, 300} {
@@ -108,7 +108,7 @@ func TestBrokenLink(t *testing.T) {
 	}
 }
 
-// TestInterrupt shows that an interrupted connection answers all that it has received, and takes nothing more.
+// TestInterrupt shows that an interrupted connection answers all frames that it has received, and reads no more.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestShutdownRefused shows that nobody but the operator ends the kernel.
+// TestShutdownRefused shows that only the operator can end the kernel.
 func TestShutdownRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

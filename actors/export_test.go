@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// What the tests need to see of the parts that a Kernel is made of.
+// Parts of a Kernel, for its tests.
 
 const (
 	MaxBatch     = maxBatch
@@ -17,7 +17,7 @@ const (
 	MaxThrottled = maxThrottled
 )
 
-// Reach moves the kernel's clock on, as time does.
+// Reach advances the kernel's clock.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 
 // A Window is what a connection may have in flight.
@@ -55,7 +55,7 @@ func (f fed) Receive(ctx actor.Context) {
 	f.advance(ctx)
 }
 
-// Send posts one batch, as if its lines had come together; domain "" is for calls that failed already.
+// Send posts one batch, as if its lines had been read together; domain "" is for calls that have failed before.
 func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
 	f.run(func() {
 		b := newFrames()
@@ -96,7 +96,7 @@ func (k *Kernel) HandOff() {
 	}
 }
 
-// Work has the connection do something in the background, and returns when the connection has stopped.
+// Work runs work in the background of the connection, and returns when the connection has stopped.
 func (f *Feed) Work(work func()) {
 	f.conn.background(func() any { work(); return nil })
 	<-f.done

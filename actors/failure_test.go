@@ -149,7 +149,7 @@ func TestPanicInApply(t *testing.T) {
 	})
 }
 
-// TestFailureAfterShutdown shows that a failure is reported also where the end was asked for before it happened.
+// TestFailureAfterShutdown shows that a failure after the request to shut down is still reported.
 func TestFailureAfterShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

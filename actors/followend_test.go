@@ -60,7 +60,7 @@ func TestFollowerEnds(t *testing.T) {
 	}
 }
 
-// TestKernelEndsFollowing closes a kernel as the daemon does while subscriptions wait, and one is being served.
+// TestKernelEndsFollowing closes a kernel while subscriptions wait, and one is served.
 func TestKernelEndsFollowing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

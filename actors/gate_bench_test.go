@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BenchmarkGate measures what a call pays before its domain decides it.
+// BenchmarkGate measures the cost of a call before its domain decides it.
 func BenchmarkGate(b *testing.B) {
 	row, _ := schema.Lookup("Memory.Set")
 	s := startWith(b, newLibrary().domains())

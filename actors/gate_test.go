@@ -143,7 +143,7 @@ func TestPended(t *testing.T) {
 	}
 }
 
-// TestPendedTwice shows that each call of a batch is asked about by itself, and in its turn.
+// TestPendedTwice shows that each call of a batch gets its own question, in order.
 func TestPendedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestPendedHangUp(t *testing.T) {
 	})
 }
 
-// TestPendedThenWaits shows that a call which was approved waits in its domain as long as it would have otherwise.
+// TestPendedThenWaits shows that an approved call waits in its domain as long as any other.
 func TestPendedThenWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -97,7 +97,7 @@ func TestKeyedCommandRunsOnce(t *testing.T) {
 	}
 }
 
-// TestKeysInOneBatch shows that it makes no difference whether the repetition comes together with the first.
+// TestKeysInOneBatch shows that a repetition in the same batch as the first is treated as any other.
 func TestKeysInOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestKeysInOneBatch(t *testing.T) {
 	})
 }
 
-// TestConflictKeepsTheFirst shows that whatever else comes under a key, the first outcome stays what it is.
+// TestConflictKeepsTheFirst shows that the first outcome under a key stays, whatever else uses the key.
 func TestConflictKeepsTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestConflictKeepsTheFirst(t *testing.T) {
 	})
 }
 
-// TestKeysOfCallers shows that a key belongs to its caller.
+// TestKeysOfCallers shows that equal keys of different callers are independent.
 func TestKeysOfCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

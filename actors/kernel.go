@@ -110,6 +110,8 @@ type Kernel struct {
 	ids        ids
 	refusing   atomic.Bool            // the journal cannot be written
 	refusal    atomic.Pointer[string] // why commands are refused; nil if they are not
+	ending     atomic.Bool            // programs are ended for the kernel's end, or it was asked to end
+	unled      atomic.Bool            // another host may lead: no program is started
 	away       atomic.Bool            // no majority of the bus acknowledges entries: commands are refused
 	followed   atomic.Bool            // the audit domain wants to be told of the next entry
 	spent      atomic.Bool            // urgent commands are refused too: the journal's reserve is used up, or there is none
@@ -208,6 +210,7 @@ func New(cfg Config) *Kernel {
 	a.tick = cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
 	a.syncEvery, a.quorum = cfg.SyncEvery, newQuorumState(cfg.Quorum, cfg.Journal.Head().Seq)
+	k.unled.Store(a.quorum != nil && a.quorum.Leads != nil && !a.quorum.Leads())
 	k.auditor = a
 	k.audit = k.spawn("domain/"+string(record), a)
 	k.domains[record] = k.audit
@@ -326,6 +329,7 @@ func (k *Kernel) Rehost(programs []process.Hosted) {
 // StopPrograms ends every program, and returns when no process of them is left and their ends are on disk. The end of
 // ctx cuts their grace period short. No program is started any more. Effects are cancelled.
 func (k *Kernel) StopPrograms(ctx context.Context) {
+	k.ending.Store(true)
 	k.runs.end()
 	k.root.Send(k.agents, endAll{})
 	select {
@@ -345,6 +349,7 @@ func (k *Kernel) requestShutdown(err error) {
 	if err != nil {
 		k.failure.CompareAndSwap(nil, &err)
 	}
+	k.ending.Store(true)
 	k.once.Do(func() {
 		close(k.stopping)
 		k.end()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestLongKey shows that a key which is too long to be kept is refused, and that nothing ran.
+// TestLongKey shows that a key that is too long is refused, and that the call did not run.
 func TestLongKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestKeysHaveRoom(t *testing.T) {
 	})
 }
 
-// TestKeyUnderWay shows that a repetition which comes while the first still waits is told so.
+// TestKeyUnderWay shows that a repetition gets an error while the first call waits.
 func TestKeyUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

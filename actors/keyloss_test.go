@@ -65,7 +65,7 @@ func TestLostRepetition(t *testing.T) {
 				s.room.full(syscall.ENOSPC)
 				c.send(test.lost...)
 				synctest.Wait()
-				// A repetition changes nothing, so that it may also go out without its proof.
+				// A repetition changes no state, so its answer may also go out before its entry is on disk.
 				if got := show(c.pending()); !cmp.Equal(got, test.want) && !cmp.Equal(got, []string{"2 1"}) {
 					t.Errorf("answers %v, want %v", got, test.want)
 				}

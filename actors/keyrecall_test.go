@@ -14,7 +14,7 @@ func (s *system) seven() *client {
 	return s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 }
 
-// TestRefusedTickTakesNoKey shows that a call which came before its tick has not used its key, in this life or in the next.
+// TestRefusedTickTakesNoKey shows that a call that came before its tick has not used its key, before and after a restart.
 func TestRefusedTickTakesNoKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

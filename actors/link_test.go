@@ -94,7 +94,7 @@ func (l *link) Dialect() schema.Dialect { return l.dialect }
 
 func (l *link) LineLimit() int { return l.limit }
 
-// Interrupt leaves what was sent but not received yet where it is.
+// Interrupt keeps frames that were sent but not received yet.
 func (l *link) Interrupt() {
 	if breaks := l.breaks; breaks != nil {
 		l.breaks = nil

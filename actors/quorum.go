@@ -15,6 +15,10 @@ import (
 type Quorum struct {
 	Acknowledged uint64        // the last entry that the majority had at the start
 	Patience     time.Duration // how long a call waits for it
+
+	// Leads reports whether no other kernel can lead in place of this one at present; nil: none ever can. It must be quick. Without it
+	// nothing is answered that another kernel may know better. Kernel.Lead says when it has changed.
+	Leads func() bool
 }
 
 // quorumState is what the audit actor knows of the other disks.
@@ -23,6 +27,12 @@ type quorumState struct {
 	base    uint64 // the last entry at the start: the state that the kernel began with may reveal any up to there
 	away    bool   // an entry has waited for too long: commands are refused
 	ticking bool
+	lost    bool // another kernel may lead: programs were ended
+}
+
+// holds reports whether the answers of h wait for other disks, or for the lead. Refusals reveal nothing.
+func (q *quorumState) holds(h *unreleased) bool {
+	return h.all > q.Acknowledged || q.Leads != nil && !q.Leads() && !h.batch.throttled()
 }
 
 func newQuorumState(of *Quorum, head uint64) *quorumState {
@@ -30,6 +40,44 @@ func newQuorumState(of *Quorum, head uint64) *quorumState {
 		return nil
 	}
 	return &quorumState{Quorum: *of, base: head}
+}
+
+// leads reports that this kernel leads, or that another one may by now.
+type leads struct{ held bool }
+
+// Lead notes whether no other kernel can lead in place of this one. If one can, programs are ended and commands refused. It may be called
+// until Close.
+func (k *Kernel) Lead(held bool) { k.root.Send(k.audit, leads{held}) }
+
+// lead follows what Quorum.Leads reports.
+func (a *audit) lead(ctx actor.Context, held bool) {
+	q := a.quorum
+	if q == nil || a.stopped {
+		return
+	}
+	a.kernel.unled.Store(!held)
+	switch {
+	case !held && !q.lost:
+		q.lost, q.away = true, true
+		a.kernel.away.Store(true)
+		a.log.Error("another host may lead this kernel by now: commands are refused, and programs are ended")
+		ctx.Send(a.kernel.agents, expired{q.step()})
+	case held && q.lost:
+		q.lost = false
+		a.log.Info("no other host leads this kernel: commands are accepted once the bus acknowledges entries")
+		a.present()
+	}
+	a.release(ctx)
+}
+
+// present accepts commands again if a majority has the entries of all.
+func (a *audit) present() {
+	q := a.quorum
+	if q.away && !q.lost && q.Acknowledged >= a.lastCommand() {
+		q.away = false
+		a.kernel.away.Store(false)
+		a.log.Info("the bus acknowledges entries again: commands are accepted")
+	}
 }
 
 // step is how often waiting calls are looked at. What the operator needs to end agents waits as long at most.
@@ -69,7 +117,7 @@ func (a *audit) mayLeave(h *unreleased) bool {
 	switch q := a.quorum; {
 	case h.seq > a.synced:
 		return false
-	case q == nil || h.all <= q.Acknowledged:
+	case q == nil || !q.holds(h):
 		return true
 	case q.away && h.batch.answersFromDisk():
 		h.batch.markDiskOnly()
@@ -93,7 +141,11 @@ func (b *batch) answersFromDisk() bool {
 			return false
 		}
 	}
-	return b.domain == schema.Kernel || b.domain == schema.Audit || b.domain == schema.Process || b.domain == schema.Capability
+	switch b.domain {
+	case schema.Kernel, schema.Audit, schema.Process, schema.Capability, schema.Resource, schema.Budget:
+		return true
+	}
+	return false
 }
 
 func (b *batch) markDiskOnly() {
@@ -109,11 +161,7 @@ func (a *audit) acknowledged(ctx actor.Context, through uint64) {
 		return
 	}
 	q.Acknowledged = through
-	if q.away && through >= a.lastCommand() {
-		q.away = false
-		a.kernel.away.Store(false)
-		a.log.Info("the bus acknowledges entries again: commands are accepted")
-	}
+	a.present()
 	a.release(ctx)
 }
 
@@ -128,7 +176,7 @@ func (a *audit) lastCommand() (last uint64) {
 // watchQuorum has what waits for a majority looked at after a while.
 func (a *audit) watchQuorum() {
 	q := a.quorum
-	if q == nil || q.ticking || !slices.ContainsFunc(a.unreleased, func(h unreleased) bool { return h.all > q.Acknowledged }) {
+	if q == nil || q.ticking || !slices.ContainsFunc(a.unreleased, func(h unreleased) bool { return q.holds(&h) }) {
 		return
 	}
 	q.ticking = true
@@ -143,14 +191,16 @@ func (a *audit) quorumTick(ctx actor.Context) {
 	if a.stopped {
 		return
 	}
-	now, ending, patience := time.Now(), a.kernel.life.Err() != nil, q.Patience
+	now, ending, patience := time.Now(), a.kernel.ending.Load(), q.Patience
 	if ending {
 		patience = 2 * q.step()
+	} else if q.lost {
+		patience = q.step()
 	}
 	kept := a.unreleased[:0]
 	for _, h := range a.unreleased {
 		waited := now.Sub(h.since)
-		if h.all <= q.Acknowledged || h.seq > a.synced || waited < q.step() {
+		if !q.holds(&h) || h.seq > a.synced || waited < q.step() {
 			kept = append(kept, h)
 			continue
 		}

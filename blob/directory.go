@@ -16,7 +16,7 @@ import (
 // sweepEvery is the time between two sweeps, unless blobs live for less.
 const sweepEvery = time.Minute
 
-// Directory is a Store with what keeps its directory clean.
+// Directory is a Store with a goroutine that sweeps it.
 type Directory struct {
 	*Store
 	dir   string
@@ -39,7 +39,7 @@ func Open(o Options, log *slog.Logger) (*Directory, error) {
 	return b, nil
 }
 
-// sweep removes old blobs after each of every, except for a directory that is empty.
+// sweep removes old blobs at each interval, except from a directory that is empty.
 func (b *Directory) sweep(every time.Duration, log *slog.Logger) {
 	for b.awaitFirst() {
 		select {
@@ -55,10 +55,10 @@ func (b *Directory) sweep(every time.Duration, log *slog.Logger) {
 	}
 }
 
-// awaitFirst waits until there may be something in the directory, so that an idle kernel does not wake. It returns false when the
-// store is closed.
+// awaitFirst waits until the directory may have a file, so that an idle kernel does not wake. It returns false when the store
+// is closed.
 func (b *Directory) awaitFirst() bool {
-	changed, stop, err := dirwatch.OnChange(dirwatch.Open, b.dir, filepath.Dir(b.dir)) // which tells that it was removed
+	changed, stop, err := dirwatch.OnChange(dirwatch.Open, b.dir, filepath.Dir(b.dir)) // whose close reports the removal
 	defer stop()
 	if err != nil {
 		return true
@@ -74,7 +74,7 @@ func (b *Directory) awaitFirst() bool {
 	}
 }
 
-// Close ends the sweeping. Blobs stay where they are.
+// Close ends the sweeping. Blobs stay.
 func (b *Directory) Close() error {
 	close(b.stop)
 	b.alive.Wait()
@@ -84,7 +84,7 @@ func (b *Directory) Close() error {
 	return nil
 }
 
-// Put writes a file for a process, text or not, which only that may read by its reference.
+// Put writes a file, text or not, whose reference only the process can read.
 func (b *Directory) Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error) {
 	kept, err := b.Store.Put(origin, text, r)
 	if err == nil {

@@ -9,25 +9,24 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// full says that there is no room (507).
+// full is the error for a quota that is exhausted (507).
 func full(format string, args ...any) *fault.Fault {
 	return fault.BlobNoRoom.New(format, args...).WithFix("wait until old ones are removed, or raise the limit of the kernel")
 }
 
-// missing is the answer both for a missing blob and for another origin's, so that the two cannot be
-// told apart.
+// missing is the error for a missing blob and for another origin's, so that a caller cannot tell them apart.
 func missing() *fault.Fault {
 	return fault.BlobNotFound.New("blob not found: it was removed, or there never was one")
 }
 
-// outside refuses a reference to what is no blob.
+// outside is the error for a reference that names no blob.
 func (s *Store) outside() *fault.Fault {
 	return fault.BlobForbidden.New("the reference leads out of the directory of blobs: copy the file into %s", s.dir)
 }
 
-// foreign refuses a file among the blobs that is not one.
+// foreign is the error for a file in the directory that is no blob.
 func foreign() *fault.Fault {
-	return fault.BlobForbidden.New("the reference is to no regular file of this user's under one name: copy it, no link, into the directory of blobs")
+	return fault.BlobForbidden.New("the reference must name a regular file of this user without a second hard link: copy the file, do not link it, into the directory of blobs")
 }
 
 func invalid(format string, args ...any) *fault.Fault {
@@ -38,7 +37,7 @@ func tooLarge(what string, most int64) *fault.Fault {
 	return fault.BlobTooLarge.New("Invalid input: %s must not be larger than %d bytes", what, most)
 }
 
-// explain gives an error of the system its id, where a client can do something about it.
+// explain gives a system error its id if a client can act on it.
 func explain(verb string, err error) error {
 	switch {
 	case err == nil:

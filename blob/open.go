@@ -14,15 +14,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// folder is an origin's open directory. For the kernel's own origin it is the store's root.
+// folder is the open directory of an origin. That of the kernel's own origin is the store's root.
 type folder struct {
 	*os.Root
 	shared  bool
-	foreign bool // its files belong to owner, possibly another user than this process's
+	foreign bool // its files belong to owner, which may be another user than this process's
 	owner   int
 }
 
-// user returns the user who must own the files of the folder.
+// user returns the user that must own the files of the folder.
 func (f folder) user() int {
 	if f.foreign {
 		return f.owner
@@ -36,7 +36,7 @@ func (f folder) close() {
 	}
 }
 
-// openFolder opens a folder of the directory, which must be no link to another.
+// openFolder opens a folder of the directory, which must not be a symbolic link.
 func (s *Store) openFolder(name string) (folder, error) {
 	if name == "" {
 		return folder{Root: s.root.Load(), shared: true}, nil
@@ -46,7 +46,7 @@ func (s *Store) openFolder(name string) (folder, error) {
 	if err != nil {
 		return folder{}, escaped(err)
 	}
-	// It followed a link, if there was one, to any folder of the directory: another origin's.
+	// A link would have been followed, to the folder of another origin.
 	opened, err := root.Stat(".")
 	named, lerr := above.Lstat(name)
 	if err = errors.Join(err, lerr); err == nil && (!named.IsDir() || !os.SameFile(opened, named) || !ours(opened)) {
@@ -58,10 +58,10 @@ func (s *Store) openFolder(name string) (folder, error) {
 	return folder{Root: root}, nil
 }
 
-// file opens a file of the folder for reading, if it is one that counts. Nothing is decided before it is open: what is
-// judged is what was opened. A file that the store has written is known by its identity, and may be no other.
+// file opens a file of the folder for reading. It checks the open file, not the name, so that the file cannot be swapped in
+// between. A file that the store has written must have the identity that was recorded.
 func (f folder) file(name string, known identity, wait time.Duration) (*os.File, fs.FileInfo, error) {
-	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
+	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block until it has a writer
 	if err != nil {
 		return nil, nil, escaped(err)
 	}
@@ -77,8 +77,8 @@ func (f folder) file(name string, known identity, wait time.Duration) (*os.File,
 	return file, info, nil
 }
 
-// escaped turns what os.Root says of a link that leads out, of a loop of links or of a file that cannot be opened as one into
-// a refusal.
+// escaped turns an error of os.Root, for a link that leads out, a loop of links, or a file that cannot be opened, into a
+// refusal.
 func escaped(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, fs.ErrClosed) {
 		return err
@@ -88,7 +88,7 @@ func escaped(err error) error {
 
 // Reader reads one blob. It must be closed.
 type Reader struct {
-	rest  io.LimitedReader // at most what the blob had when it was opened
+	rest  io.LimitedReader // bounded by the size at Open
 	size  int64
 	close func() error
 }
@@ -118,7 +118,7 @@ func (s *Store) Open(origin string, p schema.BlobPointer) (*Reader, error) {
 	}
 	root := s.root.Load()
 	r, err := s.openIn(in, name)
-	if s.renewed(root, err) { // its writer has made the directory again, perhaps
+	if s.renewed(root, err) { // its writer may have made the directory again
 		r, err = s.openIn(in, name)
 	}
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *Store) reader(dir folder, name string, known identity) (*Reader, error)
 	return &Reader{rest: io.LimitedReader{R: f, N: info.Size()}, size: info.Size(), close: f.Close}, nil
 }
 
-// Read returns what a reference of a process, of the scheme file or data, names, at most so many bytes of it: more is BlobTooLarge.
-// Other errors are those of OpenFor and Data. What lies behind an https reference is not the store's.
+// Read returns what a process's reference of the scheme file or data names. More than the given number of bytes is
+// BlobTooLarge; other errors are those of OpenFor and Data. A reference of the scheme https is the caller's to fetch.
 func (s *Store) Read(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error) {
 	switch p.Scheme {
 	case "data":
@@ -184,8 +184,8 @@ func (s *Store) Read(pid int64, origin string, p schema.BlobPointer, most int64)
 	return data, errors.Join(err, r.Close())
 }
 
-// settleTime is longer than the steps in which file systems count time. A file that was changed longer ago shows any change to
-// come by its ctime.
+// settleTime is longer than the resolution of a file system's times: any later change of a file that was changed before it
+// shows in the ctime.
 const settleTime = 25 * time.Millisecond
 
 // identity distinguishes a file from all others, whatever its names; the zero identity is no file.
@@ -198,27 +198,26 @@ func identify(info fs.FileInfo) identity {
 	return identity{uint64(stat(info).Dev), stat(info).Ino}
 }
 
-// ours reports whether a file belongs to the user that runs this.
+// ours reports whether a file belongs to the user of this process.
 func ours(info fs.FileInfo) bool { return int(stat(info).Uid) == os.Geteuid() }
 
-// single reports whether a file is a regular one of the user's that has one name.
+// single reports whether a file is a regular one of the user with exactly one hard link.
 func single(info fs.FileInfo, user int) bool {
 	return info.Mode().IsRegular() && int(stat(info).Uid) == user && stat(info).Nlink == 1
 }
 
-// changed is when a file was last written to, linked or unlinked. No program can set it.
+// changed is the time at which a file was last written, linked or unlinked. No program can set it.
 func changed(info fs.FileInfo) time.Time {
 	at := ctime(stat(info))
 	return time.Unix(at.Unix())
 }
 
-// errYoung says that a file was changed too recently to tell whether it is being swapped.
+// errYoung is the error for a file that changed too recently to tell whether it is being swapped.
 var errYoung = errors.New("changed just now")
 
-// judge reports whether the file that was opened is the one that the name stands for, under no other name. Looking at both is
-// not enough: while another program makes and removes a link again and again, the file may have one name when its links are
-// counted and be another's file when the name is looked at. A link changes the file's ctime, though. Where that was in the
-// past before all looking, and is the same after it, nothing was linked meanwhile, and all that was seen holds at once.
+// judge reports whether the open file is the one at the name, and has no other name. Checking both is not enough: a program
+// that links and unlinks repeatedly can show one link at the count, and another user's file at the name. Each link changes
+// the ctime, so a ctime that is old and the same before and after proves that all checks saw one state.
 func (f folder) judge(file *os.File, name string) (fs.FileInfo, error) {
 	start := time.Now()
 	before, err := file.Stat()
@@ -236,7 +235,7 @@ func (f folder) judge(file *os.File, name string) (fs.FileInfo, error) {
 	return after, agree(f.user(), start, before, named, after)
 }
 
-// agree is the verdict on what was seen, from start on, in this order: the open file, the name, the open file again.
+// agree compares what was seen since start: the open file, the name, the open file again.
 func agree(user int, start time.Time, before, named, after fs.FileInfo) error {
 	switch {
 	case !single(before, user), !single(after, user), !os.SameFile(before, named):
@@ -247,7 +246,7 @@ func agree(user int, start time.Time, before, named, after fs.FileInfo) error {
 	return nil
 }
 
-// patiently is judge, which waits once and tries again where the file was written just now.
+// patiently is judge, with one retry after a wait if the file was just written.
 func (f folder) patiently(file *os.File, name string, wait time.Duration) (fs.FileInfo, error) {
 	info, err := f.judge(file, name)
 	if err == errYoung && wait > 0 { //nolint:errorlint // the very value that judge returns

@@ -18,7 +18,7 @@ const (
 	maxName      = 255     // bytes, as file systems have it
 )
 
-// folderOf returns the folder of an origin, "" for the kernel's own, which needs none.
+// folderOf returns the folder of an origin, "" for the kernel's own.
 func (s *Store) folderOf(origin string) string {
 	if origin == s.origin {
 		return ""
@@ -32,13 +32,13 @@ func isFolder(name string) bool {
 	return ok && len(rest) == 32 && strings.Trim(rest, "0123456789abcdef") == ""
 }
 
-// pointer is the reference to a blob. There is one for each: the absolute path as the store's directory is written, and no
-// other spelling of it (its JSON is BlobPointer.Append's).
+// pointer is the reference to a blob. Each blob has exactly one: the absolute path below the store's directory as configured
+// (its JSON is BlobPointer.Append's).
 func (s *Store) pointer(folder, name string) schema.BlobPointer {
 	return schema.BlobPointer{Scheme: "file", Path: filepath.Join(s.dir, folder, name)}
 }
 
-// parse reads a reference of an origin as a folder, with the name of a file in it. It looks at nothing but the text.
+// parse splits a reference of an origin into folder and file name. It looks only at the text.
 func (s *Store) parse(origin string, p schema.BlobPointer) (folder, name string, err error) {
 	if p.Scheme != "file" || p.Authority != "" || p.Query != "" || p.Fragment != "" {
 		return "", "", invalid("the reference must have the scheme file and a path, nothing else")
@@ -54,7 +54,7 @@ func (s *Store) parse(origin string, p schema.BlobPointer) (folder, name string,
 	if !nested {
 		folder, name = "", rest
 	}
-	// A folder is no blob, nor is there a way to ask whether an origin has one.
+	// A folder is no blob, and nobody may learn whether an origin has one.
 	if folder != s.folderOf(origin) || folder == "" && isFolder(name) || name[0] == '.' || len(name) > maxName || strings.Contains(name, "/") {
 		return "", "", missing()
 	}
@@ -64,8 +64,9 @@ func (s *Store) parse(origin string, p schema.BlobPointer) (folder, name string,
 // maxMediaType bounds a media type, in bytes.
 const maxMediaType = 256
 
-// Data decodes a reference of the scheme data, `[media type][;base64],data`, to at most so many bytes. The media type is
-// text/plain;charset=US-ASCII where it names none. Everything that is wrong with it is BlobInvalid, or BlobTooLarge; no error repeats it.
+// Data decodes a reference of the scheme data, `[media type][;base64],data`, to at most the given number of bytes. The
+// default media type is text/plain;charset=US-ASCII. Every error is BlobInvalid or BlobTooLarge, and repeats no part of the
+// reference.
 func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err error) {
 	head, body, ok := strings.Cut(p.Path, ",")
 	if p.Scheme != "data" || !ok || p.Authority != "" || p.Query != "" || p.Fragment != "" {
@@ -74,7 +75,7 @@ func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err 
 	if mediaType, head, err = media(head); err != nil {
 		return "", nil, err
 	}
-	// An escape is three bytes for one, base64 four for three, and both may be there.
+	// An escape has three bytes for one, base64 four for three, and both may be used.
 	if int64(len(body))/4 > most {
 		return "", nil, tooLarge("what the reference holds", most)
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A confined program does not see the store's directory but a folder of its own in the same place: the blobs that it was given,
-// as second names of their files, and files of its own, which it may refer to by the same path.
+// A confined program sees a folder of its own in place of the store's directory: hard links to the blobs that it was given,
+// and files of its own, which it may refer to by the same paths.
 const sharedPrefix = "a-"
 
 func sharedName(pid int64) string { return sharedPrefix + strconv.FormatInt(pid, 10) }
 
-// Folder makes and returns the directory that a process uses in place of the store's. It belongs to
-// user and group, unless they are negative.
+// Folder makes and returns the directory that a process sees in place of the store's. It belongs to user and group, unless
+// they are negative.
 func (s *Store) Folder(pid int64, user, group int) (string, error) {
 	name := sharedName(pid)
 	root := s.root.Load()
@@ -37,7 +37,7 @@ func (s *Store) Folder(pid int64, user, group int) (string, error) {
 	return filepath.Join(s.dir, name), nil
 }
 
-// Give makes a blob visible to a process that has a Folder; any other sees the store itself.
+// Give makes a blob visible to a process that has a Folder; others see the store itself.
 func (s *Store) Give(pid int64, p schema.BlobPointer) error {
 	root, folder := s.root.Load(), sharedName(pid)
 	info, err := root.Lstat(folder)
@@ -91,7 +91,7 @@ func (s *Store) OpenFor(pid int64, origin string, p schema.BlobPointer) (*Reader
 	return r, explain("open blob", err)
 }
 
-// Drop removes the folders of processes that are not remembered.
+// Drop removes the folders of processes that the kernel has forgotten.
 func (s *Store) Drop(remembered func(pid int64) bool) error {
 	return s.eachShared(func(name string) error {
 		pid, err := strconv.ParseInt(strings.TrimPrefix(name, sharedPrefix), 10, 64)
@@ -102,7 +102,7 @@ func (s *Store) Drop(remembered func(pid int64) bool) error {
 	})
 }
 
-// sweepShared removes from the folders of processes what is older than the time to live.
+// sweepShared removes files older than the time to live from the folders of processes.
 func (s *Store) sweepShared() error {
 	oldest := s.now().Add(-s.limits.TTL)
 	return s.eachShared(func(name string) error {
@@ -112,7 +112,7 @@ func (s *Store) sweepShared() error {
 				return nil //nolint:nilerr // it was removed, or the process has closed its own folder
 			}
 			if info, err := d.Info(); err == nil && info.ModTime().Before(oldest) {
-				_ = root.Remove(at) // a process that prevents that fills only its own folder
+				_ = root.Remove(at) // a process that prevents this fills only its own folder
 			}
 			return nil
 		})

@@ -21,23 +21,23 @@ type Options struct {
 	FileBytes int64            // of one blob: 64 MiB
 	DirBytes  int64            // of all: 1 GiB
 	DirFiles  int              // of all: 65,536
-	TTL       time.Duration    // for which a blob that is not in use is kept: 1 h
+	TTL       time.Duration    // time to live of a blob that is not in use: 1 h
 	Now       func() time.Time // nil: time.Now
 }
 
-// Store is the directory. Its methods may be called at the same time.
+// Store is the directory. Its methods are safe for concurrent use.
 type Store struct {
 	dir    string
 	origin string
 	limits Options
 	now    func() time.Time
-	root   atomic.Pointer[os.Root] // another one once the directory was removed
-	settle time.Duration           // how long Open waits for a file that was changed just now
+	root   atomic.Pointer[os.Root] // replaced if the directory was removed
+	settle time.Duration           // how long Open waits for a file that just changed
 
 	mu      sync.Mutex
 	closed  bool
-	entries map[string]entry // what is known of the directory, by path below it
-	uses    map[string]int   // how many hold a blob, by path; none of them is removed
+	entries map[string]entry // known files of the directory, by path below it
+	uses    map[string]int   // number of holders of a blob, by path; a blob with one is not removed
 	writing map[string]bool  // paths of files that are being written
 	used    Usage
 }
@@ -45,19 +45,18 @@ type Store struct {
 // entry is a file that counts against the quota.
 type entry struct {
 	size int64
-	at   time.Time // when it was last of use
-	id   identity  // of what the store has written; the zero identity for another program's
+	at   time.Time // time of the last use
+	id   identity  // of a file that the store has written; zero for another program's
 }
 
-// Usage is what the directory holds, as far as the store knows: files that others put there count from the first Sweep, or
-// Open of them, on.
+// Usage is the known content of the directory. Files of other programs count from the first Sweep or Open that sees them.
 type Usage struct {
 	Files int
 	Bytes int64
 }
 
-// New opens the store and removes what an earlier one left behind: files that were never finished, and what is older than
-// the time to live. There must be one store for a directory (the instance lock sees to that).
+// New opens the store and removes what an earlier one left behind: unfinished files, and those older than the time to live. A
+// directory must have only one store; the instance lock ensures that.
 func New(o Options) (*Store, error) {
 	o.FileBytes = cmp.Or(o.FileBytes, 64<<20)
 	o.DirBytes = cmp.Or(o.DirBytes, 1<<30)
@@ -79,7 +78,7 @@ func New(o Options) (*Store, error) {
 		entries: map[string]entry{}, uses: map[string]int{}, writing: map[string]bool{},
 	}
 	s.root.Store(root)
-	// The processes of the kernel before have ended, and what they were given has one name again.
+	// The processes of the previous kernel have ended, so their links to blobs are removed.
 	err = s.Drop(func(int64) bool { return false })
 	if err == nil {
 		_, err = s.sweepFolders(true)
@@ -90,7 +89,7 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// openPrivate opens a directory that no other user may read, and makes it where there is none.
+// openPrivate opens a directory that no other user may read, and creates a missing one.
 func openPrivate(dir string) (*os.Root, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -117,9 +116,9 @@ func openPrivate(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// renewed opens the directory again where old, in which something failed with err, was removed, as whatever clears temporary
-// directories may have it: nothing could be kept any more. What was in it is lost, which the next Sweep finds. It reports whether
-// the directory is now another than old.
+// renewed opens the directory again if err says that old was removed, for example by a program that clears temporary
+// directories: otherwise no blob could be written any more. Lost files leave the usage at the next Sweep. It reports whether
+// the directory was replaced.
 func (s *Store) renewed(old *os.Root, err error) bool {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrClosed) {
 		return false
@@ -145,7 +144,7 @@ func (s *Store) renewed(old *os.Root, err error) bool {
 	return true
 }
 
-// Close ends the store; blobs stay. Open readers and writers continue to work, and must be closed.
+// Close closes the store; blobs stay. Open readers and writers continue to work, and must be closed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +162,7 @@ func (s *Store) Usage() Usage {
 	return s.used
 }
 
-// reserve takes from the quota what is about to be written. Its error does not tell how much others use.
+// reserve reserves quota before a write. Its error does not reveal how much others use.
 func (s *Store) reserve(files int, bytes int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +186,7 @@ func (s *Store) unreserve(files int, bytes int64) {
 	s.used.Bytes -= bytes
 }
 
-// learn adds a file to the usage, or updates its size. The lock is taken.
+// learn adds a file to the usage, or updates its size. The caller holds the lock.
 func (s *Store) learn(path string, size int64, at time.Time) {
 	old, known := s.entries[path]
 	if !known {
@@ -199,7 +198,7 @@ func (s *Store) learn(path string, size int64, at time.Time) {
 	s.entries[path] = old
 }
 
-// forget removes a file from the usage. The lock is taken.
+// forget removes a file from the usage. The caller holds the lock.
 func (s *Store) forget(path string) {
 	if e, known := s.entries[path]; known {
 		s.used.Files--
@@ -208,7 +207,7 @@ func (s *Store) forget(path string) {
 	}
 }
 
-// hold keeps a blob from being removed until release.
+// hold prevents the removal of a blob until release.
 func (s *Store) hold(path string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +218,7 @@ func (s *Store) hold(path string) error {
 	return nil
 }
 
-// release ends a hold. The blob's age counts from now on.
+// release ends a hold, and restarts the age of the blob.
 func (s *Store) release(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// found is a file of the directory, as it was when it was looked at.
+// found is a file of the directory, as seen by scan.
 type found struct {
 	path string
 	info fs.FileInfo
@@ -26,7 +26,8 @@ func (s *Store) Sweep() (Usage, error) {
 	return removed, nil
 }
 
-// sweepFolders removes what nothing uses any more. At the start of a store nothing can be in use, so files that were never finished go, whatever their age.
+// sweepFolders removes unused files. At the start of a store no file can be in use, so unfinished ones are removed whatever
+// their age.
 func (s *Store) sweepFolders(start bool) (removed Usage, err error) {
 	s.mu.Lock()
 	closed := s.closed
@@ -63,7 +64,7 @@ func (s *Store) sweepFolders(start bool) (removed Usage, err error) {
 	return removed, err
 }
 
-// visit updates the usage for one file, and removes the file if its time is over.
+// visit updates the usage for one file, and removes the file if it has expired.
 func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +75,7 @@ func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 	}
 	at := f.info.ModTime()
 	if at.After(now) {
-		at = now // another clock's time
+		at = now // a time in the future
 	}
 	if f.info.Mode().IsRegular() && !unfinished {
 		s.learn(f.path, f.info.Size(), at)
@@ -94,7 +95,7 @@ func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 	return bytes, true, nil
 }
 
-// clear removes the folders that are empty, which can be done as long as nothing is written.
+// clear removes empty folders while no blob is being written.
 func (s *Store) clear() error {
 	files, err := list(s.root.Load(), "")
 	if err != nil {
@@ -121,11 +122,11 @@ func (s *Store) scan() ([]found, error) {
 			continue
 		}
 		if !isFolder(f.path) {
-			continue // nothing of ours
+			continue // not a folder of the store
 		}
 		dir, err := s.openFolder(f.path)
 		if err != nil {
-			continue // another program has put something else there
+			continue // another program has replaced it
 		}
 		within, err := list(dir.Root, f.path)
 		dir.close()

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Blob is what was written.
+// Blob is a blob that was written.
 type Blob struct {
 	Pointer schema.BlobPointer
 	Size    int64
@@ -30,13 +30,13 @@ type Writer struct {
 	f     *os.File
 	sum   hash.Hash
 	size  int64
-	err   error // what ended it
+	err   error // why it ended
 }
 
 // errEnded is the state of a writer after Commit or Abort.
 var errEnded = errors.New("the blob was ended")
 
-// Create begins a blob of an origin. Errors wrap a fault where a client may see them: BlobNoRoom where there is no room.
+// Create begins a blob of an origin. The error is BlobNoRoom if the quota is exhausted.
 func (s *Store) Create(origin string) (*Writer, error) { return s.createFile(origin, "") }
 
 func (s *Store) createFile(origin, suffix string) (*Writer, error) {
@@ -79,8 +79,8 @@ func (w *Writer) open() error {
 
 func (w *Writer) temp() string { return path.Join(w.in, newPrefix+w.name) }
 
-// Write appends to the blob. Once it has failed the blob cannot be committed. A blob over its limit, a quota that is
-// exhausted and a full disk are BlobNoRoom.
+// Write appends to the blob. After an error the blob cannot be committed. A blob over its limit, an exhausted quota and a
+// full disk are BlobNoRoom.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
@@ -99,14 +99,14 @@ func (w *Writer) writeBounded(p []byte) (int, error) {
 	if err := w.store.reserve(0, int64(len(p))); err != nil {
 		return 0, err
 	}
-	w.size += int64(len(p)) // what was not written is given back with the rest, by Abort
+	w.size += int64(len(p)) // Abort returns the unused part with the rest
 	n, err := w.f.Write(p)
 	w.sum.Write(p[:n])
 	return n, explain("write blob", err)
 }
 
-// Commit ends the blob and gives it its name; only then it can be referred to. Where it fails, and where a Write has failed,
-// nothing is left of it.
+// Commit completes the blob and gives it its name; only then can it be referred to. If it fails, or a Write has failed, no
+// file is left.
 func (w *Writer) Commit() (Blob, error) {
 	if w.err != nil {
 		err := w.err
@@ -152,8 +152,8 @@ func (w *Writer) Abort() {
 		return
 	}
 	w.err = errEnded
-	_ = w.f.Close()                      // it is dropped
-	_ = w.dir.Remove(newPrefix + w.name) // what cannot be removed now is swept later
+	_ = w.f.Close()                      // the blob is dropped
+	_ = w.dir.Remove(newPrefix + w.name) // a file that cannot be removed now is swept later
 	w.store.unreserve(1, w.size)
 	w.ended()
 }
@@ -166,7 +166,7 @@ func (w *Writer) ended() {
 	w.store.mu.Unlock()
 }
 
-// Put writes a blob of an origin from r, to its end. The name of a text says that it is one: see schema.BlobPointer.Text.
+// Put writes a blob of an origin from all of r. The name of a text says that it is one: see schema.BlobPointer.Text.
 func (s *Store) Put(origin string, text bool, r io.Reader) (Blob, error) {
 	suffix := ""
 	if text {

@@ -82,9 +82,23 @@ func Connect(o Options) (*nats.Conn, error) {
 	return conn, nil
 }
 
+// Join is Connect for a caller that also uses the streams.
+func Join(o Options) (*nats.Conn, jetstream.JetStream, error) {
+	conn, err := Connect(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	stream, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return nil, nil, fmt.Errorf("use the bus: %w", err)
+	}
+	return conn, stream, nil
+}
+
 // Dial is Connect for a command: it waits until the bus is reached, or returns an error when ctx ends.
 func Dial(ctx context.Context, o Options) (*nats.Conn, jetstream.JetStream, error) {
-	conn, err := Connect(o)
+	conn, stream, err := Join(o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,11 +116,6 @@ func Dial(ctx context.Context, o Options) (*nats.Conn, jetstream.JetStream, erro
 			}
 			return nil, nil, fault.ClusterBus.New("the bus at %s cannot be reached: %v", o.Servers, last)
 		}
-	}
-	stream, err := jetstream.New(conn)
-	if err != nil {
-		conn.Close()
-		return nil, nil, fmt.Errorf("use the bus: %w", err)
 	}
 	return conn, stream, nil
 }

@@ -66,6 +66,9 @@ func NewCopy(name string, signer journal.Signer, source Source, replicas int, co
 type Quorum struct {
 	Acknowledged func(through uint64) // a majority of the bus has all entries up to through; nil: no answer waits for that
 	Fenced       func(error)          // the stream has other entries than the journal; if no answer waits, only those of another leader
+
+	// Lease tells whether this host still holds the lease. It is called with the first change of that.
+	Lease func(held bool)
 }
 
 // Tell has to told how far the copy is, from now on; nil: nobody. If answers wait for that, entries are copied without a delay from
@@ -84,6 +87,15 @@ func (c *Copy) acknowledged(through uint64) {
 	c.copied = through
 	if c.told != nil && c.told.Acknowledged != nil {
 		c.told.Acknowledged(through)
+	}
+}
+
+// leads passes on whether this host holds the lease.
+func (c *Copy) leads(held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told != nil && c.told.Lease != nil {
+		c.told.Lease(held)
 	}
 }
 

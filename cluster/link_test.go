@@ -230,6 +230,13 @@ func TestHostileAnswers(t *testing.T) {
 	members := lineOfAlpha + "\n" + lineOfBeta + "\n"
 	from, sender := linked(t, b, "alpha", alpha, members)
 	_, receiver := linked(t, b, "beta", beta, members)
+	receiver.mu.Lock()
+	receiver.answer = `{"tick":5}`
+	receiver.mu.Unlock()
+	testkit.Eventually(t, "the bus knows that beta takes requests", func() bool {
+		_, _, err := from.Ask(testkit.Context(t), "beta", "Clock.Get", []byte("{}"))
+		return err == nil
+	})
 	for _, test := range []struct {
 		typ, answer string
 		id          fault.ID

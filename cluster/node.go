@@ -21,6 +21,7 @@ type Node struct {
 	conn    *nats.Conn
 	copy    *Copy
 	link    *Link
+	lease   *Lease // nil: no answer waits for the bus
 	quorum  bool
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -32,6 +33,10 @@ type NodeOptions struct {
 	Members  string // file
 	Journal  Source
 	Replicas int
+
+	Lease time.Duration // the term of the lease; 0: none is kept
+	Epoch int64         // of the record
+	Seen  Seen          // the lease of the host that led before, as this one saw it while it was the standby
 }
 
 // Start joins the bus. It waits for nothing: a bus that is away is tried again. Begin begins to copy.
@@ -51,6 +56,10 @@ func Start(o NodeOptions) (*Node, error) {
 	if n.copy, err = NewCopy(n.Name, n.Key, o.Journal, o.Replicas, n.conn, n.Log); err != nil {
 		n.conn.Close()
 		return nil, err
+	}
+	if o.Lease > 0 {
+		options := LeaseOptions{Kernel: n.Name, Replicas: o.Replicas, Term: o.Lease, Clock: BootClock}
+		n.lease = NewLease(n.copy.stream, options, n.Key.Key().Fingerprint(), o.Epoch, o.Seen, n.hasStandbys)
 	}
 	n.copy.leaders = func() []access.PublicKey {
 		keys, err := n.members.Keys(n.Name)
@@ -74,6 +83,18 @@ func (n *Node) Begin(told *Quorum) {
 	ctx, end := context.WithCancel(context.Background())
 	n.end = end
 	n.running.Go(func() { n.copy.Run(ctx) })
+	if n.lease != nil {
+		n.running.Go(func() { n.lease.Run(ctx, n.copy.leads) })
+	}
+}
+
+// Leads reports whether no other host can lead the kernel at present.
+func (n *Node) Leads() bool { return n.lease.Held() }
+
+// hasStandbys reports whether the members file names other hosts that may lead this kernel. A file that cannot be read may.
+func (n *Node) hasStandbys() bool {
+	keys, err := n.members.Keys(n.Name)
+	return err != nil || slices.ContainsFunc(keys, func(key access.PublicKey) bool { return key != n.Key.Key() })
 }
 
 // Silence has the copy tell nobody any more how far it is: the kernel is about to close.
@@ -112,8 +133,21 @@ func (n *Node) Close() error {
 	n.link.close()
 	n.end()
 	n.running.Wait()
+	n.release()
 	n.conn.Close()
 	return n.members.Close()
+}
+
+// release spares the host that leads next the wait for this one, if the bus is there.
+func (n *Node) release() {
+	if n.lease == nil || !n.conn.IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+	defer cancel()
+	if err := n.lease.Release(ctx); err != nil {
+		n.Log.Debug("lease", "error", err)
+	}
 }
 
 // Copied returns the last entry that the bus has; 0 without a copy, as in a process of one call, which makes none.
@@ -166,6 +200,11 @@ func (n *Node) Status() schema.ClusterStatusOutput {
 		}
 	}
 	out.Refused = shown(refused[:min(len(refused), maxMembers)])
+	if n.lease != nil && len(out.Standbys) > 0 {
+		if out.Lease = "lost"; n.lease.Held() {
+			out.Lease = "held"
+		}
+	}
 	for _, k := range list[:min(len(list), maxMembers)] {
 		if k.Kernel == n.Name || k.Standby {
 			continue

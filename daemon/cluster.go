@@ -22,13 +22,17 @@ func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	if c.Name == "" || d.once && c.Acknowledge != config.Quorum {
 		return nil
 	}
-	d.cluster, err = cluster.Start(cluster.NodeOptions{
+	o := cluster.NodeOptions{
 		Options:  cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: d.log.With("component", "cluster")},
 		Members:  d.config.MembersFile(),
 		Replicas: c.Replicas,
 		Journal:  cluster.Source{Dir: filepath.Clean(d.state.Dir), Synced: d.state.Journal.Synced, Await: d.state.Journal.AwaitSynced},
-	})
-	if err == nil {
+		Epoch:    d.state.Booted.Epoch, Seen: d.seen,
+	}
+	if c.Acknowledge == config.Quorum && !d.once {
+		o.Lease = time.Duration(c.Lease)
+	}
+	if d.cluster, err = cluster.Start(o); err == nil {
 		d.state.Self.SeeCluster(d.cluster)
 		if !d.once {
 			d.state.Mailboxes().SeeKernels(d.cluster.Link())
@@ -137,14 +141,18 @@ func (d *Daemon) quorum() *actors.Quorum {
 	if d.cluster == nil || d.config.Cluster.Acknowledge != config.Quorum {
 		return nil
 	}
-	return &actors.Quorum{Patience: time.Duration(d.config.Cluster.Lease) / 5 * 4}
+	q := &actors.Quorum{Patience: cluster.SelfFence(time.Duration(d.config.Cluster.Lease))}
+	if !d.once {
+		q.Leads = d.cluster.Leads
+	}
+	return q
 }
 
 // copyJournal begins to copy the journal to the bus.
 func (d *Daemon) copyJournal() {
 	told := &cluster.Quorum{Fenced: d.kernel.Fence}
 	if d.quorum() != nil {
-		told.Acknowledged = d.kernel.Acknowledge
+		told.Acknowledged, told.Lease = d.kernel.Acknowledge, d.kernel.Lead
 	}
 	d.cluster.Begin(told)
 }

@@ -59,6 +59,7 @@ type Daemon struct {
 
 	// stopping is called when Run begins to end.
 	stopping func()
+	standing func()          // is called when Open begins to wait as a standby
 	patience context.Context // ends with the grace
 	hurry    context.CancelFunc
 
@@ -79,6 +80,7 @@ type Daemon struct {
 	archiver   atomic.Pointer[state.Archiver]
 	redactor   atomic.Pointer[state.Redactor]
 	cluster    *cluster.Node    // nil: the kernel is in none
+	seen       cluster.Seen     // the lease of the host that led before, if this was its standby
 	notifier   *notify.Notifier // nil: no command is run for questions
 	reloads    chan struct{}    // the policy must be read again
 	idle       *unixsock.Idle
@@ -89,7 +91,7 @@ type Daemon struct {
 // New returns a daemon with the given settings. It serves on the sockets that a service manager passed, if any.
 func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon {
 	d := &Daemon{
-		config: cfg, sockets: sockets, log: log, stopping: func() {},
+		config: cfg, sockets: sockets, log: log, stopping: func() {}, standing: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    unixsock.NewIdle(time.Duration(cfg.IdleTimeout)),
 		reloads: make(chan struct{}, 1),
@@ -116,6 +118,9 @@ func (d *Daemon) Open(ctx context.Context) error {
 		return running(err)
 	}
 	d.lock = lock
+	if err := d.standBy(ctx); err != nil {
+		return err
+	}
 	if err := d.listen(ctx, places); err != nil {
 		return running(err)
 	}

@@ -60,6 +60,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer onSignals(cancel, d.Hurry)()
+	d.standing = func() { manager(getenv, log, systemd.Ready, systemd.Status("standby of the kernel "+cfg.Cluster.Name)) }
 	err = d.Open(ctx)
 	waiting.tell(err)
 	if err == nil {

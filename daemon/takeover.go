@@ -92,8 +92,7 @@ func (l *leading) takeOver(ctx context.Context) (t TakenOver, err error) {
 	if last == "" {
 		return t, fault.ClusterNoStream.New("the bus has no journal of a kernel %q that could be taken over", name).With("kernel", name)
 	}
-	dir := filepath.Join(l.config.StateDir, "journal")
-	done, err := cluster.Rejoin(ctx, l.js, name, keys, dir)
+	done, err := cluster.Rejoin(ctx, l.js, name, keys, l.dir())
 	t.Aside = done.Aside
 	if errors.Is(err, journal.ErrLocked) {
 		return t, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", l.config.StateDir, err)
@@ -104,8 +103,19 @@ func (l *leading) takeOver(ctx context.Context) (t TakenOver, err error) {
 	if err := l.begin(ctx, &t); err != nil {
 		return t, err
 	}
-	source := cluster.Source{Dir: dir, Synced: func() uint64 { return t.Last + 1 }, Await: func(context.Context, uint64) {}}
+	source := cluster.Source{Dir: l.dir(), Synced: func() uint64 { return t.Last + 1 }, Await: func(context.Context, uint64) {}}
 	return t, cluster.Lead(ctx, name, l.key, source, l.config.Cluster.Replicas, l.conn)
+}
+
+func (l *leading) dir() string { return filepath.Join(l.config.StateDir, "journal") }
+
+// fetch makes the journal end as the stream does.
+func (l *leading) fetch(ctx context.Context, keys []access.PublicKey) error {
+	done, err := cluster.Rejoin(ctx, l.js, l.config.Cluster.Name, keys, l.dir())
+	if done.Aside != "" {
+		l.log.Error("entries of the journal that the bus does not have were set aside", "first", done.First, "last", done.Last, "directory", done.Aside)
+	}
+	return err
 }
 
 // keys are those of the hosts that may lead the kernel. This one's has to be among them.

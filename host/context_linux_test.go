@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestStartContext: a start that nobody waits for any more leaves nothing.
+// TestStartContext: a start whose context has ended leaves no process.
 func TestStartContext(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -21,7 +21,7 @@ func TestStartContext(t *testing.T) {
 	}
 }
 
-// TestCloseDuringStart: a host that closes while programs start leaves none of them.
+// TestCloseDuringStart: Close during starts leaves no process.
 func TestCloseDuringStart(t *testing.T) {
 	t.Parallel()
 	h, err := host.New(host.Options{})

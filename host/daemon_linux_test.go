@@ -37,7 +37,7 @@ func startDaemon(t *testing.T) *hosting {
 	t.Cleanup(func() {
 		_ = d.cmd.Process.Kill()
 		_ = d.cmd.Wait()
-		// Where the test failed, what it should have ended may be left.
+		// If the test failed, processes may be left.
 		h, err := host.New(host.Options{Instance: dir})
 		testkit.Must(t, err)
 		h.Close(context.Background(), 0)
@@ -108,7 +108,8 @@ func TestDaemonKilled(t *testing.T) {
 	}
 }
 
-// TestGuardIgnores: what a terminal or a service manager sends to all does not end the guard before the daemon.
+// TestGuardIgnores: signals that a terminal or a service manager sends to all processes do not end the guard before the
+// daemon.
 func TestGuardIgnores(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -141,7 +142,7 @@ func TestGuardKilledToo(t *testing.T) {
 	}
 }
 
-// TestGuardReplaced: a guard that was killed has a successor, which does its work.
+// TestGuardReplaced: a guard that is killed is replaced, and the new one does its work.
 func TestGuardReplaced(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

@@ -76,7 +76,7 @@ func reach(args []string) int {
 		{"attributes", func() error { return unix.SchedSetAttr(pid, &attr, 0) }},
 		{"scheduler", func() error { return call(unix.SYS_SCHED_SETSCHEDULER, number, idle, uintptr(unsafe.Pointer(param))) }},
 		{"parameter", func() error { return call(unix.SYS_SCHED_SETPARAM, number, uintptr(unsafe.Pointer(param)), 0) }},
-		// All of the user's, whatever the number.
+		// all processes of the user, whatever the number
 		{"user's priority", func() error { return unix.Setpriority(unix.PRIO_USER, 1<<30, niceness) }},
 		{"user's priority of device", func() error { return call(unix.SYS_IOPRIO_SET, user, 1<<30, bestEffort) }},
 	} {

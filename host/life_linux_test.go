@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestEnds: how a program ended is told apart.
+// TestEnds: the kinds of a program's end are distinguished.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -47,7 +47,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestTerminate: TERM is enough for a program that handles it, and one that has its own way of ending is let end.
+// TestTerminate: TERM ends a program that handles it, and one with a shutdown of its own may finish that.
 func TestTerminate(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -56,7 +56,7 @@ func TestTerminate(t *testing.T) {
 	if !lines.Scan() || lines.Text() != "ready" {
 		t.Fatalf("got %q", lines.Text())
 	}
-	// At once and twice at a time: each returns when it is gone.
+	// Two concurrent calls: each returns when the program has ended.
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -106,7 +106,7 @@ func TestTerminateStopped(t *testing.T) {
 	}
 }
 
-// TestTerminateContext: Terminate gives up with its context, the order stands.
+// TestTerminateContext: Terminate returns with its context, and the termination continues.
 func TestTerminateContext(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -213,7 +213,7 @@ func TestStarterEnds(t *testing.T) {
 	readLine(t, p, "alive")
 }
 
-// TestFlood: many at once, each to its own end.
+// TestFlood: many concurrent programs each end as they should.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -244,7 +244,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestClose: nothing runs when Close has returned, and nothing starts any more.
+// TestClose: after Close no process runs, and none can start.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	h, err := host.New(host.Options{})

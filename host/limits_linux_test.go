@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 )
 
-// TestLimits: each limit holds, and an end by one is told apart from others.
+// TestLimits: each limit holds, and the end shows which one was exceeded.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -64,7 +64,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// TestBelowBound: an agent within its number of processes is left alone.
+// TestBelowBound: an agent within its number of processes is not killed.
 func TestBelowBound(t *testing.T) {
 	t.Parallel()
 	c := shell(t, "sleep 0.5 & sleep 0.5 & wait; echo well")

@@ -43,7 +43,7 @@ func read(t *testing.T, path string) (files []string) {
 	}
 }
 
-// TestLog: what was said is kept, line by line, over several runs, the half lines included.
+// TestLog: output is kept line by line over several runs, with partial lines.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -84,7 +84,7 @@ func TestLogFlood(t *testing.T) {
 	}
 }
 
-// TestLogOneLine: a line without end fills files and no more.
+// TestLogOneLine: an endless line fills the files, and no more.
 func TestLogOneLine(t *testing.T) {
 	t.Parallel()
 	o := host.LogOptions{Path: filepath.Join(t.TempDir(), "log"), MaxBytes: 5000, Files: 1}
@@ -94,7 +94,7 @@ func TestLogOneLine(t *testing.T) {
 	}
 }
 
-// TestLogFails: a log that can no longer be written holds nobody up, and says how much is missing.
+// TestLogFails: a log that cannot be written does not block the program, and counts the dropped bytes.
 func TestLogFails(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "logs")
@@ -112,7 +112,7 @@ func TestLogFails(t *testing.T) {
 	}
 }
 
-// TestLogHeld: a stranger that was handed the program's standard error keeps nobody waiting.
+// TestLogHeld: another process that inherited the program's standard error does not delay its end.
 func TestLogHeld(t *testing.T) {
 	t.Parallel()
 	p := start(t, open(t), shell(t, "echo ready; while :; do sleep 1000; done"))
@@ -123,7 +123,7 @@ func TestLogHeld(t *testing.T) {
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 }
 
-// TestNoLog: without a log a program may say what it likes.
+// TestNoLog: without a log, standard error is read and discarded.
 func TestNoLog(t *testing.T) {
 	t.Parallel()
 	if exit := wait(t, start(t, open(t), shell(t, `head -c 1000000 /dev/zero >&2`))); exit.Code != 0 {

@@ -100,7 +100,7 @@ func TestUnhosted(t *testing.T) {
 	}
 }
 
-// TestPeerGone: a peer that has ended is nobody, not even the operator: its number may be another's by now.
+// TestPeerGone: a peer that has ended has no owner, not even the operator: its number may have been reused.
 func TestPeerGone(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -114,7 +114,7 @@ func TestPeerGone(t *testing.T) {
 	}
 }
 
-// TestOwnerOfOthers: what is not ours is not taken for it.
+// TestOwnerOfOthers: processes of others have no owner.
 func TestOwnerOfOthers(t *testing.T) {
 	t.Parallel()
 	h, other := open(t), open(t)
@@ -192,7 +192,7 @@ func TestSibling(t *testing.T) {
 	}
 }
 
-// TestNested: a program that is hosted cannot host: its agents could not be told from itself.
+// TestNested: a hosted program cannot host: its agents could not be told from itself.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

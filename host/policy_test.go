@@ -24,7 +24,7 @@ func TestParseRestart(t *testing.T) {
 	}
 }
 
-// TestTable: what the first end of each kind comes to under each policy.
+// TestTable: the decision for a first end of each kind under each policy.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -78,7 +78,8 @@ func TestCrashLoop(t *testing.T) {
 	}
 }
 
-// TestGoodRun: a program that ran well restarts without delay, and one that fails once an hour is restarted forever.
+// TestGoodRun: a good run resets the count of faults and the delay, so a program that fails once an hour is restarted
+// forever.
 func TestGoodRun(t *testing.T) {
 	t.Parallel()
 	p := host.DefaultPolicy(host.RestartOnFailure)
@@ -92,7 +93,8 @@ func TestGoodRun(t *testing.T) {
 	}
 }
 
-// TestAlwaysBacksOff: a program that finishes at once under "always" commits no fault, and keeps nobody busy.
+// TestAlwaysBacksOff: a program that finishes at once under "always" commits no fault, and is restarted with growing
+// delays.
 func TestAlwaysBacksOff(t *testing.T) {
 	t.Parallel()
 	p := host.DefaultPolicy(host.RestartAlways)

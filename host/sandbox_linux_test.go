@@ -161,7 +161,7 @@ func TestSandboxReadOnly(t *testing.T) {
 	}
 }
 
-// TestSandboxOff: without it a program writes where its user may, and its level says so.
+// TestSandboxOff: without a sandbox a program can write where its user may, and the level is "off".
 func TestSandboxOff(t *testing.T) {
 	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "file")

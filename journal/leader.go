@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"slices"
 
 	"github.com/promptware-os/pwos/schema"
@@ -45,8 +46,8 @@ func LeaderOf(rec *Record) *Leader {
 	return nil
 }
 
-// NamedKey returns the host key that an entry names as the one of what follows, "" for an entry that names none.
-func NamedKey(rec *Record) string {
+// NamedHostKey returns the host key that an entry names as the one of what follows, "" for an entry that names none.
+func NamedHostKey(rec *Record) string {
 	if l := LeaderOf(rec); l != nil {
 		return l.HostKey
 	}
@@ -60,6 +61,9 @@ func FindLeader(ctx context.Context, fsys FS, dir string, until uint64) (*Leader
 		fsys = OSFS{}
 	}
 	firsts, err := listSegments(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -18,18 +18,18 @@ import (
 type copier struct {
 	ctx    context.Context
 	skip   skips
-	share  bool  // files share their blocks, until the file system refuses
+	share  bool  // files share their blocks, until the file system refuses that
 	limit  int64 // of bytes that are copied
-	forced bool  // entries that their owner may not read are made readable for that moment
+	forced bool  // entries that their owner may not read are made readable while they are copied
 
 	files, bytes int64
 	leftOut      []string
 }
 
-// skips are patterns of paths that are left alone.
+// skips are patterns of paths that are not copied.
 type skips []string
 
-// match reports whether a path is left alone: a pattern with a slash is compared with all of it, another with its last
+// match reports whether a path is skipped: a pattern with a slash is compared with the whole path, another with its last
 // name.
 func (s skips) match(rel string) bool {
 	for _, pattern := range s {
@@ -37,14 +37,14 @@ func (s skips) match(rel string) bool {
 		if !strings.Contains(pattern, "/") {
 			at = path.Base(rel)
 		}
-		if ok, err := path.Match(strings.Trim(pattern, "/"), at); ok && err == nil { // they were checked
+		if ok, err := path.Match(strings.Trim(pattern, "/"), at); ok && err == nil { // check has accepted them
 			return true
 		}
 	}
 	return false
 }
 
-// check refuses a pattern that matches nothing because it is malformed.
+// check returns an error for a malformed pattern.
 func (s skips) check() error {
 	for _, pattern := range s {
 		if _, err := path.Match(pattern, ""); err != nil || strings.Trim(pattern, "/") == "" {
@@ -54,7 +54,7 @@ func (s skips) check() error {
 	return nil
 }
 
-// tree copies what is in from into to, a new directory, and then gives to the attributes of from.
+// tree copies from into to, a new directory, and gives to the attributes of from.
 func (c *copier) tree(from, to *folder, rel string) error {
 	list, err := from.entries()
 	for _, e := range list {
@@ -122,7 +122,7 @@ func (c *copier) read(at *folder, e *entry) (*os.File, error) {
 	return at.read(e)
 }
 
-// copyLink makes a link under a name that is not there yet.
+// copyLink makes a symbolic link under a new name.
 func copyLink(from, to *folder, e *entry, name string) error {
 	target, err := from.link(e)
 	if err != nil {
@@ -134,7 +134,7 @@ func copyLink(from, to *folder, e *entry, name string) error {
 	return to.dressLink(name, e)
 }
 
-// file copies a regular file to a name that is not there yet.
+// file copies a regular file to a new name.
 func (c *copier) file(from, to *folder, e *entry, name string) (err error) {
 	source, err := c.read(from, e)
 	if err != nil {
@@ -175,7 +175,7 @@ func tooBig(limit int64) error {
 		WithFix("raise --snapshot-limit, or leave parts out with --snapshot-skip")
 }
 
-// cannotClone reports whether two files cannot share blocks, as opposed to a failure.
+// cannotClone reports whether err means that two files cannot share blocks.
 func cannotClone(err error) bool {
 	for _, no := range []error{unix.EOPNOTSUPP, unix.EXDEV, unix.EINVAL, unix.ENOTTY, unix.EPERM, unix.ENOSYS, errors.ErrUnsupported} {
 		if errors.Is(err, no) {
@@ -185,8 +185,8 @@ func cannotClone(err error) bool {
 	return false
 }
 
-// measure adds up what a copy of f would take, and tries on the first file whether the store in probe can share its
-// blocks. It ends early where the limit does not matter.
+// measure adds up the size of a copy of f, and tries on the first file whether the store in probe can share its blocks.
+// It ends early if there is no limit to check.
 func (c *copier) measure(f, probe *folder, rel string) error {
 	list, err := f.entries()
 	if err != nil {
@@ -257,7 +257,7 @@ func (c *copier) probe(f, store *folder, e *entry) (err error) {
 	return errors.Join(err, target.Close(), unix.Unlinkat(store.fd, name, 0))
 }
 
-// room refuses a copy that the disk of the store has no room for: the kernel's journal may lie there too.
+// room refuses a copy that does not fit on the disk of the store: the kernel's journal may be on it too.
 func room(store *folder, bytes int64) error {
 	const spare = 64 << 20
 	var st unix.Statfs_t

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clone lets a new file share the blocks of another.
+// clone makes a new file share the blocks of another.
 func clone(target, source *os.File) error {
 	return unix.IoctlFileClone(int(target.Fd()), int(source.Fd()))
 }
 
-// copyData copies the data of a file, and leaves its holes. It stops above most bytes.
+// copyData copies the data of a file, and keeps its holes. It stops after most bytes.
 func copyData(target, source *os.File, most int64) (copied int64, err error) {
 	info, err := source.Stat()
 	if err != nil {
@@ -25,7 +25,7 @@ func copyData(target, source *os.File, most int64) (copied int64, err error) {
 	}
 	for at < size && copied <= most {
 		start, err := source.Seek(at, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) { // only a hole is left
+		if errors.Is(err, unix.ENXIO) { // the rest is a hole
 			break
 		}
 		if err != nil {
@@ -50,5 +50,5 @@ func copyData(target, source *os.File, most int64) (copied int64, err error) {
 	return copied, nil
 }
 
-// flush waits until all that was written to the file system of f is on disk.
+// flush waits until all writes to the file system of f are on disk.
 func flush(f *folder) error { return unix.Syncfs(f.fd) }

@@ -14,13 +14,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// folder is an open directory. All names are of its own entries, and none is followed if it is a link.
+// folder is an open directory. Names are of its own entries; none is followed if it is a symbolic link.
 type folder struct {
 	*os.File
 	fd    int
 	depth int
 	dev   uint64
-	was   *uint32 // the mode that it gets back at Close
+	was   *uint32 // the mode to restore at Close
 }
 
 // maxDepth bounds the depth of a tree: each level of it holds descriptors.
@@ -28,11 +28,11 @@ const maxDepth = 1000
 
 var errTooDeep = fmt.Errorf("directories are nested more than %d deep", maxDepth)
 
-// errMoved says that an entry was replaced while it was looked at.
+// errMoved is the error for an entry that was replaced while it was examined.
 var errMoved = errors.New("it was replaced meanwhile")
 
-// openTop opens a directory by its path, which has no symbolic links in it if the caller made sure of that. A closed one
-// is opened as by openAnyway.
+// openTop opens a directory by its path, in which the caller allows no symbolic link. One without permission is opened as
+// by openAnyway.
 func openTop(path string) (*folder, error) {
 	return opened(unix.AT_FDCWD, path, 0, func() (*entry, error) {
 		var st unix.Stat_t
@@ -41,7 +41,7 @@ func openTop(path string) (*folder, error) {
 	})
 }
 
-// opened opens a directory. One that its owner may not read gets a mode that lets them until Close.
+// opened opens a directory. If its owner may not read it, the mode is widened until Close.
 func opened(at int, name string, depth int, stat func() (*entry, error)) (*folder, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat(at, name, flags, 0)
@@ -76,7 +76,7 @@ func newFolder(fd int, name string, depth int, err error) (*folder, error) {
 	return f, nil
 }
 
-// Close gives the directory back its mode, and closes it.
+// Close restores the mode of the directory, and closes it.
 func (f *folder) Close() error {
 	var err error
 	if f.was != nil {
@@ -85,7 +85,7 @@ func (f *folder) Close() error {
 	return errors.Join(err, f.File.Close())
 }
 
-// open opens the directory that e is.
+// open opens the directory e.
 func (f *folder) open(e *entry) (*folder, error) {
 	if f.depth == maxDepth {
 		return nil, errTooDeep
@@ -93,7 +93,7 @@ func (f *folder) open(e *entry) (*folder, error) {
 	return opened(f.fd, e.name, f.depth+1, nil)
 }
 
-// openAnyway opens the directory that e is, with a mode that lets its owner look into it until Close.
+// openAnyway opens the directory e, with a mode that lets its owner read it until Close.
 func (f *folder) openAnyway(e *entry) (below *folder, err error) {
 	if f.depth == maxDepth {
 		return nil, errTooDeep
@@ -115,7 +115,7 @@ func (f *folder) widen(e *entry, bits uint32) error {
 	return unix.Fchmod(f.fd, *f.was|0o700)
 }
 
-// read opens the regular file that e is.
+// read opens the regular file e.
 func (f *folder) read(e *entry) (*os.File, error) {
 	fd, err := unix.Openat(f.fd, e.name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -132,7 +132,7 @@ func (f *folder) read(e *entry) (*os.File, error) {
 	return file, nil
 }
 
-// readAnyway is read, also for a file that its owner may not read, which has another mode for that moment.
+// readAnyway is read, which widens the mode while the file is opened if its owner may not read it.
 func (f *folder) readAnyway(e *entry) (*os.File, error) {
 	file, err := f.read(e)
 	if !errors.Is(err, unix.EACCES) {
@@ -191,7 +191,7 @@ func (f *folder) entries() (list []*entry, err error) {
 	slices.Sort(names)
 	for _, name := range names {
 		switch e, err := f.entry(name); {
-		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // it was removed concurrently
 		case err != nil:
 			return nil, named(name, err)
 		default:
@@ -207,7 +207,7 @@ type entry struct {
 	kind         uint32 // S_IFREG, …
 	mode         uint32 // permissions, and the set-id and sticky bits
 	uid, gid     uint32
-	size, taken  int64 // bytes, and those that it takes on the disk
+	size, taken  int64 // size, and allocated bytes
 	mtime, ctime unix.Timespec
 	dev          uint64
 }
@@ -250,7 +250,7 @@ func (e *entry) special() bool { return !e.dir() && !e.regular() && !e.symlink()
 // mounted reports whether another file system is mounted at e, an entry of f.
 func (f *folder) mounted(e *entry) bool { return e.dir() && e.dev != f.dev }
 
-// changedAfter reports whether anything about e has changed after a time. Programs cannot set that back.
+// changedAfter reports whether e has changed after a time, by its ctime, which programs cannot set.
 func (e *entry) changedAfter(t time.Time) bool { return time.Unix(e.ctime.Unix()).After(t) }
 
 // asRoot reports whether owners are kept.
@@ -261,7 +261,7 @@ func sameAttributes(a, b *entry) bool {
 	return a.mode == b.mode && (a.dir() || a.mtime == b.mtime) && (!asRoot() || a.uid == b.uid && a.gid == b.gid)
 }
 
-// dress gives an open file or directory the attributes of e. Its mode comes last: with it, names in a directory may be closed.
+// dress gives an open file or directory the attributes of e. The mode comes last: it may forbid changes of entries.
 func dress(file *os.File, e *entry, at *folder, name string) error {
 	fd := int(file.Fd())
 	if asRoot() {
@@ -291,7 +291,7 @@ func (f *folder) dressLink(name string, e *entry) error {
 	return f.setTime(name, e)
 }
 
-// allow adds permissions of its owner to an entry that lacks them, and is not a link by now.
+// allow adds permissions of the owner to an entry that lacks them, unless it has become a symbolic link.
 func (f *folder) allow(e *entry, bits uint32) error {
 	if e.mode&bits == bits || asRoot() {
 		return nil
@@ -299,7 +299,7 @@ func (f *folder) allow(e *entry, bits uint32) error {
 	return unix.Fchmodat(f.fd, e.name, e.mode|bits, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// remove removes an entry with all that is below it, but no other file system.
+// remove removes an entry and all below it, except other file systems.
 func (f *folder) remove(e *entry) error {
 	if !e.dir() {
 		return ignoreGone(unix.Unlinkat(f.fd, e.name, 0))
@@ -341,7 +341,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// failure is an error about an entry, whose path grows on the way up.
+// failure is an error about an entry. The path grows while the error is returned.
 type failure struct {
 	path string
 	err  error
@@ -362,7 +362,7 @@ func named(name string, err error) error {
 	return &failure{path: name, err: err}
 }
 
-// failed is what the caller gets of an error.
+// failed turns an error into the one for the caller.
 func failed(what, dir string, err error) error {
 	var known *fault.Fault
 	switch {
@@ -374,5 +374,5 @@ func failed(what, dir string, err error) error {
 	return fault.SnapshotFailed.New("%s %q: %v", what, dir, err)
 }
 
-// random is a new name for a file that is about to be renamed.
+// random returns a temporary name for a file before its rename.
 func random(prefix string) string { return prefix + rand.Text()[:12] }

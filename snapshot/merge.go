@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is done to an entry of the directory.
+// The kinds of a Change.
 const (
 	Made    = "made"
 	Changed = "changed"
 	Removed = "removed"
 )
 
-// Change is what a restore does to an entry. Of a directory that is made or removed as a whole, what is in it is not
+// Change is what a restore does to an entry. The entries of a directory that is made or removed as a whole are not
 // listed.
 type Change struct {
 	Path string // relative to the directory
 	What string // Made, Changed or Removed
 }
 
-// Plan is what a restore does.
+// Plan has the changes of a restore.
 type Plan struct {
 	Changes []Change
-	Since   []string // paths that have changed since the agent's end, and would be lost without a copy of them
+	Since   []string // paths that have changed since the agent's end, and are in no other copy
 }
 
-// Count is how many entries are made, changed and removed.
+// Count returns how many entries are made, changed and removed.
 func (p *Plan) Count() (made, changed, removed int64) {
 	for _, c := range p.Changes {
 		switch c.What {
@@ -47,10 +47,10 @@ func (p *Plan) Count() (made, changed, removed int64) {
 	return made, changed, removed
 }
 
-// unfinished begins the name of an entry that a restore has not renamed yet.
+// unfinished is the prefix of an entry that a restore has not renamed yet.
 const unfinished = ".pwos-undo-"
 
-// merger makes one tree like another, or only says what that takes.
+// merger makes one tree like another, or only plans that.
 type merger struct {
 	copier      // of what is made
 	apply  bool // change the tree
@@ -68,7 +68,7 @@ func newMerger(ctx context.Context, skip skips, plan *Plan, apply bool) *merger 
 	}
 }
 
-// tree makes have like want.
+// tree makes have equal to want.
 func (m *merger) tree(want, have *folder, rel string) error {
 	wanted, err := want.entries()
 	if err != nil {
@@ -122,10 +122,10 @@ func either(a, b *entry) *entry {
 	return b
 }
 
-// entry makes h of have like w of want; one of them may be missing.
+// entry makes the entry h of have equal to w of want; one of them may be missing.
 func (m *merger) entry(want, have *folder, w, h *entry, rel string) error {
 	switch {
-	case w == nil && (h.special() || have.mounted(h)): // never copied, so nothing is known of them
+	case w == nil && (h.special() || have.mounted(h)): // never copied: its former state is unknown
 		return nil
 	case w == nil:
 		return m.removed(have, h, rel)
@@ -141,7 +141,7 @@ func (m *merger) entry(want, have *folder, w, h *entry, rel string) error {
 			return err
 		}
 		m.note(w, rel, Changed)
-		if m.apply && (h.dir() || w.dir()) { // nothing can be renamed over a directory, and no directory over a file
+		if m.apply && (h.dir() || w.dir()) { // rename replaces neither a directory with a file nor a file with a directory
 			if err := have.remove(h); err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func (m *merger) removed(have *folder, h *entry, rel string) error {
 	return have.remove(h)
 }
 
-// dir makes a directory like another.
+// dir makes a directory equal to another.
 func (m *merger) dir(want, have *folder, w, h *entry, rel string) (err error) {
 	if !sameAttributes(w, h) {
 		m.note(h, rel, Changed)
@@ -191,7 +191,7 @@ func (m *merger) dir(want, have *folder, w, h *entry, rel string) (err error) {
 	return errors.Join(m.tree(source, old, rel), source.Close())
 }
 
-// leaf makes a file or a link like another.
+// leaf makes a file or a symbolic link equal to another.
 func (m *merger) leaf(want, have *folder, w, h *entry, rel string) error {
 	same, err := m.same(want, have, w, h)
 	if err != nil {
@@ -212,8 +212,7 @@ func (m *merger) leaf(want, have *folder, w, h *entry, rel string) error {
 	return m.make(want, have, w)
 }
 
-// make puts a copy of w into have, as a whole where it is no directory. Where it is one, a restore that is cut short
-// leaves a part, which the next completes.
+// make copies w into have. A directory is not copied atomically: if a restore is interrupted, the next one completes it.
 func (m *merger) make(want, have *folder, w *entry) (err error) {
 	if !m.apply {
 		return nil
@@ -236,7 +235,7 @@ func (m *merger) make(want, have *folder, w *entry) (err error) {
 	return err
 }
 
-// dirFrom is copier.dir, without patterns: what was left out is not in a copy.
+// dirFrom is copier.dir without patterns: skipped entries are not in a copy.
 func (m *merger) dirFrom(want, have *folder, w *entry) error {
 	plain := m.copier
 	plain.skip = nil
@@ -288,7 +287,7 @@ func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// mayBeLost notes the files at and below h that have changed since the agent's end and are in no other copy.
+// mayBeLost records the files at and below h that have changed since the agent's end and are in no other copy.
 func (m *merger) mayBeLost(have *folder, h *entry, rel string) error {
 	if m.apply {
 		return nil
@@ -334,7 +333,7 @@ func (m *merger) kept(have *folder, h *entry, rel string) bool {
 	return false
 }
 
-// walk opens the parent of a path below f, and returns its last entry. The parent may be f itself.
+// walk opens the parent of a path below f, and returns its last entry. The parent can be f itself.
 func (f *folder) walk(rel string) (*folder, *entry, error) {
 	at := f
 	for {

@@ -19,7 +19,7 @@ type Restore struct {
 	unlock func() error
 }
 
-// Restore prepares to restore a directory from a copy, and compares them. end is when the agent ended: files that have
+// Restore compares a directory with a copy, and prepares to restore it. end is when the agent ended: files that have
 // changed later, and are in no copy of the same process, are in Plan.Since.
 func (s *Store) Restore(ctx context.Context, id string, end time.Time) (_ *Restore, err error) {
 	if !IsID(id) {
@@ -66,7 +66,7 @@ func (r *Restore) compare(ctx context.Context, end time.Time) (err error) {
 	for _, id := range family {
 		other, err := openTop(filepath.Join(r.store.path(id), treeName))
 		if err != nil {
-			continue // it was removed meanwhile
+			continue // it was removed concurrently
 		}
 		defer func() { err = errors.Join(err, other.Close()) }()
 		m.known = append(m.known, other)
@@ -85,19 +85,19 @@ func (r *Restore) compare(ctx context.Context, end time.Time) (err error) {
 	return m.tree(r.want, have, "")
 }
 
-// open opens the directory. Where links lead there by now, somebody has replaced it.
+// open opens the directory. If a symbolic link has appeared in its path, it was replaced.
 func (r *Restore) open() (*folder, error) {
 	real, err := filepath.EvalSymlinks(r.Dir)
 	if err != nil {
 		return nil, err
 	}
 	if real != r.Dir {
-		return nil, errors.New("a symbolic link leads elsewhere from there by now")
+		return nil, errors.New("its path leads through a symbolic link now")
 	}
 	return openTop(r.Dir)
 }
 
-// family are the other copies of the same process.
+// family returns the other copies of the same process.
 func (r *Restore) family() (list []string, err error) {
 	all, err := r.store.List()
 	for _, one := range all {
@@ -108,7 +108,7 @@ func (r *Restore) family() (list []string, err error) {
 	return list, err
 }
 
-// first is the copy from before the process.
+// first returns the copy from before the process.
 func (s *Snapshot) first() string {
 	if s.First != "" {
 		return s.First
@@ -116,11 +116,11 @@ func (s *Snapshot) first() string {
 	return s.ID
 }
 
-// Nothing reports whether the directory is as the copy.
+// Nothing reports whether the directory equals the copy.
 func (r *Restore) Nothing() bool { return len(r.Plan.Changes) == 0 }
 
-// Keep copies what Apply replaces, and returns the id of the copy. A restore that completes an earlier one has it
-// already, unless files have changed since.
+// Keep copies what Apply replaces, and returns the id of that copy. A restore that completes an interrupted one reuses
+// its copy, unless files have changed since.
 func (r *Restore) Keep(ctx context.Context, pid, limit int64) (string, error) {
 	if r.Undoing != "" && len(r.Plan.Since) == 0 {
 		if _, err := r.store.Get(r.Undoing); err == nil {
@@ -128,7 +128,7 @@ func (r *Restore) Keep(ctx context.Context, pid, limit int64) (string, error) {
 		}
 	}
 	if r.gone() {
-		return "", nil // there is nothing to keep
+		return "", nil // there is no change to keep
 	}
 	made, err := r.store.Take(ctx, r.Dir, What{Limit: limit, Skip: r.Skip, PID: pid, First: r.first()})
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *Restore) Keep(ctx context.Context, pid, limit int64) (string, error) {
 	return made.ID, nil
 }
 
-// Forget removes the copy of Keep: nothing will be replaced.
+// Forget removes the copy of Keep if Apply will not be called.
 func (r *Restore) Forget(kept string) error {
 	if kept == "" || kept == r.Undoing {
 		return nil
@@ -150,7 +150,7 @@ func (r *Restore) gone() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Apply makes the directory as the copy. If it is cut short, the next restore from the copy completes it.
+// Apply makes the directory equal to the copy. If it is interrupted, the next restore from the copy completes it.
 func (r *Restore) Apply(ctx context.Context, kept string) error {
 	if kept != "" {
 		r.Undoing = kept
@@ -189,7 +189,7 @@ func (r *Restore) mergeTree(ctx context.Context) (err error) {
 	return flush(have)
 }
 
-// Done notes that no restore from the copy is cut short any more.
+// Done records that no restore from the copy is incomplete.
 func (r *Restore) Done() error {
 	if r.Undoing == "" {
 		return nil

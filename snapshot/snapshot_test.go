@@ -309,14 +309,15 @@ func TestPrune(t *testing.T) {
 	p := newPlace(t)
 	p.write("f", "1")
 	var made []string
-	for range snapshot.Keep + 3 {
+	const most, month = 3, 30 * 24 * time.Hour
+	for range most + 3 {
 		made = append(made, p.take(snapshot.What{}).ID)
 	}
 	testkit.Must(t, os.Mkdir(filepath.Join(p.state, "snapshots", "making-s12345678"), 0o700))
 	list, err := p.store.List()
 	testkit.Must(t, err)
 	used := p.compare(list[1].ID, later())
-	removed, err := p.store.Prune(time.Now(), map[string]bool{list[0].ID: true})
+	removed, err := p.store.Prune(time.Now(), most, month, map[string]bool{list[0].ID: true})
 	testkit.Must(t, err)
 	if len(removed) != 1 || removed[0].ID != list[2].ID {
 		t.Errorf("got %v, want %s", removed, list[2].ID)
@@ -331,7 +332,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("remove one that is used: got %v", err)
 	}
 	testkit.Must(t, used.Close())
-	removed, err = p.store.Prune(time.Now().Add(snapshot.KeepFor+time.Hour), nil)
+	removed, err = p.store.Prune(time.Now().Add(month+time.Hour), most, month, nil)
 	if err != nil || len(removed) != len(made)-1 {
 		t.Errorf("old ones: got %d, %v", len(removed), err)
 	}

@@ -19,14 +19,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Defaults of the bounds.
-const (
-	DefaultLimit = 2 << 30             // bytes of a copy that cannot share blocks
-	Keep         = 20                  // copies that Prune leaves
-	KeepFor      = 30 * 24 * time.Hour // the age up to which it leaves them
-)
+// DefaultLimit is the most bytes of a copy without shared blocks.
+const DefaultLimit = 2 << 30
 
-// Snapshot is what is known of a copy.
+// Snapshot describes a copy.
 type Snapshot struct {
 	ID      string   `json:"id" keep:"always" minlen:"1" doc:"Its name."`
 	Dir     string   `json:"dir" keep:"always" minlen:"1" doc:"The directory that it is a copy of."`
@@ -43,7 +39,7 @@ type Snapshot struct {
 // Time is when the copy was made.
 func (s *Snapshot) Time() time.Time { return time.UnixMilli(s.Made) }
 
-// Names of the parts of a copy, and of one that is being made.
+// Names of the parts of a copy, and of an unfinished one.
 const (
 	treeName   = "tree"
 	aboutName  = "snapshot.json"
@@ -52,13 +48,13 @@ const (
 
 var ids = regexp.MustCompile(`^s[a-z0-9]{8}$`)
 
-// IsID reports whether a text has the form of a copy's id, which is no number.
+// IsID reports whether a text has the form of a copy's id. A number has not.
 func IsID(text string) bool { return ids.MatchString(text) }
 
 // Store is a directory of copies.
 type Store struct{ dir string }
 
-// Open opens the store of a state directory, which it makes if necessary.
+// Open opens the store of a state directory, and creates a missing one.
 func Open(stateDir string) (*Store, error) {
 	dir := filepath.Join(stateDir, "snapshots")
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
@@ -77,7 +73,7 @@ func Open(stateDir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
-// What says how a copy is made.
+// What configures a copy.
 type What struct {
 	Limit int64    // bytes, where blocks cannot be shared
 	Skip  []string // patterns of paths to leave alone
@@ -86,7 +82,7 @@ type What struct {
 	First string
 }
 
-// Take copies a directory. It leaves nothing behind where it fails.
+// Take copies a directory. It leaves no copy behind if it fails.
 func (s *Store) Take(ctx context.Context, dir string, what What) (*Snapshot, error) {
 	if err := skips(what.Skip).check(); err != nil {
 		return nil, err
@@ -111,7 +107,8 @@ func (s *Store) Take(ctx context.Context, dir string, what What) (*Snapshot, err
 	return made, unlock()
 }
 
-// begin makes the directory of a new copy, and locks it: another Prune does not take it for one that was cut short.
+// begin makes the directory of a new copy, and locks it, so that a concurrent Prune does not take it for an interrupted
+// one.
 func (s *Store) begin(id string) (unlock func() error, err error) {
 	if err := os.Mkdir(s.path(makingName+id), 0o700); err != nil {
 		return nil, fmt.Errorf("make copy: %w", err)
@@ -119,7 +116,7 @@ func (s *Store) begin(id string) (unlock func() error, err error) {
 	return s.lock(makingName + id)
 }
 
-// lock locks a copy, or one that is being made.
+// lock locks a copy, finished or not.
 func (s *Store) lock(name string) (unlock func() error, err error) {
 	file, err := os.Open(s.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,10 +135,10 @@ func (s *Store) lock(name string) (unlock func() error, err error) {
 }
 
 func notThere(id string) error {
-	return fault.SnapshotNone.New("no copy %s is kept: it may have been removed, since only the latest %d are kept, for %d days", id, Keep, int(KeepFor.Hours()/24))
+	return fault.SnapshotNone.New("no copy %s is kept: it may have been removed, since only the latest are kept (snapshots.keep, snapshots.keep_for)", id)
 }
 
-// fill copies the tree, and describes it.
+// fill copies the tree, and writes its description.
 func (s *Store) fill(c *copier, made *Snapshot) (err error) {
 	source, err := openTop(made.Dir)
 	if err != nil {
@@ -180,7 +177,7 @@ func (s *Store) fill(c *copier, made *Snapshot) (err error) {
 	return flush(store)
 }
 
-// describe replaces what is known of a copy.
+// describe replaces the description of a copy.
 func (s *Store) describe(name string, about *Snapshot) error {
 	text, err := schema.Marshal(about)
 	if err != nil {
@@ -195,7 +192,7 @@ func (s *Store) describe(name string, about *Snapshot) error {
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Get returns what is known of a copy.
+// Get returns the description of a copy.
 func (s *Store) Get(id string) (*Snapshot, error) {
 	if !IsID(id) {
 		return nil, notThere(id)
@@ -215,7 +212,7 @@ func (s *Store) Get(id string) (*Snapshot, error) {
 	return about.(*Snapshot), nil
 }
 
-// List returns the copies, the oldest first. Those that cannot be read are left out.
+// List returns the copies, the oldest first, without unreadable ones.
 func (s *Store) List() ([]*Snapshot, error) {
 	names, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -248,8 +245,8 @@ func (s *Store) Remove(id string) error {
 	return s.drop(id)
 }
 
-// drop removes a directory of the store that nobody is using. It is renamed first, so that no part of a copy is taken
-// for a whole one.
+// drop removes a directory of the store that is not in use. It is renamed first, so that a partly removed copy is never
+// taken for a whole one.
 func (s *Store) drop(name string) error {
 	unlock, err := s.lock(name)
 	if err != nil {
@@ -264,7 +261,7 @@ func (s *Store) drop(name string) error {
 	return errors.Join(s.discard(name), unlock())
 }
 
-// discard removes a directory of the store.
+// discard removes a renamed directory of the store.
 func (s *Store) discard(name string) (err error) {
 	store, err := openTop(s.dir)
 	if err != nil {
@@ -278,9 +275,9 @@ func (s *Store) discard(name string) (err error) {
 	return store.remove(e)
 }
 
-// Prune removes copies whose making was cut short, and those that are too old or too many. Copies of processes that
-// still run stay. It returns what it has removed.
-func (s *Store) Prune(now time.Time, running map[string]bool) (removed []*Snapshot, err error) {
+// Prune removes interrupted copies, those older than keepFor, and all but the latest keep ones. It keeps copies of processes
+// that still run. It returns what it has removed.
+func (s *Store) Prune(now time.Time, keep int, keepFor time.Duration, running map[string]bool) (removed []*Snapshot, err error) {
 	names, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list copies: %w", err)
@@ -297,7 +294,7 @@ func (s *Store) Prune(now time.Time, running map[string]bool) (removed []*Snapsh
 		return nil, err
 	}
 	for i, one := range list {
-		old := now.Sub(one.Time()) > KeepFor || len(list)-i > Keep
+		old := now.Sub(one.Time()) > keepFor || len(list)-i > keep
 		if !old || running[one.ID] || one.Undoing != "" {
 			continue
 		}
@@ -312,7 +309,7 @@ func (s *Store) Prune(now time.Time, running map[string]bool) (removed []*Snapsh
 	return removed, nil
 }
 
-// busy reports whether another command is using a copy, or has just removed it.
+// busy reports whether another command uses a copy, or has just removed it.
 func busy(err error) bool {
 	return errors.Is(err, fault.SnapshotBusy) || errors.Is(err, fault.SnapshotNone)
 }

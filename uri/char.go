@@ -37,7 +37,7 @@ var lookalikes = &unicode.RangeTable{
 	R32: []unicode.Range32{{0x1f100, 0x1f100, 1}},
 }
 
-// readable reports whether text is UTF-8 of characters that may stand in a name.
+// readable reports whether text is UTF-8 of characters that a name may have.
 func readable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unfit)
 }
@@ -50,17 +50,17 @@ func unfit(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, lookalikes)
 }
 
-// plain reports whether b is one of the unreserved characters, which no encoding may stand for (RFC 3986 2.3).
+// plain reports whether b is one of the unreserved characters, which must not be encoded (RFC 3986 2.3).
 func plain(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("-._~", b) >= 0
 }
 
-// pathByte reports whether b may stand in a segment as it is (RFC 3986 3.3).
+// pathByte reports whether b may be in a segment without encoding (RFC 3986 3.3).
 func pathByte(b byte) bool { return plain(b) || strings.IndexByte("!$&'()*+,;=:@", b) >= 0 }
 
 const digits = "0123456789ABCDEF"
 
-// appendEncoded appends text with all but what may stand in a segment percent-encoded.
+// appendEncoded appends text, and percent-encodes the bytes that a segment may not have.
 func appendEncoded(dst []byte, text string) []byte {
 	for i := range len(text) {
 		if b := text[i]; pathByte(b) {
@@ -72,7 +72,7 @@ func appendEncoded(dst []byte, text string) []byte {
 	return dst
 }
 
-// hex reads the two digits after a percent sign.
+// hex decodes the two digits after a percent sign.
 func hex(text string) (byte, bool) {
 	if len(text) < 2 {
 		return 0, false

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// reason says why a name means nothing.
+// reason is why a name is not valid.
 type reason string
 
 // Error returns the reason.
@@ -48,8 +48,8 @@ func refuse(name string, why error) *fault.Fault {
 	return fault.NameInvalid.New("%q cannot be resolved: %v", quoted(name, why), why).With("uri", quoted(name, why))
 }
 
-// quoted clips a name, since an answer must fit a line. Of an address without a valid host it keeps
-// only the scheme, since a password may be in the place of the host.
+// quoted clips a name, since an answer must fit a line. Of an address without a valid host it keeps only the scheme: the
+// rest may be a password.
 func quoted(name string, why error) string {
 	const most = 128                                          // bytes
 	if why == errScheme || why == errHost || why == errUser { //nolint:errorlint // constants, never wrapped

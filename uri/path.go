@@ -6,17 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSegment bounds one decoded segment of an os: name, in bytes: what file systems take.
+// MaxSegment bounds one decoded segment of an os: name, in bytes, as file systems do.
 const MaxSegment = 255
 
-// path is a way down from a root: names, none of which is empty or a dot segment.
+// path is a sequence of names below a root, none empty or a dot segment.
 type path struct {
 	segments []string
 	dir      bool // it ends in a slash, or is the root itself
 }
 
-// walk resolves the segments of a reference, without changing the slice. read decodes each segment
-// that is not a dot segment.
+// walk resolves the segments of a reference without changing the slice. read decodes each segment that is no dot segment.
 func walk(from []string, text string, empty bool, read func(string) (string, error)) (path, error) {
 	p := path{segments: slices.Clone(from), dir: true}
 	if text == "" {
@@ -56,7 +55,7 @@ func (p path) folder() []string {
 	return p.segments[:len(p.segments)-1]
 }
 
-// decode reads one segment of an os: name.
+// decode decodes one segment of an os: name.
 func decode(segment string) (string, error) {
 	if strings.ContainsAny(segment, "?#") {
 		return "", errCharacter

@@ -9,10 +9,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MaxLength bounds a name in bytes, as it is given and in canonical form.
+// MaxLength bounds a name in bytes, as given and in canonical form.
 const MaxLength = 2048
 
-// Mount puts another place into the names below root.
+// Mount shows another place under a name below root.
 type Mount struct {
 	Prefix string // such as os:///lib/vendor, never root itself
 	Target string // an absolute directory, or an https: address that stands for a folder
@@ -24,16 +24,16 @@ type Place struct {
 	URI string
 	// Dir is the directory, root or a mount, that holds the resource; "" where it has to be fetched.
 	Dir string
-	// Name is the way from Dir down, with slashes, decoded, never leading out of it; "." is Dir itself.
+	// Name is the path below Dir, decoded, with slashes; it never leads out of Dir. "." is Dir itself.
 	Name string
-	// Folder reports that the name ends in a slash: no file can be meant.
+	// Folder reports that the name ends in a slash, so that it cannot be a file.
 	Folder bool
 }
 
 // Remote reports whether the resource has to be fetched.
 func (p Place) Remote() bool { return p.Dir == "" }
 
-// Space is what can be named: a root with what is mounted in it. It never changes.
+// Space is a root with its mounts. It is immutable.
 type Space struct {
 	mounts []mounted // the longest prefix first; the last is root
 }
@@ -44,8 +44,8 @@ type mounted struct {
 	web    *web
 }
 
-// New returns the space of a root, which is an absolute directory or an https: address, and of mounts. Without a root (""),
-// names that lie in no mount mean nothing.
+// New returns the space of a root, which is an absolute directory or an https: address, and of mounts. Without a root
+// (""), names outside of the mounts are not found.
 func New(root string, mounts ...Mount) (*Space, error) {
 	s := &Space{}
 	if root != "" {
@@ -129,7 +129,7 @@ func (s *Space) ResolveMember(member, name, base string) (Place, error) {
 	return p, nil
 }
 
-// place finds the mount that contains t, and reports whether there is one.
+// place returns the mount that contains t, and whether there is one.
 func (s *Space) place(t target) (Place, bool) {
 	if t.web != nil {
 		return Place{URI: t.web.uri(), Folder: t.web.path.dir}, true
@@ -138,7 +138,7 @@ func (s *Space) place(t target) (Place, bool) {
 	i := slices.IndexFunc(s.mounts, func(m mounted) bool {
 		return len(m.prefix) <= len(segments) && slices.Equal(m.prefix, segments[:len(m.prefix)])
 	})
-	if i < 0 { // root would hold what nothing else does
+	if i < 0 { // the root
 		return Place{}, false
 	}
 	m := &s.mounts[i]
@@ -155,7 +155,7 @@ func (s *Space) place(t target) (Place, bool) {
 	return Place{URI: w.uri(), Folder: w.path.dir}, true
 }
 
-// target is a name before it is known where it lies: one of a web address and a way down from os:/// .
+// target is a parsed name before its mount is known: an https: address or a path below os:///.
 type target struct {
 	web  *web
 	path path

@@ -31,7 +31,7 @@ func parseWeb(text string) (web, error) {
 	return web{host: host}.to(strings.TrimPrefix(rest[len(at):], "/"), nil)
 }
 
-// authority is what text, which stands behind two slashes, begins with: user, host and port (RFC 3986 3.2).
+// authority returns the part of text up to the path: user, host and port (RFC 3986 3.2).
 func authority(text string) string {
 	if end := strings.IndexAny(text, "/?#"); end >= 0 {
 		return text[:end]
@@ -39,7 +39,7 @@ func authority(text string) string {
 	return text
 }
 
-// to returns the address that the reference names when it is taken from the given segments of w's host.
+// to returns the address of a reference, resolved against the given segments on w's host.
 func (w web) to(reference string, from []string) (web, error) {
 	if strings.Contains(reference, "#") {
 		return web{}, errCharacter
@@ -59,7 +59,8 @@ func (w web) to(reference string, from []string) (web, error) {
 	return w, nil
 }
 
-// webSegment returns one segment of an address in canonical form. It stays encoded: what an encoded slash means is the server's.
+// webSegment returns one segment of an address in canonical form. It stays encoded: only the server can say what an
+// encoded slash means.
 func webSegment(segment string) (string, error) {
 	text, err := recode(segment, "")
 	if err == nil && (text == "." || text == "..") {
@@ -68,8 +69,8 @@ func webSegment(segment string) (string, error) {
 	return text, err
 }
 
-// recode encodes what has to be encoded, decodes what has not, and writes encodings in capitals (RFC 3986 6.2.2). more are
-// characters that may stay as they are besides those of a segment.
+// recode normalises the encoding of a segment: required encodings are added, others decoded, in capital digits (RFC 3986
+// 6.2.2). more are further characters that need no encoding.
 func recode(text, more string) (string, error) {
 	if !readable(text) || strings.Contains(text, " ") {
 		return "", errCharacter
@@ -138,8 +139,8 @@ func canonicalHost(text string) (string, error) {
 	return host, nil
 }
 
-// dnsName reports whether host is a DNS name in ASCII, or an IPv4 address as it is commonly written. A last label of digits
-// alone, or that begins with 0x, would be read as an address by some and as a name by others.
+// dnsName reports whether host is a DNS name in ASCII, or an IPv4 address in the usual form. A last label of digits
+// alone, or one that begins with 0x, is refused: some programs read it as an address, others as a name.
 func dnsName(host string) bool {
 	const longest, longestLabel = 253, 63
 	if host == "" || len(host) > longest {
@@ -162,10 +163,10 @@ func dnsName(host string) bool {
 	return true
 }
 
-// Origin returns the security principal of mutable state in its normal form (ABI 6.2). No origin means the value of root as
-// it is; an address with a scheme and a host, or file:///…, is taken as it is; anything else is a name, which becomes
-// https://<name>.local/ with its letters in lower case and all but a-z, 0-9 and the hyphen gone. Names that differ only in
-// what goes are the same origin. A name of which nothing is left is NameInvalid.
+// Origin returns the security principal of mutable state in its normal form (ABI 6.2). No origin means the value of root;
+// an address with a scheme and a host, or file:///…, stays as it is; any other text is a name, which becomes
+// https://<name>.local/ in lower case and without all characters except a-z, 0-9 and the hyphen. Names that differ only
+// in removed characters are one origin. A name that has no other characters is NameInvalid.
 func Origin(origin, root string) (string, error) {
 	if origin == "" {
 		return root, nil
@@ -185,8 +186,8 @@ func Origin(origin, root string) (string, error) {
 	return "https://" + name + ".local/", nil
 }
 
-// address tells an address from a name. A name with a colon in it, such as team:dev, is none: it has nothing that could
-// be a principal of its own.
+// address reports whether text is an address rather than a name. A name with a colon, such as team:dev, is none: it has
+// no host or path to be a principal.
 func address(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !readable(text) || strings.Contains(text, " ") {

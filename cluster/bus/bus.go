@@ -98,7 +98,7 @@ func Permissions(kernel string) *server.Permissions {
 		Publish: &server.SubjectPermission{Allow: []string{
 			cluster.JournalSubject(kernel), cluster.RequestSubject("*"),
 			api + "INFO", api + "STREAM.NAMES", api + "STREAM.LIST", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*",
-			api + "STREAM.CREATE." + cluster.Stream(kernel), api + "DIRECT.GET.>",
+			api + "STREAM.CREATE." + cluster.Stream(kernel), api + "STREAM.CREATE.KV_" + cluster.LeaseBucket(kernel), "$KV." + cluster.LeaseBucket(kernel) + ".>", api + "DIRECT.GET.>",
 		}},
 		Subscribe: &server.SubjectPermission{Allow: []string{cluster.RequestSubject(kernel), cluster.InboxPrefix(kernel) + ".>"}},
 		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: time.Minute},

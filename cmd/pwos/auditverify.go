@@ -197,7 +197,7 @@ func journalIn(dir string) string {
 
 // options reads the files that the flags name; its errors are wrong usage.
 func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
-	o.Names = journal.NamedKey
+	o.Names = journal.NamedHostKey
 	err = eachLine(f.keys, func(line string) error {
 		o.Keys = append(o.Keys, line)
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -59,10 +60,26 @@ func (a *app) takeOver(cmd *cobra.Command, name string, acceptLoss bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.withKernel(ctx, usualTimeout, func(context.Context, *client.Client) error { return nil }); err != nil {
+	wait := usualTimeout + 2*time.Duration(cfg.Cluster.Lease)
+	if err := a.withKernel(ctx, wait, awaitLead); err != nil {
 		return fmt.Errorf("this host leads the kernel %s from now on, but the kernel does not start: %w", name, err)
 	}
 	return a.printTakenOver(&made)
+}
+
+// awaitLead waits until the host that led before cannot answer any more: until then this one does not.
+func awaitLead(ctx context.Context, c *client.Client) error {
+	for {
+		s, err := client.Call(ctx, c, schema.ClusterStatus, &schema.ClusterStatusInput{})
+		if err != nil || s.Lease != "lost" {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 func (a *app) printTakenOver(t *daemon.TakenOver) error {

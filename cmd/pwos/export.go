@@ -152,8 +152,8 @@ busy, requests are repeated, without --follow for one minute. With --cursor the 
 continues where it ended; after a kill the last events are repeated, with the same id.
 
 Exit status: 1 the receiver refuses an event, 6 no kernel, 7 the receiver is unreachable,
-8 another export uses the file or the cursor, it is another another kernel, or it is not
-an export.`,
+8 another export uses the file or the cursor, it belongs to another kernel, or it
+is not an export.`,
 		Example: `  pwos export cloudevents --to https://events.example/in --headers headers.txt --cursor ~/sent --follow
   pwos export cloudevents --to record.events`,
 		Args: arguments(cobra.NoArgs),
@@ -178,8 +178,7 @@ an export.`,
 		},
 	}
 	e.flags(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "file to append to, or URL of a receiver (default: stdout)")
-	cmd.Flags().StringVar(&headers, "headers", "", "file of headers that each request has, such as Authorization: Bearer …, a line each")
+	receiverFlags(cmd, &to, &headers, "file to append to, or URL of a receiver (default: stdout)")
 	return cmd
 }
 
@@ -223,8 +222,7 @@ export uses the cursor, or it is another kernel's.`,
 		},
 	}
 	e.flags(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "URL of the collector; one without a path means /v1/traces")
-	cmd.Flags().StringVar(&headers, "headers", "", "file of headers that each request has, such as Authorization: Bearer …, a line each")
+	receiverFlags(cmd, &to, &headers, "URL of the collector; one without a path means /v1/traces")
 	return cmd
 }
 
@@ -256,6 +254,12 @@ func addHeaders(to http.Header, list string) error {
 		}
 	}
 	return nil
+}
+
+// receiverFlags adds the flags of a verb that posts to a receiver.
+func receiverFlags(cmd *cobra.Command, to, headers *string, usage string) {
+	cmd.Flags().StringVar(to, "to", "", usage)
+	cmd.Flags().StringVar(headers, "headers", "", "file of headers that each request has, such as Authorization: Bearer …, a line each")
 }
 
 // receiver is where a verb posts to. One that is away is waited for a minute, or until the export is interrupted if it follows.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/snapshot"
@@ -123,7 +126,11 @@ func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int6
 			running[*p.Snapshot] = true
 		}
 	}
-	removed, err := store.Prune(time.Now(), running)
+	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version())
+	if err != nil {
+		return fmt.Errorf("remove old copies: %w", err)
+	}
+	removed, err := store.Prune(time.Now(), cfg.Snapshots.Keep, time.Duration(cfg.Snapshots.KeepFor), running)
 	for _, old := range removed {
 		a.say("removed the copy %s of %s, made %s", old.ID, view.Escaped(old.Dir), old.Time().Format(time.DateTime))
 	}
@@ -293,10 +300,11 @@ func newSnapshots(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshots",
 		Short: "list the copies of working directories, or remove one",
-		Long: fmt.Sprintf(`snapshots lists the copies of working directories: those that "pwos run --snapshot" made,
+		Long: `snapshots lists the copies of working directories: those that "pwos run --snapshot" made,
 and those of what "pwos undo --files" replaced, with the process that each is about. They
-lie in the state directory. The latest %d are kept, for %d days; those of running agents
-stay. "pwos undo --files ID" restores one.`, snapshot.Keep, int(snapshot.KeepFor.Hours()/24)),
+lie in the state directory. The settings snapshots.keep (20) and snapshots.keep_for (30 days)
+say how many are kept, and how long; those of running agents stay. "pwos undo --files ID"
+restores one.`,
 		Example: `  pwos snapshots
   pwos snapshots rm s1a2b3c4d`,
 		Args: subVerb,

@@ -39,6 +39,9 @@ func (c *Config) clusterFaults(refuse func(key, format string, args ...any)) {
 	if k.Acknowledge == Quorum && c.Journal.Sync == Interval {
 		refuse("cluster.acknowledge", "cannot be quorum where journal.sync is interval: an entry is on this disk before it is on others")
 	}
+	if k.Standby && k.Acknowledge != Quorum {
+		refuse("cluster.standby", "needs cluster.acknowledge = quorum: otherwise calls that were answered may be lost, which only \"pwos cluster takeover\" accepts")
+	}
 	if c.MembersFile() == "" {
 		refuse("cluster.members", "is required where there is no configuration file that it could lie beside")
 	}

@@ -42,6 +42,7 @@ type Config struct {
 	Approval  Approval           `toml:"approval"`
 	HTTP      HTTP               `toml:"http"`
 	Blobs     Blobs              `toml:"blobs"`
+	Snapshots Snapshots          `toml:"snapshots"`
 
 	Net      Net                 `toml:"net"`
 	Upstream map[string]Upstream `toml:"upstream"` // by name
@@ -141,7 +142,8 @@ type Cluster struct {
 	Acknowledge string `toml:"acknowledge"` // when a command is answered: Disk or Quorum
 	Replicas    int    `toml:"replicas"`    // nodes of the bus that keep the copy of the journal
 
-	Lease Duration `toml:"lease"` // with Quorum, four fifths of it are how long a call waits for the bus
+	Lease   Duration `toml:"lease"`   // with Quorum, four fifths of it are how long a call waits for the bus
+	Standby bool     `toml:"standby"` // with Quorum: lead only once the host that leads has not renewed its lease
 }
 
 // Approval configures how people are asked about calls, if a rule of the policy asks.
@@ -175,6 +177,12 @@ type Blobs struct {
 	FileBytes int64    `toml:"file_bytes"` // of one blob
 	DirBytes  int64    `toml:"dir_bytes"`  // of all blobs
 	DirFiles  int      `toml:"dir_files"`
+}
+
+// Snapshots bounds the copies of agents' working directories.
+type Snapshots struct {
+	Keep    int      `toml:"keep"`     // how many
+	KeepFor Duration `toml:"keep_for"` // how long
 }
 
 // Duration is a span of time, written as 10m or 1h30m.

@@ -148,6 +148,7 @@ func (c *Config) settings() []setting {
 		of("cluster.members", &c.Cluster.Members, "", optional),
 		of("cluster.acknowledge", &c.Cluster.Acknowledge, Disk, must(in(Disk, Quorum), "%q must be disk or quorum")),
 		of("cluster.replicas", &c.Cluster.Replicas, 1, between(1, 5)),
+		of("cluster.standby", &c.Cluster.Standby, false),
 		of("cluster.lease", &c.Cluster.Lease, 15*second, must(func(d Duration) bool { return d >= second }, "%v must be at least 1s")),
 		of("crypto.identity", &c.Crypto.Identity, "", optional),
 		of("approval.wait", &c.Approval.Wait, 50*second, must(func(d Duration) bool { return d <= 3600*second }, "%v must be at most 1h0m0s")), // longer than any client waits
@@ -175,6 +176,8 @@ func (c *Config) settings() []setting {
 		of("blobs.file_bytes", &c.Blobs.FileBytes, 64<<20, atLeast[int64](1)),
 		of("blobs.dir_bytes", &c.Blobs.DirBytes, 1<<30, atLeast[int64](1)),
 		of("blobs.dir_files", &c.Blobs.DirFiles, 65536, atLeast(1)),
+		of("snapshots.keep", &c.Snapshots.Keep, 20, atLeast(1)),
+		of("snapshots.keep_for", &c.Snapshots.KeepFor, 30*24*3600*second, atLeast(60*second)),
 		of("net.connections_each", &c.Net.Each, 128, atLeast(1)),
 		of("net.connections", &c.Net.All, 1024, atLeast(1)),
 		of("net.idle", &c.Net.Idle, 600*second, atLeast(second)),

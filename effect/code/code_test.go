@@ -79,7 +79,7 @@ const adding = `
 interface Input { a: number; b: number }
 export function handler(input: Input): { sum: number } { return { sum: input.a + input.b } }`
 
-// TestHandler: a handler takes and returns JSON values, at once or later.
+// TestHandler: a handler takes and returns JSON values, synchronously or not.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	p := workers(t, code.Limits{})
@@ -111,7 +111,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestBadCode: what cannot be registered is one error, with line and column.
+// TestBadCode: code that cannot be registered gets one error, with line and column.
 func TestBadCode(t *testing.T) {
 	t.Parallel()
 	p := workers(t, code.Limits{})
@@ -212,7 +212,7 @@ func TestHostileHandler(t *testing.T) {
 	}
 }
 
-// TestFreshRuntime: nothing that a call changes is seen by another, of the same code or other.
+// TestFreshRuntime: no call sees the changes of another, of the same code or of other code.
 func TestFreshRuntime(t *testing.T) {
 	t.Parallel()
 	p := workers(t, code.Limits{})
@@ -278,7 +278,7 @@ func (p place) kill(t *testing.T) {
 	}
 }
 
-// TestManyCallers: 64 callers at once are each answered what they asked for.
+// TestManyCallers: 64 concurrent callers each get their own answer.
 func TestManyCallers(t *testing.T) {
 	t.Parallel()
 	p := workers(t, code.Limits{})

@@ -11,15 +11,15 @@ import (
 	"modernc.org/quickjs"
 )
 
-// setup is what a runtime has before the code of a handler.
+// setup runs in a runtime before the code of a handler.
 //
 //go:embed setup.js
 var setup string
 
-// maxCompiled is how many handlers a worker keeps compiled. Beyond that it forgets all.
+// maxCompiled is how many handlers a worker keeps compiled. One more empties the cache.
 const maxCompiled = 256
 
-// engine compiles handlers and calls them. It is for one goroutine.
+// engine compiles handlers and calls them. It is not safe for concurrent use.
 type engine struct {
 	limits   Limits
 	setup    []byte            // compiled
@@ -147,7 +147,7 @@ func (r *run) timed(script func() error) error {
 	return script()
 }
 
-// failed says what an exception comes to that the script did not catch.
+// failed returns the status and text of an exception that the script did not catch.
 func (r *run) failed(err error) (byte, string) {
 	switch text := err.Error(); {
 	case !time.Now().Before(r.until):
@@ -170,7 +170,7 @@ func (r *run) end(args []any) (any, error) {
 	return nil, nil
 }
 
-// log keeps a line of the console.
+// log records a line of the console.
 func (r *run) log(args []any) (any, error) {
 	line, _ := args[0].(string)
 	if room := maxLogged - len(r.logged); len(line)+1 > room {
@@ -182,7 +182,8 @@ func (r *run) log(args []any) (any, error) {
 	return nil, nil
 }
 
-// bundle makes a script of TypeScript, which sets the global pwosModule. problem is what is wrong with it, "" where nothing is.
+// bundle compiles TypeScript to a script that sets the global pwosModule. problem is the error of the code, "" if it has
+// none.
 func bundle(source string) (script, problem string) {
 	built := api.Build(api.BuildOptions{
 		Stdin:  &api.StdinOptions{Contents: source, Loader: api.LoaderTS, Sourcefile: "code"},

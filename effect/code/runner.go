@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Check returns what is wrong with code that is to be registered: a fault with line and column if
-// they are known, or why it could not be checked.
+// Check returns the error of code before its registration: a fault with line and column if they are known, or why it
+// could not be checked.
 func (w *Workers) Check(ctx context.Context, source string) error {
 	answer, err := w.do(ctx, &frame{check, [2][]byte{[]byte(source)}}, checkTime)
 	switch said := string(answer.text[0]); {

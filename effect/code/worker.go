@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// workerArg is the hidden first argument with which a program that has workers is started as one.
+// workerArg is the hidden first argument that starts the program as a worker.
 const workerArg = "pwos-code-worker"
 
-// Shim has to be called first, after host.Shim, in main of every program that has workers, and in TestMain of every test that does.
-// Started as a worker it does not return; else it returns at once.
+// Shim must be called first, after host.Shim, in main of every program that has workers, and in TestMain of every test
+// that does. In a worker it does not return.
 func Shim() {
 	if len(os.Args) > 1 && os.Args[1] == workerArg {
 		os.Exit(work(strings.Join(os.Args[2:], " ")))
@@ -38,7 +38,7 @@ func work(word string) int {
 	for {
 		request, err := readFrame(in, math.MaxInt32, math.MaxInt32)
 		if err != nil {
-			return 0 // the kernel needs it no more, or has ended
+			return 0 // the kernel has closed it, or has ended
 		}
 		answer, free, err := e.do(&request)
 		if err == nil {
@@ -63,7 +63,7 @@ type frame struct {
 	text [2][]byte
 }
 
-// What a worker is asked for.
+// The kinds of a request.
 const (
 	check byte = iota // whether the code can be registered
 	call              // to call its handler
@@ -74,16 +74,16 @@ const (
 	done       byte = iota // the text is the output
 	badCode                // the code cannot be registered: the text begins with line and column, if they are known
 	threw                  // the handler threw
-	unusable               // the handler returned what is no JSON value
+	unusable               // the handler did not return a JSON value
 	overMemory             // memory, or the call stack
 	overOutput             //
 	overTime               //
 	statuses
 )
 
-const header = 9 // bytes: is, and the length of both texts
+const header = 9 // size of the header: the kind, and the length of both texts
 
-// write sends a frame in one piece.
+// write sends a frame with one write.
 func (f *frame) write(w io.Writer) error {
 	b := make([]byte, 0, header+len(f.text[0])+len(f.text[1]))
 	b = append(b, f.is)
@@ -97,7 +97,7 @@ func (f *frame) write(w io.Writer) error {
 	return err
 }
 
-// readFrame reads a frame whose texts have at most so many bytes.
+// readFrame reads a frame whose texts have at most the given number of bytes.
 func readFrame(r io.Reader, most ...int64) (f frame, err error) {
 	var head [header]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -14,23 +14,22 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// nobody is the PID of workers: no process has it, so that a worker that reached a socket of the
-// kernel could not call anything.
+// nobody is the PID of workers. No process has it, so a worker that reached a socket of the kernel could call nothing.
 const nobody = -1
 
-// Workers are processes that do calls, one at a time each. They are started when they are needed and kept. It may be used by many
-// goroutines; how many calls there are at once, and so how many workers, is bounded by the caller.
+// Workers are processes that make one call at a time. They are started on demand and kept. It is safe for concurrent use;
+// the caller bounds the number of calls, and so of workers.
 type Workers struct {
 	Host    func() (*host.Host, error)
-	Scratch string   // a directory of ours, absolute, made if it does not exist; each worker gets one below it
+	Scratch string   // directory of the workers, absolute, created if missing; each worker gets one below it
 	Private []string // the kernel's own, hidden
 	Limits  Limits
 	Log     *slog.Logger
 
 	mu     sync.Mutex
-	idle   []*host.Process // the last used last
+	idle   []*host.Process // most recently used last
 	closed bool
-	all    sync.WaitGroup // of what waits for the end of a worker
+	all    sync.WaitGroup // goroutines that wait for the end of a worker
 }
 
 // Close ends the workers, and returns when all their processes have ended. No call may be in
@@ -46,7 +45,7 @@ func (w *Workers) Close() {
 	w.all.Wait()
 }
 
-// do has a worker answer a request. A worker that has ended since its last call is no failure: another does it.
+// do makes a call on a worker. If the worker has ended since its last call, another one makes it.
 func (w *Workers) do(ctx context.Context, request *frame, limit time.Duration) (frame, error) {
 	one := w.take()
 	if one != nil {
@@ -87,7 +86,7 @@ func (w *Workers) ask(ctx context.Context, one *host.Process, request *frame, li
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return frame{is: overTime}, nil
 	}
-	w.Log.Warn("a worker of registered code has ended in a call", "process", one.OSPID(), "error", err)
+	w.Log.Warn("a worker of registered code ended during a call", "process", one.OSPID(), "error", err)
 	return answer, fault.ProviderDied.New("the process that ran the handler ended before it answered")
 }
 
@@ -105,7 +104,7 @@ func (w *Workers) take() *host.Process {
 	return nil
 }
 
-// give takes a worker back.
+// give returns a worker to the idle ones.
 func (w *Workers) give(one *host.Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +148,7 @@ func (w *Workers) start(ctx context.Context) (*host.Process, error) {
 		PID: nobody, AgentID: "code", Limits: host.Limits{MemoryBytes: l.MemoryBytes + 2*l.OutputBytes + aside, OpenFiles: 32, Processes: 4},
 	}
 	process, err := h.Start(ctx, c)
-	if errors.Is(err, host.ErrSandbox) { // what a handler can reach is nothing anyway: this is a second wall
+	if errors.Is(err, host.ErrSandbox) { // a handler can reach nothing anyway: this is a second boundary
 		c.Sandbox, c.AllowGaps = host.SandboxDefault, true
 		process, err = h.Start(ctx, c)
 	}
@@ -164,13 +163,13 @@ func (w *Workers) start(ctx context.Context) (*host.Process, error) {
 	w.all.Go(func() {
 		<-process.Done()
 		if err := errors.Join(process.Conn().Close(), os.RemoveAll(dir)); err != nil {
-			w.Log.Warn("what a worker of registered code has left could not be removed", "error", err)
+			w.Log.Warn("the directory of a worker of registered code could not be removed", "error", err)
 		}
 	})
 	return process, nil
 }
 
-// cannotStart refuses a call that nothing was done of. What is wrong is for the log: it may name paths.
+// cannotStart is the error of a call that was not begun. The cause is only logged: it may name paths.
 func (w *Workers) cannotStart(err error) error {
 	w.Log.Error("a worker of registered code cannot be started", "error", err)
 	return fault.ProviderAway.New("the process that runs handlers cannot be started: nothing was done").WithFix("the kernel's log says why")
@@ -183,17 +182,16 @@ type Limits struct {
 	OutputBytes int64         // 1 MiB, of its answer
 }
 
-// Bounds that cannot be set.
+// Bounds without a setting.
 const (
-	maxLogged = 4 << 10 // bytes that a call may write to its console
+	maxLogged = 4 << 10 // bytes of console output of a call
 	maxSaid   = 1 << 10 // bytes of the text of an error
-	// checkTime is what a registration may take: bundling, and loading the code once.
+	// checkTime bounds a registration: bundling, and loading the code once.
 	checkTime = 5 * time.Second
-	// late is how long a worker may exceed a limit in silence before it is killed. It ends a call
-	// itself, except in a few long operations of the engine.
+	// late is how long a worker may exceed a limit before it is killed. It normally ends a call itself, except in a few
+	// long operations of the engine.
 	late = time.Second
-	// aside is the memory of a worker in addition to that of a handler, in bytes: the program
-	// itself, and its input and output.
+	// aside is the memory of a worker beyond that of a handler, in bytes: the program itself, its input and output.
 	aside = 512 << 20
 )
 
@@ -203,7 +201,7 @@ func (l Limits) normal() Limits {
 	}
 }
 
-// word is the limits as an argument of a worker, and readLimits reads it.
+// word encodes the limits as an argument of a worker, and readLimits decodes it.
 func (l Limits) word() string { return fmt.Sprint(int64(l.Time), l.MemoryBytes, l.OutputBytes) }
 
 func readLimits(word string) (l Limits, err error) {

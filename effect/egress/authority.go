@@ -19,8 +19,7 @@ import (
 	"github.com/promptware-os/pwos/internal/replace"
 )
 
-// Authority is a certificate authority of this kernel. It signs for the hosts of upstreams that are intercepted, and for no
-// others: its certificate says so.
+// Authority is a certificate authority of this kernel. Its certificate limits it to the hosts of intercepted upstreams.
 type Authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -89,7 +88,7 @@ func readKey(file string) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// makeKey makes a key and keeps it, whole or not at all.
+// makeKey makes a key and stores it atomically.
 func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -103,12 +102,12 @@ func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	return key, replace.File(file, text, 0o600)
 }
 
-// Certificate is the authority's, in PEM.
+// Certificate returns the authority's certificate in PEM.
 func (a *Authority) Certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// config answers for one host.
+// config is the TLS configuration for one host.
 func (a *Authority) config(host string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
@@ -116,7 +115,7 @@ func (a *Authority) config(host string) *tls.Config {
 	}
 }
 
-// leafTime is how long a certificate for a host is valid. It is renewed after half of that.
+// leafTime is how long a certificate of a host is valid. It is renewed after half of that.
 const leafTime = 48 * time.Hour
 
 func (a *Authority) leaf(host string) (*tls.Certificate, error) {

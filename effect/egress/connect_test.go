@@ -198,7 +198,7 @@ func clientConfig(pool *x509.CertPool, name string) *tls.Config {
 	return &tls.Config{RootCAs: pool, ServerName: name, InsecureSkipVerify: true}
 }
 
-// TestRelayOfNothing: an address that no name was answered with leads nowhere, and a name leads only to allowed ports.
+// TestRelayOfNothing: an address that stands for no name is not connected, and a name only on allowed ports.
 func TestRelayOfNothing(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -220,7 +220,7 @@ func TestRelayOfNothing(t *testing.T) {
 	}
 }
 
-// TestHalfClose: each side may end while the other goes on, and bytes are counted both ways.
+// TestHalfClose: each side may end while the other continues, and bytes are counted both ways.
 func TestHalfClose(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {
@@ -243,7 +243,7 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestHostSpeaksFirst: on a granted port the host may be the one that begins.
+// TestHostSpeaksFirst: on a granted port the host may send first.
 func TestHostSpeaksFirst(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {
@@ -265,7 +265,7 @@ func TestHostSpeaksFirst(t *testing.T) {
 	}
 }
 
-// TestIdle: a connection without a byte is closed, and one that has some is not.
+// TestIdle: an idle connection is closed, an active one is not.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	h := open(t, func(c *egress.Config) { c.Limits.Idle = 50 * time.Millisecond })
@@ -285,7 +285,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestSlow: who does not say what it wants is closed.
+// TestSlow: a client that does not complete its request is disconnected.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	h := open(t, func(c *egress.Config) { c.Limits.Hello = 50 * time.Millisecond })
@@ -303,7 +303,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestLongHeader: a header without end is refused.
+// TestLongHeader: an endless header is refused.
 func TestLongHeader(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -354,7 +354,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestStop: the end of the agent ends its connections, and stop returns when that is journaled.
+// TestStop: the end of the agent closes its connections, and stop returns when that is journaled.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	h := open(t)

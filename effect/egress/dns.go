@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	maxQuery   = 4 << 10          // bytes of a query
-	dnsIdle    = 10 * time.Second // of a TCP connection between two queries
-	dnsTTL     = 30               // seconds: what is allowed is judged again when it is connected to
-	maxMisses  = 64               // names a minute that are journaled as refused
+	maxQuery   = 4 << 10          // most bytes of a query
+	dnsIdle    = 10 * time.Second // idle time of a TCP connection between two queries
+	dnsTTL     = 30               // seconds; the connection itself is judged again
+	maxMisses  = 64               // most refused names that are journaled in a minute
 	missPeriod = time.Minute
 )
 
@@ -38,7 +38,7 @@ func (a *agent) serveDNS() {
 			continue
 		}
 		if answer := a.answer(buf[:n]); answer != nil {
-			_, _ = a.sockets.DNS.WriteTo(answer, from) // a client that does not get it asks again
+			_, _ = a.sockets.DNS.WriteTo(answer, from) // the client retries
 		}
 	}
 }
@@ -70,13 +70,13 @@ func (a *agent) serveDNSConn(c *agentConn) {
 	}
 }
 
-// answer returns the answer to a query, or nil. It needs no other name server: an allowed name has
-// an address of this network, whether it exists or not.
+// answer returns the answer to a query, or nil. No other name server is needed: an allowed name gets an address of this
+// network, whether it exists or not.
 func (a *agent) answer(query []byte) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
 	if err != nil || h.Response {
-		return nil // an answer to an answer could go round forever
+		return nil // answering an answer could loop forever
 	}
 	reply := dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode, RecursionDesired: h.RecursionDesired, RecursionAvailable: true}
 	if h.OpCode != 0 {
@@ -88,7 +88,7 @@ func (a *agent) answer(query []byte) []byte {
 		reply.RCode = dnsmessage.RCodeFormatError
 		return build(reply, nil, nil)
 	}
-	if _, err := p.Question(); err != dnsmessage.ErrSectionDone { // the library's own value; no resolver asks more than one question
+	if _, err := p.Question(); err != dnsmessage.ErrSectionDone { // a constant of the library; resolvers ask one question
 		reply.RCode = dnsmessage.RCodeFormatError
 		return build(reply, nil, nil)
 	}
@@ -107,7 +107,7 @@ func (a *agent) answer(query []byte) []byte {
 	return build(reply, &q, &dnsmessage.AResource{A: addr})
 }
 
-// build writes an answer. What cannot be written is not answered.
+// build encodes an answer. An answer that cannot be encoded is not sent.
 func build(h dnsmessage.Header, q *dnsmessage.Question, r *dnsmessage.AResource) []byte {
 	b := dnsmessage.NewBuilder(nil, h)
 	b.EnableCompression()
@@ -156,7 +156,7 @@ func (a *agent) mayResolve(e fetch.Endpoint) bool {
 	return false
 }
 
-// misses are the names that were refused lately: each is journaled once, and not too many.
+// misses are the names that were refused lately. Each is journaled once, and only some in a minute.
 type misses struct {
 	mu    sync.Mutex
 	since time.Time
@@ -177,7 +177,7 @@ func (m *misses) first(name string, now time.Time) bool {
 	return true
 }
 
-// missed journals that a name does not exist for the agent. Programs ask for the same name often, and in several forms.
+// missed journals that the agent may not look up a name. Programs ask for the same name often, and in several forms.
 func (a *agent) missed(e fetch.Endpoint) {
 	if strings.HasSuffix(e.Host(), ".arpa") || !a.misses.first(e.Host(), time.Now()) {
 		return
@@ -193,19 +193,17 @@ func (a *agent) missed(e fetch.Endpoint) {
 	}()
 }
 
-// inside is the network of the addresses of names: that of benchmarks, which is not used on the
-// internet (RFC 2544).
+// inside is the network of the addresses of names: the one for benchmarks, unused on the internet (RFC 2544).
 var inside = netip.MustParsePrefix("198.18.0.0/15")
 
-// names are the addresses that represent hosts in an agent's network. If there are too many, the
-// oldest is forgotten.
+// names are the addresses that represent hosts in an agent's network. Beyond the bound, the oldest is dropped.
 type names struct {
 	most int
 
 	mu     sync.Mutex
 	byName map[string]netip.Addr
 	byAddr map[netip.Addr]string
-	queue  []netip.Addr // in the order in which they were given
+	queue  []netip.Addr // in the order of assignment
 	next   uint32
 }
 
@@ -232,8 +230,8 @@ func (n *names) addr(name string) netip.Addr {
 	return a
 }
 
-// fresh returns the next unassigned address. Those at the ends of the network are left out, and the
-// first one, which is the agent's own.
+// fresh returns the next unassigned address, without those at the ends of the network and the first one, which is the
+// agent's own.
 func (n *names) fresh() netip.Addr {
 	const size = 1 << 17
 	first := inside.Addr().As4()
@@ -248,7 +246,7 @@ func (n *names) fresh() netip.Addr {
 	}
 }
 
-// name returns what an address represents, or "".
+// name returns the host that an address represents, or "".
 func (n *names) name(a netip.Addr) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestLookup: what an allowed name resolves to, and that any other does not exist.
+// TestLookup: the address of an allowed name; any other name does not exist.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -81,7 +81,7 @@ func TestMissIsOneEntry(t *testing.T) {
 	}
 }
 
-// TestMissesAreBounded: looking up without end does not fill the journal.
+// TestMissesAreBounded: endless look-ups do not fill the journal.
 func TestMissesAreBounded(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -94,7 +94,7 @@ func TestMissesAreBounded(t *testing.T) {
 	}
 }
 
-// TestNamesAreBounded: of more names than an agent may have the oldest is forgotten, and its address leads nowhere.
+// TestNamesAreBounded: beyond the bound the oldest name is dropped, and its address is not connected.
 func TestNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -111,7 +111,7 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestMalformed: what is no query is answered with a fault or not at all, and the next query is answered.
+// TestMalformed: a malformed query gets an error or no answer, and the next query is answered.
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -160,7 +160,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestDNSOverTCP: queries follow one another, and a wrong length ends the connection.
+// TestDNSOverTCP: a connection can carry several queries, and a wrong length ends it.
 func TestDNSOverTCP(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Sockets are an agent's, made inside its network namespace. Any may be nil.
+// Sockets are an agent's, made inside its network namespace. Any can be nil.
 type Sockets struct {
 	Proxy     net.Listener            // 127.0.0.1:PORT: an HTTP proxy
 	DNS       net.PacketConn          // 127.0.0.1:53
@@ -41,9 +41,9 @@ type Config struct {
 	// error is a *fault.Fault.
 	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
-	Prices    Prices                                 // of models
-	Metered   func(pid int64) (tokens, dollars bool) // whether these are bounded for a process; nil if for none
-	Authority *Authority                             // signs for intercepted upstreams; nil if none is
+	Prices    Prices                                 // prices of models
+	Metered   func(pid int64) (tokens, dollars bool) // reports whether a process has a budget of them; nil if none has
+	Authority *Authority                             // signs certificates for intercepted upstreams; nil if there are none
 	Limits    Limits
 	Log       *slog.Logger
 }
@@ -53,8 +53,8 @@ type Limits struct {
 	Each  int           // connections of one agent: 128
 	All   int           // connections of all agents: 1,024
 	Idle  time.Duration // without a byte in either direction: 10 m
-	Hello time.Duration // to say what is wanted: a header, a TLS ClientHello: 10 s
-	Names int           // that an agent was answered: 8,192
+	Hello time.Duration // until a header or a TLS ClientHello is complete: 10 s
+	Names int           // names that are kept for an agent: 8,192
 }
 
 func (l Limits) orDefault() Limits {
@@ -88,12 +88,12 @@ func New(c Config) *Server {
 	return &Server{Config: c, agents: map[*agent]struct{}{}, over: make(chan struct{})}
 }
 
-// errEnded is why connections of an agent end with it.
+// errEnded is the cause of connections that end with their agent.
 var errEnded = fault.CallCancelled.New("the agent has ended")
 
-// Serve serves the sockets of process pid, and owns them, until stop is called. own are upstreams
-// of that process only. stop closes every connection and returns when their ends are journaled and
-// every goroutine has ended; it may be called again.
+// Serve serves the sockets of process pid, and owns them, until stop is called. own are upstreams of that process only.
+// stop closes every connection, and returns when all ends are journaled and every goroutine has ended; it may be called
+// twice.
 func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func()) {
 	a := &agent{Server: s, pid: pid, own: own, sockets: sockets, names: newNames(s.Limits.Names), asking: make(chan struct{}, maxAsking), open: map[*guarded]struct{}{}}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
@@ -148,7 +148,7 @@ type agent struct {
 	sockets Sockets
 	names   *names
 	misses  misses
-	asking  chan struct{} // takes one for each request whose beginning is in memory
+	asking  chan struct{} // bounds the requests whose beginning is in memory
 	grant   atomic.Pointer[grant]
 
 	ctx    context.Context
@@ -158,8 +158,8 @@ type agent struct {
 
 	conns atomic.Int64 // open
 	mu    sync.Mutex
-	open  map[*guarded]struct{} // connections that end with the grant
-	over  bool                  // no handler begins any more
+	open  map[*guarded]struct{} // connections that end when the grant no longer allows them
+	over  bool                  // closed: no handler may start
 
 	plain   *http.Server // requests to port 80
 	plainIn *connQueue
@@ -202,7 +202,7 @@ func (a *agent) begin() {
 	context.AfterFunc(a.ctx, a.closeSockets)
 }
 
-// end closes everything and waits for it.
+// end closes everything and waits for the handlers.
 func (a *agent) end() {
 	a.cancel(errEnded)
 	a.closeSockets()
@@ -223,7 +223,7 @@ func (a *agent) closeSockets() {
 		}
 		for _, c := range closers {
 			if c != nil {
-				_ = c.Close() // nothing is served any more
+				_ = c.Close() // no handler runs any more
 			}
 		}
 		for _, s := range a.servers {
@@ -232,7 +232,7 @@ func (a *agent) closeSockets() {
 	})
 }
 
-// server returns a server of HTTP with the bounds of what an agent sends.
+// server returns an HTTP server with bounds for an agent's requests.
 func (a *agent) server(h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -245,7 +245,7 @@ func (a *agent) server(h http.Handler) *http.Server {
 			h.ServeHTTP(w, r)
 		}),
 		Protocols: protocols, ReadHeaderTimeout: a.Limits.Hello, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog:    log.New(io.Discard, "", 0), // it would name what an agent sends
+		ErrorLog:    log.New(io.Discard, "", 0), // it would log text of the agent
 		BaseContext: func(net.Listener) context.Context { return a.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if to, ok := c.(*bound); ok {
@@ -258,7 +258,7 @@ func (a *agent) server(h http.Handler) *http.Server {
 	return s
 }
 
-// enter counts a handler, which end waits for. It returns false once nothing is served any more.
+// enter counts a handler, for which end waits. It returns false after end.
 func (a *agent) enter() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -273,10 +273,10 @@ func (a *agent) serveHTTP(s *http.Server, l net.Listener) {
 	a.work.Go(func() { _ = s.Serve(l) }) // until it is closed
 }
 
-// acceptPause is how long a listener rests after a failure to accept, such as that there is no descriptor left.
+// acceptPause is the pause after Accept failed, for example because no descriptor is left.
 const acceptPause = 100 * time.Millisecond
 
-// accept has handle serve each connection of a listener, on a goroutine of its own.
+// accept calls handle for each connection of a listener, in a goroutine of its own.
 func (a *agent) accept(l net.Listener, handle func(*agentConn)) {
 	in := &limitListener{l, a}
 	a.work.Go(func() {

@@ -45,7 +45,7 @@ func TestMeteredWebsocket(t *testing.T) {
 	}
 }
 
-// TestMeteredHangUp: a client that hangs up before an answer begins has used the model all the same.
+// TestMeteredHangUp: a client that disconnects before an answer begins is charged.
 func TestMeteredHangUp(t *testing.T) {
 	t.Parallel()
 	asked, over := make(chan struct{}), make(chan struct{})
@@ -134,7 +134,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestMeteredEncoding: a body that cannot be read may ask for anything.
+// TestMeteredEncoding: a request whose body cannot be parsed is refused, since it may ask for anything.
 func TestMeteredEncoding(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

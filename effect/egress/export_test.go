@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// DialTo has an upstream dialled at another address.
+// DialTo makes an upstream dial another address.
 func (u *Upstream) DialTo(address string) {
 	u.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -33,7 +33,7 @@ func (a *Authority) TLS(host string) *tls.Config { return a.config(host) }
 // PeekHello reads a ClientHello.
 func PeekHello(r io.Reader) (name string, read []byte, err error) { return peekHello(r) }
 
-// Usage is what is read of an answer that comes in pieces.
+// Usage is the usage that is read of an answer in pieces.
 func Usage(contentType string, pieces ...[]byte) *schema.NetUsage {
 	m := newMeter(contentType)
 	if m == nil {

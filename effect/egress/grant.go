@@ -13,14 +13,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// grant is what a token says of the network at a tick, read once.
+// grant is the network part of a token at a tick.
 type grant struct {
 	token *kernel.Token
 	tick  int64
 	hosts []fetch.Host
 }
 
-// current is what the agent may reach now; it never waits.
+// current is what the agent may reach now; it does not block.
 func (a *agent) current() *grant {
 	token, tick := a.Tokens.Token(a.pid), a.Tick()
 	g := a.grant.Load()
@@ -31,7 +31,7 @@ func (a *agent) current() *grant {
 	return g
 }
 
-// Hosts reads the patterns of a capability. One that cannot be read allows no host.
+// Hosts parses the patterns of a capability. One that cannot be parsed allows no host.
 func Hosts(patterns []string) []fetch.Host {
 	var hosts []fetch.Host
 	for _, text := range patterns {
@@ -60,7 +60,7 @@ func Admits(patterns []string, host string, port int64) bool {
 	return any && g.admitsName(e) || !any && g.admits(e)
 }
 
-// bracketed is a host in the form that may precede a port.
+// bracketed returns a host in the form that may precede a port.
 func bracketed(host string) string {
 	for _, c := range host {
 		if c == ':' {
@@ -80,17 +80,17 @@ func (g *grant) admitsName(e fetch.Endpoint) bool {
 
 func (g *grant) admitsUpstream(name string) bool { return g.token.AllowsUpstream(name, g.tick) }
 
-// errRevoked is why a connection ends whose host is no longer allowed.
+// errRevoked is the cause of a connection that ends because its host is no longer allowed.
 var errRevoked = errors.New("no longer allowed")
 
-// guarded is work that ends when the grant behind it does.
+// guarded is work that ends when its grant does.
 type guarded struct {
 	allowed func() bool
 	cancel  context.CancelCauseFunc
 }
 
-// guard returns a context that ends when the agent does, or soon after allowed no longer holds. The function that it returns
-// must be called at the end.
+// guard returns a context that ends with the agent, or soon after allowed returns false. The caller must call the
+// function that it returns.
 func (a *agent) guard(ctx context.Context, allowed func() bool) (*guarded, context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
@@ -107,7 +107,7 @@ func (a *agent) guard(ctx context.Context, allowed func() bool) (*guarded, conte
 	}
 }
 
-// check ends the work where the grant no longer allows it.
+// check ends the work if the grant no longer allows it.
 func (g *guarded) check() bool {
 	if g.allowed() {
 		return true
@@ -140,7 +140,8 @@ func (s *Server) sweep() {
 	}
 }
 
-// connect has a connection to e journaled and run once that is on disk. refused says why it is refused whatever is granted.
+// connect journals a connection to e, and calls run once the intent is on disk. refused is the reason to refuse it
+// whatever is granted.
 func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, run func(context.Context) (*ending, error)) error {
 	_, err := a.Journal(ctx, a.pid, schema.NetConnect.With(&schema.NetConnectInput{Host: e.Host(), Port: int64(e.Port()), Refused: refused}),
 		func(ctx context.Context) ([]byte, error) {
@@ -155,7 +156,7 @@ func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, r
 	return err
 }
 
-// reach has a connection to a host journaled, dialled, and used by run as long as the grant allows it.
+// reach journals and dials a connection to a host, and calls run as long as the grant allows it.
 func (a *agent) reach(ctx context.Context, to fetch.Endpoint, run func(context.Context, *guarded, net.Conn) (*ending, error)) error {
 	return a.connect(ctx, to, "", func(ctx context.Context) (*ending, error) {
 		g, ctx, done := a.guard(ctx, func() bool { return a.current().admits(to) })
@@ -169,7 +170,7 @@ func (a *agent) reach(ctx context.Context, to fetch.Endpoint, run func(context.C
 	})
 }
 
-// why explains a failure by what ended the context, where that is why.
+// why returns the cause of the context if that explains the failure.
 func (a *agent) why(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, errRevoked) {
@@ -187,7 +188,7 @@ func (a *agent) refuse(e fetch.Endpoint, why string) error {
 	})
 }
 
-// lookedUp journals that a name was looked up that is not allowed on any port.
+// lookedUp journals the look-up of a name that is not allowed on any port.
 func (a *agent) lookedUp(e fetch.Endpoint) error {
 	_, err := a.Journal(a.ctx, a.pid, schema.NetConnect.With(&schema.NetConnectInput{Host: e.Host()}), func(context.Context) ([]byte, error) {
 		return schema.Marshal(&schema.NetConnectOutput{Host: e.Host(), Ended: "the name was only looked up"})

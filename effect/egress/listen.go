@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/effect/fetch"
 )
 
-// limitListener closes connections beyond what an agent, or all agents, may have.
+// limitListener closes connections beyond the bounds of an agent, and of all agents.
 type limitListener struct {
 	net.Listener
 	agent *agent
@@ -51,7 +51,7 @@ type agentConn struct {
 	once  sync.Once
 }
 
-// Close closes the connection and gives its place back.
+// Close closes the connection and releases its place.
 func (c *agentConn) Close() error {
 	c.once.Do(func() {
 		c.agent.conns.Add(-1)
@@ -63,7 +63,7 @@ func (c *agentConn) Close() error {
 // CloseWrite ends what is sent on the connection.
 func (c *agentConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// closeWrite half-closes a connection, where it can be.
+// closeWrite half-closes a connection if it supports that.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -71,7 +71,7 @@ func closeWrite(c net.Conn) error {
 	return nil
 }
 
-// begun is a connection of which some bytes were read already.
+// begun is a connection of which some bytes have been read.
 type begun struct {
 	net.Conn
 	r *bufio.Reader
@@ -88,7 +88,7 @@ type bound struct {
 	to fetch.Endpoint
 }
 
-// destinationKey is the key of a request's fetch.Endpoint, where its connection has one.
+// destinationKey is the context key of a request's fetch.Endpoint.
 type destinationKey struct{}
 
 // connQueue is a listener whose connections were accepted elsewhere.
@@ -104,7 +104,7 @@ func newConnQueue(ctx context.Context) *connQueue {
 	return h
 }
 
-// push gives a connection to Accept. After Close it is closed.
+// push passes a connection to Accept. After Close it closes the connection.
 func (h *connQueue) push(c net.Conn) {
 	select {
 	case h.conns <- c:
@@ -132,7 +132,7 @@ func (h *connQueue) Close() error {
 // Addr implements net.Listener.
 func (h *connQueue) Addr() net.Addr { return &net.TCPAddr{} }
 
-// replay is a reader of what was read already and of what follows it.
+// replay is a reader of bytes that were read before, and then of the rest.
 func replay(read []byte, r *bufio.Reader) *bufio.Reader {
 	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(read), r), 4<<10)
 }

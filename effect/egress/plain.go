@@ -16,9 +16,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// forward makes one exchange of plain HTTP with a host, on its own connection: parsed and written
-// again, so that the host cannot read it as anything else, and no later request is taken for this
-// one's.
+// forward makes one exchange of plain HTTP with a host, on a connection of its own: the request is parsed and rewritten,
+// so that the host cannot parse it differently, and no later request passes as part of it.
 func (a *agent) forward(w http.ResponseWriter, r *http.Request, to fetch.Endpoint) {
 	answered, complete := false, true
 	err := a.reach(r.Context(), to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
@@ -48,11 +47,11 @@ func conclude(w http.ResponseWriter, err error, answered, complete bool) {
 	case err != nil && !answered:
 		fail(w, err)
 	case !complete:
-		panic(http.ErrAbortHandler) // so that the client does not take what it has for all
+		panic(http.ErrAbortHandler) // so that the client does not take a part for all
 	}
 }
 
-// within gives a request another context, in which it still counts as a server's.
+// within replaces the context of a request that a server received.
 func within(r *http.Request, ctx context.Context) *http.Request {
 	return r.WithContext(context.WithValue(ctx, http.ServerContextKey, r.Context().Value(http.ServerContextKey)))
 }
@@ -64,7 +63,7 @@ func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.En
 	transport := &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			if dialled {
-				return nil, net.ErrClosed // a second try would be a connection that is not journaled
+				return nil, net.ErrClosed // a retry would use a connection that is not journaled
 			}
 			dialled = true
 			return conn, nil
@@ -87,7 +86,7 @@ func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.En
 	return complete, failed
 }
 
-// pass runs a proxy for one request. The proxy panics where an answer breaks off.
+// pass runs a proxy for one request. The proxy panics if an answer breaks off.
 func pass(w http.ResponseWriter, r *http.Request, proxy http.Handler) (complete bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -101,7 +100,8 @@ func pass(w http.ResponseWriter, r *http.Request, proxy http.Handler) (complete 
 	return true
 }
 
-// onlyWebsocket drops every upgrade of the protocol but one: in others the host could be asked for anything.
+// onlyWebsocket drops every upgrade of the protocol except to WebSocket: another protocol could ask the host for
+// anything.
 func onlyWebsocket(r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		r.Header.Del("Upgrade")

@@ -134,7 +134,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestPlainKeepAlive: a connection that is kept is judged for each request, and each exchange has an entry with its bytes.
+// TestPlainKeepAlive: each request of a kept connection is judged, and each exchange has an entry with its bytes.
 func TestPlainKeepAlive(t *testing.T) {
 	t.Parallel()
 	h := open(t)

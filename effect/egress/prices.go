@@ -13,14 +13,13 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Price is what a model's tokens cost, in US dollars a million.
+// Price is what the tokens of a model cost, in US dollars per million.
 type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
 
-// Prices are those of models by name, or by a prefix of their names followed by *.
+// Prices are those of models by name, or by a prefix of names followed by *.
 type Prices map[string]Price
 
-// of is the price of a model: by its name, else by the longest matching prefix, else the highest of
-// each kind.
+// of returns the price of a model: by its name, else by the longest matching prefix, else the highest of each kind.
 func (p Prices) of(model string) (price Price, found bool) {
 	if price, found = p[model]; found {
 		return price, true
@@ -39,7 +38,7 @@ func (p Prices) of(model string) (price Price, found bool) {
 	return price, found
 }
 
-// cost is what a use costs, in millionths of a US dollar, rounded up.
+// cost returns the cost of a use, in millionths of a US dollar, rounded up.
 func (p Price) cost(u *schema.NetUsage, cachedWithin bool) int64 {
 	input := u.Input
 	if cachedWithin {
@@ -48,7 +47,7 @@ func (p Price) cost(u *schema.NetUsage, cachedWithin bool) int64 {
 	return roundUp(p.Input*float64(input) + p.Output*float64(u.Output) + p.CacheRead*float64(u.CachedRead) + p.CacheWrite*float64(u.CachedWrite))
 }
 
-// roundUp is a cost as a whole number, within what a client can read.
+// roundUp converts a cost to a whole number, bounded by what a client can read.
 func roundUp(cost float64) int64 { return int64(min(math.Ceil(cost), 1<<53-1)) }
 
 // maxAsked is how much of a request is read to find what it asks for, in bytes; maxAsking how many requests of an agent are in memory like that
@@ -58,15 +57,14 @@ const (
 	maxAsking = 4
 )
 
-// asks is what a request asks a model for.
+// asks is what a request asks of a model.
 type asks struct {
 	model string
-	most  int64 // tokens of the answers; 0: it does not say
+	most  int64 // most tokens of the answers; 0: not given
 }
 
-// asked reads what a request asks a model for, whatever content type it names, since servers may
-// ignore that. It reads as much of the body as it needs, and puts it back. Call done once the
-// request has ended.
+// asked parses what a request asks of a model, whatever its content type: servers may ignore that. It reads as much of
+// the body as it needs, and puts it back. Call done when the request has ended.
 func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return asks, func() {}
@@ -88,7 +86,7 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	})), rest}
 	most, answers := 0.0, 1.0
 	s := scanner{see: func(path, value string) {
-		n, err := strconv.ParseFloat(strings.Trim(value, `"`), 64) // there are servers that take a text for a number
+		n, err := strconv.ParseFloat(strings.Trim(value, `"`), 64) // some servers accept a string for a number
 		if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(n) {
 			n = 0
 		}
@@ -108,7 +106,7 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	return asks, done
 }
 
-// body is one of which a part was read before.
+// body is a body of which a part was read before.
 type body struct {
 	io.Reader
 	io.Closer

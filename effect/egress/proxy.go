@@ -36,7 +36,7 @@ func (a *agent) serveProxy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveConnect joins the client with a host. On port 80 what follows is served as HTTP.
+// serveConnect connects the client with a host. On port 80 the client is then served as HTTP.
 func (a *agent) serveConnect(w http.ResponseWriter, r *http.Request) {
 	to, err := fetch.ParseEndpoint(r.RequestURI, 0)
 	if err != nil {
@@ -118,10 +118,10 @@ func fail(w http.ResponseWriter, err error) {
 // from answers of upstreams.
 const ErrorHeader = "Pwos-Error"
 
-// say answers with a text, and ends the connection.
+// say answers with a text, and closes the connection.
 func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Connection", "close")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, strings.TrimSpace(text)+"\n") // a client that hangs up does not want it
+	_, _ = io.WriteString(w, strings.TrimSpace(text)+"\n") // the client may have hung up
 }

@@ -19,7 +19,7 @@ import (
 func (a *agent) serveRelay(c *agentConn) {
 	to, ok := a.destination(c.LocalAddr())
 	if !ok {
-		_ = c.Close() // an address that no name was answered with
+		_ = c.Close() // an address that stands for no name
 		return
 	}
 	r := bufio.NewReaderSize(c, 4<<10)
@@ -52,7 +52,7 @@ func (a *agent) destination(local net.Addr) (fetch.Endpoint, bool) {
 	return to, err == nil
 }
 
-// relayTLS connects a client of TLS. What it asks for is looked at before the host is dialled.
+// relayTLS connects a TLS client. It checks the ClientHello before the host is dialled.
 func (a *agent) relayTLS(to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	defer func() { _ = c.Close() }()
 	read, why := a.hello(to, c, r)
@@ -63,7 +63,7 @@ func (a *agent) relayTLS(to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	_ = a.tunnelTo(to, func() (net.Conn, *bufio.Reader, error) { return c, replay(read, r), nil })
 }
 
-// hello reads the ClientHello of a connection to to, and says why it is refused.
+// hello reads the ClientHello of a connection to to, and returns why it is refused.
 func (a *agent) hello(to fetch.Endpoint, c net.Conn, r *bufio.Reader) (read []byte, why string) {
 	_ = c.SetReadDeadline(time.Now().Add(a.Limits.Hello))
 	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
@@ -117,17 +117,17 @@ const maxHello = 32 << 10
 // recordHandshake is the first byte of TLS.
 const recordHandshake = 0x16
 
-// errNoHello says that what came is no TLS, or too much of it.
+// errNoHello is the error for bytes that are no TLS ClientHello, or for one that is too long.
 var errNoHello = errors.New("does not begin with a TLS ClientHello")
 
-// peekHello reads a ClientHello from r. It returns the name that it asks for, in lower case, or "",
-// and all that was read, which must be sent to the host.
+// peekHello reads a ClientHello from r. It returns the server name in lower case, or "", and all bytes that were read,
+// which must be sent to the host.
 func peekHello(r io.Reader) (name string, read []byte, err error) {
 	var buf bytes.Buffer
 	found := false
 	stop := errors.New("seen")
 	from := &oneSided{r: io.TeeReader(io.LimitReader(r, maxHello), &buf)}
-	// The library's own parser decides what is asked for, with its checks: one name, no extension twice.
+	// The parser of crypto/tls decides, with its checks: one name, no extension twice.
 	failed := tls.Server(from, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		name, found = strings.ToLower(hello.ServerName), true
 		return nil, stop

@@ -15,13 +15,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// ending is what the journal keeps of a connection.
+// ending is what the journal records of the end of a connection.
 type ending struct {
 	sent, received atomic.Int64
 	why            string
 }
 
-// tunnel is a connection whose bytes are passed on.
+// tunnel is a connection with a host whose bytes are passed on.
 type tunnel struct {
 	*guarded
 	agent  *agent
@@ -33,8 +33,9 @@ type tunnel struct {
 	last   timestamp // when a byte passed in either direction
 }
 
-// tunnelTo connects a client with a host. ready is called once the host is connected to; it returns the client, with what was
-// read of it already. A client that says nothing, or asks TLS for another name, is refused before the host is sent a byte.
+// tunnelTo connects a client with a host. ready is called once the host is connected; it returns the client with the
+// bytes that were read of it. A client that sends nothing, or asks TLS for another name, is refused before the host gets
+// a byte.
 func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reader, error)) error {
 	return a.reach(a.ctx, to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
 		client, from, err := ready()
@@ -82,7 +83,7 @@ func (t *tunnel) run(ctx context.Context) error {
 	return nil
 }
 
-// said is why a connection ended, for the journal.
+// said is the reason of an end, for the journal.
 func said(cause error) string {
 	if cause == nil {
 		return "both sides had ended"
@@ -93,7 +94,7 @@ func said(cause error) string {
 	return cause.Error()
 }
 
-// first sends what the client says first, once it was looked at.
+// first checks the client's first bytes, and sends them.
 func (t *tunnel) first() error {
 	must := t.to.Port() == 443
 	start, err := t.begins(must)
@@ -104,7 +105,7 @@ func (t *tunnel) first() error {
 		t.cancel(errIdle)
 		return nil
 	case err != nil:
-		return nil // copy finds out
+		return nil // copy reports it
 	case start != recordHandshake && must:
 		return fault.NetNotTLS.New("pid %d may not send %s what is no TLS: on port 443 nothing else is passed on", t.agent.pid, t.to)
 	case start != recordHandshake:
@@ -120,7 +121,7 @@ func (t *tunnel) first() error {
 	}
 	_ = t.client.SetReadDeadline(time.Time{})
 	if !t.check() {
-		return nil // copy finds out
+		return nil // copy reports it
 	}
 	_ = t.server.SetWriteDeadline(time.Now().Add(t.agent.Limits.Idle))
 	if n, err := t.server.Write(hello); err != nil {
@@ -132,8 +133,8 @@ func (t *tunnel) first() error {
 	return nil
 }
 
-// begins returns the client's first byte. On port 443 the client speaks first, and soon; elsewhere
-// the host may have much to send before.
+// begins returns the client's first byte. On port 443 the client speaks first, and soon; on others the host may send much
+// before.
 func (t *tunnel) begins(must bool) (byte, error) {
 	wait := t.agent.Limits.Idle
 	if must {
@@ -151,7 +152,7 @@ func (t *tunnel) begins(must bool) (byte, error) {
 	}
 }
 
-// asks says why TLS that asks for name is refused at e, or "". For an address no name is requested.
+// asks returns why TLS that asks for name is refused at e, or "". For an address no name is required.
 func (a *agent) asks(e fetch.Endpoint, name string) string {
 	switch {
 	case e.IsAddr() && name == "":
@@ -164,7 +165,7 @@ func (a *agent) asks(e fetch.Endpoint, name string) string {
 	return ""
 }
 
-// printable is a name as an agent sent it, for the journal.
+// printable is a name from an agent, made fit for the journal.
 func printable(name string) string {
 	if e, err := fetch.ParseEndpoint(name, 443); err == nil {
 		return e.Host()
@@ -172,7 +173,8 @@ func printable(name string) string {
 	return "which is no host's"
 }
 
-// copy passes bytes of one direction until its source ends, and then ends the other side. conn is the source's connection.
+// copy passes bytes of one direction until its source ends, and then half-closes the other side. conn is the source's
+// connection.
 func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.Int64, lost, unheard error) {
 	idle := t.agent.Limits.Idle
 	buf := make([]byte, 16<<10)
@@ -215,7 +217,7 @@ func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.
 	}
 }
 
-// timestamp is a point in time that may be moved by anybody.
+// timestamp is a point in time that any goroutine may advance.
 type timestamp struct{ at atomic.Int64 }
 
 func (t *timestamp) touch()                      { t.at.Store(time.Now().UnixNano()) }

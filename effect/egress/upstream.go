@@ -33,7 +33,7 @@ type UpstreamConfig struct {
 	// Answered looks at the head of an answer to a request that bore the credential. An error, which is a *fault.Fault, is what the agent
 	// is answered instead. nil: every answer is passed on.
 	Answered func(secret string, status int, header http.Header) error
-	Close    func() // closes what the upstream uses, or nil
+	Close    func() // closes the resources of the upstream, or nil
 	// Dial connects to the host of URL, by the address rules of Http.Fetch; nil: its address is not judged.
 	Dial      func(context.Context, fetch.Endpoint) (net.Conn, error)
 	Rules     []schema.NetRule
@@ -77,7 +77,7 @@ func NewUpstream(c UpstreamConfig) (*Upstream, error) {
 	return u, nil
 }
 
-// close closes the idle connections: the upstream is not used any more.
+// close closes the idle connections.
 func (u *Upstream) close() {
 	u.transport.CloseIdleConnections()
 	if u.Close != nil {
@@ -85,12 +85,12 @@ func (u *Upstream) close() {
 	}
 }
 
-// credentialHeaders are what clients send to log in. None of an agent's reaches an upstream.
+// credentialHeaders are the headers of logins. None of an agent's reaches an upstream.
 func credentialHeaders() []string {
 	return []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie", "Proxy-Authorization"}
 }
 
-// refused says why a request is refused, or "".
+// refused returns why a request is refused, or "".
 func (u *Upstream) refused(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	if problem := schema.PathFault(path); problem != "" {
@@ -147,7 +147,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 	conclude(w, err, answered, complete)
 }
 
-// unmetered says why a request is refused whose usage could not be measured, or "".
+// unmetered returns why a request is refused because its usage could not be measured, or "".
 func (a *agent) unmetered(r *http.Request, asks *asks, priced bool) string {
 	const what = "it has a budget of tokens or dollars, and "
 	switch encoding := strings.Join(r.Header.Values("Content-Encoding"), ","); {
@@ -161,7 +161,7 @@ func (a *agent) unmetered(r *http.Request, asks *asks, priced bool) string {
 	return ""
 }
 
-// clip cuts what an agent sent to what the journal takes.
+// clip cuts text of an agent to the length that the journal takes.
 func clip(text string, most int) string { return text[:min(len(text), most)] }
 
 // use is one request to an upstream.
@@ -169,7 +169,7 @@ type use struct {
 	*guarded
 	upstream *Upstream
 	prices   Prices
-	asked    *asks // nil: what it uses is not bounded
+	asked    *asks // nil: its usage is not bounded
 	secret   string
 	out      schema.NetRequestOutput
 	sent     atomic.Int64
@@ -190,14 +190,14 @@ func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
 	if x.meter != nil {
 		asked := x.asked
 		if x.out.Status >= http.StatusBadRequest {
-			asked = nil // a refused request uses nothing
+			asked = nil // a refused request costs nothing
 		}
 		x.out.Usage = x.meter.usage(x.prices, asked, x.out.Ended == schema.NetComplete)
 	}
 	return schema.Marshal(&x.out)
 }
 
-// mayCost reports whether a request of which no answer came may have cost what it asks for: some of it was sent.
+// mayCost reports whether an unanswered request may have cost what it asked for: part of it was sent.
 func (x *use) mayCost() bool {
 	return x.asked != nil && x.asked.most > 0 && x.sent.Load() > 0 && x.out.Status == 0
 }
@@ -218,7 +218,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 			if x.secret != "" {
 				p.Out.Header[u.header] = []string{u.prefix + x.secret}
 			}
-			p.Out.Header.Set("Accept-Encoding", "identity") // what it reports of its use is read on the way
+			p.Out.Header.Set("Accept-Encoding", "identity") // its usage is read in transit
 			if p.Out.Body != nil {
 				p.Out.Body = &passed{ReadCloser: p.Out.Body, use: x, count: &x.sent}
 			}
@@ -234,7 +234,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 			scrub(resp.Header, x.secret)
 			resp.Header.Del(ErrorHeader)
 			x.meter = newMeter(resp.Header.Get("Content-Type"))
-			resp.Trailer = nil // it is not scrubbed
+			resp.Trailer = nil // trailers are not scrubbed
 			resp.Body = &passed{ReadCloser: resp.Body, use: x, count: &x.received, meter: x.meter, atEnd: func() { resp.Trailer = nil }}
 			return nil
 		},
@@ -252,7 +252,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 	return complete, failed
 }
 
-// passed is a body in transit. It stops once the grant has ended.
+// passed is a body in transit. It stops when the grant ends.
 type passed struct {
 	io.ReadCloser
 	use   *use
@@ -276,7 +276,7 @@ func (p *passed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write passes what follows a change of protocol, where the body is the connection.
+// Write passes the bytes after a change of protocol, when the body is the connection.
 func (p *passed) Write(b []byte) (int, error) {
 	w, ok := p.ReadCloser.(io.Writer)
 	switch {
@@ -297,7 +297,7 @@ type scrubbing struct {
 	secret string
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (s *scrubbing) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.

@@ -206,7 +206,7 @@ func TestUpstreamHidesTheCredential(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsGranted: an upstream is for those that are granted it, and no longer than that.
+// TestUpstreamIsGranted: an upstream serves agents with its grant, as long as they have it.
 func TestUpstreamIsGranted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -237,7 +237,8 @@ func TestUpstreamIsGranted(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestUpstreamStream: events pass as they come, their report is kept, and the end of the grant ends the stream.
+// TestUpstreamStream: events are passed on as they arrive, their usage is recorded, and the end of the grant ends the
+// stream.
 func TestUpstreamStream(t *testing.T) {
 	t.Parallel()
 	answers := make(chan chan string, 1)
@@ -284,7 +285,7 @@ func TestUpstreamStream(t *testing.T) {
 	}
 }
 
-// TestUpstreamWithoutCredential: nothing is sent where the credential cannot be opened.
+// TestUpstreamWithoutCredential: if the credential cannot be opened, no request is sent.
 func TestUpstreamWithoutCredential(t *testing.T) {
 	t.Parallel()
 	server, saw := model(t)
@@ -357,7 +358,7 @@ func TestIntercept(t *testing.T) {
 	}
 }
 
-// TestAuthorityForOthers: programs that verify with OpenSSL believe the authority too.
+// TestAuthorityForOthers: programs that verify with OpenSSL accept the authority too.
 func TestAuthorityForOthers(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -11,28 +11,27 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// meter reads in transit what the answer of a model reports of its usage: a JSON object, or a
-// stream of events that each have one. It buffers no more of the answer than the current member.
+// meter reads the usage that a model's answer reports, in transit: from a JSON object, or from a stream of events that
+// each have one. It buffers at most the current member.
 type meter struct {
 	events bool
-	line   []byte // the beginning of a line of the stream, until it is known to be data
+	line   []byte // the beginning of a line, until it is known to be data
 	data   bool   // the rest of the line is data
-	skip   bool   // or is not
+	skip   bool   // the rest of the line is no data
 	json   scanner
 	found  schema.NetUsage
 	some   bool
-	within bool  // tokens from a cache are counted among those of the prompt, as by OpenAI
+	within bool  // tokens from a cache are included in those of the prompt, as by OpenAI
 	came   int64 // events with data, or bytes of a JSON object
 }
 
-// mostTokens bounds what an answer can report: no sum of such numbers overflows, however many
-// requests are in flight.
+// mostTokens bounds what an answer can report, so that sums do not overflow, however many requests are in flight.
 const mostTokens = 1 << 40
 
-// bytesPerToken is how many bytes of a JSON object a token is, more or less.
+// bytesPerToken is the approximate size of a token in a JSON object.
 const bytesPerToken = 4
 
-// newMeter returns a meter for a content type, nil where nothing is reported in it.
+// newMeter returns a meter for a content type, nil if that never reports usage.
 func newMeter(contentType string) *meter {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	m := &meter{}
@@ -46,10 +45,10 @@ func newMeter(contentType string) *meter {
 	return m
 }
 
-// usage is what was reported, with what it costs, nil where that is nothing. Where it was not all reported, and asked is what a model was
-// asked for, it is an estimate: a token for each event, or for some bytes of an object.
+// usage is the reported usage with its cost, nil if there is none. If the report is incomplete, and asked is what a model
+// was asked for, it is an estimate: a token for each event, or for some bytes of an object.
 func (m *meter) usage(prices Prices, asked *asks, all bool) *schema.NetUsage {
-	whole := all && (m.some || !m.events) // an object always has its report, where its kind has one
+	whole := all && (m.some || !m.events) // an object always has its report if its kind has one
 	switch {
 	case asked != nil && (asked.model != "" || m.found.Model != "") && !whole:
 		m.found.Model = cmp.Or(m.found.Model, clip(asked.model, maxToken))
@@ -104,8 +103,8 @@ func (m *meter) part(p []byte) {
 	}
 }
 
-// see handles a scalar of the answer. The names are those of Anthropic and of both of OpenAI's
-// interfaces; the latest report counts.
+// see handles a scalar of the answer, by the names of Anthropic and of both of OpenAI's interfaces; the latest report
+// counts.
 func (m *meter) see(path, value string) {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "message."), "response.")
 	if path == "model" {

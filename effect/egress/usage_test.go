@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestUsage: what the answers of models report, in whichever pieces they come.
+// TestUsage: the usage that models' answers report, however the answer is split.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	const json, events = "application/json; charset=utf-8", "text/event-stream"
@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// FuzzUsage: no answer stops the meter, and how it is cut makes no difference.
+// FuzzUsage: no answer stops the meter, and its result does not depend on the split.
 func FuzzUsage(f *testing.F) {
 	f.Add([]byte(`{"model":"m","usage":{"input_tokens":1,"output_tokens":2}}`), uint(7))
 	f.Add([]byte("data: {\"usage\":{\"prompt_tokens\":3}}\n\n"), uint(3))
@@ -103,7 +103,7 @@ func hello(t testing.TB, config *tls.Config) []byte {
 	return read
 }
 
-// FuzzPeekHello: whatever a client says, no more is kept than it said, and all of that is passed on.
+// FuzzPeekHello: at most the client's bytes are buffered, and all of them are passed on.
 func FuzzPeekHello(f *testing.F) {
 	f.Add(hello(f, &tls.Config{ServerName: "allowed.test"}))
 	f.Add(hello(f, &tls.Config{InsecureSkipVerify: true}))
@@ -122,7 +122,7 @@ func FuzzPeekHello(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: no query stops the name server, makes it answer an answer, or gives much more back than it sent.
+// FuzzAnswer: no query stops the name server, makes it answer an answer, or gets a much longer answer.
 func FuzzAnswer(f *testing.F) {
 	s := egress.New(egress.Config{Tokens: nobody{}, Tick: func() int64 { return 0 }, Log: slog.New(slog.DiscardHandler)})
 	f.Add(query(f, "allowed.test", dnsmessage.TypeA))

@@ -108,7 +108,7 @@ func TestForbiddenByRedirect(t *testing.T) {
 	}
 }
 
-// A resolver that answers differently each time wins nothing: what was judged is what is dialled.
+// A resolver whose answers change gains nothing: the judged address is the one that is dialled.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string][][]string{
@@ -152,7 +152,7 @@ func (r *rebinding) LookupNetIP(ctx context.Context, network, host string) ([]ne
 	return always(r.answers[r.asked-1]).LookupNetIP(ctx, network, host)
 }
 
-// The socket is judged once more with the address that it connects to.
+// The address of the socket is judged again when it connects.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:443", "[::1]:443", "[::ffff:127.0.0.1]:443", "[fe80::1%1]:443", "@", ""} {
@@ -161,7 +161,7 @@ func TestRecheck(t *testing.T) {
 	testkit.Must(t, fetch.Recheck(fetch.Options{}, "93.184.215.14:443"))
 }
 
-// What the configuration opens, and no more.
+// The addresses that the configuration opens are allowed, and no others.
 func TestOpened(t *testing.T) {
 	t.Parallel()
 	reached := errors.New("reached")

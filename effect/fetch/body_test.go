@@ -111,7 +111,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 func (f failing) Read([]byte) (int, error)  { return 0, f.err }
 func (f failing) Close() error              { return nil }
 
-// A body of the request that cannot be read is the caller's own error.
+// A request body that cannot be read is the caller's error.
 func TestBodyFails(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCheck: what needs no network to be refused is refused without it, as Do would; all else passes.
+// TestCheck: requests that Do would refuse without the network are refused, all others pass.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	host, err := fetch.ParseHost("*.example.com")

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// What was asked for is what is sent, and what was answered is what comes back, over HTTP/2 with a verified server.
+// The request is sent as given, and the answer returned as received, over HTTP/2 with a verified server.
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// A server that nobody vouches for gets nothing, nor does one that presents another's certificate.
+// A server without a valid certificate for its name gets no request.
 func TestVerifies(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("was asked") })
@@ -93,7 +93,7 @@ func TestVerifies(t *testing.T) {
 	want(t, err, fault.Upstream, "no valid certificate")
 }
 
-// Failures have words that say what to do; none repeats what the server said.
+// Errors say what to do, and repeat no text of the server.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	plain := servePlain(t, func(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +142,7 @@ func TestFailures(t *testing.T) {
 	want(t, err, fault.Upstream, "none.test is not the name of any host")
 }
 
-// A caller that goes away ends its call, with its own reason.
+// The end of the caller's context ends its call, with the context's cause.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -166,7 +166,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// No more calls run at a time than the limit says.
+// At most the configured number of calls runs at a time.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	entered := make(chan struct{})

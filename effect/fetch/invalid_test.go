@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// What is wrong with a request is said before anything is looked up or sent.
+// A bad request fails before any look-up or connection.
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -69,7 +69,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// A policy allows what it names, and nothing else is looked up.
+// A policy allows the hosts that it names; other hosts are not even looked up.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

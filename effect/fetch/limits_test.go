@@ -39,7 +39,8 @@ func flood(w io.Writer, n int64) (sent int64) {
 	return sent
 }
 
-// What is too large ends at the limit, however it is sent, and costs little memory. Not parallel: it measures.
+// A body that is too large ends at the limit, however it is sent, and costs little memory. Not parallel: it measures
+// memory.
 func TestTooLarge(t *testing.T) {
 	const limit = 40 << 20
 	handlers := map[string]http.HandlerFunc{
@@ -54,7 +55,7 @@ func TestTooLarge(t *testing.T) {
 			z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
 			flood(z, 0)
 		},
-		// Members of a pack that hold nothing: nothing ever comes out of them.
+		// Empty gzip members: they never produce a byte.
 		"empty members": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			var member strings.Builder
@@ -96,7 +97,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// A body of just the limit is no error, packed or not.
+// A body of exactly the limit is accepted, packed or not.
 func TestJustLargeEnough(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
@@ -128,7 +129,7 @@ func TestJustLargeEnough(t *testing.T) {
 	}
 }
 
-// A header that is too long is refused over HTTP/2 as well, and is in order where the limit is higher.
+// A header that is too long is refused over HTTP/2 as well, and accepted with a higher limit.
 func TestLongHeader(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -32,7 +32,7 @@ func redirecting(to *atomic.Pointer[string]) http.HandlerFunc {
 	}
 }
 
-// As many redirects as the limit are followed, not one more.
+// Redirects are followed up to the limit.
 func TestRedirectLimit(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -98,7 +98,7 @@ func TestRedirectMethods(t *testing.T) {
 	}
 }
 
-// A redirect without a place to go is an answer.
+// A redirect without a Location is an answer.
 func TestRedirectNowhere(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) })
@@ -193,7 +193,7 @@ func TestRedirectDropsCredentials(t *testing.T) {
 	}
 }
 
-// Sealed values are opened for who may, sent over TLS alone, and stand in no error.
+// Sealed values are opened for callers that may, sent over TLS only, and contained in no error.
 func TestSealed(t *testing.T) {
 	t.Parallel()
 	const secret = "hush"

@@ -51,7 +51,7 @@ func drip(conn net.Conn, pause time.Duration) {
 	}
 }
 
-// Each way to be slow ends at its limit, exactly, with an error that says which.
+// Each kind of slowness ends exactly at its limit, with an error that names it.
 func TestTime(t *testing.T) {
 	t.Parallel()
 	silence := func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }
@@ -186,7 +186,7 @@ func (stuck) LookupNetIP(ctx context.Context, _, _ string) (_ []netip.Addr, err 
 	return nil, ctx.Err()
 }
 
-// A caller whose own time is up is told so.
+// A caller whose deadline has passed is told so.
 func TestCallersTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCheckIntegrity: of what is asked for, the strongest has to hold.
+// TestCheckIntegrity: the strongest of the given digests must match.
 func TestCheckIntegrity(t *testing.T) {
 	t.Parallel()
 	const text = "alert('Hello, world.');"

@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 	if !strings.HasPrefix(id.ContextID, "ctx-") {
 		t.Errorf("%+v", id)
 	}
-	// The same again is the same context; the same bits elsewhere are another.
+	// A second ingest has the same context id; the same bytes elsewhere have another.
 	again, err := p.Run(t.Context(), ingest.Request{URI: "agents/coder.md", Integrity: want.Digest, Now: noon})
 	if err != nil || again.Identity != id {
 		t.Errorf("%+v, %v", again, err)
@@ -179,7 +179,7 @@ func TestWeb(t *testing.T) {
 	cancel()
 	_, err = p.Run(ctx, ingest.Request{URI: "https://h.example/a", Now: noon})
 	failed(t, err, "fetch", context.Canceled)
-	// A server that fails for the signature is not one that has none.
+	// A server error for the signature is not a missing signature.
 	broken := errors.New("broken")
 	p.Web = func(_ context.Context, address string, _ int64) ([]byte, error) {
 		if strings.HasSuffix(address, ".sig") {
@@ -191,7 +191,7 @@ func TestWeb(t *testing.T) {
 	failed(t, err, "fetch", broken)
 }
 
-// TestHydrate: each listed resource with what has to be known of it.
+// TestHydrate: each listed resource with its name and description.
 func TestHydrate(t *testing.T) {
 	t.Parallel()
 	files := home()

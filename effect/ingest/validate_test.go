@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestValidate goes through what answers for a resource, by policy.
+// TestValidate: the proof of a resource, by policy.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	const text = "some text"
@@ -95,7 +95,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestStrangerIsNamed: who wants to trust a key learns which one it is.
+// TestStrangerIsNamed: the error names the key, so that it can be trusted.
 func TestStrangerIsNamed(t *testing.T) {
 	t.Parallel()
 	theirs := key(t, 2)
@@ -107,7 +107,7 @@ func TestStrangerIsNamed(t *testing.T) {
 	}
 }
 
-// TestPinned: what counts as a pin in an address.
+// TestPinned: the forms of a pin in an address.
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	commit := strings.Repeat("0123456789", 4)

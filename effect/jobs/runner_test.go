@@ -133,7 +133,7 @@ func TestGoesOn(t *testing.T) {
 	})
 }
 
-// TestFullDisk: what cannot be journaled is tried again, and the call is made once.
+// TestFullDisk: an entry that cannot be written is retried, and the call is made once.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	test(t, func(s *shell) {
@@ -193,7 +193,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestSleeps: with nothing to do the runner waits, and it is there when a job is due.
+// TestSleeps: an idle runner waits, and runs a job that becomes due.
 func TestSleeps(t *testing.T) {
 	t.Parallel()
 	test(t, func(s *shell) {

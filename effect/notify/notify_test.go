@@ -41,7 +41,7 @@ func TestNotify(t *testing.T) {
 	n.Close()
 }
 
-// TestNotifyFails: what goes wrong is logged, with what the command says, and nothing waits for it.
+// TestNotifyFails: a failure is logged with the command's output, and delays no call.
 func TestNotifyFails(t *testing.T) {
 	t.Parallel()
 	logged := make(lines, 1024)

@@ -1,6 +1,6 @@
 package tool
 
-// Cached returns how many compiled modules are kept.
+// Cached returns the number of compiled modules in the cache.
 func (m *Modules) Cached() int {
 	m.cache.mu.Lock()
 	defer m.cache.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// FuzzModule: whatever a module is, calling it ends, with an answer or an error of ours.
+// FuzzModule: a call of any module ends, with an answer or a fault.
 func FuzzModule(f *testing.F) {
 	for _, seed := range [][]byte{
 		echo(), spin(), recurse(), grow(), chance(), wait(), calendar(), printing("{}"),

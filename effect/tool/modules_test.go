@@ -74,7 +74,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestModuleIsStopped: whatever a module does, it ends within its limit and says why.
+// TestModuleIsStopped: any module ends within its limit, with the reason.
 func TestModuleIsStopped(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{
@@ -114,7 +114,7 @@ func TestModuleIsStopped(t *testing.T) {
 	}
 }
 
-// TestModuleIsCancelled: who calls can end a call at any time, and its cause is the error.
+// TestModuleIsCancelled: the caller can cancel at any time, and the error is the cause.
 func TestModuleIsCancelled(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"spin": spin(), "wait": wait(), "flood": flood(2)})
@@ -131,7 +131,7 @@ func TestModuleIsCancelled(t *testing.T) {
 	}
 }
 
-// TestModuleMemory: a module gets as much memory as the limit says, to the page, and no more.
+// TestModuleMemory: the memory of a module is bounded exactly, to the page.
 func TestModuleMemory(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"grow": grow(), "born": module(101, nil)})
@@ -143,7 +143,7 @@ func TestModuleMemory(t *testing.T) {
 	}
 }
 
-// TestModuleChance: what is random to a module is the same for the same call and another for another one.
+// TestModuleChance: random numbers of a module repeat for the same call, and differ for another.
 func TestModuleChance(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"chance": chance(), "calendar": calendar()})
@@ -165,7 +165,7 @@ func TestModuleChance(t *testing.T) {
 	}
 }
 
-// TestModuleRefused: what is no module that can be run is refused before it runs.
+// TestModuleRefused: a file that is no runnable module is refused before it runs.
 func TestModuleRefused(t *testing.T) {
 	t.Parallel()
 	funcref := byte(0x70)

@@ -69,7 +69,7 @@ func TestProgram(t *testing.T) {
 	empty(t, c)
 }
 
-// TestProgramIsStopped: whatever a program does, it ends within its limit with all that it started, and says why.
+// TestProgramIsStopped: any program ends within its limit with all its processes, and the reason is reported.
 func TestProgramIsStopped(t *testing.T) {
 	t.Parallel()
 	c := scripts(t, map[string]string{
@@ -117,7 +117,7 @@ func TestProgramIsStopped(t *testing.T) {
 	empty(t, c)
 }
 
-// TestProgramIsCancelled: who calls can end a call at any time.
+// TestProgramIsCancelled: the caller can cancel a call at any time.
 func TestProgramIsCancelled(t *testing.T) {
 	t.Parallel()
 	c := scripts(t, map[string]string{"hang": "sleep 1000"})
@@ -133,7 +133,7 @@ func TestProgramIsCancelled(t *testing.T) {
 	empty(t, c)
 }
 
-// TestProgramDoesNotStart: a program that the system does not take is an error that says so, and not where its copy lay.
+// TestProgramDoesNotStart: the error of a program that cannot be executed says so, without the path of its copy.
 func TestProgramDoesNotStart(t *testing.T) {
 	t.Parallel()
 	c := scripts(t, nil)

@@ -94,7 +94,7 @@ func (h *hosted) next(t *testing.T) (string, error) {
 	}
 }
 
-// A program that does not listen is heard all the same, and is gone only once it has ended.
+// Output of a program that does not read its input is still read, and the channel ends only with the program.
 func TestProgramThatDoesNotListen(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)

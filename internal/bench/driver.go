@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// driver is the load on one connection. It keeps a fixed number of messages outstanding: for all answers that have come it
-// sends as many new messages, with one write.
+// driver is the load on one connection. It keeps a fixed number of messages outstanding: for the answers that one read
+// returns, it sends as many new messages with one write.
 type driver struct {
 	conn        io.ReadWriter
 	in          *bufio.Reader
@@ -37,7 +37,7 @@ func (d *driver) begin() { d.err = d.send(d.outstanding, time.Now()) }
 // due reports whether there are answers to wait for. There are none after a failure.
 func (d *driver) due() bool { return d.err == nil && d.answers < d.sent }
 
-// step waits for an answer, and until the given time sends as many new messages as answers have come.
+// step waits for an answer. Until the given time it sends as many new messages as answers have come.
 func (d *driver) step(until time.Time) {
 	var came int
 	came, d.err = d.receive()
@@ -61,7 +61,7 @@ func (d *driver) send(count int, now time.Time) error {
 	return nil
 }
 
-// receive waits for an answer, and takes those that came with it.
+// receive waits for an answer, and reads further ones that have arrived with it.
 func (d *driver) receive() (came int, err error) {
 	for came == 0 || d.in.Buffered() > 0 {
 		line, err := d.in.ReadSlice('\n')
@@ -76,7 +76,7 @@ func (d *driver) receive() (came int, err error) {
 	return came, nil
 }
 
-// note counts answers and takes their time.
+// note counts answers and records their latencies.
 func (d *driver) note(came int, now time.Time) {
 	for range came {
 		d.latency.add(now.Sub(d.sentAt[d.answers%uint64(d.outstanding)]))

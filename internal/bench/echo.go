@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// EchoMain is a process that echoes lines: it listens on the socket path that is its one argument, says so with a line on
-// stdout, and ends when stdin does. It returns the exit status.
+// EchoMain is a process that echoes lines. It listens on the socket path that is its one argument, prints a line once it
+// listens, and ends at the end of stdin. It returns the exit status.
 func EchoMain(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) != 1 {
 		fmt.Fprintln(stderr, "echo: one argument, the path of the socket")
@@ -59,7 +59,7 @@ func echoUntilEOF(path string, stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-// echo sends lines back, those that came together with one write.
+// echo sends lines back, those of one read with one write.
 func echo(conn net.Conn) {
 	defer conn.Close()
 	in, out := bufio.NewReaderSize(conn, 64<<10), bufio.NewWriterSize(conn, 64<<10)
@@ -92,8 +92,8 @@ type EchoProcess struct {
 // endTime is how long the process may take to end before it is killed.
 const endTime = 5 * time.Second
 
-// StartEcho runs program, with args and a socket path, as a process that does what EchoMain does. The end of ctx ends it, as
-// does our own.
+// StartEcho runs program, with args and a socket path, as a process that does what EchoMain does. It ends with ctx, or with
+// this process.
 func StartEcho(ctx context.Context, program string, args ...string) (*EchoProcess, error) {
 	dir, err := os.MkdirTemp("", "pwos-echo-")
 	if err != nil {
@@ -114,7 +114,7 @@ func (e *EchoProcess) start() error {
 		return err
 	}
 	e.stdin = stdin
-	// The end of ctx is an order to end, which the process follows; that is no failure of its.
+	// The process follows the order to end that ctx gives; its exit is then no failure.
 	e.cmd.Cancel = func() error { return errors.Join(stdin.Close(), os.ErrProcessDone) }
 	e.cmd.WaitDelay = endTime
 	stdout, err := e.cmd.StdoutPipe()
@@ -125,7 +125,7 @@ func (e *EchoProcess) start() error {
 		return err
 	}
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		return errors.Join(fmt.Errorf("it did not say that it listens: %w", err), stdin.Close(), e.cmd.Wait())
+		return errors.Join(fmt.Errorf("no line that says that it listens: %w", err), stdin.Close(), e.cmd.Wait())
 	}
 	return nil
 }

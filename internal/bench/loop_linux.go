@@ -15,9 +15,10 @@ import (
 // patience is how long drive waits for an answer before it checks the context again, in milliseconds.
 const patience = 100
 
-// drive has every connection carry w until the given time, and returns the outcome of each. It takes the connections over.
+// drive runs w on every connection until the given time, and returns the outcome of each. It owns the connections from then
+// on.
 //
-// One thread serves all of them, as in redis-benchmark: a goroutine for each would take as much of the processors as a server.
+// One thread serves all of them, as in redis-benchmark: a goroutine for each would use as much processor time as a server.
 func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() check, until time.Time) (drivers []*driver, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -51,7 +52,7 @@ func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() ch
 		for _, e := range events[:max(n, 0)] {
 			d := drivers[e.Fd]
 			if !d.due() {
-				return nil, errors.New("a connection ended, or said more than it was asked for")
+				return nil, errors.New("a connection ended, or sent more than it was asked for")
 			}
 			if d.step(until); d.err != nil {
 				return nil, d.err
@@ -64,9 +65,9 @@ func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() ch
 	return drivers, nil
 }
 
-// socket is a connection that the runtime's own event loop does not know of: it would be woken by every answer.
+// socket is a connection outside of the runtime's event loop, which every answer would wake.
 type socket struct {
-	ctx context.Context // of its waiting
+	ctx context.Context // of wait
 	fd  int
 }
 
@@ -87,9 +88,9 @@ func takeOver(ctx context.Context, conn net.Conn) (*socket, error) {
 	return s, nil
 }
 
-func (s *socket) close() { _ = unix.Close(s.fd) } // all that was wanted of it has come
+func (s *socket) close() { _ = unix.Close(s.fd) } // every answer has been read
 
-// Read returns what has come, and waits where nothing has.
+// Read returns the bytes that have arrived, and waits if there are none.
 func (s *socket) Read(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.fd, p)
@@ -118,7 +119,7 @@ func (s *socket) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// wait waits until what failed with err is worth another try; where it is not, it returns why.
+// wait waits until the operation that failed with err can be tried again; it returns an error if it cannot.
 func (s *socket) wait(err error, what int16) error {
 	for errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		if s.ctx.Err() != nil {

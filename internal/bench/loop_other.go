@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// drive has every connection carry w until the given time, and returns the outcome of each.
+// drive runs w on every connection until the given time, and returns the outcome of each.
 func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() check, until time.Time) (drivers []*driver, err error) {
 	defer context.AfterFunc(ctx, func() {
 		for _, conn := range conns {
-			_ = conn.Close() // to end the drivers; nothing is lost
+			_ = conn.Close() // ends the drivers; no answer is lost
 		}
 	})()
 	var driving sync.WaitGroup

@@ -22,27 +22,27 @@ type Config struct {
 	Duration time.Duration // of one round of one server
 	Rounds   int           // of each server
 	Lean     bool          // decode the first answer of a connection alone
-	// Greet takes a connection through the kernel's prologue. Nil: as in open mode.
+	// Greet completes the kernel's prologue on a connection. Nil: as in open mode.
 	Greet func(context.Context, *unixsock.Conn) error
 }
 
 // Side is what one server achieved.
 type Side struct {
 	PerSecond float64       // answers, the median of the rounds
-	P50, P99  time.Duration // from sending a message to having its answer, over all rounds; good to 2 percent
+	P50, P99  time.Duration // latency of an answer, over all rounds; accurate to 2 percent
 }
 
-// Result is what both achieved with one workload.
+// Result is the outcome of one workload for both servers.
 type Result struct {
 	Work   Workload
 	Kernel Side
 	Echo   Side
 }
 
-// Ratio is how many answers the kernel gives for each of the echo's.
+// Ratio is the number of the kernel's answers divided by the echo's.
 func (r Result) Ratio() float64 { return r.Kernel.PerSecond / r.Echo.PerSecond }
 
-// server is one of the two in the course of a Run.
+// server is one of the two servers during a Run.
 type server struct {
 	connect func(context.Context) (net.Conn, error)
 	check   func() check // a fresh one for each connection
@@ -50,8 +50,7 @@ type server struct {
 	latency histogram
 }
 
-// Run measures w. It returns an error where a connection fails or an answer is not the right one, or the cause of ctx's
-// end.
+// Run measures w. It returns an error if a connection fails, if an answer is wrong, or the cause if ctx ends.
 func Run(ctx context.Context, w Workload, c Config) (Result, error) {
 	kernel := &server{
 		connect: func(ctx context.Context) (net.Conn, error) { return dialKernel(ctx, c) },
@@ -78,7 +77,7 @@ func Run(ctx context.Context, w Workload, c Config) (Result, error) {
 	return Result{Work: w, Kernel: kernel.side(), Echo: echo.side()}, nil
 }
 
-// prepare sends the kernel what the work needs.
+// prepare sends the kernel the setup of the workload.
 func (w Workload) prepare(ctx context.Context, kernel *server) error {
 	if w.before.line == nil {
 		return nil
@@ -87,8 +86,8 @@ func (w Workload) prepare(ctx context.Context, kernel *server) error {
 	return once.round(ctx, Workload{Connections: 1, Outstanding: 1, frame: w.before}, 0)
 }
 
-// dialKernel connects and goes through the prologue, so that the connection is good for messages. The kernel sends nothing of its
-// own after that, so nothing is lost in the reader that the prologue needed.
+// dialKernel connects and completes the prologue. The kernel sends nothing unasked after that, so the prologue's reader can
+// be dropped.
 func dialKernel(ctx context.Context, c Config) (net.Conn, error) {
 	nc, err := unixsock.Dial(ctx, c.Kernel)
 	if err != nil {
@@ -108,7 +107,7 @@ func dialKernel(ctx context.Context, c Config) (net.Conn, error) {
 	return nc, nil
 }
 
-// round opens the connections, lets them run side by side for the given time, and notes the rate.
+// round opens the connections, runs them concurrently for the given time, and records the rate.
 func (s *server) round(ctx context.Context, w Workload, duration time.Duration) (err error) {
 	var conns []net.Conn
 	defer func() {
@@ -156,8 +155,8 @@ func (s *server) side() Side {
 	}
 }
 
-// histogram counts durations in buckets that grow with the duration: each power of two of nanoseconds is divided in 64, so that a
-// quantile is good to 2 percent. It takes the same memory for any number of them.
+// histogram counts durations in buckets that grow with the duration: each power of two of nanoseconds has 64, so that a
+// quantile is accurate to 2 percent. Its size does not depend on the number of durations.
 type histogram struct {
 	counts [64 * fine]uint64
 	total  uint64
@@ -173,7 +172,7 @@ func (h *histogram) add(d time.Duration) {
 	h.total++
 }
 
-// bucket is where n nanoseconds are counted: below 64 exactly, above by the six bits that follow the first.
+// bucket is the index of the bucket of n nanoseconds: exact below 64, above by the six bits after the leading one.
 func bucket(n uint64) int {
 	if n < fine {
 		return int(n)

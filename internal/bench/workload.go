@@ -9,12 +9,12 @@ import (
 
 // Workload is one kind of load.
 type Workload struct {
-	Name        string // as --only takes it
+	Name        string // the argument of --only
 	Description string
-	Connections int // at once
-	Outstanding int // messages of one connection without an answer
+	Connections int // connections at once
+	Outstanding int // messages outstanding on one connection
 	frame       frame
-	before      frame // sent to the kernel once, first: what the work needs to be there
+	before      frame // sent to the kernel once, before the load: data that it reads
 }
 
 // Workloads returns what there is to measure.
@@ -47,7 +47,7 @@ func Find(name string) (Workload, bool) {
 	return Workload{}, false
 }
 
-// frame is a message with a place for its number, which is its id.
+// frame is a message with a slot for its number, which is its id.
 type frame struct {
 	line []byte
 	id   int // the offset of the number
@@ -75,12 +75,12 @@ func putNumber(dst []byte, n uint64) {
 	}
 }
 
-// A check reports whether line, with its '\n', answers message n. It is not safe for use by several goroutines: each connection
-// has its own.
+// A check reports whether line, with its '\n', answers message n. Each connection has its own: it is not safe for concurrent
+// use.
 //
-// Answers are decoded strictly, as a client that means to use them has to. A lean check does so with the first of a connection;
-// of the others it looks only at the bytes that make them the right ones. It is the same for both servers: the client has their
-// processors, and what it takes is missing there.
+// Answers are decoded strictly, as a real client must. A lean check does that for the first answer of a connection, and of
+// others compares only the bytes that identify them: the client shares the processors with the servers, and its own work
+// would distort both rates.
 type check func(line []byte, n uint64) bool
 
 // echoed is the check for the echo: the message itself.
@@ -103,7 +103,7 @@ func replied(lean bool) check {
 	}
 }
 
-// whole reports whether line is a frame in every respect, and refers to message n.
+// whole reports whether line is a valid frame that refers to message n.
 func whole(line []byte, n uint64, refersTo func(*schema.Message) string) bool {
 	m, failure := schema.Decode(line, schema.OsMessage)
 	var want [digits]byte
@@ -111,8 +111,8 @@ func whole(line []byte, n uint64, refersTo func(*schema.Message) string) bool {
 	return failure == nil && refersTo(&m) == string(want[:])
 }
 
-// marks returns what makes a member whose value is the number of a message, valid until the next call. No value of a workload
-// looks like one.
+// marks returns a function that makes the text of a member whose value is the number of a message, valid until its next call.
+// No value of a workload contains such a text.
 func marks(before string) func(n uint64) []byte {
 	f := frame{line: fmt.Appendf(nil, `%s%0*d"`, before, digits, 0), id: len(before)}
 	var mark []byte

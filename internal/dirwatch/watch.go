@@ -1,4 +1,4 @@
-// Package dirwatch tells when something happens in directories.
+// Package dirwatch reports that something has changed in directories.
 package dirwatch
 
 import (
@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// OnChange has watch, such as Open, watch directories. changed is closed once something has happened there; stop ends the watch,
-// also after an error.
+// OnChange starts watch, such as Open, on directories. changed is closed at the first change; stop ends the watch, and must
+// be called after an error too.
 func OnChange(watch func(dirs []string) (*os.File, error), dirs ...string) (changed <-chan struct{}, stop func(), err error) {
 	file, err := watch(dirs)
 	if err != nil {
@@ -17,7 +17,7 @@ func OnChange(watch func(dirs []string) (*os.File, error), dirs ...string) (chan
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(read)
-		_, _ = file.Read(make([]byte, 4<<10)) // it fails when it is closed; a change that was none does no harm
+		_, _ = file.Read(make([]byte, 4<<10)) // fails once it is closed; a spurious change is harmless
 	})
 	return read, func() {
 		_ = file.Close() // nothing was written

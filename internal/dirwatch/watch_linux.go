@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is reported of a directory, and of those above it.
+// The events of a directory, and of its parents.
 const (
 	within = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVE | above
 	above  = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
 )
 
-// Open returns a file that can be read once a name in one of dirs was made, removed or moved, or one of them or of the directories
-// above them was. A mount over one of them is not reported.
+// Open returns a file that becomes readable once a name in one of dirs, or in a parent of one, is made, removed or moved. A
+// mount over one of them is not reported.
 func Open(dirs []string) (*os.File, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

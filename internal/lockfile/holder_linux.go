@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Holder returns the number of a process that holds a lock on f's file, 0 where it cannot be told. It is for messages:
-// the holder may have changed by the time they are read.
+// Holder returns the PID of a process that holds a lock on f's file, 0 if it is unknown. Use it for messages only: the holder
+// may change at any time.
 func Holder(f *os.File) int {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {

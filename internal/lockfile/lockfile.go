@@ -16,7 +16,7 @@ import (
 // ErrHeld says that another open file, of this process or another, holds the lock.
 var ErrHeld = errors.New("lock is held")
 
-// pause lies between two attempts of Wait. flock(2) itself cannot be given a deadline.
+// pause is the time between two attempts of Wait: flock(2) takes no deadline.
 const pause = 5 * time.Millisecond
 
 // Try takes the exclusive lock on f without waiting. It returns ErrHeld where somebody else has it. The lock ends with

@@ -1,4 +1,4 @@
-// Package logging makes the daemon's log.
+// Package logging writes the daemon's log.
 package logging
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Form is how a log is written.
 type Form struct {
-	Level  slog.Level // lines below it are left out
+	Level  slog.Level // lines of a lower level are left out
 	Format string     // console, json, or auto: console at a terminal
 	Plain  bool       // without colours
 }
@@ -21,7 +21,7 @@ type Form struct {
 // New returns a logger to w.
 func New(w io.Writer, f Form) *slog.Logger { return f.logger(w, terminal(w)) }
 
-// logger writes to what leads to a terminal, or does not.
+// logger writes to w, in colours only if w is a terminal.
 func (f Form) logger(w io.Writer, terminal bool) *slog.Logger {
 	out := w
 	if f.Format == "console" || (f.Format == "auto" && terminal) {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	queued   = 1024        // lines that wait to be written, at most
+	queued   = 1024        // most lines that wait to be written
 	patience = time.Second // how long shutdown waits for the reader
 )
 
-// Queue is a writer of a log's lines that never waits: a goroutine writes them. What finds the queue full, because nobody reads
-// the log, is dropped and counted.
+// Queue is a writer of log lines that never blocks: a goroutine writes them. A line that finds the queue full, because the
+// log is not read, is dropped and counted.
 type Queue struct {
 	to      io.Writer
 	log     *slog.Logger // writes to that as well: says how many were dropped
@@ -66,10 +66,10 @@ func (q *Queue) run() {
 }
 
 func (q *Queue) writeLine(line []byte) {
-	_, _ = q.to.Write(line) // there is no other place to say that the log cannot be written
+	_, _ = q.to.Write(line) // there is nowhere to report that the log cannot be written
 }
 
-// Close has what is left written, as long as somebody reads it. What is written to q from then on is lost.
+// Close writes what is queued, as long as the log is read. Later lines are lost.
 func (q *Queue) Close() {
 	close(q.ending)
 	select {

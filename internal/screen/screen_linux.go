@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Screen is a pseudo-terminal with a program in it. What the program prints is kept.
+// Screen is a pseudo-terminal with a program in it. It keeps all that the program prints.
 type Screen struct {
-	Theirs *os.File // the program's end. It stays open here, so that the terminal outlives the program
+	Theirs *os.File // the program's end; open here too, so that the terminal outlives the program
 
 	t        testing.TB
 	ours     *os.File
@@ -31,7 +31,7 @@ type Screen struct {
 	seen  int // of it, by Expect
 }
 
-// Open makes a pseudo-terminal, of which no end blocks this process forever.
+// Open makes a pseudo-terminal whose ends do not block a thread of this process.
 func Open() (ours, theirs *os.File, err error) {
 	ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -55,8 +55,8 @@ func Open() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// Sit starts a command in a terminal of 80 by 24, which is its controlling terminal. It ends with the test. What is expected has
-// to come within patience.
+// Sit starts a command in a terminal of 80 by 24, its controlling terminal. The test's end kills it. An expected text must
+// appear within patience.
 func Sit(t testing.TB, cmd *exec.Cmd, patience time.Duration) *Screen {
 	t.Helper()
 	ours, theirs, err := Open()
@@ -75,7 +75,7 @@ func Sit(t testing.TB, cmd *exec.Cmd, patience time.Duration) *Screen {
 			s.mu.Lock()
 			s.shown.Write(buffer[:n])
 			s.mu.Unlock()
-			if err != nil { // nobody has the other end, or this one
+			if err != nil { // the other end, or this one, is closed
 				return
 			}
 		}
@@ -97,7 +97,7 @@ func (s *Screen) must(err error) {
 	}
 }
 
-// Resize makes the terminal another size.
+// Resize changes the size of the terminal.
 func (s *Screen) Resize(columns, rows uint16) {
 	s.t.Helper()
 	s.must(unix.IoctlSetWinsize(int(s.Theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}))
@@ -111,7 +111,7 @@ func (s *Screen) Settings() unix.Termios {
 	return *settings
 }
 
-// Enter types text.
+// Enter writes text to the terminal, as typed.
 func (s *Screen) Enter(text string) {
 	s.t.Helper()
 	_, err := s.ours.WriteString(text)
@@ -124,13 +124,14 @@ func (s *Screen) Signal(signal os.Signal) {
 	s.must(s.cmd.Process.Signal(signal))
 }
 
-// HangUp takes the terminal away.
+// HangUp closes the terminal.
 func (s *Screen) HangUp() {
 	s.t.Helper()
 	s.must(s.hangUp())
 }
 
-// Insist types text, again each second until what was shown since the last time matches: programs drop keys while they begin.
+// Insist types text, and again each second, until the output since the last match matches: programs drop keys while they
+// start.
 func (s *Screen) Insist(text, pattern string) {
 	s.t.Helper()
 	wanted := regexp.MustCompile(pattern)
@@ -145,7 +146,7 @@ func (s *Screen) Insist(text, pattern string) {
 	}
 }
 
-// Expect waits until what was shown since the last time matches, and returns the match.
+// Expect waits until the output since the last match matches, and returns the match.
 func (s *Screen) Expect(pattern string) string {
 	s.t.Helper()
 	match, ok := s.await(regexp.MustCompile(pattern), s.patience)

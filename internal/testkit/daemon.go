@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Daemon says how to start a daemon as a process of the test's own, one after the other on what the one before left.
+// Daemon describes how a test starts daemons as processes, one after the other on the same state.
 type Daemon struct {
 	Command []string             // program and arguments
 	Dir     string               // its home, with runtime directory r and state directory s, and config.toml where that is there
 	Env     []string             // in addition to those of the places, such as PATH
 	As      *syscall.SysProcAttr // the user it runs as; nil: the user of the test
-	Log     string               // a file that all processes append their output to; "": each process keeps its own in memory
+	Log     string               // a file to which all processes append their output; "": each process keeps its own in memory
 }
 
-// Process is a daemon that was started, until it has ended.
+// Process is a daemon that was started.
 type Process struct {
 	cmd    *exec.Cmd
 	ready  *os.File
@@ -32,7 +32,7 @@ type Process struct {
 	err    error
 }
 
-// Start starts a daemon and waits until clients may connect. The test's end kills it, unless it has ended before.
+// Start starts a daemon and waits until clients may connect. The test's end kills a daemon that still runs.
 func (d *Daemon) Start(t testing.TB) *Process {
 	t.Helper()
 	p := d.Launch(t)
@@ -40,7 +40,7 @@ func (d *Daemon) Start(t testing.TB) *Process {
 	return p
 }
 
-// Launch is Start that waits for nothing.
+// Launch is Start without the wait.
 func (d *Daemon) Launch(t testing.TB) *Process {
 	t.Helper()
 	ready, told, err := os.Pipe()
@@ -91,7 +91,7 @@ func (p *Process) Await(t testing.TB) {
 // PID is the process's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Output is what it has written to standard output and standard error so far: all of it, once it has ended.
+// Output returns what it has written to standard output and standard error so far.
 func (p *Process) Output() string {
 	if p.log == "" {
 		return p.output.String()
@@ -103,14 +103,14 @@ func (p *Process) Output() string {
 	return string(text)
 }
 
-// Stop ends it cleanly. It does nothing where it has been ended.
+// Stop ends it cleanly. It does nothing if it has ended.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	p.signalAndWait(t, syscall.SIGTERM)
 	p.wellEnded(t)
 }
 
-// Wait waits until it has ended by itself, cleanly.
+// Wait waits until it ends cleanly by itself.
 func (p *Process) Wait(t testing.TB) {
 	t.Helper()
 	p.signalAndWait(t, nil)
@@ -132,7 +132,7 @@ func (p *Process) Signal(t testing.TB, signal os.Signal) {
 	}
 }
 
-// Kill ends it with SIGKILL. That it has ended by itself is an error. It does nothing where it has been ended.
+// Kill ends it with SIGKILL. It is an error if it has ended by itself. It does nothing if the test has ended it.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
 	if p.signalAndWait(t, syscall.SIGKILL); p.killed() == nil {
@@ -148,7 +148,7 @@ func (p *Process) killed() error {
 	return nil
 }
 
-// End sends it any signal and waits for its end, whatever that is.
+// End sends any signal and waits for the end, whatever the exit status.
 func (p *Process) End(t testing.TB, signal os.Signal) { t.Helper(); p.signalAndWait(t, signal) }
 
 // signalAndWait sends a signal, unless that is nil, and waits for the end. A daemon that hangs prints its goroutines.

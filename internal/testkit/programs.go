@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// programs are those that Program has built in this process.
+// programs are the paths of the programs that this process has built.
 var programs struct {
 	sync.Mutex
 	dir  string
 	made map[string]error
 }
 
-// Program returns the path of one of the programs of cmd/, which is built once, without the race detector, whose memory and time would be
-// measured too. Main removes it.
+// Program returns the path of one of the programs of cmd/. It is built once, without the race detector, whose memory and time
+// would distort measurements. Main removes it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	programs.Lock()
@@ -64,14 +64,14 @@ func Sources(packages ...string) ([]string, error) {
 	return strings.Fields(string(list)), nil
 }
 
-// RaceDetector reports whether this test was built with -race. Its memory and its time are several times as much.
+// RaceDetector reports whether this test was built with -race, which multiplies its memory and its time.
 func RaceDetector() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// LookAt reads directories. "go test" remembers what a test has looked at and runs it again when that changes; of what the go command reads
-// on its behalf it would not know, and call a stale result cached.
+// LookAt reads directories. "go test" reruns a cached test when a file that it has read changes; it does not see files that
+// the go command reads on the test's behalf.
 func LookAt(dirs []string) error {
 	for _, dir := range dirs {
 		if _, err := os.ReadDir(dir); err != nil {

@@ -1,6 +1,6 @@
-// Package testkit has what tests share. It fails a test on an error, waits for conditions, starts a kernel's process at a place of its own,
-// checks that a package's tests leave nothing behind. It imports no package above itself, so that every test can use it; a kernel in the
-// test's own process is testkit/testkernel's.
+// Package testkit has what tests share. It fails a test on an error, waits for conditions, starts a kernel's process in its
+// own directories, checks that a package's tests leave nothing behind. It imports no package above itself, so that every test
+// can use it; testkit/testkernel runs a kernel in the test's own process.
 package testkit
 
 import (
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Patience ends a test that waits for what never comes; nothing is measured by it.
+// Patience is when a test gives up waiting. It is no measure of anything.
 const Patience = 2 * time.Minute
 
-// TB is what Must and Value need of a test. rapid.T has it too, which is no testing.TB.
+// TB is the part of testing.TB that Must and Value need; rapid.T has it too.
 type TB interface {
 	Helper()
 	Fatal(args ...any)
@@ -36,8 +36,8 @@ func Value[V any](v V, err error) func(TB) V {
 	}
 }
 
-// Rounds is how often a test repeats what it does: in a plain run, which is to be quick; under the race detector, which is how .ci/run holds
-// a change to its promises; and with PWOS_LONG=1.
+// Rounds is how often a test repeats a step: few in a plain run, more under the race detector, as in .ci/run, and most with
+// PWOS_LONG=1.
 func Rounds(plain, raced, long int) int {
 	switch {
 	case os.Getenv("PWOS_LONG") != "":
@@ -56,7 +56,7 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Eventually waits until a condition holds that nothing announces. what says which.
+// Eventually polls a condition that has no event to wait for. what names the condition.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(Patience); !holds(); <-time.After(2 * time.Millisecond) {
@@ -66,7 +66,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Receive returns the next value of a channel. what says which value that is.
+// Receive returns the next value of a channel. what names the value.
 func Receive[V any](t testing.TB, from <-chan V, what string) (v V) {
 	t.Helper()
 	select {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Authenticated is a client's answer to the prologue of a kernel that asks for no key.
+// Authenticated is a client's answer to the prologue of a kernel in open mode.
 const Authenticated = `{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n"
 
-// Conn is a connection past the prologue, to speak by hand what a real client would not.
+// Conn is a connection past the prologue, for lines that a real client would not send.
 type Conn struct {
 	net.Conn
 	lines *bufio.Reader
 }
 
-// Dial connects to a kernel's socket and goes through the prologue.
+// Dial connects to a kernel's socket and completes the prologue.
 func Dial(socket string) (*Conn, error) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -33,7 +33,7 @@ func Dial(socket string) (*Conn, error) {
 	return c, nil
 }
 
-// Line returns the next line, with its end, which has to come within Patience. It renews the deadline of what is written, too.
+// Line returns the next line, with its newline, which must come within Patience. It extends the write deadline too.
 func (c *Conn) Line() ([]byte, error) {
 	if err := c.SetDeadline(time.Now().Add(Patience)); err != nil {
 		return nil, err

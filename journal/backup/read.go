@@ -173,7 +173,7 @@ func check(ctx context.Context, dir string, m *Manifest) error {
 	report, err := journal.Verify(ctx, nil, filepath.Join(dir, "journal"), journal.VerifyOptions{
 		Keys: []string{m.HostKey},
 		Names: func(r *journal.Record) string {
-			key := journal.NamedKey(r)
+			key := journal.NamedHostKey(r)
 			if key != "" {
 				named = key
 			}

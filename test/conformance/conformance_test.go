@@ -28,7 +28,7 @@ func TestPage(t *testing.T) {
 		spec, _, _ := strings.Cut(r.clause, " ")
 		specs[spec] = true
 	}
-	want := map[string]bool{"BRIDGE": true, "MESSAGE": true, "EVENT": true, "ABI": true, "CAP": true}
+	want := map[string]bool{"BRIDGE": true, "MESSAGE": true, "EVENT": true, "ABI": true, "CAP": true, "PROTOCOL": true}
 	if diff := cmp.Diff(want, specs); diff != "" {
 		t.Errorf("specs with rows (-want +got):\n%s", diff)
 	}

@@ -160,6 +160,7 @@ func (d *dweller) outside(on *subject) []func() (typ, data string) {
 		func() (string, string) { return "FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, on.pid) },
 		func() (string, string) { return "FileSystem.Hydrate", fmt.Sprintf(`{"uri":%q}`, resource()) },
 		func() (string, string) { return "Http.Fetch", fmt.Sprintf(`{"url":%q}`, page()) },
+		func() (string, string) { return "Http.Fetch", fmt.Sprintf(`{"url":%q}`, d.server+"/big/v") },
 		func() (string, string) { return "Http.Fetch", fmt.Sprintf(`{"url":%q,"pid":%d}`, page(), on.pid) },
 		func() (string, string) {
 			return "Http.Fetch", fmt.Sprintf(`{"url":%q,"method":"POST","bodyRef":%s}`, d.server+"/echo", ref())
@@ -177,7 +178,7 @@ func (d *dweller) outside(on *subject) []func() (typ, data string) {
 		func() (string, string) { return "Ipc.Broadcast", fmt.Sprintf(`{"payloadRef":%s}`, ref()) },
 		func() (string, string) { return call(moduleTool, `{"a":1}`) },
 		func() (string, string) {
-			if d.tools++; d.tools%5 > 0 { // it takes a process
+			if d.tools++; d.tools%5 != 1 { // it takes a process
 				return "Syscall.Call", fmt.Sprintf(`{"syscall":%q,"describe":true}`, moduleTool)
 			}
 			return call(programTool, oneOf("1", `"x"`))

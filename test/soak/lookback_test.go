@@ -17,7 +17,7 @@ import (
 
 // recorded is how many entries the record has that TestLookBack looks back on.
 func recorded() int {
-	return testkit.Rounds(20_000, 20_000, 1_000_000)
+	return testkit.Rounds(8_000, 20_000, 1_000_000)
 }
 
 // flow is how many calls have a correlation in common.

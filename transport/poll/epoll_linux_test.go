@@ -79,7 +79,7 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	}
 }
 
-// What the kernel has reported of a stream that was closed since is not taken for the one that has its place now.
+// An event of a closed stream is not taken for one of the stream that reuses its slot.
 func TestEventOfAStreamThatIsGone(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()
@@ -133,7 +133,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// Wakes while the loop runs, or is being woken, cost no system call.
+// A Wake while the loop runs, or is being woken, costs no system call.
 func BenchmarkWake(b *testing.B) {
 	p, err := poll.NewEpoll()
 	testkit.Must(b, err)
@@ -144,7 +144,7 @@ func BenchmarkWake(b *testing.B) {
 	}
 }
 
-// A descriptor that blocks would hold up the loop, and with it the whole program: it is refused, and is still its owner's.
+// A blocking descriptor would block the loop: it is refused, and stays open.
 func TestEpollRefusesWhatBlocks(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()

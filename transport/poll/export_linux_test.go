@@ -1,6 +1,6 @@
 package poll
 
-// NewEpoll is New, whatever the build tags.
+// NewEpoll is New on any build.
 func NewEpoll() (Poller, error) { return newEpoll() }
 
 // Finds reports whether an event of a stream, as the kernel would report it, is taken to be of s, another one or the same.

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// What comes in pieces is told of and read, piece by piece; a buffer that is full says that there may be more.
+// Input is reported and read piece by piece; a full buffer means that there may be more.
 func TestReadInPieces(t *testing.T) {
 	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
 		if n, more, err := s.Read(make([]byte, 8)); n != 0 || more || err != poll.ErrAgain {
@@ -37,7 +37,7 @@ func TestReadInPieces(t *testing.T) {
 	})
 }
 
-// What was there before Add is told of.
+// Input that arrived before Add is reported.
 func TestAddWithInputWaiting(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		for _, open := range kinds {
@@ -52,7 +52,7 @@ func TestAddWithInputWaiting(t *testing.T) {
 	})
 }
 
-// Deadlines of the original, set before Add or behind it, mean nothing to the stream.
+// Deadlines of the original connection, set before or after Add, do not affect the stream.
 func TestDeadlinesOfTheOriginal(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		for _, open := range kinds {
@@ -72,7 +72,7 @@ func TestDeadlinesOfTheOriginal(t *testing.T) {
 	})
 }
 
-// A slow reader is written to as far as it takes, and Out comes when it has read.
+// A slow reader gets as much as it takes, and Out is reported when it has read.
 func TestWriteToASlowReader(t *testing.T) {
 	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
 		text := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // 2 MiB: more than a socket or a pipe holds
@@ -102,7 +102,7 @@ func TestWriteToASlowReader(t *testing.T) {
 	})
 }
 
-// An end that comes behind input which was told of, and not read yet, is found out.
+// An end that follows reported but unread input is detected.
 func TestEndBehindInput(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		for range 50 {
@@ -133,7 +133,7 @@ func TestEndBehindInput(t *testing.T) {
 	})
 }
 
-// A peer that has ended its output can still be written to; it is gone when it has closed altogether.
+// A peer that has ended its output can still be written to; it is reported as gone once it has closed both directions.
 func TestHalfClose(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := far.out.WriteString("last")
@@ -160,7 +160,7 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
-// A loop that does not read is told of a hang-up, once, and what was sent before it is there to be read.
+// A loop that does not read gets one report of a hang-up, and can read the bytes before it.
 func TestHangUpWhileNotReading(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := far.out.WriteString("unread")
@@ -181,7 +181,7 @@ func TestHangUpWhileNotReading(t *testing.T) {
 	})
 }
 
-// A writer that waits for room is told when the peer goes.
+// A writer that waits for room gets a report when the peer closes.
 func TestHangUpWhileWriting(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := s.Write(make([]byte, 2<<20))
@@ -200,7 +200,7 @@ func TestHangUpWhileWriting(t *testing.T) {
 	})
 }
 
-// A program that has closed its input, and then says more, is not gone.
+// A program that closes its input, and then writes more, is not reported as gone.
 func TestPairWhosePeerDoesNotRead(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		src, far := newPair(t)
@@ -222,7 +222,7 @@ func TestPairWhosePeerDoesNotRead(t *testing.T) {
 	})
 }
 
-// CloseRead leaves what has come, and nothing comes behind it.
+// CloseRead keeps the input that has arrived, and drops later input.
 func TestCloseRead(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		src, far := newSocket(t)
@@ -261,7 +261,7 @@ func TestWake(t *testing.T) {
 	})
 }
 
-// No Wake is lost, however many there are: what was posted before it is seen after a Wait.
+// No Wake is lost: after a Wait, everything that was posted before the Wake is visible.
 func TestWakeFromManyGoroutines(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		const wakers, times = 8, 2000
@@ -282,7 +282,7 @@ func TestWakeFromManyGoroutines(t *testing.T) {
 	})
 }
 
-// A timeout is waited for, and 0 is none.
+// Wait returns after its timeout; 0 does not block.
 func TestTimeout(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		testkit.Must(t, p.Wait(0, nil))
@@ -315,7 +315,7 @@ func TestReadersOnFakeTime(t *testing.T) {
 	})
 }
 
-// Streams and the poller may be closed while Wait runs, from anywhere and more than once.
+// Streams and the poller may be closed during Wait, from any goroutine and more than once.
 func TestCloseDuringWait(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		done := make(chan error)
@@ -342,7 +342,7 @@ func TestCloseDuringWait(t *testing.T) {
 	})
 }
 
-// Close of the poller closes its streams, ends Wait, and refuses what comes behind it.
+// Close of the poller closes its streams, ends Wait, and fails later calls.
 func TestClosePoller(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		var far []*peer
@@ -387,7 +387,7 @@ func TestClosePoller(t *testing.T) {
 	})
 }
 
-// Streams may close each other while they are told; one that is closed is told nothing more.
+// Handlers may close other streams; a closed stream gets no report.
 func TestCloseInTell(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		const streams = 20
@@ -420,7 +420,7 @@ func TestCloseInTell(t *testing.T) {
 	})
 }
 
-// A thousand streams that come and go are each told of their own.
+// A thousand short-lived streams each get their own reports.
 func TestManyStreams(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		const streams = 1000

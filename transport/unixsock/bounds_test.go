@@ -101,7 +101,7 @@ func TestConnectionsOfAnAgent(t *testing.T) {
 	}
 }
 
-// An agent's silent connections take a few places, and the operator is let in beside them.
+// An agent's silent connections take only its places, so the operator is admitted.
 func TestProloguesOfAnAgent(t *testing.T) {
 	t.Parallel()
 	h := startHosted(t, unixsock.Bounds{Connections: 32, Prologues: 3, Agents: 1000})
@@ -150,7 +150,7 @@ func (a keyedAgent) Offer(context.Context, access.Peer, string) (access.Offer, e
 	}}, nil
 }
 
-// Who is an agent by its key is counted once that is known.
+// A connection counts as an agent's once its key is known.
 func TestConnectionsOfAKeysAgent(t *testing.T) {
 	t.Parallel()
 	server := start(t, unixsock.ServerConfig{
@@ -171,7 +171,7 @@ func TestConnectionsOfAKeysAgent(t *testing.T) {
 	}
 }
 
-// A server without descriptors is out of reach for agents, not for the operator: it has held some back.
+// A server without free descriptors refuses agents, and serves the operator with reserved ones.
 func TestDescriptorsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	const role = "UNIXSOCK_TEST_EXHAUSTED"

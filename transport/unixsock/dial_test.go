@@ -78,7 +78,7 @@ func TestDialReachesAListener(t *testing.T) {
 	}
 }
 
-// A listener whose queue is full is there: the dialer waits rather than say that nobody is.
+// A listener with a full queue exists: the dialer waits instead of reporting that there is none.
 func TestDialWaitsForAFullQueue(t *testing.T) {
 	t.Parallel()
 	places := privatePlaces(t)

@@ -27,7 +27,7 @@ func (h holder) Offer(context.Context, access.Peer, string) (access.Offer, error
 	}, nil
 }
 
-// The shutdown waits for no hold.
+// The shutdown does not wait for delayed answers.
 func TestShutdownEndsAHold(t *testing.T) {
 	t.Parallel()
 	k := make(holder, 2)
@@ -48,7 +48,7 @@ func TestShutdownEndsAHold(t *testing.T) {
 	}
 }
 
-// The authenticator learns by which socket a connection came.
+// The authenticator gets the socket by which a connection came.
 func TestOfferKnowsTheSocket(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)

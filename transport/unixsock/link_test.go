@@ -129,7 +129,7 @@ func send(t *testing.T, w io.Writer, text string) {
 	must(t, err)
 }
 
-// What came with the prologue's answer is read first, nothing is lost behind it, and answers go back.
+// Bytes that arrived with the prologue's answer are read first, no later ones are lost, and answers are sent.
 func TestLinkBehindThePrologue(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		conn, far := socketConn(t)
@@ -170,7 +170,7 @@ func TestLinkBehindThePrologue(t *testing.T) {
 	})
 }
 
-// Interrupt ends the input behind what was read, from anywhere, also before Open.
+// Interrupt ends the input after what was read, from any goroutine, also before Open.
 func TestLinkInterrupted(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		conn, far := socketConn(t)
@@ -197,7 +197,7 @@ func TestLinkInterrupted(t *testing.T) {
 	})
 }
 
-// Drain leaves what has come by now, and tells the peer that nothing more is taken.
+// Drain keeps the input that has arrived, and tells the peer that no more is read.
 func TestLinkDrained(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		text := strings.Repeat("line\n", 10_000) // more than one read takes
@@ -250,7 +250,7 @@ func TestShutdownInAHurryWithLinks(t *testing.T) {
 	})
 }
 
-// A client whose input was not read is told of an end, not of a reset.
+// A client with unread input gets an end of file, not a reset.
 func TestUnreadInputOfALink(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, sent := make(chan *looped), make(chan struct{})
@@ -320,7 +320,7 @@ func TestLinkOfAProgram(t *testing.T) {
 	})
 }
 
-// Somebody who holds a dead program's output and goes on writing is not read forever.
+// A process that holds a dead program's output open, and writes, is not read forever.
 func TestLinkOfAProgramWithAnHeir(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		stdin, in, err := os.Pipe()

@@ -46,7 +46,7 @@ func newPair(t *testing.T) (conn *unixsock.Conn, stdin, stdout *os.File) {
 	return conn, stdin, stdout
 }
 
-// A program goes through the prologue on its standard input and output, and what it sends behind that is next.
+// A program completes the prologue on its standard input and output, and its next bytes are the first frame.
 func TestGreetOverPipes(t *testing.T) {
 	t.Parallel()
 	conn, stdin, stdout := newPair(t)
@@ -105,7 +105,7 @@ func TestPairedConnInterrupted(t *testing.T) {
 	}
 }
 
-// When nobody is left who may write, what was written is read to its end, half a line included, though the other end is open.
+// When the last writer has closed, its output is read to the end, with a partial line, though the other end is open.
 func TestPairedConnIsOver(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"", "a\nbehind it, ha", strings.Repeat("a\n", 20_000) + "ha"} {

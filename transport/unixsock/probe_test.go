@@ -99,7 +99,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A listener that accepts and says nothing may be a daemon that hangs: taking over would make two.
+// A listener that accepts and sends nothing may be a hanging daemon: a takeover would make two.
 func TestProbeOfASilentListener(t *testing.T) {
 	t.Parallel()
 	path := privatePlaces(t).KernelSocket

@@ -203,7 +203,7 @@ func TestServerBesideSilentConnections(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	}
-	// Those in front have been sent away, and told so.
+	// The evicted ones have got their error.
 	got, err := io.ReadAll(silent[0])
 	must(t, err)
 	if _, last, _ := strings.Cut(string(got), "\n"); !strings.Contains(last, `"code":503`) {

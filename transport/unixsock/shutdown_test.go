@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// A handler is told by its context, and what it then still writes arrives.
+// The context tells a handler of the shutdown, and what it writes then still arrives.
 func TestShutdownLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
@@ -148,7 +148,7 @@ func TestAcceptDoesNotSpin(t *testing.T) {
 	})
 }
 
-// A listener that somebody else closes ends the server rather than leaving half of it.
+// A listener that other code closes ends the server completely.
 func TestServerWithoutAListener(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestServerWithoutAListener(t *testing.T) {
 	})
 }
 
-// What is received after all connections were closed is closed as well.
+// A connection that is accepted after all were closed is closed as well.
 func TestConnectionAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ func Start(t testing.TB, members ...string) *Bus {
 	return b
 }
 
-// Restart runs it again.
+// Restart starts it again at the same address.
 func (b *Bus) Restart() {
 	b.t.Helper()
 	s := bus.Settings{Listen: b.addr, Dir: b.Dir, Members: access.ParseMembers([]byte(b.Members), time.UTC)}
@@ -39,7 +39,7 @@ func (b *Bus) Restart() {
 	b.addr = b.node.Addr().String()
 }
 
-// Stop ends it, where it runs.
+// Stop stops it if it runs.
 func (b *Bus) Stop() {
 	if b.node != nil {
 		b.node.Close()

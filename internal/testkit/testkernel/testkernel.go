@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// asDaemon in the environment makes a test binary the daemon.
+// asDaemon is the environment variable that makes a test binary the daemon.
 const asDaemon = "PWOS_TESTKIT_DAEMON"
 
-// Main runs the tests of a package, whose binary is two programs more: the start of an agent's program, and the daemon that Self starts.
-// It does not return.
+// Main runs the tests of a package whose binary is also the shim of agents' programs, and the daemon that Self starts. It
+// does not return.
 func Main(m *testing.M) {
 	daemon.Shim()
 	if os.Getenv(asDaemon) != "" {
@@ -28,7 +28,7 @@ func Main(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// Self is the test's own binary as a daemon, which has the race detector where the test has it.
+// Self is the test's own binary as a daemon, with the race detector if the test has it.
 func Self(t testing.TB, args ...string) testkit.Daemon {
 	t.Helper()
 	return testkit.Daemon{
@@ -50,7 +50,7 @@ func Start(t testing.TB, cfg config.Config) (stop func()) {
 	return Run(t, daemon.New(cfg, nil, slog.New(slog.DiscardHandler)))
 }
 
-// Run is Start for a daemon that the test has made.
+// Run is Start for a daemon that the test has configured.
 func Run(t testing.TB, d *daemon.Daemon) (stop func()) {
 	t.Helper()
 	if err := d.Open(testkit.Context(t)); err != nil {

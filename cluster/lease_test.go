@@ -1,0 +1,136 @@
+package cluster_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+)
+
+// leaseTerm is the term of these tests, whose clocks are moved by hand.
+const leaseTerm = 15 * time.Second
+
+// clock is the one of a host: it runs at a rate, and began at some time.
+type clock struct {
+	real *time.Duration
+	rate float64
+	at   time.Duration
+}
+
+func (c clock) now() time.Duration { return c.at + time.Duration(float64(*c.real)*c.rate) }
+
+// TestLeaseClocks shows that no two hosts hold a lease at the same time, on clocks that are an hour apart and whose rates differ by a
+// fifth: whenever the leader is cut off, or frozen and woken, and the standby leads then.
+func TestLeaseClocks(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	b := testbus.Start(t, line)
+	m := join(t, b, "alpha", key)
+	yes := func() bool { return true }
+	real := new(time.Duration)
+	for i, rates := range [][2]float64{{1, 1}, {1, 1.2}, {1.2, 1}, {0.9, 1.08}} {
+		rng := rand.New(rand.NewPCG(1, uint64(i)))
+		first, second := clock{real, rates[0], 0}, clock{real, rates[1], time.Hour}
+		name := fmt.Sprintf("alpha-%d", i)
+		options := func(c clock) cluster.LeaseOptions {
+			return cluster.LeaseOptions{Kernel: "alpha", Replicas: 1, Term: leaseTerm, Clock: c.now}
+		}
+		epoch := int64(10*i + 1)
+		leader := cluster.NewLease(m.js, options(first), name+"-first", epoch, cluster.Seen{}, yes)
+		watch := cluster.NewWatch(m.js, options(second))
+		var next *cluster.Lease
+		cutOff := *real + 20*leaseTerm + time.Duration(rng.Int64N(int64(leaseTerm)))
+		held := 0
+		for next == nil || !next.Held() {
+			*real += time.Duration(rng.Int64N(int64(leaseTerm / 5)))
+			if *real < cutOff {
+				testkit.Must(t, leader.Renew(testkit.Context(t)))
+			}
+			if leader.Held() {
+				held++
+			}
+			if next == nil {
+				seen, expired, err := watch.Look(testkit.Context(t))
+				testkit.Must(t, err)
+				if expired {
+					next = cluster.NewLease(m.js, options(second), name+"-second", epoch+1, seen, yes)
+				}
+			}
+			if next != nil {
+				testkit.Must(t, next.Renew(testkit.Context(t)))
+			}
+			if *real > cutOff+10*leaseTerm {
+				t.Fatalf("%v: nobody leads", rates)
+			}
+			if leader.Held() && next != nil && next.Held() {
+				t.Fatalf("%v: two hosts hold the lease %v after the cut", rates, *real-cutOff)
+			}
+		}
+		if held < 10 {
+			t.Errorf("%v: the leader held the lease at %d looks only", rates, held)
+		}
+		// The leader is back, and does not get the lease.
+		for range 10 {
+			if err := leader.Renew(testkit.Context(t)); err == nil && leader.Held() {
+				t.Fatalf("%v: the host of the epoch before holds the lease again", rates)
+			}
+			*real += leaseTerm / 5
+			testkit.Must(t, next.Renew(testkit.Context(t)))
+		}
+	}
+}
+
+// TestLeaseByHand shows that a host that was made the leader while the one before still runs waits until that one cannot answer any more.
+func TestLeaseByHand(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	m := join(t, testbus.Start(t, line), "alpha", key)
+	real, standbys := new(time.Duration), true
+	options := cluster.LeaseOptions{Kernel: "alpha", Replicas: 1, Term: leaseTerm, Clock: clock{real, 1, 0}.now}
+	some := func() bool { return standbys }
+	leader := cluster.NewLease(m.js, options, "first", 1, cluster.Seen{}, some)
+	if leader.Held() {
+		t.Error("a lease is held that was not written")
+	}
+	testkit.Must(t, leader.Renew(testkit.Context(t)))
+	if !leader.Held() {
+		t.Error("the first lease of a kernel is not held at once")
+	}
+	*real += time.Second
+	next := cluster.NewLease(m.js, options, "second", 2, cluster.Seen{}, some)
+	for *real < time.Second+leaseTerm {
+		testkit.Must(t, next.Renew(testkit.Context(t)))
+		_ = leader.Renew(testkit.Context(t)) // refused
+		if next.Held() {
+			t.Fatalf("the lease is held at %v", *real)
+		}
+		*real += time.Second
+	}
+	testkit.Must(t, next.Renew(testkit.Context(t)))
+	if !next.Held() || leader.Held() {
+		t.Errorf("held: %v, by the host before: %v", next.Held(), leader.Held())
+	}
+	// Started again, it need not wait for itself.
+	again := cluster.NewLease(m.js, options, "second", 2, cluster.Seen{}, some)
+	testkit.Must(t, again.Renew(testkit.Context(t)))
+	if !again.Held() {
+		t.Error("a host that starts again waits for its own lease")
+	}
+	// One that has ended cleanly need not be waited for.
+	testkit.Must(t, again.Release(testkit.Context(t)))
+	back := cluster.NewLease(m.js, options, "first", 3, cluster.Seen{}, some)
+	testkit.Must(t, back.Renew(testkit.Context(t)))
+	if !back.Held() {
+		t.Error("a host waits for one that has released its lease")
+	}
+	// Without another host that may lead, nothing depends on the lease.
+	standbys = false
+	alone := cluster.NewLease(m.js, options, "third", 4, cluster.Seen{}, some)
+	if !alone.Held() {
+		t.Error("a host without a standby waits for a lease")
+	}
+}

@@ -1,0 +1,123 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// rejoinEvery is after how many looks at the lease a standby fetches the record again, so that a take-over has little to fetch.
+const rejoinEvery = 5
+
+// standBy waits until this host leads the kernel: until the host that does has not renewed its lease for the term, and this one has
+// taken over. A host that leads already goes on.
+func (d *Daemon) standBy(ctx context.Context) error {
+	c := &d.config.Cluster
+	if !c.Standby {
+		return nil
+	}
+	key, err := access.OpenHostKey(d.config.StateDir)
+	if err != nil {
+		return err
+	}
+	cfg := d.config
+	if cfg.Origin, err = cfg.Principal(); err != nil {
+		return err
+	}
+	l := &leading{config: &cfg, key: key, log: d.log}
+	if _, err := l.keys(); err != nil {
+		return err
+	}
+	if l.conn, l.js, err = cluster.Join(cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: d.log.With("component", "cluster")}); err != nil {
+		return err
+	}
+	defer l.conn.Close()
+	d.standing()
+	d.log.Info("standing by: another host leads this kernel, or will", "kernel", c.Name, "lease", time.Duration(c.Lease).String())
+	s := &standby{leading: l, lease: cluster.NewWatch(l.js, cluster.LeaseOptions{Kernel: c.Name, Replicas: c.Replicas, Term: time.Duration(c.Lease), Clock: cluster.BootClock})}
+	every := time.NewTicker(time.Duration(c.Lease) / rejoinEvery)
+	defer every.Stop()
+	for {
+		if led, err := s.look(ctx); led || err != nil {
+			d.seen = s.seen
+			return err
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// standby is a host that waits to lead a kernel.
+type standby struct {
+	*leading
+	lease *cluster.Watch
+	seen  cluster.Seen
+	looks int
+	said  string // what was logged last
+
+	followed bool // the record was fetched once
+}
+
+// look takes the kernel over if its lease has expired, and reports whether this host leads now.
+func (s *standby) look(ctx context.Context) (led bool, err error) {
+	short, stop := context.WithTimeout(ctx, time.Duration(s.config.Cluster.Lease))
+	defer stop()
+	seen, expired, err := s.lease.Look(short)
+	if err != nil {
+		return false, s.later(ctx, err)
+	}
+	if s.looks++; !expired && s.followed && s.looks%rejoinEvery != 0 {
+		return false, nil
+	}
+	if !expired {
+		return s.follow(short, ctx)
+	}
+	s.log.Warn("the host that leads this kernel has not renewed its lease: taking over", "kernel", s.config.Cluster.Name, "key", seen.Key, "epoch", seen.Epoch)
+	t, err := s.takeOver(ctx)
+	if err != nil && !errors.Is(err, fault.ClusterLeads) {
+		return false, s.later(ctx, err)
+	}
+	s.seen = seen
+	s.log.Warn("this host leads the kernel from now on", "kernel", s.config.Cluster.Name, "epoch", t.Epoch, "last", t.Last)
+	return true, nil
+}
+
+// follow fetches the record, and reports whether it says that this host leads: from the beginning, or never.
+func (s *standby) follow(ctx, life context.Context) (led bool, err error) {
+	keys, err := s.keys()
+	if err == nil {
+		err = s.fetch(ctx, keys)
+	}
+	if err != nil {
+		return false, s.later(life, err)
+	}
+	s.said = ""
+	if s.followed {
+		return false, nil
+	}
+	s.followed = true
+	leader, err := journal.FindLeader(ctx, nil, s.dir(), math.MaxUint64)
+	return leader != nil && leader.HostKey == s.key.Public(), err
+}
+
+// later returns only what ends the waiting: the end of the kernel's life. A bus that is away comes back, and a record that is not
+// whole is for the operator to look at.
+func (s *standby) later(life context.Context, err error) error {
+	if life.Err() != nil {
+		return life.Err()
+	}
+	if text := err.Error(); text != s.said {
+		s.log.Warn("this standby could not take over at present", "error", err)
+		s.said = text
+	}
+	return nil
+}
