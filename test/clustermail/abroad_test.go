@@ -132,6 +132,10 @@ func TestSpawnAbroadRefused(t *testing.T) {
 	beta.end()
 	refused(alpha, fault.ClusterKernelAway, "beta")
 	bus.Stop()
+	// Until alpha notices, a call is sent, and nobody knows whether it arrived.
+	testkit.Eventually(t, "alpha has lost the bus", func() bool {
+		return !testkit.Value(client.Call(testkit.Context(t), alpha.Client, schema.ClusterStatus, &schema.ClusterStatusInput{}))(t).Connected
+	})
 	refused(alpha, fault.ClusterKernelAway, "beta")
 	beta.start() // which knows another key for alpha from now on
 	_, line := testbus.Key(t, testkit.Dir(t), "alpha", mayRun)
