@@ -14,8 +14,8 @@ func TestProfileFlags(t *testing.T) {
 	p, none := new(config.Profile), int64(0)
 	p.Sandbox.Read = []string{".", "~/data", "/etc", "sub"}
 	p.Budget.Calls = &none
-	got := strings.Join(pwos.ProfileFlags(p, "/work", "/home/me"), " ")
-	if want := "--read=/work --read=/home/me/data --read=/etc --read=/work/sub --budget=calls=0"; got != want {
+	got := strings.Join(pwos.ProfileFlags(p, "/project", "/home/me"), " ")
+	if want := "--read=/project --read=/home/me/data --read=/etc --read=/project/sub --budget=calls=0"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
