@@ -105,7 +105,7 @@ var entries = map[ID]Entry{
 	FileExists:         {Kind: Conflict, Meaning: "The file or directory is there already, and is left as it is.", Fix: "Give another name, or --force where the verb has it."},
 	JournalForeign:     {Kind: Conflict, Meaning: "The directory has files of another journal, or none that an archive could go on from.", Fix: "Give a new directory."},
 	JournalPlace:       {Kind: Conflict, Meaning: "The directory cannot be the archive: it is the kernel's own, cannot be made or written, or its disk is full. Nothing was moved.", Fix: "Give another directory, or make room."},
-	JournalUncopied:    {Kind: Conflict, Meaning: "The cluster's bus does not have all entries that were to be archived, and could not get them from the journal any more. Nothing was moved.", Fix: "Try again once pwos cluster status shows that the bus has caught up, or archive less."},
+	JournalUncopied:    {Kind: Conflict, Meaning: "The cluster's bus does not have the entries that were to be archived or redacted, and could not get them as they were appended any more. Nothing was changed.", Fix: "Try again once pwos cluster status shows that the bus has caught up."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
 	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call is later than the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
