@@ -1,8 +1,8 @@
-// Package jsontype turns a Go type into a strict decoder, a JSON Schema and a filter of what the journal may hold.
+// Package jsontype describes the JSON form of a Go type.
 //
-// All three come from the one declaration: what the decoder accepts is what the schema describes, and a member without a tag that
-// says otherwise is withheld from the journal. The scanner beneath the decoder is the only JSON grammar of the tree; texts that
-// it does not recognise go to the library.
+// The decoder, the JSON Schema and the filter for the journal come from the one declaration: what the decoder accepts
+// is what the schema describes, and a member without a tag that says otherwise is withheld from the journal. The
+// scanner beneath the decoder is the only JSON grammar of the tree; texts that it does not recognise go to the library.
 package jsontype
 
 import (
