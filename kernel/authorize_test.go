@@ -68,7 +68,7 @@ func (everybody) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, State: "READY"}
 }
 
-// TestAuthorizeEnded: a process that has ended is not denied anything, it is gone: 410, whatever it calls.
+// TestAuthorizeEnded: an ended process gets 410, not a denial, whatever it calls.
 func TestAuthorizeEnded(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{"Ipc.Receive", "Syscall.Ping", "Syscall.Shutdown"} {

@@ -140,7 +140,7 @@ func TestNamedPatterns(t *testing.T) {
 	}
 }
 
-// TestFetchChain: what may be fetched is what all above allow.
+// TestFetchChain: a process may fetch what all grants above it allow.
 func TestFetchChain(t *testing.T) {
 	t.Parallel()
 	http := func(plain, open bool, hosts ...string) *schema.HTTPGrant {

@@ -48,7 +48,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestRecentCountsOn: a state that was rebuilt takes no number twice.
+// TestRecentCountsOn: a rebuilt state uses no number twice.
 func TestRecentCountsOn(t *testing.T) {
 	t.Parallel()
 	var r kernel.Recent

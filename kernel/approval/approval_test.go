@@ -260,7 +260,7 @@ func TestAdvisory(t *testing.T) {
 	}
 }
 
-// TestEnded: nobody is asked about calls of a process that has ended.
+// TestEnded: calls of an ended process raise no question.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -292,7 +292,7 @@ func TestClockSetBack(t *testing.T) {
 	s.check()
 }
 
-// TestTooMany: what an agent may ask, and all of them.
+// TestTooMany: the bound of questions for an agent, and for all of them.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -339,7 +339,7 @@ func TestTooManyEnded(t *testing.T) {
 	s.want(1, "a", "q-5001")
 }
 
-// TestEvents: who follows is told what waits, then each question and each answer once, in their order.
+// TestEvents: a follower gets the waiting questions, then each question and each answer once, in order.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -385,7 +385,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestModel: after any calls no approval is used twice, and a replay and a snapshot make the same state.
+// TestModel: after any calls no approval is used twice, and a replay and a snapshot give the same state.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

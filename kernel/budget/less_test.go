@@ -67,7 +67,7 @@ func TestLess(t *testing.T) {
 	}
 }
 
-// TestTooMuchBelow: a budget that those below it make too large to count is refused, not counted wrong.
+// TestTooMuchBelow: a budget whose sum with those below it overflows is refused.
 func TestTooMuchBelow(t *testing.T) {
 	t.Parallel()
 	const most, children = 1<<53 - 1, 1100

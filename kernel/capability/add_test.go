@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestAdd: what a grant with mode add leaves of what was there.
+// TestAdd: how a grant with mode add changes the earlier one.
 func TestAdd(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -85,7 +85,7 @@ func TestAddBeside(t *testing.T) {
 		t.Error("not all of both grants is allowed")
 	}
 
-	// The agent adds to its own part, and takes nothing of the operator's away.
+	// The agent adds to its own part, and removes none of the operator's.
 	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["SYS_QUERY"],"resource_quotas":{"gpu":3}}`,
 		strings.ReplaceAll(both, `"Memory.*"]`, `"Memory.*","SYS_QUERY"]`))
 	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":[],"resource_quotas":{"gpu":5}}`,

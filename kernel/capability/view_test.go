@@ -46,7 +46,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestViewGrows: however many tokens there are, each is found, before and after there are more maps.
+// TestViewGrows: any number of tokens is found, before and after the map grows.
 func TestViewGrows(t *testing.T) {
 	t.Parallel()
 	const most = 5000

@@ -81,7 +81,7 @@ func mustLookup(t *testing.T, typ string) *schema.Syscall {
 	return row
 }
 
-// TestRefusals: each says what to do, and none repeats what it was given.
+// TestRefusals: each error says what to do, and repeats no input.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Hidden7Words", 1000)
@@ -133,7 +133,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestHasNoState: there is nothing to snapshot, and what is restored all the same is refused.
+// TestHasNoState: there is nothing to snapshot, and any snapshot is refused.
 func TestHasNoState(t *testing.T) {
 	t.Parallel()
 	d := crypto.New(shaky{})

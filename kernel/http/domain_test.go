@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestEnd: the answer is what the runner said.
+// TestEnd: the answer is the runner's.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for _, want := range []schema.Outcome{{Data: []byte(`{"status":200}`)}, {Err: fault.HTTPTimeout.New("late")}} {

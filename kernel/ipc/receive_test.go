@@ -86,7 +86,7 @@ func TestMessageWhole(t *testing.T) {
 	}
 }
 
-// TestReceiveFits: fewer messages come where the answer would be too long, but always one.
+// TestReceiveFits: a long answer has fewer messages, but at least one.
 func TestReceiveFits(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2)
@@ -119,7 +119,7 @@ func TestReceiveFits(t *testing.T) {
 	}
 }
 
-// TestReceiveWaits: with nothing there the call waits, until it is final.
+// TestReceiveWaits: an empty mailbox makes the call wait, until it is final.
 func TestReceiveWaits(t *testing.T) {
 	t.Parallel()
 	const data = `{"wait_ms":1500,"intent":"a"}`
@@ -150,7 +150,7 @@ func TestReceiveWaits(t *testing.T) {
 	s.check()
 }
 
-// TestReceiveRefused: who has no mailbox.
+// TestReceiveRefused: processes without a mailbox.
 func TestReceiveRefused(t *testing.T) {
 	t.Parallel()
 	for pid, begins := range map[int64]string{
@@ -163,7 +163,7 @@ func TestReceiveRefused(t *testing.T) {
 	}
 }
 
-// TestOpenAndClose: opening twice loses nothing, closing loses all, and neither can fail.
+// TestOpenAndClose: opening twice loses no message, closing loses all, and neither can fail.
 func TestOpenAndClose(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 3, 1, 2)

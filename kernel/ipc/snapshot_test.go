@@ -84,7 +84,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	s.check()
 }
 
-// TestSnapshotEndsWithItsWriter: when that fails, nothing more is written.
+// TestSnapshotEndsWithItsWriter: after an error of the writer, nothing more is written.
 func TestSnapshotEndsWithItsWriter(t *testing.T) {
 	t.Parallel()
 	s := busy(t, 2000)
@@ -103,7 +103,7 @@ func TestSnapshotEndsWithItsWriter(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses: a chunk that is none is an error.
+// TestRestoreRefuses: an invalid chunk is an error.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	for _, chunk := range []string{

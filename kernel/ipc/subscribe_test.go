@@ -43,7 +43,7 @@ func TestDeliver(t *testing.T) {
 	s.check()
 }
 
-// TestDeliverWaits: where there is nothing to be pushed, the question rests until something comes, however long.
+// TestDeliverWaits: with nothing to push, the question waits until something comes, however long.
 func TestDeliverWaits(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1)

@@ -68,7 +68,7 @@ func TestCompareAndSet(t *testing.T) {
 	}
 }
 
-// TestCompareAndSetKeepsTheRulesOfSet: what Memory.Set refuses is refused, whatever is expected.
+// TestCompareAndSetKeepsTheRulesOfSet: what Memory.Set refuses is refused, whatever the expected value.
 func TestCompareAndSetKeepsTheRulesOfSet(t *testing.T) {
 	t.Parallel()
 	for data, id := range map[string]fault.ID{

@@ -11,7 +11,7 @@ import (
 // Token implements kernel.Tokens.
 func (s *shell) Token(pid int64) *kernel.Token { return s.tokens[pid] }
 
-// TestAttach: a name is made into a process once, and is that process as long as it lives.
+// TestAttach: a name becomes a process once, and stays that process while it lives.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -59,7 +59,7 @@ func TestNoMeaning(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses: a chunk that is none is an error.
+// TestRestoreRefuses: an invalid chunk is an error.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	for _, chunk := range []string{

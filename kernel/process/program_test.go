@@ -175,7 +175,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// A repetition has nothing done, and waits for what the first may be waiting for.
+// A repetition starts nothing, and waits as the first call does.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

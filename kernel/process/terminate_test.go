@@ -33,7 +33,7 @@ func family(t domaintest.TB) *shell {
 	return s
 }
 
-// TestTerminate: the whole subtree ends, children first, and what it leaves behind is cleared away.
+// TestTerminate: the whole subtree ends, children first, and its resources are released.
 func TestTerminate(t *testing.T) {
 	t.Parallel()
 	s := family(t)
@@ -72,7 +72,7 @@ func TestTerminate(t *testing.T) {
 	s.check()
 }
 
-// TestTerminateAuthority: an agent ends itself and its descendants, nobody else.
+// TestTerminateAuthority: an agent can end itself and its descendants, no other process.
 func TestTerminateAuthority(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestTerminateAuthority(t *testing.T) {
 	}
 }
 
-// TestExitTakesDescendants: even where the command names but the parent, no child outlives it.
+// TestExitTakesDescendants: even if the command names only the parent, no child outlives it.
 func TestExitTakesDescendants(t *testing.T) {
 	t.Parallel()
 	s := family(t)
