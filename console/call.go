@@ -60,11 +60,16 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	lane := &s.kernel.quick
-	if may.slow {
-		lane = &s.kernel.slow
+	at, err := s.kernels.at(r)
+	if err != nil {
+		fail(w, err)
+		return
 	}
-	reply, err := s.kernel.do(r.Context(), lane, schema.Message{Kind: row.Kind, Type: typ, Data: body})
+	lane := &at.quick
+	if may.slow {
+		lane = &at.slow
+	}
+	reply, err := at.do(r.Context(), lane, schema.Message{Kind: row.Kind, Type: typ, Data: body})
 	if err != nil {
 		fail(w, err)
 		return

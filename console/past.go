@@ -21,6 +21,9 @@ func pastOf(q url.Values) (*schema.ReplayInput, error) {
 		}
 		return n, nil
 	}
+	if q.Get("kernel") != "" {
+		return nil, wrongInput("the past of another kernel is not shown: open its own console")
+	}
 	in := new(schema.ReplayInput)
 	var err error
 	if in.UntilSeq, err = number("until"); err != nil {
@@ -91,7 +94,7 @@ func (s *Server) replay(ctx context.Context, lines *progress, in *schema.ReplayI
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.kernel.dial(ctx)
+	c, err := s.kernels.own.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
