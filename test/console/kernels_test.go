@@ -185,7 +185,7 @@ func (hostile) Ask(_ context.Context, _ *access.AuthorizedKey, typ string, data 
 	}
 	switch typ {
 	case schema.AuditLog.Type:
-		// The same page for each question: entries of times that no clock tells, of numbers that go back, and that go on for ever.
+		// The same page for each question: entries of times that no clock tells, of numbers that go back, and that never end.
 		return fmt.Appendf(nil, `{"entries":[%s,%s,%s,%s],"next":9007199254740991}`, entry(5, 9007199254740991), entry(5, -9007199254740991), entry(4, 0), entry(6, 1)), 6, nil
 	case schema.AuditShow.Type:
 		return fmt.Appendf(nil, `{"entry":%s,"hash":"%s","prev":"","related":[]}`, entry(6, 9007199254740991), text), 6, nil
