@@ -188,7 +188,7 @@ func named(name string) fault {
 	panic("no fault is named " + name)
 }
 
-// run is how TestFaults and TestPlanted break a rig.
+// run is how TestQuorumFaults and TestPlanted break a rig.
 type run struct {
 	setup
 	seed   uint64
@@ -247,13 +247,13 @@ func long(t *testing.T) time.Duration {
 	return 30 * time.Minute
 }
 
-// TestFaults breaks hosts, nodes and links, in the order of a seed, while clients set and get. At the end, every acknowledged set is in the
+// TestQuorumFaults breaks hosts, nodes and links, in the order of a seed, while clients set and get. At the end, every acknowledged set is in the
 // journal of whoever leads, as the entry that was its answer; no entry answers two sets, and none was done twice; the stream is that
 // journal; what hosts have set aside holds nothing that they acknowledged; and what clients saw of each key is linearizable. A forged
 // stream is found out.
 //
 // With PWOS_LONG=1 it goes on by chance, by a seed of its own or that of PWOS_SEED, and where unsynced data is lost as in a power cut.
-func TestFaults(t *testing.T) {
+func TestQuorumFaults(t *testing.T) {
 	for _, s := range []run{
 		{setup: setup{hosts: 1, nodes: 3, lease: 5 * time.Second}, script: []string{"a node is killed", "the leader is killed"}},
 		{setup: setup{hosts: 2, nodes: 1, lease: 3 * time.Second}, script: []string{"the host of the leader is lost", "the leader is stopped"}},
