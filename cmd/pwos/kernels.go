@@ -41,7 +41,8 @@ func kernelsOf(ctx context.Context, c *client.Client) (own string, others []stri
 type asked struct {
 	*client.Client
 
-	kernel string // its name, shown with what it answers; "": there is only one
+	kernel string         // its name, shown with what it answers; "": there is only one
+	own    *client.Client // of the kernel that pwos connects to
 }
 
 // withKernels connects to the chosen kernels, to others through the one that pwos connects to, and calls do with them. The
@@ -52,13 +53,13 @@ func (a *app) withKernels(ctx context.Context, otherwise time.Duration, k kernel
 	}
 	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) (err error) {
 		if k.name == "" && !k.all {
-			return do(ctx, []asked{{Client: c}})
+			return do(ctx, []asked{{Client: c, own: c}})
 		}
 		own, others, err := kernelsOf(ctx, c)
 		if err != nil {
 			return err
 		}
-		list := []asked{{c, own}}
+		list := []asked{{c, own, c}}
 		switch {
 		case k.name != "" && k.name != own:
 			list, others = nil, []string{k.name}
@@ -71,7 +72,7 @@ func (a *app) withKernels(ctx context.Context, otherwise time.Duration, k kernel
 				return failed
 			}
 			defer closeInto(&err, other)
-			list = append(list, asked{other, name})
+			list = append(list, asked{other, name, c})
 		}
 		return do(ctx, list)
 	})
