@@ -17,7 +17,7 @@ import (
 // answer writes a JSON value.
 func answer(w http.ResponseWriter, value []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(value) // a peer that has gone is told nothing
+	_, _ = w.Write(value) // the peer may have disconnected
 }
 
 // refuse writes an error.

@@ -56,7 +56,7 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 		Raw("causes", at.rows(causes, names)).Raw("effects", at.rows(effects, names)).Close())
 }
 
-// questionOf returns the question that was asked before a call; nil if there was none, or the kernel has forgotten it.
+// questionOf returns the approval question of a call; nil if there was none, or the kernel no longer has it.
 func (k *kernel) questionOf(ctx context.Context, call *view.WholeCall) (*schema.ApprovalState, error) {
 	if call.Approval == nil {
 		return nil, nil

@@ -66,7 +66,7 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	answer(lines, o.Close())
 }
 
-// progress is an answer that may begin with how far it is. The status has left with that.
+// progress is an answer that may begin with reports of progress. The status is sent with the first one.
 type progress struct {
 	stream
 	begun bool
@@ -78,14 +78,14 @@ func (p *progress) WriteHeader(status int) {
 	}
 }
 
-// tell sends how far the answer is.
+// tell reports the progress of the answer.
 func (p *progress) tell(e *schema.ProgressedEvent) {
 	if !p.begun {
 		p.begun = true
 		p.Header().Set("Content-Type", "application/x-ndjson")
 	}
 	line := view.Object(nil).Number("done", e.Progress, 0).Number("of", view.Deref(e.Total), 0).Close()
-	_ = p.send(append(line, '\n')) // a peer that has gone ends the request
+	_ = p.send(append(line, '\n')) // a disconnected peer ends the request
 }
 
 // replay asks on a connection of its own, so that giving it up cancels no other call.

@@ -155,7 +155,7 @@ func (k *kernel) rows(entries []view.Entry, names view.Names) []byte {
 	return append(list, ']')
 }
 
-// Pace of a stream.
+// Bounds of a stream.
 const (
 	heartbeat  = 15 * time.Second
 	batchBytes = 64 << 10
@@ -196,7 +196,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	failed := out.copy(lines)
 	cancel()
 	if err := <-over; failed == nil && r.Context().Err() == nil {
-		_ = out.send(append(view.Object(nil).Text("end", view.Escaped(err.Error())).Close(), '\n')) // a peer that has gone is told nothing
+		_ = out.send(append(view.Object(nil).Text("end", view.Escaped(err.Error())).Close(), '\n')) // the peer may have disconnected
 	}
 }
 
@@ -246,13 +246,13 @@ func (k *kernel) follow(ctx context.Context, c *client.Client, since int64, name
 	})
 }
 
-// stream is an answer that is written bit by bit.
+// stream is an answer that is written piece by piece.
 type stream struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
-// send writes to a peer that reads within a time.
+// send writes a batch, and fails if the peer does not read it in time.
 func (s *stream) send(batch []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return err
@@ -263,7 +263,7 @@ func (s *stream) send(batch []byte) error {
 	return s.control.Flush()
 }
 
-// copy writes lines, as many together as have come, until there are no more.
+// copy writes lines until the channel is closed, those that are pending together.
 func (s *stream) copy(lines <-chan []byte) error {
 	s.Header().Set("Content-Type", "application/x-ndjson")
 	beat := time.NewTicker(heartbeat)
@@ -283,7 +283,7 @@ func (s *stream) copy(lines <-chan []byte) error {
 	return err
 }
 
-// gather is a line with those that have come behind it.
+// gather returns a line and those that are pending behind it.
 func gather(line []byte, lines <-chan []byte) []byte {
 	batch := append(line, '\n')
 	for len(batch) < batchBytes {

@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Listener net.Listener                                  // on a loopback address; Serve closes it
 	Dial     func(context.Context) (*client.Client, error) // connects to the kernel, with the authority that the page is to have
-	LoggedIn func()                                        // called when a link was used; nil: nobody wants to know
+	LoggedIn func()                                        // called when a link was used; nil: it is not reported
 	Now      func() time.Time                              // nil: time.Now
 }
 

@@ -112,6 +112,7 @@ function Shell() {
 		return () => ending.abort();
 	}, [asked.join()]);
 	useEffect(() => {
+		document.querySelector('.bar nav a[aria-current]')?.scrollIntoView({ inline: 'nearest', block: 'nearest' }); // it scrolls on a narrow screen
 		document.title = `${VIEWS.find(([name]) => name === place.name)[1]} · pwos console`;
 	}, [place.name]);
 	useEffect(() => {

@@ -85,7 +85,7 @@ export function RowCells({ row, named }) {
 		<span role="gridcell" class="time">${timeText(row.time)}</span>
 		<span role="gridcell" class="who">${named && html`<${Kernel} name=${row.kernel} />`}${row.who}</span>
 		<span role="gridcell" class="what"><b>${row.type}</b> ${row.asked}${row.outcome && html`<span class="came"> → ${row.outcome}</span>`}</span>
-		<span role="gridcell" class="took">${tookText(row.us)}</span>
+		<span role="gridcell" class="took">${row.us > 0 && tookText(row.us)}</span>
 		<span role="gridcell" class="verdict"><${Mark} status=${row.status} /></span>`;
 }
 
