@@ -90,7 +90,7 @@ func seal(sealer Sealer, in *schema.SealInput) (out schema.SealOutput, err error
 	}
 	switch {
 	case len(aad) > MaxAAD:
-		return out, kernel.Invalid("aad", "has %d bytes, and may have %d", len(aad), MaxAAD)
+		return out, kernel.Invalid("aad", "has %d bytes; it may have at most %d", len(aad), MaxAAD)
 	case len(in.Plaintext)+len(aad) > MaxText:
 		return out, kernel.Invalid("plaintext", "has %d bytes with its aad, and at most %d are sealed here: seal a key for what is longer, or use \"pwos seal\"",
 			len(in.Plaintext)+len(aad), MaxText)

@@ -1,4 +1,4 @@
-// Package self implements the syscalls about the kernel itself: ping, descriptions and shutdown among them.
+// Package self implements the syscalls about the kernel itself, such as ping, descriptions, shutdown.
 package self
 
 import (
