@@ -68,6 +68,7 @@ func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) err
 		for _, one := range list {
 			m.sources = append(m.sources, source{asked: one, abroad: one.Client != one.own})
 		}
+		m.away = make([]bool, len(list))
 		m.name()
 		first := m.look(m.Top) // an error of the first look is printed on the usual screen
 		if first.err != nil {
@@ -92,7 +93,6 @@ type source struct {
 	asked
 
 	abroad bool // it is asked through another one
-	away   bool // it did not answer at the latest look or probe
 }
 
 // probeEvery is how often kernels that are not shown are asked whether they answer: each question is an entry of both records.
@@ -107,7 +107,7 @@ func (m *topModel) probe() tea.Msg {
 	defer cancel()
 	away := make(probed, len(m.sources))
 	for i, s := range m.sources {
-		if away[i] = s.away; s.abroad && i != m.shown {
+		if s.abroad && i != m.shown {
 			_, err := invokeAs(ctx, s.Client, schema.ClockGet, &schema.ClockGetInput{})
 			away[i] = err != nil && !errors.Is(err, fault.Forbidden)
 		}
@@ -142,7 +142,7 @@ func (m *topModel) kernels() string {
 	line := "kernels:"
 	for i, s := range m.sources {
 		name := view.Escaped(s.kernel)
-		if s.away {
+		if m.away[i] {
 			name += " (away)"
 		}
 		if i == m.shown {
@@ -162,7 +162,8 @@ type topModel struct {
 
 	app     *app
 	sources []source
-	shown   int // index of the kernel that is shown
+	away    []bool // the sources that did not answer at the latest look or probe
+	shown   int    // index of the kernel that is shown
 	ctx     context.Context
 	every   time.Duration
 	width   int
@@ -236,11 +237,8 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			now := *m
 			return m, now.probe
 		}
-		for i, away := range msg {
-			if i != m.shown {
-				m.sources[i].away = away
-			}
-		}
+		msg[m.shown] = m.away[m.shown]
+		m.away = msg
 		m.Kernels = m.kernels()
 		return m, tea.Tick(probeEvery, func(time.Time) tea.Msg { return probed(nil) })
 	case tea.KeyPressMsg:
@@ -251,7 +249,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // take shows a new look.
 func (m *topModel) take(l look) {
-	m.sources[m.shown].away = l.trouble != ""
+	m.away[m.shown] = l.trouble != ""
 	m.Trouble = l.trouble
 	m.Kernels = m.kernels()
 	if l.trouble == "" {

@@ -86,7 +86,7 @@ export async function logOf(query, signal, most = 1000) {
 		for (const row of page.rows) {
 			rows.push(Object.assign(row, { kernel: query.kernel ?? '' }));
 		}
-		if (!(page.next > since) || rows.length >= most) {
+		if (!(page.next > since) || page.rows.length === 0 || rows.length >= most) {
 			return rows;
 		}
 		since = page.next;
