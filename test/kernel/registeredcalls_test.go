@@ -26,7 +26,7 @@ func TestRegisteredSchemas(t *testing.T) {
 				provider.call("Syscall.Register", strings.ReplaceAll(summing, "\n", ""), nil)
 				wrong := codes{schema.OsMessage: 422.0, schema.OsEvent: "INVALID_INPUT"}[dialect]
 				for data, place := range map[string]string{
-					`{}`: "list is missing", `{"list":[1,"2"]}`: "list[1] must be a number", `{"list":[],"more":1}`: "more is no member", `7`: "data must be an object", `null`: "data must be an object",
+					`{}`: "list is missing", `{"list":[1,"2"]}`: "list[1] must be a number", `{"list":[],"more":1}`: "more is not a member", `7`: "data must be an object", `null`: "data must be an object",
 				} {
 					if f := caller.failure(caller.use(dialect, "Sum.Add", data)); f.Code != wrong || !strings.Contains(f.Message, place) {
 						t.Errorf("%s: %+v, want %s", data, f, place)
