@@ -65,8 +65,8 @@ func TestSealAndOpen(t *testing.T) {
 		}
 	}
 	c.call("Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/horse"}`, kept), nil)
-	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/cow"}`, kept), "value of something else")
-	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/cow"}`, first.Value), "value of something else")
+	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/cow"}`, kept), "sealed for something else")
+	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/cow"}`, first.Value), "sealed for something else")
 	d.stop()
 	for _, dir := range []string{d.cfg.StateDir, d.cfg.RuntimeDir} {
 		if err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
