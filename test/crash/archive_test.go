@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -33,23 +34,12 @@ func TestKilledWhileArchiving(t *testing.T) {
 		}
 		// What is waited for: any moment, a segment in the archive, the state, whole or not, the answer.
 		pattern := []string{own, archive + "/*.ndjson.tmp", archive + "/*.ndjson", own + "/*.state.tmp", own + "/*.state", ""}[round%6]
-		before := testkit.Value(filepath.Glob(pattern))(t)
-		testkit.Must(t, c.write(frame("command", "Audit.Archive", fmt.Sprintf(`{"directory":%q,"before_seq":9007199254740991}`, archive), "")))
-		answered := make(chan struct{})
-		go func() {
-			defer close(answered)
-			_, _ = c.next() // or the connection's end
-		}()
-		for spins := chance.IntN(20_000); ; spins-- {
-			now, err := filepath.Glob(pattern)
-			testkit.Must(t, err)
-			if fmt.Sprint(now) != fmt.Sprint(before) || round%6 == 0 && spins < 0 || closed(answered) {
-				break
-			}
-		}
-		running.Kill(t)
-		<-answered
-		_ = c.end(nil)
+		spins := chance.IntN(20_000)
+		data := fmt.Sprintf(`{"directory":%q,"before_seq":9007199254740991}`, archive)
+		killAmid(t, running, c, "Audit.Archive", data, pattern, func(before, now []string) bool {
+			spins--
+			return !slices.Equal(now, before) || round%6 == 0 && spins < 0
+		})
 
 		anchor, err := journal.ReadAnchor(nil, own)
 		testkit.Must(t, err)
@@ -78,15 +68,6 @@ func TestKilledWhileArchiving(t *testing.T) {
 		testkit.Must(t, os.RemoveAll(filepath.Join(p.StateDir(), "projections")))
 	}
 	t.Logf("%d rounds: the anchor moved in %d, %d values", rounds, moved, set)
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // there is the archive, if a segment is in it.

@@ -5,12 +5,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
+// TestMain keeps files on the disk, where more moments lie between the write of an entry and its answer.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("TMPDIR", os.TempDir()); err != nil {
+		panic(err)
+	}
+	os.Exit(testkit.Main(m))
+}
 
 // settings keep the clock still, so that a delta's tick is no matter of time, and leave room for all that is sent.
 const settings = `
@@ -89,4 +96,31 @@ func (c *client) call(kind, typ, data string, out any) error {
 		return fmt.Errorf("%s %s: %s", typ, data, a.Data)
 	}
 	return json.Unmarshal(a.Data, out)
+}
+
+// killAmid sends a command and kills the kernel with SIGKILL, once reached is true of the files of a pattern as they were before and as they
+// are now, or the command is answered. The connection has ended then.
+func killAmid(t *testing.T, running *testkit.Process, c *client, typ, data, pattern string, reached func(before, now []string) bool) {
+	t.Helper()
+	before := testkit.Value(filepath.Glob(pattern))(t)
+	testkit.Must(t, c.write(frame("command", typ, data, "")))
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		_, _ = c.next() // or the connection's end
+	}()
+	for !closed(answered) && !reached(before, testkit.Value(filepath.Glob(pattern))(t)) {
+	}
+	running.Kill(t)
+	<-answered
+	_ = c.end(nil)
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -39,26 +40,15 @@ func TestKilledWhileRedacting(t *testing.T) {
 		word += "3"
 		// What is waited for: any moment, the copy, the voucher's file, the line's place, the rebuilt index, the answer.
 		pattern := []string{own, own + "/*.rewritten", own + "/redactions.tmp", own + "/*.rewritten", projections + "/*", ""}[round%6]
-		before := testkit.Value(filepath.Glob(pattern))(t)
-		testkit.Must(t, c.write(frame("command", "Audit.Redact", fmt.Sprintf(`{"seq":%d,"member":"/request/data/value"}`, seq), "")))
-		answered := make(chan struct{})
-		go func() {
-			defer close(answered)
-			_, _ = c.next() // or the connection's end
-		}()
-		for spins := chance.IntN(40_000); ; spins-- {
-			now, err := filepath.Glob(pattern)
-			testkit.Must(t, err)
-			if fmt.Sprint(now) != fmt.Sprint(before) && (round%6 != 3 || len(now) == 0) || round%6 == 0 && spins < 0 || closed(answered) {
-				break
+		spins, copied := chance.IntN(40_000), false
+		data := fmt.Sprintf(`{"seq":%d,"member":"/request/data/value"}`, seq)
+		killAmid(t, running, c, "Audit.Redact", data, pattern, func(before, now []string) bool {
+			spins, copied = spins-1, copied || len(now) > 0
+			if round%6 == 3 { // the copy has taken the line's place
+				return copied && len(now) == 0
 			}
-			if round%6 == 3 {
-				before = now
-			}
-		}
-		running.Kill(t)
-		<-answered
-		_ = c.end(nil)
+			return !slices.Equal(now, before) || round%6 == 0 && spins < 0
+		})
 
 		running = daemon.Start(t)
 		c = testkit.Value(dial(p))(t)
@@ -78,7 +68,7 @@ func TestKilledWhileRedacting(t *testing.T) {
 		} else {
 			undone++
 			var out schema.AuditRedactOutput
-			testkit.Must(t, c.call("command", "Audit.Redact", fmt.Sprintf(`{"seq":%d,"member":"/request/data/value"}`, seq), &out))
+			testkit.Must(t, c.call("command", "Audit.Redact", data, &out))
 			if held := files(t, p.StateDir(), word); out.By == 0 || held != nil {
 				t.Fatalf("round %d: once more: %+v, in %q", round, out, held)
 			}
