@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/cluster"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/internal/testkit/testbus"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -76,5 +79,44 @@ func TestMirrorOfShorterStream(t *testing.T) {
 	copied(t, c, s)
 	if r := mirror(older); r.Finding != nil || r.Head != s.log.Head() {
 		t.Error(r.Head, r.Finding)
+	}
+}
+
+// What another kernel calls an outcome is journaled only if it is one: a start would refuse the entry.
+func TestHostileOutcomes(t *testing.T) {
+	t.Parallel()
+	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
+	liar := join(t, b, "beta", beta)
+	testkit.Value(liar.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+		body := `{"from":"beta","session":"s","number":0,"outcomes":[{"msg_id":1,"status":"TAKEN"},{"msg_id":2}]}`
+		digest := sha256.Sum256(m.Data)
+		signature, err := beta.Sign([]byte("pwos answer 1\n" + string(digest[:]) + body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		reply := nats.NewMsg(m.Reply)
+		reply.Data = []byte(body)
+		reply.Header.Set("Pwos-Signature", base64.StdEncoding.EncodeToString(signature))
+		if err := liar.conn.PublishMsg(reply); err != nil {
+			t.Error(err)
+		}
+	}))(t)
+	testkit.Must(t, liar.conn.Flush())
+	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
+	for id := range int64(2) {
+		from.Link().Post(letter(id+1, `1`))
+	}
+	for id := range int64(2) {
+		if status, _, err := from.Link().Wait(testkit.Context(t), id+1); err != nil || status != schema.MailQueued {
+			t.Errorf("message %d: %s, %v", id+1, status, err)
+		}
+	}
+	sender.mu.Lock()
+	defer sender.mu.Unlock()
+	if len(sender.settled) != 0 || len(sender.refused) == 0 || sender.refused[0] != string(fault.ClusterRequest) {
+		t.Errorf("settled %q, refused %q", sender.settled, sender.refused)
 	}
 }
