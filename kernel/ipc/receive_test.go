@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestReceive: messages come urgent first, else in the order in which they were sent, those of an intent before others
-// where they are asked for.
+// TestReceive: urgent messages come first, then the others in the order of sending; with an intent, only its
+// messages.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	sent := []string{
@@ -64,7 +64,7 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// TestMessageWhole: what comes out of a mailbox, byte for byte, and out of a restored one as well.
+// TestMessageWhole: a received message, byte for byte, also from a restored mailbox.
 func TestMessageWhole(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2)
@@ -104,7 +104,6 @@ func TestReceiveFits(t *testing.T) {
 		}
 		s.check()
 	}
-	// To the byte.
 	for _, c := range []struct{ extra, want int }{{0, 2}, {1, 1}} {
 		empty := newShell(t, ipc.Options{}, 1)
 		empty.send(1, 1, `""`)
