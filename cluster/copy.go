@@ -174,6 +174,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // bus may have come back with less.
 func (c *Copy) follow(ctx context.Context) error {
 	if !c.conn.IsConnected() {
+		if err := c.conn.LastError(); err != nil {
+			return fmt.Errorf("the bus is not reached: %w", err)
+		}
 		return errors.New("the bus is not reached")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

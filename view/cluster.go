@@ -49,7 +49,7 @@ func Cluster(s *schema.ClusterStatusOutput, style Paint) *Table {
 	for _, m := range s.Members {
 		may := cmp.Or(strings.Join(m.Allow, ", "), "nothing")
 		if m.Role != "" {
-			may += "; role " + m.Role + " has no effect yet"
+			may += "; its operator sees this kernel as " + m.Role
 		}
 		text := fmt.Sprintf("%s, %s: may call here: %s", Escaped(m.Name), Escaped(m.Key), Escaped(may))
 		if m.Queued > 0 {

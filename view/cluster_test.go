@@ -19,7 +19,7 @@ func TestCluster(t *testing.T) {
 	text := view.Cluster(s, plain).Text()
 	for _, want := range []string{
 		"nats://a:1, not reached", "up to entry 7 of 9, 2 behind", "beta, SHA256:x: may call here: nothing; 2 messages wait for it; it is away",
-		"gamma, SHA256:y: may call here: Syscall.SendMsg; role viewer has no effect yet", "the bus is not reached",
+		"gamma, SHA256:y: may call here: Syscall.SendMsg; its operator sees this kernel as viewer", "the bus is not reached",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
