@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -108,9 +110,34 @@ func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, erro
 // nil means no reports. While report runs, only the latest event is kept.
 func (c *Client) DoReporting(ctx context.Context, m schema.Message, report func(*schema.ProgressedEvent)) (schema.Message, error) {
 	if c.kernel != "" {
-		return c.askThrough(ctx, m)
+		return c.Ask(ctx, c.kernel, m)
 	}
 	return c.exchange(ctx, m, report)
+}
+
+// Ask makes a query at another kernel of the cluster, through the one that the client is connected to (Cluster.Ask). Its answer
+// looks like one of a connection to that kernel.
+func (c *Client) Ask(ctx context.Context, kernel string, m schema.Message) (schema.Message, error) {
+	if m.Kind != schema.KindQuery {
+		return schema.Message{}, AsAnswered(fault.ClusterNotAsked.New("%s changes something: another kernel answers queries", m.Type).
+			WithFix("make the call at the kernel %s", kernel))
+	}
+	in := &schema.ClusterAskInput{Kernel: kernel, Type: m.Type, Data: m.Data}
+	data, err := schema.ClusterAsk.Encode(in)
+	if err != nil {
+		return schema.Message{}, err
+	}
+	answer, err := c.exchange(ctx, schema.Message{Kind: schema.KindQuery, Type: schema.ClusterAsk.Type, Data: data, Meta: m.Meta}, nil)
+	if err != nil {
+		return schema.Message{}, err
+	}
+	out, err := schema.ClusterAsk.Decode(answer.Data)
+	if err != nil {
+		return schema.Message{}, fmt.Errorf("ask the kernel %s: %w", kernel, err)
+	}
+	answer.Type, answer.Data = m.Type, out.Data
+	answer.Meta.Kernel = `{"seq":` + strconv.FormatInt(out.Seq, 10) + `}`
+	return answer, nil
 }
 
 // exchange does what DoReporting does at the kernel of the connection.

@@ -59,6 +59,7 @@ func Connect(o Options) (*nats.Conn, error) {
 		nats.Name("pwos " + o.Name),
 		nats.Nkey(user, o.Key.Sign),
 		nats.CustomInboxPrefix(InboxPrefix(o.Name)),
+		nats.IgnoreDiscoveredServers(), // those of the configuration are the ones that this host can reach
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // a node that hangs is left for another
 		nats.ReconnectJitter(reconnectWait/2, reconnectWait/2),

@@ -91,7 +91,7 @@ func failureOf(f *fault.Fault) *failure {
 // fault is the failure as an error of this kernel.
 func (f *failure) fault() *fault.Fault {
 	made := &fault.Fault{Kind: fault.KindOf(int(f.Code)), Message: f.Message}
-	made.SetID(fault.ID(f.ID))
+	made.SetID(fault.ID(fault.Clip(f.ID)))
 	return made
 }
 

@@ -184,7 +184,7 @@ func (l *Link) queued(kernel string) (n int64, trouble string) {
 }
 
 const (
-	// refusalWindow and refusalsEach bound how many refusals are journaled: anybody who reaches the bus can cause them.
+	// refusalWindow and refusalsEach bound how many refusals are journaled and logged: anybody who reaches the bus can cause them.
 	refusalWindow = time.Minute
 	refusalsEach  = 10
 )
@@ -197,9 +197,8 @@ type refusals struct {
 	more  int64
 }
 
-// refuse journals that a request was refused; sent says whether it was one of this kernel.
+// refuse journals and logs that a request was refused; sent says whether it was one of this kernel.
 func (l *Link) refuse(kernel string, sent bool, why *fault.Fault) {
-	l.Log.Warn("request refused", "kernel", fault.Clip(kernel), "sent", sent, "error", why)
 	r := &l.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,6 +210,7 @@ func (l *Link) refuse(kernel string, sent bool, why *fault.Fault) {
 		return
 	}
 	r.told++
+	l.Log.Warn("request refused", "kernel", fault.Clip(kernel), "sent", sent, "error", why, "more", r.more)
 	l.kernel.Note(schema.ClusterRefused.With(&schema.RefusedInput{
 		Kernel: fault.Clip(kernel), Sent: sent, ErrorID: string(why.ID), Reason: why.Message, More: r.more,
 	}))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -40,11 +41,20 @@ func Mirror(ctx context.Context, js jetstream.JetStream, kernel string, keys []a
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
 	report, err := Verify(ctx, js, kernel, keys, m)
+	if errors.Is(err, fault.ClusterNoStream) && m.has.Seq > 0 {
+		report, err = &Report{Kernel: kernel}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
+	if m.changed == "" && report.Head.Seq < m.has.Seq {
+		m.changed = fmt.Sprintf("the stream ends with entry %d, and this mirror has entries up to %d: the bus has lost them, or withholds them", report.Head.Seq, m.has.Seq)
+	}
 	if report.Finding == nil && m.changed != "" {
-		report.Finding = &journal.DamageError{File: "stream " + Stream(kernel), Seq: m.has.Seq, Reason: m.changed}
+		report.Finding = &journal.DamageError{
+			File: "stream " + Stream(kernel), Seq: m.has.Seq, Reason: m.changed,
+			Remedy: "keep the mirror; a kernel that runs sends again what the bus has lost, and \"pwos cluster status\" there shows how far its copy is",
+		}
 	}
 	return report, nil
 }

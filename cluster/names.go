@@ -21,5 +21,11 @@ func JournalSubject(kernel string) string { return journalPrefix + kernel }
 // RequestSubject is the subject of requests to a kernel.
 func RequestSubject(kernel string) string { return requestPrefix + kernel }
 
+const inboxes = "_INBOX_"
+
 // InboxPrefix is the prefix of the subjects at which a kernel gets answers. Nobody else may subscribe to them.
-func InboxPrefix(kernel string) string { return "_INBOX_" + kernel }
+func InboxPrefix(kernel string) string { return inboxes + kernel }
+
+// isInbox reports whether a subject is an inbox of a kernel. Answers go nowhere else: this kernel may publish to its own stream and
+// lease, and whoever sends a request chooses where its answer goes.
+func isInbox(subject string) bool { return strings.HasPrefix(subject, inboxes) }

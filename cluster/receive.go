@@ -59,6 +59,10 @@ func (r *receiver) received(m *nats.Msg) {
 }
 
 func (r *receiver) handle(m *nats.Msg) {
+	if !isInbox(m.Reply) {
+		r.refuse("", false, fault.ClusterRequest.New("a request wants its answer at %q, which is no inbox of a kernel", fault.Clip(m.Reply)))
+		return
+	}
 	value, invalid := requests.Decode(m.Data)
 	if invalid != nil {
 		r.refuse("", false, fault.ClusterRequest.New("a request does not have its form: %s", invalid.Message))

@@ -244,9 +244,14 @@ func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
 			waits[one.ReceiverPID] = true
 			continue
 		}
+		if o.Error == nil && !isOutcome(o.Status) {
+			p.refuse(p.to, true, fault.ClusterRequest.New("%s answers that a message is %q, which is no outcome", p.to, fault.Clip(o.Status)))
+			waits[one.ReceiverPID] = true
+			continue
+		}
 		if o.Error == nil {
 			settled[one] = true
-			p.settle(one, o.Status, o.Reason, nil)
+			p.settle(one, o.Status, fault.Clip(o.Reason), nil)
 			continue
 		}
 		f := o.Error.fault()
@@ -271,6 +276,11 @@ func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
 			l.since, l.pause = time.Now(), min(max(2*l.pause, minRetry), maxRetry)
 		}
 	}
+}
+
+// isOutcome reports whether a status can be the outcome of a letter. Another one must not be journaled: a start would refuse it.
+func isOutcome(status string) bool {
+	return status == schema.MailDelivered || status == schema.MailExpired || status == schema.MailBlocked
 }
 
 // queue answers the calls that wait for letters which could not be sent: they are queued.

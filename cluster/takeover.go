@@ -50,30 +50,40 @@ func (c *Copy) lead(ctx context.Context) (err error) {
 // LastKey returns the key that signed the end of a kernel's stream, as a line of authorized_keys; "" where there is no stream, or its
 // end is not signed.
 func LastKey(ctx context.Context, js jetstream.JetStream, kernel string) (string, error) {
+	last, err := LastCheckpoint(ctx, js, kernel)
+	if last == nil || err != nil {
+		return "", err
+	}
+	return last.Key, nil
+}
+
+// LastCheckpoint returns the checkpoint at the end of a kernel's stream, which is signed; nil where there is no stream, or its end is
+// not signed.
+func LastCheckpoint(ctx context.Context, js jetstream.JetStream, kernel string) (*journal.Checkpoint, error) {
 	stream, err := js.Stream(ctx, Stream(kernel))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", busFault("open stream", err)
+		return nil, busFault("open stream", err)
 	}
 	info, err := stream.Info(ctx)
 	if err != nil {
-		return "", busFault("look at stream", err)
+		return nil, busFault("look at stream", err)
 	}
 	for seq := info.State.LastSeq; seq > 0; seq-- {
 		m, err := stream.GetMsg(ctx, seq)
 		if err != nil {
-			return "", busFault(fmt.Sprintf("read message %d", seq), err)
+			return nil, busFault(fmt.Sprintf("read message %d", seq), err)
 		}
 		if part, of, ok := partOf(m.Header.Get(partHeader)); ok && part < of {
 			continue
 		}
 		checkpoint, err := journal.ParseCheckpoint([]byte(m.Header.Get(checkpointHeader)))
 		if err != nil || checkpoint.Verify() != nil {
-			return "", nil
+			return nil, nil
 		}
-		return checkpoint.Key, nil
+		return &checkpoint, nil
 	}
-	return "", nil
+	return nil, nil
 }

@@ -17,7 +17,7 @@ import (
 // answer writes a JSON value.
 func answer(w http.ResponseWriter, value []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(value) // a peer that has gone is told nothing
+	_, _ = w.Write(value) // the peer may have disconnected
 }
 
 // refuse writes an error.
@@ -27,6 +27,11 @@ func refuse(w http.ResponseWriter, status int, id, message string) {
 	_, _ = w.Write(view.Object(nil).Raw("error", view.Object(nil).Text("id", id).Integer("code", int64(status)).Text("message", message).Close()).Close())
 }
 
+// wrongInput says what is wrong with a request.
+type wrongInput string
+
+func (w wrongInput) Error() string { return string(w) }
+
 // fail writes why the kernel did not do it, in the kernel's words and with its code.
 func fail(w http.ResponseWriter, err error) {
 	f := client.Answered(err)
@@ -35,7 +40,7 @@ func fail(w http.ResponseWriter, err error) {
 		refuse(w, f.Code(), string(f.ID), view.Escaped(f.Error()))
 	case errors.Is(err, fault.DaemonNotRunning), errors.Is(err, fault.DaemonUnreachable), errors.Is(err, fault.DaemonHungUp):
 		refuse(w, http.StatusServiceUnavailable, "console.away", "the kernel is away: "+view.Escaped(err.Error()))
-	case errors.Is(err, errSince):
+	case errors.As(err, new(wrongInput)):
 		refuse(w, http.StatusUnprocessableEntity, "console.input", err.Error())
 	case errors.Is(err, context.Canceled):
 		refuse(w, http.StatusServiceUnavailable, "console.ended", "the session has ended")

@@ -14,8 +14,8 @@ type allowed struct {
 	check func(data []byte) string // why the page may not call it so; "": it may. nil: it always may
 }
 
-// calls are all the syscalls that the page may call. A token of the page is no operator's key: what is not here, such as
-// a grant that replaces another one, cannot be done with it.
+// calls are the syscalls that the page may call. A token of the page is weaker than an operator's key: it cannot make other
+// calls, such as a grant that replaces another one.
 var calls = map[string]allowed{
 	schema.AuditMetrics.Type:     {},
 	schema.AuditVerify.Type:      {slow: true},
@@ -60,11 +60,16 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	lane := &s.kernel.quick
-	if may.slow {
-		lane = &s.kernel.slow
+	at, err := s.kernels.at(r)
+	if err != nil {
+		fail(w, err)
+		return
 	}
-	reply, err := s.kernel.do(r.Context(), lane, schema.Message{Kind: row.Kind, Type: typ, Data: body})
+	lane := &at.quick
+	if may.slow {
+		lane = &at.slow
+	}
+	reply, err := at.do(r.Context(), lane, schema.Message{Kind: row.Kind, Type: typ, Data: body})
 	if err != nil {
 		fail(w, err)
 		return

@@ -171,7 +171,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestKernelComesBack: while the kernel is away the page is told so, and after that it is served again.
+// TestKernelComesBack: while the kernel is away, the page gets an error that says so; later it is served again.
 func TestKernelComesBack(t *testing.T) {
 	t.Parallel()
 	place := testkit.NewPlace(t, "")

@@ -17,18 +17,23 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnprocessableEntity, "console.input", "that is no number that an entry can have")
 		return
 	}
-	names, err := s.names(r.Context())
+	at, err := s.kernels.at(r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	out, err := ask(r.Context(), s.kernel, &s.kernel.slow, schema.AuditShow, &schema.AuditShowInput{Seq: &seq})
+	names, err := at.names(r.Context())
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	out, err := ask(r.Context(), at, &at.slow, schema.AuditShow, &schema.AuditShowInput{Seq: &seq})
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	call := &view.WholeCall{AuditShowOutput: *out}
-	if call.Asked, err = s.questionOf(r.Context(), call); err != nil {
+	if call.Asked, err = at.questionOf(r.Context(), call); err != nil {
 		fail(w, err)
 		return
 	}
@@ -45,18 +50,18 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	e := &view.Entry{AuditEntry: call.Entry}
-	answer(w, view.Object(nil).Raw("row", row(e, names)).Raw("facts", facts(call.Facts(names))).
+	answer(w, view.Object(nil).Raw("row", at.row(e, names)).Raw("facts", facts(call.Facts(names))).
 		Text("request", view.Escaped(string(e.Request))).Text("answer", view.Escaped(string(e.Payload))).
 		Text("message", view.Escaped(string(e.Error))).Integer("tick", e.Tick).Boolean("more", call.More).
-		Raw("causes", rows(causes, names)).Raw("effects", rows(effects, names)).Close())
+		Raw("causes", at.rows(causes, names)).Raw("effects", at.rows(effects, names)).Close())
 }
 
-// questionOf returns the question that was asked before a call; nil if there was none, or the kernel has forgotten it.
-func (s *Server) questionOf(ctx context.Context, call *view.WholeCall) (*schema.ApprovalState, error) {
+// questionOf returns the approval question of a call; nil if there was none, or the kernel no longer has it.
+func (k *kernel) questionOf(ctx context.Context, call *view.WholeCall) (*schema.ApprovalState, error) {
 	if call.Approval == nil {
 		return nil, nil
 	}
-	list, err := ask(ctx, s.kernel, &s.kernel.quick, schema.ApprovalList, &schema.ApprovalListInput{})
+	list, err := ask(ctx, k, &k.quick, schema.ApprovalList, &schema.ApprovalListInput{})
 	if err != nil {
 		if client.Answered(err) != nil { // a viewer may not see it
 			return nil, nil

@@ -29,7 +29,12 @@ func (s *Server) graph(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnprocessableEntity, "console.input", "name a correlation")
 		return
 	}
-	out, err := ask(r.Context(), s.kernel, &s.kernel.slow, schema.EventGraph, in)
+	at, err := s.kernels.at(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	out, err := ask(r.Context(), at, &at.slow, schema.EventGraph, in)
 	if err != nil {
 		fail(w, err)
 		return
@@ -102,7 +107,12 @@ func elements(svg string, nodes []schema.GraphNode) ([]byte, error) {
 // search is GET /api/search?query=WORDS: the calls that have them, the best first.
 func (s *Server) search(w http.ResponseWriter, r *http.Request) {
 	most := int64(100)
-	out, err := ask(r.Context(), s.kernel, &s.kernel.slow, schema.EventSearch, &schema.EventSearchInput{Query: r.URL.Query().Get("query"), Limit: &most})
+	at, err := s.kernels.at(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	out, err := ask(r.Context(), at, &at.slow, schema.EventSearch, &schema.EventSearchInput{Query: r.URL.Query().Get("query"), Limit: &most})
 	if err != nil {
 		fail(w, err)
 		return
@@ -118,5 +128,5 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) {
 			Status: e.Status, Error: schema.MaybeText(e.Error), Code: e.Code, ErrorID: e.ErrorID, Request: e.Data,
 		}
 	}
-	answer(w, view.Object(nil).Raw("rows", rows(found, names)).Close())
+	answer(w, view.Object(nil).Raw("rows", at.rows(found, names)).Close())
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// headers are those of every answer, beside the policy of the page.
+// headers are set on every answer, in addition to the policy of the page.
 var headers = map[string]string{
 	"Cache-Control":                "no-store",
 	"Cross-Origin-Opener-Policy":   "same-origin",
@@ -19,7 +19,7 @@ var headers = map[string]string{
 	"X-Frame-Options":              "DENY",
 }
 
-// guard refuses whatever is not for this server, or comes from a page that is not its own.
+// guard refuses requests for other hosts, and those of pages of other origins.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
@@ -56,7 +56,7 @@ func ownFetch(r *http.Request) bool {
 	return r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// bounded is a listener with so many open connections at most. Others are closed: a page of ours needs few.
+// bounded is a listener that limits the number of open connections, and closes further ones: a page needs few.
 type bounded struct {
 	net.Listener
 	places chan struct{}
@@ -64,7 +64,7 @@ type bounded struct {
 
 func newBounded(l net.Listener, most int) *bounded { return &bounded{l, make(chan struct{}, most)} }
 
-// Accept waits for a connection that there is a place for.
+// Accept returns the next connection within the limit.
 func (b *bounded) Accept() (net.Conn, error) {
 	for {
 		conn, err := b.Listener.Accept()
@@ -80,7 +80,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// placed is a connection that gives its place back.
+// placed is a connection that releases its place when it is closed.
 type placed struct {
 	net.Conn
 	leave func()

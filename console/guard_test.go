@@ -20,7 +20,7 @@ var routes = []string{
 	"GET /api/events", "GET /api/processes", "GET /api/log", "GET /api/entry/1", "GET /api/approvals", "GET /api/graph?correlation=x", "GET /api/search?query=x", "GET /api/past?until=1", "GET /nothing",
 }
 
-// away is a kernel that nobody reaches.
+// away is the dialer of a kernel that cannot be reached.
 func away(context.Context) (*client.Client, error) { return nil, errors.New("no kernel in this test") }
 
 // TestForeignRequests: on every route a request for another host (DNS rebinding), from a page of another origin, or of another site is

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// clock is a time that the test moves.
+// clock is a clock that the test advances.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -37,7 +37,7 @@ func (c *clock) advance(by time.Duration) {
 	c.now = c.now.Add(by)
 }
 
-// served is a console of a running kernel.
+// served is the console of a running kernel.
 type served struct {
 	*console.Server
 	clock  *clock
@@ -77,14 +77,14 @@ func serveOf(t *testing.T, dial func(context.Context) (*client.Client, error)) *
 	return s
 }
 
-// answer is what the server said.
+// answer is an answer of the server.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// errorID is the id of an error, "" where it is none.
+// errorID returns the id of an error, "" if it is none.
 func (a *answer) errorID() string {
 	var body struct{ Error struct{ ID string } }
 	if json.Unmarshal([]byte(a.body), &body) != nil {
@@ -130,7 +130,7 @@ func (s *served) login(t *testing.T) string {
 	return body.Token
 }
 
-// do makes a call of the operator that has to succeed.
+// do makes a call of the operator that must succeed.
 func (s *served) do(t *testing.T, typ, data string, args ...any) {
 	t.Helper()
 	row, _ := schema.Lookup(typ)

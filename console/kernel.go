@@ -9,34 +9,37 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
-// patience is how long a call may take: longer than the longest search, shorter than a person waits.
+// patience bounds a call: longer than the longest search takes, shorter than a person waits.
 const patience = 2 * time.Minute
 
-// kernel is the server's connections to the kernel. Calls of one connection run one after the other, so that what takes
-// long has another one.
+// kernel is the server's connections for one kernel. Calls of one connection run one after the other, so slow ones have
+// a connection of their own.
 type kernel struct {
 	dial  func(context.Context) (*client.Client, error)
+	name  string // it is asked through the kernel that dial connects to; empty: it is that one
+	as    string // process that it may take queries of the own kernel for
 	quick lane
 	slow  lane
+
+	mu    sync.Mutex
+	known view.Names // names of processes of another kernel
+	asked int64      // entry of the last question for its log, there
 }
 
-// lane is a connection that is opened when needed, and again after the kernel has closed it.
+// lane is a connection that is opened when it is needed, and again after it was closed.
 type lane struct {
 	mu     sync.Mutex
 	client *client.Client // nil: there is none
-}
-
-func newKernel(dial func(context.Context) (*client.Client, error)) *kernel {
-	return &kernel{dial: dial}
 }
 
 func (k *kernel) close() {
 	for _, l := range []*lane{&k.quick, &k.slow} {
 		l.mu.Lock()
 		if l.client != nil {
-			_ = l.client.Close() // nothing is lost by it
+			_ = l.client.Close() // no call is in flight
 			l.client = nil
 		}
 		l.mu.Unlock()
@@ -57,7 +60,7 @@ func (k *kernel) get(ctx context.Context, l *lane) (*client.Client, error) {
 	return c, err
 }
 
-// forget drops a connection that has failed, unless there is another one by now.
+// forget drops a connection that has failed, unless it was replaced meanwhile.
 func (l *lane) forget(c *client.Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +70,7 @@ func (l *lane) forget(c *client.Client) {
 	}
 }
 
-// do sends one message. A query that found the connection closed is sent once more: the kernel may have been started again.
+// do sends one message. A query on a closed connection is sent again once: the kernel may have restarted.
 func (k *kernel) do(ctx context.Context, l *lane, m schema.Message) (schema.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -76,7 +79,7 @@ func (k *kernel) do(ctx context.Context, l *lane, m schema.Message) (schema.Mess
 		if err != nil {
 			return schema.Message{}, err
 		}
-		answer, err := c.Do(ctx, m)
+		answer, err := k.send(ctx, c, m)
 		lost := err != nil && client.Answered(err) == nil && (errors.Is(err, fault.DaemonHungUp) || errors.Is(err, client.ErrClosed))
 		if !lost {
 			return answer, err
@@ -86,6 +89,14 @@ func (k *kernel) do(ctx context.Context, l *lane, m schema.Message) (schema.Mess
 			return answer, err
 		}
 	}
+}
+
+// send sends one message on a connection.
+func (k *kernel) send(ctx context.Context, c *client.Client, m schema.Message) (schema.Message, error) {
+	if k.name == "" {
+		return c.Do(ctx, m)
+	}
+	return c.Ask(ctx, k.name, m)
 }
 
 // ask calls a syscall of the table on a lane.

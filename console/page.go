@@ -14,13 +14,13 @@ import (
 //go:embed page
 var pages embed.FS
 
-// page is the files of the page, and the policy that they run under.
+// page is the document, and the policy that the page runs under.
 type page struct {
 	html   []byte
 	policy string
 }
 
-// kinds are the types of the files that are served; others are not.
+// kinds are the types of files that are served.
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
@@ -48,7 +48,7 @@ func readPage() (*page, error) {
 // index is GET /.
 func (p *page) index(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(p.html) // a peer that has gone is told nothing
+	_, _ = w.Write(p.html) // the peer may have disconnected
 }
 
 // file is GET /page/...
@@ -65,10 +65,10 @@ func (p *page) file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(content) // a peer that has gone is told nothing
+	_, _ = w.Write(content) // the peer may have disconnected
 }
 
-// notFound answers a request for what is not there.
+// notFound answers a request for an unknown path.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, http.StatusNotFound, "console.not_found", "there is nothing here")
 }

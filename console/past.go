@@ -21,6 +21,9 @@ func pastOf(q url.Values) (*schema.ReplayInput, error) {
 		}
 		return n, nil
 	}
+	if q.Get("kernel") != "" {
+		return nil, wrongInput("the past of another kernel is not shown: open its own console")
+	}
 	in := new(schema.ReplayInput)
 	var err error
 	if in.UntilSeq, err = number("until"); err != nil {
@@ -63,7 +66,7 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	answer(lines, o.Close())
 }
 
-// progress is an answer that may begin with how far it is. The status has left with that.
+// progress is an answer that may begin with reports of progress. The status is sent with the first one.
 type progress struct {
 	stream
 	begun bool
@@ -75,14 +78,14 @@ func (p *progress) WriteHeader(status int) {
 	}
 }
 
-// tell sends how far the answer is.
+// tell reports the progress of the answer.
 func (p *progress) tell(e *schema.ProgressedEvent) {
 	if !p.begun {
 		p.begun = true
 		p.Header().Set("Content-Type", "application/x-ndjson")
 	}
 	line := view.Object(nil).Number("done", e.Progress, 0).Number("of", view.Deref(e.Total), 0).Close()
-	_ = p.send(append(line, '\n')) // a peer that has gone ends the request
+	_ = p.send(append(line, '\n')) // a disconnected peer ends the request
 }
 
 // replay asks on a connection of its own, so that giving it up cancels no other call.
@@ -91,7 +94,7 @@ func (s *Server) replay(ctx context.Context, lines *progress, in *schema.ReplayI
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.kernel.dial(ctx)
+	c, err := s.kernels.own.dial(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // list asks for the processes.
-func (s *Server) list(ctx context.Context) ([]view.Process, error) {
-	out, err := ask(ctx, s.kernel, &s.kernel.quick, schema.ProcessList, &schema.ProcessListInput{})
+func (k *kernel) list(ctx context.Context) ([]view.Process, error) {
+	out, err := ask(ctx, k, &k.quick, schema.ProcessList, &schema.ProcessListInput{})
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,12 @@ func (s *Server) list(ctx context.Context) ([]view.Process, error) {
 
 // processes is GET /api/processes: all of them, children below their parents.
 func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
-	processes, err := s.list(r.Context())
+	at, err := s.kernels.at(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	processes, err := at.list(r.Context())
 	if err != nil {
 		fail(w, err)
 		return
@@ -47,7 +52,7 @@ func process(p *view.Process) []byte {
 	}
 	o := view.Object(nil).Integer("pid", p.PID).Text("name", view.Escaped(p.AgentID)).Integer("parent", p.ParentPID).
 		Integer("depth", int64(p.Depth)).Text("state", view.StateText(&p.Descriptor)).Boolean("ended", p.State == view.Terminated).
-		Boolean("paused", p.Paused).Text("intent", view.Escaped(p.Intent)).Text("role", view.Escaped(p.Role)).Text("priority", p.Priority).
+		Boolean("paused", p.Paused).Text("intent", view.Escaped(p.Intent)).Text("role", view.Escaped(p.Role)).Text("priority", view.Escaped(p.Priority)).
 		Text("command", view.CommandText(p.Command)).Integer("born", p.BirthTick).Text("end", end)
 	if p.Restarts != nil {
 		o = o.Integer("restarts", *p.Restarts)
@@ -57,10 +62,15 @@ func process(p *view.Process) []byte {
 
 // approvals is GET /api/approvals: the questions, the latest first.
 func (s *Server) approvals(w http.ResponseWriter, r *http.Request) {
+	at, err := s.kernels.at(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
 	var in schema.ApprovalListInput
 	var list []schema.ApprovalState
 	for {
-		out, err := ask(r.Context(), s.kernel, &s.kernel.quick, schema.ApprovalList, &in)
+		out, err := ask(r.Context(), at, &at.quick, schema.ApprovalList, &in)
 		if err != nil {
 			fail(w, err)
 			return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -21,8 +22,8 @@ const (
 	lastNumber = int64(1)<<53 - 1
 )
 
-// row is an entry as the page shows it.
-func row(e *view.Entry, names view.Names) []byte {
+// row is an entry of a kernel as the page shows it.
+func (k *kernel) row(e *view.Entry, names view.Names) []byte {
 	who := names.Of(e.PID)
 	if view.Internal(e.Type) {
 		who = "kernel"
@@ -44,7 +45,7 @@ func row(e *view.Entry, names view.Names) []byte {
 	if view.Internal(e.Type) {
 		o = o.Boolean("internal", true)
 	}
-	if known, ok := schema.Lookup(e.Type); ok && known.Kind == schema.KindQuery && e.PID == 0 {
+	if known, ok := schema.Lookup(e.Type); ok && known.Kind == schema.KindQuery && (e.PID == 0 || k.as != "" && names[e.PID] == k.as) {
 		o = o.Boolean("own", true)
 	}
 	if grant := view.Remedy(e); grant != nil {
@@ -70,15 +71,20 @@ func entriesOf(data schema.Value) (entries []view.Entry, next int64, err error) 
 	return entries, next, nil
 }
 
-// logPage asks for a page of the log, with the data of requests.
-func (s *Server) logPage(ctx context.Context, in *schema.AuditLogInput) (entries []view.Entry, next int64, err error) {
+// logPage asks for a page of the log, with the data of requests where they are shown.
+func (k *kernel) logPage(ctx context.Context, in *schema.AuditLogInput) (entries []view.Entry, next, seq int64, err error) {
 	yes := true
 	in.Request = &yes
-	reply, err := request(ctx, s.kernel, &s.kernel.slow, schema.AuditLog, in)
-	if err != nil {
-		return nil, 0, err
+	reply, err := request(ctx, k, &k.slow, schema.AuditLog, in)
+	if errors.Is(err, fault.CapabilityOperatorOnly) { // another kernel shows its calls, and not what was said
+		in.Request = nil
+		reply, err = request(ctx, k, &k.slow, schema.AuditLog, in)
 	}
-	return entriesOf(reply.Data)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	entries, next, err = entriesOf(reply.Data)
+	return entries, next, client.SeqOf(&reply), err
 }
 
 // logQuery is the question of a request for the log. Its members are those of Audit.Log.
@@ -97,6 +103,7 @@ func logQuery(q url.Values) (*schema.AuditLogInput, error) {
 				return nil, fmt.Errorf("%s is no number that an entry can have", name)
 			}
 			*numbers[name] = &n
+		case name == "kernel": // that is asked
 		case name == "denied":
 			yes := true
 			in.Denied = &yes
@@ -118,45 +125,37 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnprocessableEntity, "console.input", err.Error())
 		return
 	}
-	names, err := s.names(r.Context())
+	at, err := s.kernels.at(r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	entries, next, err := s.logPage(r.Context(), in)
+	entries, next, seq, err := at.logPage(r.Context(), in)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	answer(w, view.Object(nil).Raw("rows", rows(entries, names)).Integer("next", next).Close())
+	names, err := at.namesOf(r.Context(), entries, seq)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, view.Object(nil).Raw("rows", at.rows(entries, names)).Integer("next", next).Integer("end", seq).Close())
 }
 
 // rows is a JSON array of entries.
-func rows(entries []view.Entry, names view.Names) []byte {
+func (k *kernel) rows(entries []view.Entry, names view.Names) []byte {
 	list := []byte{'['}
 	for i := range entries {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, row(&entries[i], names)...)
+		list = append(list, k.row(&entries[i], names)...)
 	}
 	return append(list, ']')
 }
 
-// names asks for the names of the processes.
-func (s *Server) names(ctx context.Context) (view.Names, error) {
-	processes, err := s.list(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := make(view.Names, len(processes))
-	for i := range processes {
-		names[processes[i].PID] = processes[i].AgentID
-	}
-	return names, nil
-}
-
-// Pace of a stream.
+// Bounds of a stream.
 const (
 	heartbeat  = 15 * time.Second
 	batchBytes = 64 << 10
@@ -167,6 +166,10 @@ const (
 // request lasts. Without since it begins some entries before the end. An empty line says that nothing has come for a
 // while, {"end":WHY} that the kernel has ended it.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("kernel") != "" {
+		fail(w, wrongInput("another kernel answers queries, and has no events: read its log"))
+		return
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	since, err := s.first(ctx, r.URL.Query().Get("since"))
@@ -174,12 +177,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	names, err := s.names(ctx)
+	names, err := s.kernels.own.names(ctx)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	c, err := s.kernel.dial(ctx) // a subscription has a connection of its own
+	c, err := s.kernels.own.dial(ctx) // a subscription has a connection of its own
 	if err != nil {
 		fail(w, err)
 		return
@@ -187,13 +190,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	lines, over := make(chan []byte, waiting), make(chan error, 1)
 	go func() {
 		defer close(lines)
-		over <- errors.Join(follow(ctx, c, since, names, lines), c.Close())
+		over <- errors.Join(s.kernels.own.follow(ctx, c, since, names, lines), c.Close())
 	}()
 	out := &stream{ResponseWriter: w, control: http.NewResponseController(w)}
 	failed := out.copy(lines)
 	cancel()
 	if err := <-over; failed == nil && r.Context().Err() == nil {
-		_ = out.send(append(view.Object(nil).Text("end", view.Escaped(err.Error())).Close(), '\n')) // a peer that has gone is told nothing
+		_ = out.send(append(view.Object(nil).Text("end", view.Escaped(err.Error())).Close(), '\n')) // the peer may have disconnected
 	}
 }
 
@@ -202,7 +205,7 @@ func (s *Server) first(ctx context.Context, since string) (int64, error) {
 	if since != "" {
 		n, err := strconv.ParseInt(since, 10, 64)
 		if err != nil || n < 1 || n > lastNumber {
-			return 0, errSince
+			return 0, wrongInput("since is no number that an entry can have")
 		}
 		return n, nil
 	}
@@ -210,12 +213,10 @@ func (s *Server) first(ctx context.Context, since string) (int64, error) {
 	return max(1, head-firstRows), err
 }
 
-var errSince = errors.New("since is no number that an entry can have")
-
 // head is the number of the journal's last entry, which is this question's own.
 func (s *Server) head(ctx context.Context) (int64, error) {
 	beyond, one := lastNumber, int64(1)
-	reply, err := request(ctx, s.kernel, &s.kernel.quick, schema.AuditLog, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
+	reply, err := request(ctx, s.kernels.own, &s.kernels.own.quick, schema.AuditLog, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
 	if err != nil {
 		return 0, err
 	}
@@ -223,7 +224,7 @@ func (s *Server) head(ctx context.Context) (int64, error) {
 }
 
 // follow pushes rows from an entry on, until ctx or the kernel ends it.
-func follow(ctx context.Context, c *client.Client, since int64, names view.Names, lines chan<- []byte) error {
+func (k *kernel) follow(ctx context.Context, c *client.Client, since int64, names view.Names, lines chan<- []byte) error {
 	yes := true
 	data, err := schema.AuditSubscribe.Encode(&schema.AuditSubscribeInput{SinceSeq: &since, Request: &yes})
 	if err != nil {
@@ -237,7 +238,7 @@ func follow(ctx context.Context, c *client.Client, since int64, names view.Names
 		}
 		names.Learn(&e)
 		select {
-		case lines <- row(&view.Entry{AuditEntry: e, Raw: event.Data}, names):
+		case lines <- k.row(&view.Entry{AuditEntry: e, Raw: event.Data}, names):
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -245,13 +246,13 @@ func follow(ctx context.Context, c *client.Client, since int64, names view.Names
 	})
 }
 
-// stream is an answer that is written bit by bit.
+// stream is an answer that is written piece by piece.
 type stream struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
-// send writes to a peer that reads within a time.
+// send writes a batch, and fails if the peer does not read it in time.
 func (s *stream) send(batch []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return err
@@ -262,7 +263,7 @@ func (s *stream) send(batch []byte) error {
 	return s.control.Flush()
 }
 
-// copy writes lines, as many together as have come, until there are no more.
+// copy writes lines until the channel is closed, those that are pending together.
 func (s *stream) copy(lines <-chan []byte) error {
 	s.Header().Set("Content-Type", "application/x-ndjson")
 	beat := time.NewTicker(heartbeat)
@@ -282,7 +283,7 @@ func (s *stream) copy(lines <-chan []byte) error {
 	return err
 }
 
-// gather is a line with those that have come behind it.
+// gather returns a line and those that are pending behind it.
 func gather(line []byte, lines <-chan []byte) []byte {
 	batch := append(line, '\n')
 	for len(batch) < batchBytes {

@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Listener net.Listener                                  // on a loopback address; Serve closes it
 	Dial     func(context.Context) (*client.Client, error) // connects to the kernel, with the authority that the page is to have
-	LoggedIn func()                                        // called when a link was used; nil: nobody wants to know
+	LoggedIn func()                                        // called when a link was used; nil: it is not reported
 	Now      func() time.Time                              // nil: time.Now
 }
 
@@ -26,7 +26,7 @@ type Server struct {
 	hosts    []string
 	page     *page
 	sessions *sessions
-	kernel   *kernel
+	kernels  *kernels
 	loggedIn func()
 }
 
@@ -56,7 +56,7 @@ func New(o Options) (*Server, error) {
 	}
 	port := fmt.Sprint(address.Port)
 	s := &Server{
-		listener: o.Listener, port: port, page: page, sessions: newSessions(now), kernel: newKernel(o.Dial), loggedIn: o.LoggedIn,
+		listener: o.Listener, port: port, page: page, sessions: newSessions(now), kernels: newKernels(o.Dial), loggedIn: o.LoggedIn,
 		hosts: []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port), net.JoinHostPort("localhost", port)},
 	}
 	if ip := address.IP.String(); ip != "127.0.0.1" && ip != "::1" {
@@ -73,7 +73,7 @@ func (s *Server) NewLink() string { return s.URL() + "#" + s.sessions.newSecret(
 
 // Serve serves until ctx ends, and returns its cause.
 func (s *Server) Serve(ctx context.Context) error {
-	defer s.kernel.close()
+	defer s.kernels.close()
 	defer s.sessions.close()
 	web := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
@@ -97,6 +97,7 @@ func (s *Server) handler() http.Handler {
 	for route, handle := range map[string]http.HandlerFunc{
 		"POST /api/logout":      s.logout,
 		"POST /api/call/{type}": s.call,
+		"GET /api/kernels":      s.kernels.list,
 		"GET /api/events":       s.events,
 		"GET /api/processes":    s.processes,
 		"GET /api/log":          s.log,

@@ -16,9 +16,9 @@ import (
 
 // Bounds of sessions.
 const (
-	linkTime    = 5 * time.Minute  // a link is good for so long
-	idleSession = 30 * time.Minute // a session ends after so long without a request and without a stream
-	longSession = 12 * time.Hour   // and after so long in any case
+	linkTime    = 5 * time.Minute  // a link expires after this long
+	idleSession = 30 * time.Minute // a session ends after this long without a request or a stream
+	longSession = 12 * time.Hour   // and after this long in any case
 	mostSession = 8
 	mostStreams = 4  // of a session
 	mostCalls   = 16 // of a session, at a time
@@ -27,7 +27,7 @@ const (
 // digest is the SHA-256 of a secret or token: what is compared and kept in its place.
 type digest [sha256.Size]byte
 
-// sessions are the pages that have logged in.
+// sessions holds the pages that have logged in, and the link.
 type sessions struct {
 	now func() time.Time
 
@@ -38,7 +38,7 @@ type sessions struct {
 	open   map[digest]*session
 }
 
-// linkState is what has become of the link.
+// linkState is the state of the link.
 type linkState uint8
 
 const (
@@ -70,7 +70,7 @@ func (s *sessions) newSecret() string {
 	return secret
 }
 
-// loginRefusal says why a secret is none; "": it is one.
+// loginRefusal says why a secret is refused; "": it is accepted.
 type loginRefusal string
 
 const (
@@ -103,7 +103,7 @@ func (s *sessions) login(secret string) (token string, refusal loginRefusal) {
 	return token, ""
 }
 
-// oldest is the session that was silent for the longest time. The caller holds mu.
+// oldest returns the session that was idle longest. The caller holds mu.
 func (s *sessions) oldest() (found digest) {
 	var at time.Time
 	for d, open := range s.open {
@@ -114,7 +114,7 @@ func (s *sessions) oldest() (found digest) {
 	return found
 }
 
-// expire ends the sessions whose time is over. The caller holds mu.
+// expire ends the sessions that have expired. The caller holds mu.
 func (s *sessions) expire() {
 	now := s.now()
 	for d, open := range s.open {
@@ -142,7 +142,7 @@ func (s *sessions) close() {
 	}
 }
 
-// tokenOf is the token of a request; "": it has none.
+// tokenOf returns the token of a request; "" if it has none.
 func tokenOf(r *http.Request) string {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -151,7 +151,7 @@ func tokenOf(r *http.Request) string {
 	return token
 }
 
-// only wraps what a session is needed for. The context of the request ends with the session.
+// only wraps a handler that needs a session. The context of the request ends with the session.
 func (s *sessions) only(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		streams := r.URL.Path == "/api/events"
@@ -172,7 +172,7 @@ func (s *sessions) only(next http.HandlerFunc) http.Handler {
 	})
 }
 
-// enter finds the session of a token, nil if there is none, and counts a request of it; ok is false if it has too many.
+// enter returns the session of a token, nil if there is none, and counts a request of it; ok is false if it has too many.
 func (s *sessions) enter(token string, streams bool) (open *session, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -120,7 +120,7 @@ func TestAgentsProcessIsNotForged(t *testing.T) {
 	root.want("query", "Process.Get", `{"pid":3}`, name)
 }
 
-// Logins of one key that come at once are one process.
+// Concurrent logins of one key are one process.
 func TestAgentsLoginsAtOnce(t *testing.T) {
 	t.Parallel()
 	operator, scout := newKey(t), newKey(t)

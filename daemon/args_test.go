@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// What the command line asks to be told goes to stdout, and nothing is started for it.
+// Answers to flags such as --help go to stdout, and no kernel starts.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -85,7 +85,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// Who has no home has no state in the root directory: it is asked for, and one that is named will do.
+// A user without a home has no state in the root directory: the daemon asks for a directory, and takes a named one.
 func TestNoHome(t *testing.T) {
 	t.Parallel()
 	homeless := func(c *exec.Cmd) { c.Env = append(c.Env, "HOME=", "PWOS_STATE_DIR=", "XDG_STATE_HOME=") }
@@ -100,7 +100,7 @@ func TestNoHome(t *testing.T) {
 	named.wantExit(t, 0)
 }
 
-// A flag wins over the environment, the environment over the file.
+// A flag precedes the environment, which precedes the file.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	const file, env, flag = 1, 2, 4

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// SetDomain puts a state machine in the place of the real one; Open comes after it.
+// SetDomain replaces a state machine; call it before Open.
 func (d *Daemon) SetDomain(name schema.Domain, state kernel.Domain) {
 	d.replace = func(domains map[schema.Domain]kernel.Domain) { domains[name] = state }
 }
@@ -24,10 +24,10 @@ func (d *Daemon) LookAt(looks <-chan time.Time) {
 	d.doors.Watch = func([]string) (*os.File, error) { return nil, errors.ErrUnsupported }
 }
 
-// NeverLook has the daemon look at its sockets only when it is told of a change; Run comes after it.
+// NeverLook makes the daemon check its sockets only when it is told of a change; call it before Run.
 func (d *Daemon) NeverLook() { d.doors.Looks = make(chan time.Time) }
 
-// OnMachine has the daemon take itself to be on the machine of that number; Open comes after it.
+// OnMachine sets the number of the machine; call it before Open.
 func (d *Daemon) OnMachine(id string) {
 	here := d.locate
 	d.locate = func(dir string) (journal.Location, error) {
@@ -51,7 +51,7 @@ func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uin
 	return n.Ports, n.Upstreams, n.Env, n.Bundle
 }
 
-// Resolve has names looked up elsewhere; Open comes before it.
+// Resolve replaces the look-up of names; call it before Open.
 func (d *Daemon) Resolve(r fetch.Resolver) {
 	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	*d.state.Web.Fetcher = *fetch.New(o)

@@ -49,7 +49,7 @@ func TestConnectionsKeepTheDaemon(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, r.ended, "the idle daemon's end"))
 }
 
-// A client that has been spoken to is served: the time to answer the prologue is its own.
+// The time to answer the prologue begins when the client has got it.
 func TestPrologueKeepsTheDaemon(t *testing.T) {
 	t.Parallel()
 	r, p, limit := startKept(t)
@@ -80,7 +80,7 @@ func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 	return r, p, limit
 }
 
-// Whoever connects at the moment of the end is answered, or refused before the first word.
+// A connection at the moment of the end is served, or refused before the prologue.
 func TestIdleEndLosesNobody(t *testing.T) {
 	t.Parallel()
 	const limit = 4 * time.Millisecond

@@ -127,7 +127,7 @@ func (p *peer) wantRefused(why string) {
 	p.wantEnd()
 }
 
-// An operator's key is the operator, on either socket and from the first frame on; success is silent.
+// An operator's key logs in as the operator, on either socket, from the first frame on; success is silent.
 func TestOperatorsKey(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
@@ -168,7 +168,7 @@ func TestOfferOfSignatureMode(t *testing.T) {
 	}
 }
 
-// A key can be granted what is registered, by its name, and user-space syscalls by their paths.
+// A key can be granted registered syscalls by name, and user-space syscalls by path.
 func TestKeyOfRegistered(t *testing.T) {
 	t.Parallel()
 	operator, agent := newKey(t), newKey(t)

@@ -199,7 +199,7 @@ func TestNetworkIsJournaled(t *testing.T) {
 	}
 }
 
-// What the configuration closes to Http.Fetch is closed to connections, whatever an agent is granted.
+// Addresses that the configuration denies to Http.Fetch are denied to connections, whatever an agent is granted.
 func TestNetworkAddresses(t *testing.T) {
 	t.Parallel()
 	at := server(t)
@@ -218,7 +218,7 @@ func TestNetworkAddresses(t *testing.T) {
 	}
 }
 
-// Revoking the token, and the end of the process, close what is open.
+// Revoking the token, or ending the process, closes open connections.
 func TestNetworkIsRevoked(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(n *networked){
@@ -332,7 +332,7 @@ func TestNetworkUpstream(t *testing.T) {
 	}
 }
 
-// Where an upstream is intercepted, its agents are told whom to trust, in a file without a key.
+// If an upstream is intercepted, its agents get the authority's certificate in a file without a key.
 func TestNetworkBundle(t *testing.T) {
 	t.Parallel()
 	n := openNetwork(t, func(c *config.Config) {

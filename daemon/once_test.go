@@ -69,7 +69,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestOnceWaits: a call that waits ends when nobody waits for it any more.
+// TestOnceWaits: a waiting call ends when its caller disconnects.
 func TestOnceWaits(t *testing.T) {
 	t.Parallel()
 	a := newAlone(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestHangupReloads: SIGHUP has the policy read again, and a file that is not valid leaves it as it was.
+// TestHangupReloads: SIGHUP reloads the policy, and an invalid file leaves the old one in force.
 func TestHangupReloads(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Who starts a daemon is told in one line how that went, and the pipe is closed behind it.
+// The starter of a daemon gets one line with the result, and then the pipe is closed.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -76,7 +76,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// A number that names nothing to write to is wrong usage: writing there could hit anything.
+// A number of no open file is wrong usage: writing to it could hit any file.
 func TestReadinessOnNothing(t *testing.T) {
 	t.Parallel()
 	for _, fd := range []string{"x", "-1", "2", "77", "99999999999999999999"} {
@@ -91,7 +91,7 @@ func TestReadinessOnNothing(t *testing.T) {
 	}
 }
 
-// Who does not ask is told nothing.
+// Without the flag, no line is written.
 func TestNobodyWaits(t *testing.T) {
 	t.Parallel()
 	d := spawn(t, testkit.Dir(t), func(c *exec.Cmd) { c.Env = append(c.Env, "PWOS_READY_FD=") })

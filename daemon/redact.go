@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/cluster"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/host"
@@ -49,8 +50,29 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 		return out, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	var onBus func(context.Context) (uint64, error)
+	if cfg.Cluster.Name != "" {
+		onBus = func(ctx context.Context) (uint64, error) { return lastOnBus(ctx, &cfg, key) }
+	}
 	dir := blobDir(&cfg)
 	return s.Redact(ctx, &cfg, seq, member, state.Blobs{Dir: dir, Redact: func(ctx context.Context, value []byte) (int, []string, error) {
 		return blob.RedactDir(ctx, dir, value)
-	}})
+	}}, onBus)
+}
+
+// lastOnBus returns the last entry of the kernel that its bus has; 0: none.
+func lastOnBus(ctx context.Context, cfg *config.Config, key *access.HostKey) (uint64, error) {
+	ctx, stop := context.WithTimeout(ctx, busPatience)
+	defer stop()
+	c := &cfg.Cluster
+	conn, js, err := cluster.Dial(ctx, cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	last, err := cluster.LastCheckpoint(ctx, js, c.Name)
+	if err != nil || last == nil {
+		return 0, err
+	}
+	return last.Seq, nil
 }

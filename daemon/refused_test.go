@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Who cannot show an authorized key is told so once, and nothing that it sent is carried out.
+// A client without an authorized key gets one error, and none of its frames is run.
 func TestRefusedLogins(t *testing.T) {
 	t.Parallel()
 	key, stranger, old := newKey(t), newKey(t), newKey(t)
@@ -109,7 +109,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		}))
 		p.wantRefused("")
 	})
-	// The client is asked to sign for another path than its own: whoever relays is seen.
+	// The client is asked to sign for another path than its own: a relay is detected.
 	t.Run("a relay", func(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
@@ -164,7 +164,7 @@ func TestKeysFileChanges(t *testing.T) {
 	in(two)
 }
 
-// A daemon that is told to ask for keys and cannot read them does not start.
+// A daemon in signature mode that cannot read its keys does not start.
 func TestKeysFileAtStart(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string]func(path string) error{

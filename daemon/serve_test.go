@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Each frame is answered in its own dialect on either socket; only the prologue follows the socket.
+// Each frame is answered in its own dialect on either socket; only the prologue is in the socket's.
 func TestBothSocketsBothDialects(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)

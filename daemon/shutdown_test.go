@@ -18,7 +18,7 @@ import (
 // that the first answer shows that all were received.
 const inFlight = 200
 
-// What was received is answered, whatever ends the daemon, and the places are given back.
+// Received frames are answered, whatever ends the daemon, and the sockets and locks are removed.
 func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, r *running){
@@ -88,7 +88,7 @@ func (r *running) wantGone(t *testing.T) {
 			t.Errorf("%s is still there (%v)", path, err)
 		}
 	}
-	// A program that another test is just starting holds all our descriptors for a moment.
+	// A program that another test is starting holds all our descriptors for a moment.
 	var lock *unixsock.Lock
 	testkit.Eventually(t, "the lock", func() (free bool) {
 		var err error
@@ -120,7 +120,7 @@ func TestShutdownAmongOtherFrames(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 }
 
-// A client that does not read its answers holds up the end for the grace and no longer.
+// A client that does not read its answers delays the end by the grace at most.
 func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
@@ -135,7 +135,7 @@ func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
 	r.wantGone(t)
 }
 
-// A daemon that was opened and never run gives everything back too.
+// A daemon that was opened and never run releases everything too.
 func TestCloseWithoutRun(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))

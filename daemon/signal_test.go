@@ -35,7 +35,7 @@ func TestSignalAnswersWhatWasReceived(t *testing.T) {
 	}
 }
 
-// Who does not read its answers makes the first signal wait; the second does not.
+// A client that does not read its answers delays the end after the first signal, not after the second.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	d := spawn(t, testkit.Dir(t), nil).serving(t)
@@ -72,7 +72,7 @@ func stuff(t *testing.T, p *peer) (taken []byte) {
 	}
 }
 
-// A log that nobody reads any more is no reason to end.
+// A log that is not read any more does not end the daemon.
 func TestLogReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -89,7 +89,7 @@ func TestLogReaderGoesAway(t *testing.T) {
 	d.wantExit(t, 0)
 }
 
-// The service manager hears STOPPING when the end begins, whatever the reason, and not when it is over.
+// The service manager gets STOPPING when the end begins, whatever the reason, and not when it is complete.
 func TestServiceManagerIsTold(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

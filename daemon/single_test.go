@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// A second daemon is refused, and the first goes on; also where somebody deletes the lock's file.
+// A second daemon is refused, and the first continues; also if the lock's file is deleted.
 func TestOneDaemonADirectory(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -67,7 +67,7 @@ func TestSecondProgram(t *testing.T) {
 	p.wantPing(0)
 }
 
-// A daemon that was killed leaves its files; the next one replaces them.
+// A killed daemon leaves its files; the next one replaces them.
 func TestAfterSIGKILL(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)
@@ -84,7 +84,7 @@ func TestAfterSIGKILL(t *testing.T) {
 	}
 }
 
-// What is not ours stays, and nothing of ours is left beside it.
+// Foreign files stay, and none of ours is left beside them.
 func TestForeignPlaces(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, r unixsock.Places){

@@ -21,7 +21,7 @@ func TestRemovedSocketsComeBack(t *testing.T) {
 	looks := make(chan time.Time)
 	d.LookAt(looks)
 	r := runThis(t, cfg, d)
-	// Nobody receives the second before what the first was for is done.
+	// A second socket is not received before the first one has been handled.
 	look := func() {
 		for range 2 {
 			select {

@@ -13,15 +13,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Cursor is a file that says how far an export has come. It is replaced as a whole, and locked through a file beside
-// it, NAME.lock, which stays.
+// Cursor is a file with the position of an export. It is replaced as a whole, and locked by a file next to it, NAME.lock,
+// which is kept.
 type Cursor struct {
 	path string
 	lock *os.File
 	at   Position
 }
 
-// OpenCursor reads a cursor, which need not be there yet, and locks it until Close.
+// OpenCursor reads a cursor, which may not exist yet, and locks it until Close.
 func OpenCursor(path string) (_ *Cursor, err error) {
 	c := &Cursor{path: path}
 	if c.lock, err = lockedFile(path+".lock", path); err != nil {
@@ -50,7 +50,7 @@ func OpenCursor(path string) (_ *Cursor, err error) {
 	return c, nil
 }
 
-// lockedFile opens and locks a file, which is made if it is not there. what is what it protects.
+// lockedFile opens and locks a file, and creates it if it does not exist. what names what the lock protects.
 func lockedFile(path, what string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -68,7 +68,7 @@ func lockedFile(path, what string) (*os.File, error) {
 // At is the position of the last entry that was delivered.
 func (c *Cursor) At() Position { return c.at }
 
-// Move writes how far the export has come.
+// Move writes the position of the export.
 func (c *Cursor) Move(at Position) error {
 	text, err := schema.Marshal(&at)
 	if err == nil {

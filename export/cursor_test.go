@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCursor: a cursor keeps its position, is one export's at a time, and what is none is refused and left alone.
+// TestCursor: a cursor keeps its position, belongs to one export at a time, and a file that is none is refused and not changed.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	path := testkit.Dir(t) + "/cursor"
@@ -44,7 +44,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestOtherFiles: a file that has no records, or is none, is refused and left alone; what a kill can leave is not.
+// TestOtherFiles: a file of other lines is refused and not changed; a file that a kill has left incomplete is not refused.
 func TestOtherFiles(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)

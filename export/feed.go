@@ -25,10 +25,10 @@ type feed struct {
 // errEnd ends a feed that is not live.
 var errEnd = errors.New("everything that was there is read")
 
-// errAgent asks for another connection, on which to be content with what an agent may see.
+// errAgent asks for another connection, which asks only for what an agent may see.
 var errAgent = errors.New("only the operator is told what calls were given")
 
-// again asks for another connection, on which to begin with an earlier entry.
+// again asks for another connection, which begins with an earlier entry.
 type again struct{ from int64 }
 
 func (again) Error() string { return "the record was restored from before the cursor" }

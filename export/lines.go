@@ -14,9 +14,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Sink is where records go.
+// Sink receives records.
 type Sink interface {
-	// Deliver returns once all of batch is there. It may be called with the same records again.
+	// Deliver returns once all records of batch are delivered. It may be called with the same records again.
 	Deliver(ctx context.Context, batch []*Record) error
 	Close() error
 }
@@ -41,7 +41,7 @@ var JSONL = Format{
 	},
 }
 
-// File is a file of lines. Its last whole line says how far the export has come, so that no record is written twice.
+// File is a file of lines. Its last complete line is the position of the export, so that no record is written twice.
 type File struct {
 	file   *os.File
 	format Format
@@ -49,8 +49,8 @@ type File struct {
 	buf    []byte
 }
 
-// OpenFile opens a file for appending, which is made if it is not there, and locks it until Close. A part of a line at
-// its end, which a crash has left, is cut off. A file that has other lines is refused.
+// OpenFile opens a file for appending, creates it if it does not exist, and locks it until Close. An incomplete last line,
+// which a crash may leave, is cut off. A file with other lines is refused.
 func OpenFile(path string, format Format) (_ *File, err error) {
 	f := &File{format: format}
 	if f.file, err = lockedFile(path, path); err != nil {
@@ -71,7 +71,7 @@ func OpenFile(path string, format Format) (_ *File, err error) {
 	return f, f.resume(path, info.Size())
 }
 
-// resume finds the last whole line, and cuts off what follows it.
+// resume finds the last complete line, and cuts off the rest.
 func (f *File) resume(path string, size int64) error {
 	line, end, err := lastLine(f.file, size)
 	if err != nil {
@@ -121,7 +121,7 @@ func syncDir(path string) error {
 	return nil
 }
 
-// lastLine returns the last line that has its line break, and where it ends; 0: there is none. It reads back from the
+// lastLine returns the last line with its line break, and where it ends; 0 if there is none. It reads back from the
 // end, so its time and memory depend on that line alone.
 func lastLine(r io.ReaderAt, size int64) (line []byte, end int64, err error) {
 	const step = 64 << 10

@@ -49,7 +49,7 @@ const (
 )
 
 // OTLP sends records as spans to an OpenTelemetry collector, over HTTP in protobuf. Ids of traces and spans are made from the
-// record, so a span that is sent again is the same span. A call that has not ended is sent at its end.
+// record, so a span that is sent again is the same span. A call is sent when it has ended.
 type OTLP struct {
 	*poster
 	version string
@@ -108,7 +108,7 @@ func (o *OTLP) traces(batch []*Record) *trace.TracesData {
 }
 
 // rejected reads the answer of a collector, an ExportTraceServiceResponse: its member 1 is a partial success, whose member 1
-// counts the spans that were rejected and whose member 2 says why. What it warns of is no error.
+// counts the rejected spans and whose member 2 says why. A warning is no error.
 func rejected(answer []byte) error {
 	partial, _, err := members(answer)
 	if err != nil || partial == nil {
@@ -179,7 +179,7 @@ func spanOf(r *Record) *trace.Span {
 	return s
 }
 
-// addFacts adds what a call dealt with, and names the span after it.
+// addFacts adds the object of a call, and names the span after it.
 func addFacts(s *trace.Span, f *Facts) {
 	add := func(all ...*common.KeyValue) { s.Attributes = append(s.Attributes, all...) }
 	switch {
@@ -212,7 +212,7 @@ func addFacts(s *trace.Span, f *Facts) {
 	}
 }
 
-// addArguments adds what a call was given and what it answered, where the record has them.
+// addArguments adds the arguments and the answer of a call, if the record has them.
 func addArguments(s *trace.Span, r *Record) {
 	given, answered := attrArguments, attrResult
 	if r.Facts.Tool != "" {

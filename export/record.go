@@ -77,7 +77,7 @@ func LineID(text []byte) (string, error) {
 	return *id, nil
 }
 
-// Facts is what is said of a call without its arguments: what kind of thing it dealt with.
+// Facts describes the object of a call without its arguments.
 type Facts struct {
 	Tool     string // name of the tool that was called; "": none
 	Host     string // agent host whose own tool it is; "": none
@@ -89,7 +89,7 @@ type Facts struct {
 	Port     int64
 }
 
-// factsOf reads them from an entry, as far as it has its request and payload.
+// factsOf reads the facts of an entry, as far as its request and payload are recorded.
 func factsOf(e *schema.AuditEntry) (f Facts) {
 	switch e.Type {
 	case schema.CallType:

@@ -11,24 +11,24 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Options say what is exported, and to where.
+// Options configure an export.
 type Options struct {
-	// Dial connects to the kernel. It is called again where a live export has lost it.
+	// Dial connects to the kernel. A live export calls it again after the connection was lost.
 	Dial func(ctx context.Context, again bool) (*client.Client, error)
-	// After is how far the export has come.
+	// After is the position of the export.
 	After Position
-	// Live exports go on with what is recorded from now on; others end with what was there when they began.
+	// Live exports follow the record; others end with the last entry at their start.
 	Live bool
-	// Arguments adds what calls were given, and what they answered.
+	// Arguments adds the arguments and answers of calls.
 	Arguments bool
 	Sink      Sink
-	// Moved is called with how far the export has come, after each delivery; nil: nobody wants to know.
+	// Moved is called with the position of the export after each delivery; nil: it is not reported.
 	Moved func(at Position) error
 	// Notice tells people why the export waits.
 	Notice func(text string)
 }
 
-// Bounds of what is read and not delivered.
+// Bounds of records that are read but not delivered.
 const (
 	queued    = 64
 	batchSize = 512
@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// gone reports whether a kernel that ended, or has not started yet, is the reason.
+// gone reports whether the error means that the kernel has ended, or has not started yet.
 func gone(err error) bool {
 	for _, id := range []fault.ID{fault.DaemonHungUp, fault.DaemonNotRunning, fault.DaemonUnreachable, fault.DaemonNoAnswer} {
 		if errors.Is(err, id) {
@@ -175,7 +175,7 @@ const (
 	maxWait = 15 * time.Second
 )
 
-// pace is how fast an export tries again.
+// pace is the time between two attempts of an export.
 func pace() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = minWait, maxWait

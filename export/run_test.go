@@ -100,7 +100,7 @@ func exported(t *testing.T, text []byte) (seqs []int64) {
 	return seqs
 }
 
-// TestCutAnywhere: whatever a kill leaves of a file, the next export makes it whole: no entry is missing, none twice.
+// TestCutAnywhere: whatever a kill leaves of a file, the next export completes it: no entry is missing or written twice.
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
 	k := start(t)
@@ -125,7 +125,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestArgumentsStay: what a call was given and answered is exported only where it is asked for.
+// TestArgumentsStay: arguments and answers are exported only if the caller asks for them.
 func TestArgumentsStay(t *testing.T) {
 	t.Parallel()
 	k := start(t)
@@ -169,7 +169,7 @@ func TestAgentExports(t *testing.T) {
 	}
 }
 
-// counting is a sink that keeps ids and tells of them.
+// counting is a sink that keeps ids and reports each.
 type counting struct {
 	mu  sync.Mutex
 	ids []string
@@ -231,7 +231,7 @@ func TestLiveSurvivesTheKernel(t *testing.T) {
 	}
 }
 
-// TestSinkFails: what the receiver does not take ends the export, and the cursor does not move.
+// TestSinkFails: a record that the receiver refuses ends the export, and the cursor does not move.
 func TestSinkFails(t *testing.T) {
 	t.Parallel()
 	k := start(t)

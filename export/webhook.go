@@ -25,13 +25,13 @@ const (
 type Receiver struct {
 	URL    string
 	Header http.Header // of each request, such as one that authenticates
-	// Patience bounds how long one request is tried; 0: as long as the export runs.
+	// Patience bounds the retries of one request; 0: it is retried as long as the export runs.
 	Patience time.Duration
 	// Notice tells people why the export waits.
 	Notice func(text string)
 }
 
-// poster posts to a Receiver. One that cannot be reached, or that answers 408, 429 or 5xx, is asked again, ever less often.
+// poster posts to a Receiver. A request that failed, or was answered with 408, 429 or 5xx, is retried with backoff.
 // Any other answer but 2xx is an error.
 type poster struct {
 	Receiver
@@ -77,7 +77,7 @@ func (p *poster) post(ctx context.Context, body []byte) (answer []byte, err erro
 	return answer, err
 }
 
-// try sends one request. again is how long to wait before it may be tried again; 0: trying again is of no use.
+// try sends one request. again is the time before a retry; 0: a retry is useless.
 func (p *poster) try(ctx context.Context, body []byte) (text []byte, again time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(body))
 	if err != nil {

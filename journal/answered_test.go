@@ -50,7 +50,7 @@ func TestTornAnsweredLine(t *testing.T) {
 	}
 }
 
-// Nothing but that one torn line is given up.
+// Only that torn line is dropped.
 func TestAnsweredIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	good, before := killed(t, 6)
@@ -88,7 +88,7 @@ func TestAnsweredIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// A start that gives up such a line may die at any point: the next one finds the same entries.
+// A start that drops such a line may be killed at any point: the next one finds the same entries.
 func TestGivingUpALineFailsOnce(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

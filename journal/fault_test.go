@@ -37,7 +37,7 @@ func TestEachOperationFailsOnce(t *testing.T) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				for _, fault := range faults {
-					// The first run, where none fails, shows how many operations there are.
+					// The first run, without a failure, counts the operations.
 					for n, last := 0, 1; n <= last; n++ {
 						fault.N = n
 						w := newWorkload(seed, faultfs.NewDisk())
@@ -109,7 +109,7 @@ func wantHits(t *testing.T, hits map[string]int, kinds string) {
 	t.Log(hits)
 }
 
-// A full disk refuses entries for as long as it is full, and the journal goes on as if they had never been tried.
+// A full disk refuses entries, and the journal continues as if they had not been appended.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -195,7 +195,7 @@ func TestLeftNextSegment(t *testing.T) {
 	}
 }
 
-// A segment that somebody else has begun is not written over.
+// A segment that another process has begun is not overwritten.
 func TestSegmentOfAnother(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -245,7 +245,7 @@ func TestFailedSyncStops(t *testing.T) {
 	}
 }
 
-// An fsync that fails beside a write that fails is not tried again to take the write back.
+// An fsync that fails beside a failed write is not retried to remove that write.
 func TestFailedSyncBesideFailedWrite(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()

@@ -168,7 +168,7 @@ func cutAnywhere(t *testing.T, work func(*testing.T, *keeper), check func(*testi
 	}
 }
 
-// Each operation of an archiving and of a redaction fails: the journal is good, and trying again succeeds.
+// Each operation of an archiving and of a redaction fails once: the journal stays valid, and a retry succeeds.
 func TestKeepingFailsOnce(t *testing.T) {
 	t.Parallel()
 	for n, last := 0, 1; n <= last; n++ {
@@ -369,7 +369,7 @@ func put(t *testing.T, disk *faultfs.Disk, path string, text []byte) {
 	testkit.Must(t, errors.Join(err, f.Sync(), f.Close()))
 }
 
-// The voucher that a kernel writes is what the journal reads.
+// The journal reads the voucher that a kernel writes.
 func TestVoucherIsOfTheTable(t *testing.T) {
 	t.Parallel()
 	e := voucher(3, strings.Repeat("0", 64), strings.Repeat("1", 64))

@@ -31,7 +31,7 @@ func TestOSFS(t *testing.T) {
 	if !report.OK() || report.Entries != 10 {
 		t.Errorf("got %+v", report)
 	}
-	// What the journal holds is nobody else's to read.
+	// Other users cannot read the journal.
 	modes := map[string]fs.FileMode{dir: fs.ModeDir | 0o700}
 	for _, name := range []string{"00000000000000000001.ndjson", "00000000000000000010.ndjson", "checkpoints", "head"} {
 		modes[filepath.Join(dir, name)] = 0o600
@@ -44,7 +44,7 @@ func TestOSFS(t *testing.T) {
 	}
 }
 
-// A start waits for the lock of a process that was killed just now.
+// A start waits for the lock of a process that was just killed.
 func TestOSFSLockOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

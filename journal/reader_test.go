@@ -65,7 +65,7 @@ func TestReaderFrom(t *testing.T) {
 	}
 }
 
-// The place that a record names is where its line stands.
+// The position in a record is where its line begins.
 func TestReaderNamesThePlace(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -211,7 +211,7 @@ func TestReaderRefusesDamage(t *testing.T) {
 	}
 }
 
-// An operation that fails stops a reader once: the next call goes on where it was.
+// A failed operation stops a reader once: the next call continues at the same place.
 func TestReaderGoesOnAfterAnError(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()

@@ -185,7 +185,7 @@ func TestReserveOfFullSegment(t *testing.T) {
 	}
 }
 
-// A file system that keeps no room has no reserve, and everything else goes on as ever. It is asked once.
+// A file system that cannot reserve room has no reserve, and everything else works. It is tried once.
 func TestNoReserve(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{errors.ErrUnsupported, syscall.EOPNOTSUPP, syscall.EPERM} {
@@ -271,7 +271,7 @@ func TestReserveAfterFailedWrite(t *testing.T) {
 	testkit.Must(t, l.FlushFromReserve())
 }
 
-// The end of a journal is signed on a full disk too, also where nothing was signed before.
+// The end of a journal is signed on a full disk too, even if nothing was signed before.
 func TestCheckpointOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()

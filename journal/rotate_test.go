@@ -149,7 +149,7 @@ func TestFailedRotate(t *testing.T) {
 	}
 }
 
-// A full disk is no trouble of Rotate: the old segment is written as far as there is room, and Flush tells.
+// A full disk does not fail Rotate: the old segment is written as far as there is room, and Flush reports the error.
 func TestRotateOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()

@@ -65,7 +65,7 @@ func TestSlowDiskInFakeTime(t *testing.T) {
 	})
 }
 
-// A sync that began covers what was flushed before, and nothing that was flushed while the disk was at it.
+// A sync covers what was flushed before it began, and nothing that was flushed during it.
 func TestSyncBeginsAndCompletes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

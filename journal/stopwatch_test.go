@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A stopwatch times what a benchmark does beside what it measures.
+// A stopwatch measures the parts of a benchmark that are not its subject.
 type stopwatch struct {
 	began time.Time
 	total time.Duration

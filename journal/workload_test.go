@@ -112,7 +112,7 @@ func (w *workload) start() {
 	}
 	log, rec, err := journal.Open(w.opt)
 	for try := 0; err != nil && w.faults != nil && w.faults.Hit() != "" && try < 2; try++ {
-		// At most two operations fail, so the third start must do.
+		// At most two operations fail, so the third start must succeed.
 		log, rec, err = journal.Open(w.opt)
 	}
 	if err != nil {

@@ -165,7 +165,7 @@ func refused(id fault.ID, pid int64, what, why string) *fault.Fault {
 	return id.New("pid %d may not call %s%s", pid, what, why).With("pid", numbered(pid))
 }
 
-// hasEnded reports whether a process has ended; one that never was has not.
+// hasEnded reports whether a process has ended; one that never existed has not.
 func hasEnded(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
 
 // Ended is the fault of a call whose process has ended (PROTOCOL 6). It is not a denial.
@@ -186,8 +186,8 @@ func living(processes Processes, pid int64) bool {
 // terminated is the state of a process that has ended (PROTOCOL 6).
 const terminated = "TERMINATED"
 
-// BeyondGrant says why nothing can be granted to pid, which never was a process or has ended, and what to do instead;
-// "" if something can.
+// BeyondGrant says why nothing can be granted to pid, which never existed or has ended, and what to do instead; "" if
+// something can.
 func BeyondGrant(processes Processes, pid int64) string {
 	switch p := processes.Process(pid); {
 	case p == nil:

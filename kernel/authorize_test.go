@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestAuthorize: the three checks of CAP 2 that need no more than a token, and who is exempt.
+// TestAuthorize: the three checks of CAP 2 that need only a token, and the exempt callers.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	all := token(7, nil, nil, "*")
@@ -20,7 +20,7 @@ func TestAuthorize(t *testing.T) {
 		token *kernel.Token
 		typ   string
 		tick  int64
-		want  string // empty: it may
+		want  string // empty: allowed
 	}{
 		{"operator", 0, nil, "Memory.Set", 0, ""},
 		{"operator shuts down", 0, nil, "Syscall.Shutdown", 0, ""},
@@ -38,8 +38,8 @@ func TestAuthorize(t *testing.T) {
 			"expired comes before not allowed", 7, until5, "Memory.Get", 8,
 			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: allow it again with "pwos cap grant 7 --add Memory.Get"`,
 		},
-		{"never was", 9, nil, "Ipc.Receive", 0, `pid 9 may not call Ipc.Receive: no process ever had this pid: "pwos ps" lists the processes`},
-		{"never was, everyone's", 9, nil, "Syscall.Ping", 0, ""},
+		{"never existed", 9, nil, "Ipc.Receive", 0, `pid 9 may not call Ipc.Receive: no process ever had this pid: "pwos ps" lists the processes`},
+		{"never existed, everyone's", 9, nil, "Syscall.Ping", 0, ""},
 		{"the operator's own", 7, all, "Syscall.Shutdown", 0, "pid 7 may not call Syscall.Shutdown: only the operator may"},
 		{"the kernel's own", 7, all, "Capability.Strip", 0, "pid 7 may not call Capability.Strip: it is the kernel's own"},
 		{"the kernel's own, operator", 0, nil, "Resource.Free", 0, "pid 0 may not call Resource.Free: it is the kernel's own"},
@@ -55,7 +55,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// everybody is a process table in which 8 has ended and from 9 on nobody was there yet.
+// everybody is a process table with 1 to 8, in which 8 has ended.
 type everybody struct{}
 
 func (everybody) Process(pid int64) *schema.Descriptor {
@@ -68,7 +68,7 @@ func (everybody) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, State: "READY"}
 }
 
-// TestAuthorizeEnded: a process that has ended is not denied anything, it is gone: 410, whatever it calls.
+// TestAuthorizeEnded: an ended process gets 410, not a denial, whatever it calls.
 func TestAuthorizeEnded(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{"Ipc.Receive", "Syscall.Ping", "Syscall.Shutdown"} {
@@ -79,7 +79,7 @@ func TestAuthorizeEnded(t *testing.T) {
 	}
 }
 
-// origins is a process table that knows nothing but whose a process is.
+// origins is a process table that has only origins.
 type origins map[int64]string
 
 func (o origins) Process(pid int64) *schema.Descriptor {
@@ -90,8 +90,7 @@ func (o origins) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, Origin: origin}
 }
 
-// TestVisible: the operator knows of every process, an agent of those of its origin alone; of the forgotten nobody knows whose
-// they were.
+// TestVisible: the operator sees every process, an agent those of its origin; a forgotten process has no origin.
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	table := origins{1: "a", 2: "a", 3: "b", 4: ""}
@@ -117,7 +116,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// parents is a process table that knows nothing but who spawned whom.
+// parents is a process table that has only parents.
 type parents map[int64]int64
 
 func (p parents) Process(pid int64) *schema.Descriptor {
@@ -145,10 +144,10 @@ func TestDescends(t *testing.T) {
 		{1, 2, false},
 		{4, 2, false},
 		{5, 1, false},
-		{6, 1, false},  // never was
-		{11, 1, false}, // its parent never was
+		{6, 1, false},  // never existed
+		{11, 1, false}, // its parent never existed
 		{0, 0, false},
-		{8, 1, false}, // a damaged table does not hang the kernel
+		{8, 1, false}, // a damaged table does not loop
 		{9, 1, false},
 		{10, 1, false},
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestCallable: of what is registered a token shows what it names, and by a path what is below it.
+// TestCallable: a token shows the registered syscalls that it names, and those below its paths.
 func TestCallable(t *testing.T) {
 	t.Parallel()
 	registered := []string{"Sum.Add", "Sum.Sub", "mcp/fs/write", "mcp/fs/read", "mcp/web/get"}
@@ -16,7 +16,7 @@ func TestCallable(t *testing.T) {
 		allowed         []string
 		syscalls, paths []string
 	}{
-		{[]string{"*"}, nil, registered[2:]}, // which Syscall.Call is part of
+		{[]string{"*"}, nil, registered[2:]}, // which includes Syscall.Call
 		{[]string{"Sum.Add", "Call:mcp/fs/*"}, []string{"Sum.Add"}, []string{"mcp/fs/*", "mcp/fs/read", "mcp/fs/write"}},
 		{[]string{"Call:mcp/fs/read", "Call:tools/x"}, nil, []string{"mcp/fs/read", "tools/x"}},
 		{[]string{"Memory.Get"}, nil, nil},

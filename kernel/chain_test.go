@@ -9,20 +9,20 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// by is a token of pid that an agent granted, whose own token is granter; nil: it has none any more.
+// by is a token of pid by an agent whose own token is granter; nil: that agent has none.
 func by(granter *kernel.Token, from int64, t *kernel.Token) *kernel.Token {
 	t.Granted.GrantedBy, t.Granter = from, granter
 	return t
 }
 
-// and adds a grant of the operator's to a token.
+// and adds an operator's grant to a token.
 func and(t *kernel.Token, operator *schema.TokenGrant) *kernel.Token {
 	t.Granted = kernel.Beside(t.PID(), &t.Granted.TokenGrant, operator)
 	return t
 }
 
-// TestChain: a token allows what each of those that it was granted from allows, whatever the operator granted, and the
-// advice names the one that is in the way.
+// TestChain: a token allows what all tokens above it allow, and what the operator granted; the advice names the token
+// that lacks the grant.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	gpu := func(units float64) map[string]float64 { return map[string]float64{"gpu": units} }
@@ -97,8 +97,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestNamedPatterns: what names no syscall of the kernel's lies within the same, within a path above it, and a user-space
-// syscall also within Syscall.Call.
+// TestNamedPatterns: a pattern with a word is included in itself, in a path above it, and for a user-space syscall in
+// Syscall.Call.
 func TestNamedPatterns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -118,7 +118,7 @@ func TestNamedPatterns(t *testing.T) {
 		{"Upstream:openai", "Upstream:openai", true},
 		{"Upstream:openai", "Upstream:other", false},
 		{"Upstream:*", "Upstream:other", true},
-		{"*", "Upstream:openai", false}, // whose credential is at stake
+		{"*", "Upstream:openai", false}, // its credential needs a grant by name
 		{"Call:*", "Upstream:openai", false},
 	} {
 		own := token(1, nil, nil, tt.own)
@@ -140,7 +140,7 @@ func TestNamedPatterns(t *testing.T) {
 	}
 }
 
-// TestFetchChain: what may be fetched is what all above allow.
+// TestFetchChain: a process may fetch what all grants above it allow.
 func TestFetchChain(t *testing.T) {
 	t.Parallel()
 	http := func(plain, open bool, hosts ...string) *schema.HTTPGrant {

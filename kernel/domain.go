@@ -63,7 +63,7 @@ type Tokens interface {
 
 // Processes is a view of the process table. It is safe for concurrent use and never blocks.
 type Processes interface {
-	// Process returns the descriptor of pid, nil if there never was one. Descriptors are immutable.
+	// Process returns the descriptor of pid, nil if it never existed. Descriptors are immutable.
 	Process(pid int64) *schema.Descriptor
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestGate: the stages are asked in their order, until one does not allow; a call that may not wait is refused in place of a question.
+// TestGate: the stages run in their order, until one does not allow the call; a call that must not wait is refused.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	all := []string{"bounds", "identity", "token", "tick", "quota", "policy", "approval"}

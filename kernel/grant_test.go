@@ -98,7 +98,7 @@ func TestNewGrantRefuses(t *testing.T) {
 	}
 }
 
-// TestDefaultGrant: CAP 3 gives all that CAP 1 lists; with it comes Ipc.Receive, and nothing else.
+// TestDefaultGrant: the default grant is the list of CAP 1 and Ipc.Receive.
 func TestDefaultGrant(t *testing.T) {
 	t.Parallel()
 	pools := []string{"cpu", "gpu"}
@@ -123,7 +123,7 @@ func TestDefaultGrant(t *testing.T) {
 	}
 }
 
-// TestNewGrantOfItsOwn: a token asks for itself: what is canonical stays as it is.
+// TestNewGrantOfItsOwn: a canonical grant stays the same.
 func TestNewGrantOfItsOwn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -143,7 +143,7 @@ func TestNewGrantOfItsOwn(t *testing.T) {
 	})
 }
 
-// asOperator is the same grant, made by the operator.
+// asOperator is the same grant by the operator.
 func asOperator(g schema.TokenGrant) schema.TokenGrant {
 	g.GrantedBy = kernel.Operator
 	return g

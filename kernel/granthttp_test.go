@@ -14,7 +14,7 @@ func fetching(pid int64, plain, open bool, hosts ...string) *schema.GrantInput {
 	return &schema.GrantInput{PID: pid, HTTP: &schema.HTTPGrant{Hosts: hosts, Plain: plain, Open: open}}
 }
 
-// TestHTTPGrant: the canonical form, and what can be no host.
+// TestHTTPGrant: the canonical form, and invalid hosts.
 func TestHTTPGrant(t *testing.T) {
 	t.Parallel()
 	got, err := kernel.NewGrant(fetching(7, true, false, "B.example.com", "*", "[2001:DB8::1]:443", "*", "a.example.com:*"), 0, nil)
@@ -32,7 +32,7 @@ func TestHTTPGrant(t *testing.T) {
 	}
 }
 
-// TestHTTPCovers: nobody gives more than it has.
+// TestHTTPCovers: a process cannot grant more than it has.
 func TestHTTPCovers(t *testing.T) {
 	t.Parallel()
 	own, err := kernel.NewGrant(fetching(7, false, true, "api.example.com", "*.example.org", "host.net:8443", "192.0.2.1"), 0, nil)

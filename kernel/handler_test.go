@@ -22,7 +22,7 @@ func clockHandlers() []kernel.Handler {
 	return []kernel.Handler{kernel.Query(schema.ClockGet, get), kernel.Command(schema.ClockAdvance, advance, nil)}
 }
 
-// httpHandlers are those of a domain of two rows.
+// httpHandlers are the handlers of a domain of two rows.
 func httpHandlers(
 	decide func(*kernel.Call, *schema.HTTPFetchInput) (*string, error), apply func(*kernel.Entry, *schema.EffectEnd),
 ) []kernel.Handler {
@@ -30,7 +30,7 @@ func httpHandlers(
 	return []kernel.Handler{kernel.Effect(schema.HTTPFetch, decide), kernel.Step(schema.HTTPFetch.End, end, apply)}
 }
 
-// TestBindRefuses: a domain whose handlers and rows do not match cannot be made.
+// TestBindRefuses: handlers and rows that do not match are refused.
 func TestBindRefuses(t *testing.T) {
 	t.Parallel()
 	unlisted := schema.NewQuery[schema.ClockGetInput, schema.ClockOutput](schema.Syscall{Type: "Clock.Unlisted", Domain: schema.Http})
@@ -59,7 +59,7 @@ func TestBindRefuses(t *testing.T) {
 	}
 }
 
-// TestBindRefusesAppliedSecrets: what the journal withholds cannot be applied again, so it is not applied at all.
+// TestBindRefusesAppliedSecrets: a command cannot be applied if the journal withholds part of its data.
 func TestBindRefusesAppliedSecrets(t *testing.T) {
 	t.Parallel()
 	defer func() {
@@ -71,7 +71,7 @@ func TestBindRefusesAppliedSecrets(t *testing.T) {
 	kernel.Bind(schema.Crypto, kernel.Command(schema.CryptoSeal, seal, func(*kernel.Entry, *schema.SealInput) {}))
 }
 
-// TestHandlers: what a handler returns and asks for becomes the result of its call, and of no other.
+// TestHandlers: what a handler returns and asks for becomes the result of its own call only.
 func TestHandlers(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
@@ -120,7 +120,7 @@ func TestHandlers(t *testing.T) {
 	if len(applied) != 1 || applied[0].PID != 7 || applied[0].Tick != 3 || applied[0].Conn != "c-1" || string(applied[0].Data) != "1.0" {
 		t.Errorf("applied %+v", applied)
 	}
-	handlers.Apply(intent) // has nothing to apply
+	handlers.Apply(intent) // there is nothing to apply
 	if _, err := handlers.Decide(&kernel.Call{Syscall: schema.ClockGet.Syscall}); err == nil {
 		t.Error("a syscall of another domain was decided")
 	}

@@ -6,21 +6,21 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Covers is what one pattern says of another, Cover what the index of a list does.
+// Covers compares two patterns, Cover a list's index with one.
 func Covers(pattern, other string) bool { return covers(pattern, other) }
 
 func Cover(list []string, other string) bool { return patternsOf(list).cover(other) }
 
-// Looks is how many patterns the index looks for at most.
+// Looks bounds how many patterns the index looks up.
 func Looks(other string) int { return len(slices.Collect(covering(other))) }
 
-// Meet is what two lists both allow.
+// Meet is the intersection of two lists.
 func Meet(a, b []string) []string { return meet(a, b) }
 
-// MeetHTTP is what two grants both allow.
+// MeetHTTP is the intersection of two grants.
 func MeetHTTP(a, b *schema.HTTPGrant) []string { return meetHTTP(a, b).Hosts }
 
-// MeetHTTPByPairs is the same, found by looking at each host of the one beside each of the other.
+// MeetHTTPByPairs is the same, by comparing all pairs of hosts.
 func MeetHTTPByPairs(a, b *schema.HTTPGrant) []string {
 	list := []string{}
 	for _, one := range a.Hosts {
@@ -41,7 +41,7 @@ func MeetHTTPByPairs(a, b *schema.HTTPGrant) []string {
 	return slices.Compact(list)
 }
 
-// Related is how many names of a list have to do with one.
+// Related is the number of a list's names that are related to one.
 func Related(list []string, name string) (n int) {
 	hostsOf(list).related(name, func(string) { n++ })
 	return n

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// anyPattern draws what may stand in a grant, of today or of an old journal.
+// anyPattern draws a pattern that a grant may have, now or in an old journal.
 func anyPattern() *rapid.Generator[string] {
 	parts := rapid.SampledFrom([]string{"a", "b", "ab", "a/b", "a/b/c", "b/a"})
 	return rapid.OneOf(
@@ -24,7 +24,7 @@ func anyPattern() *rapid.Generator[string] {
 		}))
 }
 
-// TestPatternsCover: the index of a list says what its patterns say one by one.
+// TestPatternsCover: the index of a list agrees with its patterns one by one.
 func TestPatternsCover(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -37,8 +37,8 @@ func TestPatternsCover(t *testing.T) {
 	})
 }
 
-// TestMeetOfLongLists: how many patterns a list has does not make the question longer whether one is covered. A line of a request has
-// room for some thousands.
+// TestMeetOfLongLists: the time to find whether a pattern is covered does not depend on the length of the list. A
+// request's line has room for some thousands.
 func TestMeetOfLongLists(t *testing.T) {
 	t.Parallel()
 	var paths, trees []string
@@ -63,7 +63,7 @@ func TestMeetOfLongLists(t *testing.T) {
 	}
 }
 
-// TestMeetOfHosts: the index of hosts finds what looking at each pair does.
+// TestMeetOfHosts: the index of hosts agrees with the comparison of all pairs.
 func TestMeetOfHosts(t *testing.T) {
 	t.Parallel()
 	host := rapid.Custom(func(t *rapid.T) string {
@@ -81,8 +81,7 @@ func TestMeetOfHosts(t *testing.T) {
 	})
 }
 
-// TestMeetOfManyHosts: of thousands of hosts, as many as a line of a request has room for, those are looked at that a name has to do
-// with.
+// TestMeetOfManyHosts: of the thousands of hosts that fit a request's line, only related ones are compared.
 func TestMeetOfManyHosts(t *testing.T) {
 	t.Parallel()
 	var list []string

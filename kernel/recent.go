@@ -9,9 +9,9 @@ import (
 // at the journal and its step.
 const recentKept = 4096
 
-// Recent remembers what a domain has changed last, so that a step that undoes a change can tell that nobody has changed
-// the same thing since it was decided on. It is no part of the state, and no replay depends on it. The zero value has no
-// changes; Shown is safe for concurrent use, the rest is the domain's.
+// Recent remembers what a domain has changed last, so that a step that undoes a change can tell whether the same
+// thing was changed after the decision. It is no part of the state, and no replay depends on it. The zero value has
+// no changes; Shown is safe for concurrent use, the rest is the domain's.
 type Recent struct {
 	seed   maphash.Seed
 	things [recentKept]uint64 // hashes of what was changed; change number n is at n % recentKept
@@ -26,7 +26,7 @@ func (r *Recent) Changed(origin, name string) {
 	r.things[r.count%recentKept] = r.hash(origin, name)
 }
 
-// Reset says that earlier changes are unknown: the state is rebuilt. Numbers go on.
+// Reset says that earlier changes are unknown: the state is rebuilt. Numbers continue.
 func (r *Recent) Reset() { r.from = r.count }
 
 // Publish shows the number of changes. The domain's Publish calls it.

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// TestRecent: a change after a number is known, one before it is none, and what is not known any more counts as changed.
+// TestRecent: a change after the number is found, one before it is not, and a forgotten one counts as a change.
 func TestRecent(t *testing.T) {
 	t.Parallel()
 	var r kernel.Recent
@@ -48,7 +48,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestRecentCountsOn: a state that was rebuilt takes no number twice.
+// TestRecentCountsOn: a rebuilt state uses no number twice.
 func TestRecentCountsOn(t *testing.T) {
 	t.Parallel()
 	var r kernel.Recent

@@ -10,15 +10,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// noTokens has none.
+// noTokens has no tokens.
 type noTokens struct{}
 
 func (noTokens) Token(int64) *kernel.Token           { return nil }
 func (noTokens) Process(int64) *schema.Descriptor    { return nil }
 func (noTokens) readOrigin(o string) (string, error) { return o, nil }
 
-// TestRoles: a viewer's key may call every query but two, and what goes on to tell; an approver's may decide approvals too; neither moves
-// the clock.
+// TestRoles: a viewer's key may make every query except two, and subscribe; an approver's may also decide approvals;
+// neither moves the clock.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	reached := int64(0)

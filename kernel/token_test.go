@@ -64,9 +64,9 @@ func TestAllows(t *testing.T) {
 		{"Syscall.Alloc", "Syscall.Alloc", true},
 		{"Syscall.*", "Syscall.Alloc", true},
 		{"memory.set", "Memory.Set", false},
-		{"", "Memory.Set", false}, // a row without a code is not named by no code
+		{"", "Memory.Set", false}, // a row without a code has no code to be named by
 		{".*", "Memory.Set", false},
-		{"*", "Crypto.Open", false}, // which has to be named
+		{"*", "Crypto.Open", false}, // it must be named
 		{"Crypto.*", "Crypto.Open", false},
 		{"Crypto.Open", "Crypto.Open", true},
 		{"Crypto.*", "Crypto.Seal", true},
@@ -102,7 +102,7 @@ func TestCovers(t *testing.T) {
 	tests := []struct {
 		name       string
 		own, other *kernel.Token
-		want       string // the error, empty where it is covered
+		want       string // the error, empty if it is covered
 	}{
 		{"the same", own("Memory.Set"), own("Memory.Set"), ""},
 		{"nothing", own(), own(), ""},
@@ -160,7 +160,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// patterns are what grants are made of.
+// patterns are the elements of grants.
 func patterns() *rapid.Generator[[]string] {
 	all := []string{"*"}
 	for _, row := range schema.Syscalls() {
@@ -172,7 +172,8 @@ func patterns() *rapid.Generator[[]string] {
 	return rapid.SliceOfN(rapid.SampledFrom(all), 0, 6)
 }
 
-// TestCoversIsASubset: who holds what another token covers can do nothing that the other's holder cannot, at any tick.
+// TestCoversIsASubset: the holder of a covered token can do nothing that the holder of the covering one cannot, at
+// any tick.
 func TestCoversIsASubset(t *testing.T) {
 	t.Parallel()
 	amount := rapid.SampledFrom([]float64{0, 0.1, 1, 200})
@@ -182,7 +183,7 @@ func TestCoversIsASubset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		own := token(1, quotas.Draw(t, "own quotas"), expiry.Draw(t, "own expiry"), patterns().Draw(t, "own")...)
 		other := token(2, quotas.Draw(t, "quotas"), expiry.Draw(t, "expiry"), patterns().Draw(t, "other")...)
-		if rapid.Bool().Draw(t, "likely") { // two random tokens seldom fit
+		if rapid.Bool().Draw(t, "likely") { // two random tokens rarely match
 			held := &other.Granted.AllowedSyscalls
 			*held = slices.DeleteFunc(*held, func(p string) bool { return own.Covers(&token(2, nil, own.Last(), p).Granted.TokenGrant, 0) != nil })
 		}
@@ -223,7 +224,8 @@ func BenchmarkAllows(b *testing.B) {
 	}
 }
 
-// TestReach: the hosts and upstreams of a token hold as long as its grant and the granter's do. * includes no upstream.
+// TestReach: the hosts and upstreams of a token are effective while its grant and its granter's are. * includes no
+// upstream.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	token := func(pid, by int64, granter *kernel.Token, until *int64, host string, allowed ...string) *kernel.Token {

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// coming are the syscalls that short names stand for and that the table of syscalls does not have yet.
+// coming are the syscalls of short names that the table does not have yet.
 func coming() []string {
 	return []string{
 		"FileSystem.Resolve", "FileSystem.Hydrate", "Kernel.Ingest", "Http.Fetch",
@@ -26,7 +26,7 @@ func raws(texts ...string) []schema.Value {
 	return list
 }
 
-// TestShortCall calls each row the way it is meant, and has the syscall decode the result.
+// TestShortCall calls each row in its usual form; the syscall decodes the result.
 func TestShortCall(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -118,7 +118,7 @@ func TestShortCall(t *testing.T) {
 	}
 }
 
-// TestShortCallRefuses: names that are nobody's, and arguments that do not fit.
+// TestShortCallRefuses: unknown names, and arguments that do not fit.
 func TestShortCallRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -155,9 +155,9 @@ func TestShortCallRefuses(t *testing.T) {
 	}
 }
 
-// TestShortNamesFit holds the names against the table of syscalls: each stands for one that can be called, its arguments are
-// members there, those that the syscall requires and only they have to be given, and one that may be left out is never an
-// object, which would be taken for members.
+// TestShortNamesFit compares the names with the syscall table: each stands for a callable syscall whose members have
+// its arguments. Exactly the required members must be given, and no optional one is an object, which would be taken
+// for members.
 func TestShortNamesFit(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
@@ -173,12 +173,12 @@ func TestShortNamesFit(t *testing.T) {
 		row, ok := schema.Lookup(s.Type)
 		if !ok {
 			if !slices.Contains(coming(), s.Type) {
-				t.Errorf("%s stands for %s, which there is not", s.Name, s.Type)
+				t.Errorf("%s stands for %s, which does not exist", s.Name, s.Type)
 			}
 			continue
 		}
 		if row.Internal || s.Type == "Syscall.Call" {
-			t.Errorf("%s stands for %s, which nobody calls", s.Name, s.Type)
+			t.Errorf("%s stands for %s, which clients cannot call", s.Name, s.Type)
 		}
 		for i, member := range s.Args {
 			_, fault := row.Input().Decode([]byte(`{"` + member + `":{}}`))
@@ -190,9 +190,9 @@ func TestShortNamesFit(t *testing.T) {
 				t.Errorf("%s: the optional %s may be an object", s.Name, member)
 			}
 		}
-		// With what is needed alone, the syscall misses nothing.
+		// With the required arguments alone, the syscall misses nothing.
 		if s.Type == "Syscall.CommitDelta" || s.Type == "Ipc.Broadcast" {
-			continue // a delta without changes is possible, and a payload by reference, and not by this name
+			continue // a delta may have no changes, and a payload may be a reference, under another name
 		}
 		if _, fault := row.Input().Decode([]byte(`{}`)); (fault != nil) != (s.Needs > 0) {
 			t.Errorf("%s needs %d, and %s without any says: %v", s.Name, s.Needs, s.Type, fault)
@@ -200,7 +200,7 @@ func TestShortNamesFit(t *testing.T) {
 	}
 }
 
-// TestShortCallIsJSON: the result of any arguments is one strict object, or a fault.
+// TestShortCallIsJSON: any arguments give one strict object, or a fault.
 func TestShortCallIsJSON(t *testing.T) {
 	t.Parallel()
 	arg := rapid.SampledFrom([]string{`null`, `1`, `"a"`, `"get"`, `"set"`, `{}`, `{"pid":1}`, `{"key":1,"\u0061":2}`, `[]`, `true`})
@@ -214,7 +214,7 @@ func TestShortCallIsJSON(t *testing.T) {
 	})
 }
 
-// TestJSONRPC: the one response of each outcome, byte for byte.
+// TestJSONRPC: the response of each outcome, byte for byte.
 func TestJSONRPC(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string][]byte{

@@ -8,7 +8,7 @@ type Errand struct {
 	PID         int64           `json:"pid" keep:"always" min:"0" doc:"Process that made it; 0 is the operator."`
 	Spawn       *SpawnInput     `json:"spawn,omitzero" keep:"always" doc:"Data of a Syscall.Spawn."`
 	Terminate   *TerminateInput `json:"terminate,omitzero" keep:"always" doc:"Data of a Syscall.Terminate."`
-	Default     bool            `json:"default,omitzero" keep:"always" doc:"Capabilities of spawn are a default grant: what the other kernel does not allow of it is left out."`
+	Default     bool            `json:"default,omitzero" keep:"always" doc:"Whether the capabilities of spawn are a default grant: the other kernel leaves out those that it does not allow."`
 	TicksLeft   *int64          `json:"ticks_left,omitzero" keep:"always" doc:"Ticks for which the grant of a Syscall.Spawn holds; absent: it does not expire. Each kernel has its own clock."`
 	Causation   string          `json:"causation,omitzero" keep:"always" doc:"Id of the message that made it."`
 	Correlation string          `json:"correlation,omitzero" keep:"always" doc:"Id of the workflow that it belongs to."`

@@ -35,7 +35,7 @@ var (
 
 	ApprovalUse = NewStep[ApprovalUseInput, SuccessOutput](Syscall{
 		Type: "Approval.Use", Domain: Approval,
-		Description: "Uses an approval up: the call that it is for begins.",
+		Description: "Uses up an approval: its call begins.",
 	})
 )
 
@@ -98,8 +98,8 @@ type ApprovalRequestedInput struct {
 	Agent     string `json:"agent" keep:"always" doc:"Its name."`
 	Origin    string `json:"origin" keep:"always" doc:"Origin of the call: which stored data it sees."`
 	Type      string `json:"type" keep:"always" doc:"What is called."`
-	Data      Value  `json:"data" keep:"always" doc:"The call's data, as the journal keeps them where it succeeds."`
-	Exhausted string `json:"exhausted,omitzero" keep:"always" doc:"The kind of budget of which the call needs more than is left, where the rule asks about that."`
+	Data      Value  `json:"data" keep:"always" doc:"The call's data, in the form that the journal keeps if the call succeeds."`
+	Exhausted string `json:"exhausted,omitzero" keep:"always" doc:"The kind of budget that the call exceeds, if the rule asks about that."`
 	Digest    string `json:"digest" keep:"always" doc:"SHA-256 over caller, type and normalised data in the form of RFC 8785, in hex: what exactly is asked about."`
 	Asked     int64  `json:"asked" keep:"always" doc:"When it was asked first, in Unix milliseconds."`
 	Expires   int64  `json:"expires" keep:"always" doc:"When the question expires, in Unix milliseconds. After that, the same call raises a new question."`

@@ -18,7 +18,7 @@ type AuditLogInput struct {
 	Request     *bool   `json:"request,omitzero" keep:"always" doc:"Whether to add the journaled data of each message. Operator only."`
 
 	SinceSeq *int64 `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
-	Limit    *int64 `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
+	Limit    *int64 `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come if the line would be too long."`
 }
 
 // AuditLogOutput is the answer of Audit.Log.
@@ -26,7 +26,7 @@ type AuditLogOutput struct {
 	Entries []AuditEntry `json:"entries" keep:"always" doc:"Entries of the journal, oldest first. A call with an effect outside the kernel has one entry here: its end, or its intent while it is running."`
 	Next    int64        `json:"next,omitzero" keep:"always" doc:"There may be more: since_seq of the next page."`
 
-	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that were asked for too and are archived; absent: there are none."`
+	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries of the range that are archived; absent: there are none."`
 }
 
 // Archived names the entries that were moved out of the journal.
@@ -43,8 +43,8 @@ type AuditEntry struct {
 	SyscallCode string    `json:"syscall_code" keep:"always" doc:"CAP's code, or the type of a syscall that has none."`
 	PID         int64     `json:"pid" keep:"always" doc:"Process that the call was made as."`
 	Tick        int64     `json:"tick" keep:"always" doc:"The kernel's tick at the call, or at its end if the call has an intent."`
-	Payload     Value     `json:"payload" keep:"always" doc:"What a command answered; of a query nothing is kept."`
-	Error       MaybeText `json:"error" keep:"always" doc:"Why it failed; null: it did not."`
+	Payload     Value     `json:"payload" keep:"always" doc:"What a command answered; a query's answer is not kept."`
+	Error       MaybeText `json:"error" keep:"always" doc:"Why it failed; null: it succeeded."`
 	LatencyUS   int64     `json:"latency_us" keep:"always" doc:"How long it took, microseconds."`
 	Seq         int64     `json:"seq" keep:"always" doc:"Number of the entry."`
 	Type        string    `json:"type" keep:"always" doc:"Type of the message."`
@@ -56,7 +56,7 @@ type AuditEntry struct {
 	Code        int64     `json:"code,omitzero" keep:"always" doc:"Code of the error; absent: there is none."`
 	ErrorID     string    `json:"error_id,omitzero" keep:"always" doc:"Id of the error, as listed in docs/errors.md. Absent if there was no error, or the entry is older than error ids."`
 	Intent      int64     `json:"intent,omitzero" keep:"always" doc:"For a call with an effect outside the kernel: the entry that was written before the effect began. The row itself is the end, with the outcome."`
-	Request     Value     `json:"request,omitzero" keep:"always" doc:"Data of the message without its secrets, where it was asked for."`
+	Request     Value     `json:"request,omitzero" keep:"always" doc:"Data of the message without its secrets, if it was asked for."`
 }
 
 // The values of AuditEntry.Status.
@@ -94,7 +94,7 @@ type AuditVerifyInput struct{}
 
 // AuditVerifyOutput is the answer of Audit.Verify.
 type AuditVerifyOutput struct {
-	OK      bool   `json:"ok" keep:"always" doc:"Whether the journal is what was written."`
+	OK      bool   `json:"ok" keep:"always" doc:"Whether the journal is as it was written."`
 	Entries int64  `json:"entries" keep:"always" doc:"Entries that were checked."`
 	Head    string `json:"head" keep:"always" doc:"SHA-256 of the last entry's line, hexadecimal."`
 	Broken  string `json:"broken,omitzero" keep:"always" doc:"Where it is broken, and how."`
@@ -112,12 +112,12 @@ type AuditArchiveInput struct {
 // AuditArchiveOutput is the answer of Audit.Archive.
 type AuditArchiveOutput struct {
 	Segments  int64  `json:"segments" keep:"always" doc:"How many segments were moved; 0: there was nothing to move."`
-	Bytes     int64  `json:"bytes" keep:"always" doc:"How long they are together."`
+	Bytes     int64  `json:"bytes" keep:"always" doc:"Their size together."`
 	First     int64  `json:"first,omitzero" keep:"always" doc:"The first entry that was moved."`
 	Last      int64  `json:"last,omitzero" keep:"always" doc:"The last one."`
-	Hash      string `json:"hash,omitzero" keep:"always" doc:"SHA-256 of its line, hexadecimal: what the journal goes on from."`
+	Hash      string `json:"hash,omitzero" keep:"always" doc:"SHA-256 of its line, hexadecimal: the journal's next entry chains to it."`
 	Directory string `json:"directory" keep:"always" doc:"Where they are."`
-	State     int64  `json:"state_bytes,omitzero" keep:"always" doc:"How long the state is that stands in for them."`
+	State     int64  `json:"state_bytes,omitzero" keep:"always" doc:"Size of the state that stands in for them."`
 }
 
 // AuditRecorded is the event with which Audit.Subscribe pushes an entry. Its data is an AuditEntry.
@@ -160,7 +160,7 @@ type AuditRedactedInput struct {
 type AuditRedactInput struct {
 	Seq    int64   `json:"seq" keep:"always" min:"1" doc:"Number of the entry."`
 	Member string  `json:"member" keep:"always" minlen:"1" doc:"What is removed, as a JSON pointer into the line, such as /request/data/value. The record keeps the pointer."`
-	Hash   *string `json:"hash,omitzero" keep:"always" doc:"SHA-256 of the entry in the chain, hexadecimal: refused if the entry has another. It tells that the caller and the kernel mean the same record."`
+	Hash   *string `json:"hash,omitzero" keep:"always" doc:"SHA-256 of the entry in the chain, hexadecimal: refused if the entry has another. This proves that the caller and the kernel mean the same record."`
 }
 
 // AuditRedactOutput is the answer of Audit.Redact, and what pwos audit redact prints.
@@ -219,7 +219,7 @@ var (
 	AuditRedact = NewEffect[AuditRedactInput, AuditRedactOutput](Syscall{
 		Type: "Audit.Redact", Domain: Audit, Grant: OperatorOnly,
 		Script:      "scripts/redactlive.txtar",
-		Description: "Removes a member from an entry of the journal, and what was made of it from the state, the snapshots, the index and the blobs. An entry Audit.Redacted vouches for the line.",
+		Description: "Removes a member from an entry of the journal, and its value from the state, the snapshots, the index and the blobs. An entry Audit.Redacted vouches for the line.",
 	}, Syscall{
 		Type:        "Audit.Rewritten",
 		Description: "Ends an Audit.Redact: records what was removed.",

@@ -7,15 +7,15 @@ type AuditShowInput struct {
 	Effects *bool   `json:"effects,omitzero" keep:"always" doc:"Whether to look for what the call has caused. Default true."`
 }
 
-// AuditShowOutput is the answer of Audit.Show: one call whole. Rows have the data of their messages where the caller
-// may see it: the operator that of all, an agent that of its own calls, without the values of the memory, which
-// Memory.Get shows to those who may read them now.
+// AuditShowOutput is the answer of Audit.Show. A row has the data of its message if the caller may see it: the
+// operator sees all, an agent that of its own calls, without values of the memory, since Memory.Get decides who may
+// read those now.
 type AuditShowOutput struct {
 	Entry     AuditEntry     `json:"entry" keep:"always" doc:"The call, as Audit.Log shows it."`
-	Origin    string         `json:"origin" keep:"always" doc:"Whose stored things the call saw."`
+	Origin    string         `json:"origin" keep:"always" doc:"Origin of the stored data that the call saw."`
 	Conn      string         `json:"conn" keep:"always" doc:"Connection that it came in on: a-PID.RUN is the channel of a program, c-N a socket; inline, kernel, recovery; or a job."`
 	Processes []ShownProcess `json:"processes,omitzero" keep:"always" doc:"The process that called, then its ancestors, as far as the caller may see and the kernel remembers them; absent for the operator."`
-	Authority []ShownToken   `json:"authority,omitzero" keep:"always" doc:"The tokens that held then: of the process, of the agent that granted that, and so on, up to a grant of the operator's. Absent for the operator."`
+	Authority []ShownToken   `json:"authority,omitzero" keep:"always" doc:"The tokens in force then: the process's, its granter's, and so on, up to a grant of the operator's. Absent for the operator."`
 	Approval  *ShownApproval `json:"approval,omitzero" keep:"always" doc:"The approval that let the call through; absent: no rule asked."`
 	Rule      *ShownRule     `json:"rule,omitzero" keep:"always" doc:"The rule of the policy that refused the call; absent: none did."`
 	CauseID   string         `json:"cause_id,omitzero" keep:"always" doc:"Id of the message that is the cause, whether it was found or not."`
@@ -23,7 +23,7 @@ type AuditShowOutput struct {
 	More      bool           `json:"more,omitzero" keep:"always" doc:"Whether it has caused more than is in related: Audit.Log with caused_by lists all."`
 	Repeats   int64          `json:"repeats,omitzero" keep:"always" doc:"The entry whose outcome was given again, since the call repeats its idempotency key; absent: the call ran."`
 	Proof     ShownProof     `json:"proof" keep:"always" doc:"What proves the entry."`
-	Archived  *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries whose archive is not at hand: what belongs to the call and is among them, such as the grant of its token, is not shown. Absent: there are none."`
+	Archived  *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries whose archive is not available: related calls among them, such as the grant of the token, are not shown. Absent: there are none."`
 }
 
 // RelatedCall is a call that belongs to a shown one.
@@ -52,17 +52,17 @@ func (o *AuditShowOutput) Call(relation string) *AuditEntry {
 // ShownProcess is a process of AuditShowOutput.
 type ShownProcess struct {
 	PID     int64  `json:"pid" keep:"always" doc:"The process."`
-	AgentID string `json:"agent_id" keep:"always" doc:"Its name; empty where only its PID is remembered."`
+	AgentID string `json:"agent_id" keep:"always" doc:"Its name; empty if only its PID is remembered."`
 	Intent  string `json:"intent,omitzero" keep:"always" doc:"What it is for."`
 }
 
 // ShownToken is a token as of a call.
 type ShownToken struct {
 	PID   int64  `json:"pid" keep:"always" doc:"Process that held it."`
-	Seq   int64  `json:"seq" keep:"always" doc:"The entry that made it what it was, or took it away."`
+	Seq   int64  `json:"seq" keep:"always" doc:"The last entry that changed or removed it."`
 	Type  string `json:"type" keep:"always" doc:"Type of that entry's call."`
 	By    int64  `json:"by" keep:"always" doc:"Process that made that call; 0 is the operator or the kernel."`
-	Token *Token `json:"token,omitzero" keep:"always" doc:"The token; absent: it was taken away."`
+	Token *Token `json:"token,omitzero" keep:"always" doc:"The token; absent: it was removed."`
 }
 
 // ShownApproval is the approval that let a call through.
@@ -70,15 +70,15 @@ type ShownApproval struct {
 	Approval  string `json:"approval" keep:"always" doc:"The question, as Approval.List names it."`
 	Rule      string `json:"rule" keep:"always" doc:"The rule that asked."`
 	Policy    string `json:"policy" keep:"always" doc:"SHA-256 over the files of the policy."`
-	Exhausted string `json:"exhausted,omitzero" keep:"always" doc:"The kind of budget that the call exceeded, where the rule asks about that."`
-	Advisory  bool   `json:"advisory,omitzero" keep:"always" doc:"The approval is not proof of a person's: the agent was not confined."`
+	Exhausted string `json:"exhausted,omitzero" keep:"always" doc:"The kind of budget that the call exceeded, if the rule asks about that."`
+	Advisory  bool   `json:"advisory,omitzero" keep:"always" doc:"The approval does not prove that a person gave it: the agent was not confined."`
 }
 
 // ShownRule is the rule that refused a call.
 type ShownRule struct {
 	Rule   string `json:"rule" keep:"always" doc:"Its name."`
 	Policy string `json:"policy,omitzero" keep:"always" doc:"SHA-256 over the files of the policy."`
-	At     string `json:"at,omitzero" keep:"always" doc:"To the operator: where it stands, as FILE:LINE."`
+	At     string `json:"at,omitzero" keep:"always" doc:"Where it is, as FILE:LINE. Operator only."`
 }
 
 // ShownProof is what proves an entry.
@@ -101,6 +101,6 @@ var (
 	AuditShow = NewQuery[AuditShowInput, AuditShowOutput](Syscall{
 		Type: "Audit.Show", Domain: Audit, Alone: true,
 		Script:      "scripts/record.txtar",
-		Description: "Shows one call whole: who made it and on whose authority, its data and outcome, its cause, what it caused, the approval or the rule that decided it, and what proves the entry. An agent is shown its own calls and its descendants'.",
+		Description: "Shows one call in full: who made it, on whose authority, its data and outcome, its cause, what it caused, the approval or the rule that decided it, and what proves the entry. An agent is shown its own calls and its descendants'.",
 	})
 )

@@ -79,7 +79,7 @@ func (p *BlobPointer) validate(field string) *fault.Fault {
 			return jsontype.Invalid(field+".path", "must be an absolute path without . and .. and doubled slashes")
 		}
 		if p.Authority != "" || p.Query != "" || p.Fragment != "" {
-			return jsontype.Invalid(field, "takes nothing but a path where the scheme is file")
+			return jsontype.Invalid(field, "may have only a path if the scheme is file")
 		}
 	case "https":
 		if p.Authority == "" || strings.ContainsAny(p.Authority, "/?#@ \\") {
@@ -90,7 +90,7 @@ func (p *BlobPointer) validate(field string) *fault.Fault {
 		}
 	case "data":
 		if p.Authority != "" || p.Query != "" || p.Fragment != "" {
-			return jsontype.Invalid(field, "takes nothing but a path where the scheme is data")
+			return jsontype.Invalid(field, "may have only a path if the scheme is data")
 		}
 		if !strings.Contains(p.Path, ",") {
 			return jsontype.Invalid(field+".path", "must be of the form [media type][;base64],data")

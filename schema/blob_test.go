@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MESSAGE D #10, MESSAGE 4.3.2: the pointers that there are, and their canonical form.
+// MESSAGE D #10, MESSAGE 4.3.2: the valid pointers, and their canonical form.
 func TestDecodeBlobPointer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -97,9 +97,9 @@ func TestDecodeBlobPointerRefuses(t *testing.T) {
 		{"file_nul", `{"scheme":"file","path":"/a\u0000b"}`, field, "must not hold control characters"},
 		{"file_newline", `{"scheme":"file","path":"/a\n"}`, field, "must not hold control characters"},
 		{"file_delete", `{"scheme":"file","path":"/a\u007f"}`, field, "must not hold control characters"},
-		{"file_authority", `{"scheme":"file","path":"/a","authority":"h"}`, field, "takes nothing but a path"},
-		{"file_query", `{"scheme":"file","path":"/a","query":"q"}`, field, "takes nothing but a path"},
-		{"file_fragment", `{"scheme":"file","path":"/a","fragment":"f"}`, field, "takes nothing but a path"},
+		{"file_authority", `{"scheme":"file","path":"/a","authority":"h"}`, field, "may have only a path"},
+		{"file_query", `{"scheme":"file","path":"/a","query":"q"}`, field, "may have only a path"},
+		{"file_fragment", `{"scheme":"file","path":"/a","fragment":"f"}`, field, "may have only a path"},
 		{"https_no_authority", `{"scheme":"https","path":"/a"}`, field + ".authority", "must be a host"},
 		{"https_user", `{"scheme":"https","path":"/a","authority":"` + secret + `@h"}`, field + ".authority", "must be a host"},
 		{"https_path_in_authority", `{"scheme":"https","path":"/a","authority":"h/x"}`, field + ".authority", "must be a host"},
@@ -110,8 +110,8 @@ func TestDecodeBlobPointerRefuses(t *testing.T) {
 		{"https_relative", `{"scheme":"https","path":"a","authority":"h"}`, field + ".path", "must begin with a slash"},
 		{"https_control", `{"scheme":"https","path":"/a","authority":"h","query":"\r\n"}`, field, "must not hold control characters"},
 		{"data_no_comma", `{"scheme":"data","path":"aGk="}`, field + ".path", "must be of the form"},
-		{"data_authority", `{"scheme":"data","path":",a","authority":"h"}`, field, "takes nothing but a path"},
-		{"data_fragment", `{"scheme":"data","path":",a","fragment":"h"}`, field, "takes nothing but a path"},
+		{"data_authority", `{"scheme":"data","path":",a","authority":"h"}`, field, "may have only a path"},
+		{"data_fragment", `{"scheme":"data","path":",a","fragment":"h"}`, field, "may have only a path"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +129,7 @@ func TestDecodeBlobPointerRefuses(t *testing.T) {
 	}
 }
 
-// What is written is JSON, whatever a program put into the fields.
+// The canonical form is JSON, whatever the fields contain.
 func TestAppendBlobPointerIsJSON(t *testing.T) {
 	t.Parallel()
 	for _, p := range []schema.BlobPointer{{}, {Path: "/a"}, {Query: "\xff\n"}, {Scheme: `"`, Fragment: `\`}} {
@@ -139,7 +139,7 @@ func TestAppendBlobPointerIsJSON(t *testing.T) {
 	}
 }
 
-// FuzzBlobPointer: a pointer that is taken has one canonical form, which is taken as the same pointer.
+// FuzzBlobPointer: an accepted pointer has one canonical form, which decodes to the same pointer.
 func FuzzBlobPointer(f *testing.F) {
 	for _, raw := range []string{
 		`{"scheme":"file","path":"/tmp/x"}`,

@@ -60,7 +60,7 @@ type GrantOutput struct {
 
 // RevokeInput is the data of Capability.Revoke.
 type RevokeInput struct {
-	PID int64 `json:"pid" keep:"always" min:"1" doc:"Process whose token is taken away."`
+	PID int64 `json:"pid" keep:"always" min:"1" doc:"Process whose token is revoked."`
 }
 
 // RevokeOutput is the answer of Capability.Revoke.
@@ -74,7 +74,7 @@ type RevokeExpiredInput struct{}
 
 // RevokeExpiredOutput is the answer of Capability.RevokeExpired.
 type RevokeExpiredOutput struct {
-	Revoked []int64 `json:"revoked" keep:"always" doc:"Processes whose expired token was taken away, ascending. At most as many as fit a line: call again until none come."`
+	Revoked []int64 `json:"revoked" keep:"always" doc:"Processes whose expired token was revoked, ascending. At most as many as fit a line: call again until none come."`
 }
 
 // StripInput is the data of the kernel's own Capability.Strip: the tokens of these processes are removed.
@@ -115,13 +115,13 @@ type CheckOutput struct {
 	Type    string       `json:"type,omitzero" keep:"always" doc:"With data: the syscall that would be called, as rules name it."`
 	PID     *int64       `json:"pid,omitzero" keep:"always" doc:"With data: the process that the call would be made by."`
 	Tick    *int64       `json:"tick,omitzero" keep:"always" doc:"With data: the tick that it would be made at."`
-	Stages  []CheckStage `json:"stages,omitzero" keep:"always" doc:"With data: what each stage says of the call, in the order in which they are asked, up to the one that does not allow it."`
+	Stages  []CheckStage `json:"stages,omitzero" keep:"always" doc:"With data: the verdict of each stage on the call, in order, up to the one that does not allow it."`
 }
 
 // CheckStage is the verdict of one stage on the call that is asked about.
 type CheckStage struct {
 	Stage     string `json:"stage" keep:"always" doc:"data, a stage of the gate (bounds, identity, token, tick, quota, policy, approval), or handler: what the syscall itself asks."`
-	Verdict   string `json:"verdict" keep:"always" enum:"allows denies asks" doc:"What it says. asks: the call would wait for an approval."`
+	Verdict   string `json:"verdict" keep:"always" enum:"allows denies asks" doc:"Its verdict. asks: the call would wait for an approval."`
 	Why       string `json:"why,omitzero" keep:"always" doc:"By what."`
 	Fix       string `json:"fix,omitzero" keep:"always" doc:"What to do about it."`
 	Rule      string `json:"rule,omitzero" keep:"always" doc:"The rule of the policy that decides."`
@@ -150,7 +150,7 @@ type Effective struct {
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch; absent: nothing."`
 }
 
-// HoldersOf returns the processes whose token a journaled message changes, with its outcome: none where it failed.
+// HoldersOf returns the processes whose token a journaled message changes, with its outcome: none if it failed.
 func HoldersOf(m *Message, outcome []byte) []int64 {
 	row, ok := Lookup(m.Type)
 	if !ok || row.Domain != Capability || row.Kind != KindCommand {
@@ -208,13 +208,13 @@ var (
 	CapabilityRevoke = NewCommand[RevokeInput, RevokeOutput](Syscall{
 		Type: "Capability.Revoke", Domain: Capability, Urgent: true,
 		Script:      "scripts/capability.txtar",
-		Description: "Takes a process's token away, and with it all that was granted from it. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
+		Description: "Revokes a process's token, and all grants that derive from it. An agent revokes only its descendants'. The process keeps its reserved units until it releases them.",
 	})
 
 	CapabilityRevokeExpired = NewCommand[RevokeExpiredInput, RevokeExpiredOutput](Syscall{
 		Type: "Capability.RevokeExpired", Domain: Capability,
 		Script:      "scripts/capability.txtar",
-		Description: "Takes away every token that has expired.",
+		Description: "Revokes every expired token.",
 	})
 
 	CapabilityRestore = NewStep[RestoreTokenInput, SuccessOutput](Syscall{
@@ -229,11 +229,11 @@ var (
 
 	CapabilityEndow = NewStep[EndowInput, Token](Syscall{
 		Type: "Capability.Endow", Domain: Capability,
-		Description: "The kernel grants to a process that is about to be.",
+		Description: "Grants a process its first token, before it is spawned.",
 	})
 
 	CapabilityStrip = NewStep[StripInput, SuccessOutput](Syscall{
 		Type: "Capability.Strip", Domain: Capability,
-		Description: "The kernel removes the tokens of processes that have ended.",
+		Description: "Removes the tokens of processes that have ended.",
 	})
 )

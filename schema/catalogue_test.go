@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// MESSAGE 4.8, PROTOCOL 5: what every row of the syscall table has.
+// MESSAGE 4.8, PROTOCOL 5: the required parts of every row.
 func TestEachRowIsComplete(t *testing.T) {
 	t.Parallel()
 	rows := schema.Syscalls()
@@ -53,7 +53,8 @@ func schemaOf(t *testing.T, typ *schema.Type) map[string]any {
 	return s
 }
 
-// MESSAGE 4.8 #1 and #6, EVENT 4.8: what Syscall.Describe answers for each row, in both dialects, and that it fits its own schema.
+// MESSAGE 4.8 #1 and #6, EVENT 4.8: the answer of Syscall.Describe for each row, in both dialects, fits its own
+// schema.
 func TestAppendDescription(t *testing.T) {
 	t.Parallel()
 	describe, _ := schema.Lookup("Syscall.Describe")

@@ -7,18 +7,18 @@ type ClusterStatusInput struct{}
 type ClusterStatusOutput struct {
 	Name        string          `json:"name" keep:"always" doc:"Name of this kernel."`
 	Bus         string          `json:"bus" keep:"always" doc:"Addresses of the bus."`
-	Connected   bool            `json:"connected" keep:"always" doc:"Whether the bus is reached at present."`
+	Connected   bool            `json:"connected" keep:"always" doc:"Whether the bus can be reached now."`
 	Acknowledge string          `json:"acknowledge" keep:"always" doc:"When a command is answered: disk: once it is on the disk of this kernel; quorum: once a majority of the bus has it too."`
 	Synced      int64           `json:"synced" keep:"always" doc:"The last entry on the disk of this kernel."`
 	Copied      int64           `json:"copied" keep:"always" doc:"The last entry that the bus has acknowledged; 0: none since the start of this kernel."`
 	Behind      int64           `json:"behind" keep:"always" doc:"How many entries the copy is behind."`
 	Alarm       string          `json:"alarm,omitzero" keep:"always" doc:"Why the copy has stopped for good; absent: it has not."`
-	Trouble     string          `json:"trouble,omitzero" keep:"always" doc:"What is wrong at present; absent: nothing."`
+	Trouble     string          `json:"trouble,omitzero" keep:"always" doc:"The present problem; absent: none."`
 	Epoch       int64           `json:"epoch,omitzero" keep:"always" doc:"The epoch of its record, which a take-over raises; absent: no start could be recorded."`
 	Standbys    []string        `json:"standbys,omitzero" keep:"always" doc:"Fingerprints of the keys of other hosts that may take this kernel over; absent: none."`
 	Lease       string          `json:"lease,omitzero" keep:"always" doc:"held: this host leads, and a standby knows it; lost: it does not at present, so nothing is answered that another host may know better. Absent: no standby is waited for."`
 	Members     []ClusterMember `json:"members" keep:"always" doc:"The other kernels of the members file, by name; as many as a line holds."`
-	Refused     []string        `json:"refused,omitzero" keep:"always" doc:"Lines of the members file that count for nothing, and why; absent: none."`
+	Refused     []string        `json:"refused,omitzero" keep:"always" doc:"Lines of the members file that are ignored, and why; absent: none."`
 }
 
 // ClusterMember is another kernel, as the members file has it.

@@ -46,7 +46,7 @@ func readCorpus(t testing.TB) []corpusCase {
 	return cases
 }
 
-// The corpus keeps its own rules: a name once, y_ accepted, n_ refused, one line each.
+// The corpus follows its own rules: a name once, y_ accepted, n_ refused, one line each.
 func TestCorpusIsSound(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -3,10 +3,9 @@ package schema
 // Crypto is the domain of sealed values.
 const Crypto Domain = "crypto"
 
-// The secrets of this domain are the input of Crypto.Seal, which is tagged, and the answer of Crypto.Open, a query,
-// of whose outcome the journal keeps no data. The answer of Crypto.Seal is in the journal, as every command's is: it
-// is sealed. Crypto.Seal is a command because MESSAGE 4.2.1 and its examples say so, and because a query must answer
-// the same each time (MESSAGE 4.2.2), which a seal must not.
+// No secret of this domain is journaled: the input of Crypto.Seal is tagged, and Crypto.Open is a query, whose answer
+// is not kept. The answer of Crypto.Seal is journaled, since it is sealed. It is a command because MESSAGE 4.2.1 and
+// its examples say so, and because a query must answer the same each time (MESSAGE 4.2.2).
 
 // SealInput is the data of Crypto.Seal.
 type SealInput struct {
@@ -25,7 +24,7 @@ type SealOutput struct {
 type OpenInput struct {
 	Target
 	Value string  `json:"value" keep:"applied" minlen:"1" doc:"The sealed value, from pwenc:v1: to its end."`
-	AAD   *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"What the value has to carry in the clear. Default: it is not looked at."`
+	AAD   *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"The aad that the value must have. Default: any."`
 }
 
 // Confidential is true of every value: one that cannot be opened may be a secret that was never sealed.
@@ -53,7 +52,7 @@ var (
 	CryptoSeal = NewCommand[SealInput, SealOutput](Syscall{
 		Type: "Crypto.Seal", Domain: Crypto, Alone: true,
 		Script:      "scripts/seal.txtar",
-		Description: "Seals a text with the kernel's key: the value that it answers may be stored and shown, and is what vault/ takes. It is another value each time, so an idempotency key has no effect.",
+		Description: "Seals a text with the kernel's key. The sealed value may be stored and shown, and vault/ takes only such values. It differs each time, so an idempotency key has no effect.",
 	})
 
 	CryptoOpen = NewQuery[OpenInput, OpenOutput](Syscall{

@@ -45,8 +45,8 @@ func Decode(line []byte, fallback Dialect) (m Message, invalid *fault.Fault) {
 	return m, m.decodeEnvelope(&e)
 }
 
-// MaxKeptDepth is how deep a value may nest that a command answers, or that becomes part of a later answer, such as
-// the payload of a message: the answer then stays within MaxDepth, and so does a page of Audit.Log with its record.
+// MaxKeptDepth bounds the nesting of a command's answer, and of a value in later answers, such as a message's
+// payload. With it, those answers and a page of Audit.Log with them stay within MaxDepth.
 const MaxKeptDepth = MaxDepth - 8
 
 // ValidWithin is jsontype.ValidWithin.

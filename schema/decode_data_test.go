@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BRIDGE 4.2.1 #4, MESSAGE 4.1.1 #3, MESSAGE 4.6.1 #5, MESSAGE 8.4, EVENT 4.1.1 #3, EVENT 4.6.1 #5, EVENT 8.4: data is any
-// JSON, and it is handed on as it was written.
+// BRIDGE 4.2.1 #4, MESSAGE 4.1.1 #3, MESSAGE 4.6.1 #5, MESSAGE 8.4, EVENT 4.1.1 #3, EVENT 4.6.1 #5, EVENT 8.4: data
+// is any JSON, and is passed on as it was written.
 func TestDecodePassesDataThrough(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{
@@ -53,7 +53,7 @@ func TestDecodeTakesWhiteSpace(t *testing.T) {
 	})
 }
 
-// BRIDGE 4.2.1 #1: unknown members of the envelope are ignored, whatever they hold and wherever they stand; so are the
+// BRIDGE 4.2.1 #1: unknown members of the envelope are ignored, whatever their values and positions; so are the
 // members of the other dialect.
 func TestDecodeIgnoresUnknownMembers(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestDecodeIgnoresUnknownMembers(t *testing.T) {
 	})
 }
 
-// Data aliases the line, so that a frame is decoded without a copy of what may be large.
+// Data aliases the line, so that large data is not copied.
 func TestDecodeDoesNotCopy(t *testing.T) {
 	t.Parallel()
 	line := []byte(ping(schema.OsMessage, `{"payload":"first"}`))

@@ -6,8 +6,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BRIDGE 3 #7, BRIDGE 4.2.1 #1, PROTOCOL 3: `kind` makes a frame an OsMessage, else `name` an OsEvent, else it is what its
-// socket speaks. The error of a frame that fits neither is in that dialect, too.
+// BRIDGE 3 #7, BRIDGE 4.2.1 #1, PROTOCOL 3: `kind` makes a frame an OsMessage, else `name` an OsEvent, else it is in
+// its socket's dialect. The error of a frame that fits neither is in that dialect, too.
 func TestDecodeTellsDialectsApart(t *testing.T) {
 	t.Parallel()
 	const message, event = schema.OsMessage, schema.OsEvent
@@ -60,7 +60,7 @@ func TestDecodeTellsDialectsApart(t *testing.T) {
 	}
 }
 
-// What no dialect can be read from is answered in the socket's own (PROTOCOL 3).
+// A frame that shows no dialect is answered in the socket's own (PROTOCOL 3).
 func TestDecodeFallsBackForWhatIsNoObject(t *testing.T) {
 	t.Parallel()
 	for _, frame := range []string{``, `{`, `"kind"`, `[{"kind":"query"}]`, `{"kind":"query","kind":"query"}`, `{"name":"A.B"`} {

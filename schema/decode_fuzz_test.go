@@ -23,8 +23,8 @@ func depth(text []byte) int {
 	}
 }
 
-// FuzzDecode: any line gives a message, or one error that can be sent (MESSAGE 9.2 #1 and #5, EVENT 9.2 #1). The verdict on
-// JSON is the library's and the depth's; what was read is read again from what is written of it.
+// FuzzDecode: any line gives a message, or one error that can be sent (MESSAGE 9.2 #1 and #5, EVENT 9.2 #1). Its
+// verdict on JSON is that of the library and of the depth; an encoded message decodes to the same.
 func FuzzDecode(f *testing.F) {
 	for _, c := range readCorpus(f) {
 		f.Add([]byte(ping(schema.OsMessage, c.text)), false)
@@ -75,8 +75,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkLongWay: a frame of plain JSON is read in a way of its own. One more member, which no envelope has and whose name has an
-// escape, has the library read it, and makes no difference.
+// checkLongWay: plain frames have a fast path. One unknown member with an escape in its name forces the library's
+// path, with the same result.
 func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.Message, err *fault.Fault) {
 	t.Helper()
 	members, ok := bytes.CutPrefix(bytes.TrimLeft(line, " \t\r\n"), []byte("{"))
@@ -85,7 +85,7 @@ func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.
 	}
 	long := append([]byte(`{"\u006cong":0,`), members...)
 	if bytes.Contains(line, []byte(`long"`)) || !schema.Valid(long) {
-		return // it has such a member itself
+		return // it has this member itself
 	}
 	got, longFault := schema.Decode(long, fallback)
 	if diff := cmp.Diff(*m, got, public); diff != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// metadataFaults: BRIDGE 4.2.1 #5-#9, MESSAGE 4.1.1 #4, MESSAGE 4.1.2, MESSAGE 4.6.1 #2-#3, EVENT the same. OsEvent may
-// leave the object out; where it is there it is checked the same way.
+// metadataFaults: BRIDGE 4.2.1 #5-#9, MESSAGE 4.1.1 #4, MESSAGE 4.1.2, MESSAGE 4.6.1 #2-#3, EVENT the same. OsEvent
+// may leave the object out; if present it is checked the same way.
 func metadataFaults() []envelopeFault {
 	const (
 		head     = `{"@kind":"command","@type":"Memory.Set","@data":{},"metadata":`
@@ -60,7 +60,7 @@ func metadataFaults() []envelopeFault {
 	return list
 }
 
-// MESSAGE 4.1.2, EVENT 4.1.2: what metadata may say, unknown members ignored.
+// MESSAGE 4.1.2, EVENT 4.1.2: the members of metadata, unknown members ignored.
 func TestDecodeMetadata(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -95,8 +95,8 @@ func TestDecodeMetadata(t *testing.T) {
 	}
 }
 
-// BRIDGE 4.2.1 #5, MESSAGE 4.1.1 #4: OsMessage requires the object, OsEvent does not. The answer to an open prologue is read
-// all the same, for the door to accept (PROTOCOL 4).
+// BRIDGE 4.2.1 #5, MESSAGE 4.1.1 #4: OsMessage requires the object, OsEvent does not. The answer to an open prologue
+// is decoded, so that the door can accept it (PROTOCOL 4).
 func TestDecodeWithoutMetadata(t *testing.T) {
 	t.Parallel()
 	m := decode(t, `{"type":"query","name":"Syscall.Ping","payload":1}`, schema.OsMessage)

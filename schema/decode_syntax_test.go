@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MESSAGE 4.3.3 #2, MESSAGE C #1, EVENT 4.3.3 #2, BRIDGE 4.2.2 #2-#3, BRIDGE 4.6.1 #1: what is not strict JSON is 400 or
-// INVALID_JSON, and the message says what is wrong.
+// MESSAGE 4.3.3 #2, MESSAGE C #1, EVENT 4.3.3 #2, BRIDGE 4.2.2 #2-#3, BRIDGE 4.6.1 #1: JSON that is not strict is 400
+// or INVALID_JSON, and the message says why.
 func TestDecodeSyntaxFaults(t *testing.T) {
 	t.Parallel()
 	good := ping(schema.OsMessage, `{"a":{"b":[0,{"c":1}]}}`)
@@ -76,7 +76,7 @@ func TestDecodeSyntaxFaults(t *testing.T) {
 	}
 }
 
-// However long the name is that a client wrote twice, the answer fits a line (MESSAGE 4.3.2 #1).
+// A repeated name of any length leaves the answer short enough for a line (MESSAGE 4.3.2 #1).
 func TestDecodeSyntaxFaultIsShort(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"a", "\u00e9", "\U0001f600", `\u0000`} {
@@ -135,7 +135,7 @@ func TestDecodeDepth(t *testing.T) {
 	}
 }
 
-// A frame is strict JSON or not, however many members an object in it has: those of few are read in another way.
+// Frames with few and with many members, which have different paths, are judged by the same strict grammar.
 func TestDecodeManyMembers(t *testing.T) {
 	t.Parallel()
 	for count := 1; count <= 40; count++ {

@@ -11,12 +11,12 @@ type CommitDeltaInput struct {
 	AgentID             *string            `json:"agent_id,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"Agent whose memory changes. Default: the caller's."`
 	IntentType          *string            `json:"intent_type,omitzero" keep:"always" maxlen:"256" doc:"Kind of intent that led to it."`
 	ActionType          *string            `json:"action_type,omitzero" keep:"always" maxlen:"256" doc:"Kind of action that was taken."`
-	Outcome             *string            `json:"outcome,omitzero" keep:"always" maxlen:"1024" doc:"How it went."`
+	Outcome             *string            `json:"outcome,omitzero" keep:"always" maxlen:"1024" doc:"Its outcome."`
 	Changes             map[string]Value   `json:"changes,omitzero" keep:"always" doc:"JSON merge patch (RFC 7386) on the agent's state: null removes a member."`
 	ChangesRef          *BlobRef           `json:"changesRef,omitzero" keep:"always" doc:"The changes, by reference: a file in the blob directory that holds one JSON object of at most 1000000 bytes."`
-	ResourceChanges     map[string]float64 `json:"resource_changes,omitzero" keep:"always" doc:"What was gained and lost, by resource; it is summed up."`
-	RelationshipChanges map[string]float64 `json:"relationship_changes,omitzero" keep:"always" doc:"How relations changed, by agent; it is summed up."`
-	GovernanceViolation *bool              `json:"governance_violation,omitzero" keep:"always" doc:"Whether a rule was broken; it is counted."`
+	ResourceChanges     map[string]float64 `json:"resource_changes,omitzero" keep:"always" doc:"Gains and losses, by resource; they are summed."`
+	RelationshipChanges map[string]float64 `json:"relationship_changes,omitzero" keep:"always" doc:"Changes of relationships, by agent; they are summed."`
+	GovernanceViolation *bool              `json:"governance_violation,omitzero" keep:"always" doc:"Whether a rule was broken; violations are counted."`
 }
 
 // Reference implements Referring. There may be no changes at all.
@@ -118,7 +118,7 @@ var (
 
 	DeltaDrop = NewStep[DeltaDropInput, SuccessOutput](Syscall{
 		Type: "Delta.Drop", Domain: Delta,
-		Description: "The kernel's own: carries out a rollback.",
+		Description: "Runs a rollback.",
 	})
 
 	SyscallCheckpoint = NewCommand[CheckpointInput, CheckpointOutput](Syscall{

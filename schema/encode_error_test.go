@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MESSAGE 4.2.5 #3, MESSAGE 4.2.6 #1-#5, MESSAGE 4.7.2 #3-#4, EVENT 4.2.5 #3-#4, EVENT 4.7.2 #3 and #5-#6, EVENT 4.7.3: what
-// stands in the data of an error, by class, and nothing else.
+// MESSAGE 4.2.5 #3, MESSAGE 4.2.6 #1-#5, MESSAGE 4.7.2 #3-#4, EVENT 4.2.5 #3-#4, EVENT 4.7.2 #3 and #5-#6, EVENT
+// 4.7.3: the data of an error, by class.
 func TestEncodeErrorOfEachClass(t *testing.T) {
 	t.Parallel()
 	for _, tc := range classes {
@@ -34,8 +34,8 @@ func TestEncodeErrorOfEachClass(t *testing.T) {
 	}
 }
 
-// EVENT 4.6.2 #6: a violation always has details; the empty field is the whole message. Other errors have them where
-// there is something to say.
+// EVENT 4.6.2 #6: a violation always has details; the empty field is the whole message. Other errors have them if
+// there are any.
 func TestEncodeErrorDetails(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -58,7 +58,7 @@ func TestEncodeErrorDetails(t *testing.T) {
 	}
 }
 
-// PROTOCOL 10: an answer that waits for an approval names it in its metadata, and no other has that member.
+// PROTOCOL 10: an answer that waits for an approval names it in its metadata, and no other answer has the member.
 func TestEncodeErrorApproval(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects {

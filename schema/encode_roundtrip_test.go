@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// public is what a message says: the row that Decode remembers says nothing more.
+// public is a message without the row that Decode remembers.
 var public = cmpopts.IgnoreUnexported(schema.Message{})
 
 // texts are strings that are hard to write in JSON, bad UTF-8 among them.
@@ -75,7 +75,7 @@ func messages() *rapid.Generator[*schema.Message] {
 	})
 }
 
-// MESSAGE 4.3.1, EVENT 4.3.1: what AppendMessage writes is one frame, and Decode reads the same message from it.
+// MESSAGE 4.3.1, EVENT 4.3.1: AppendMessage writes one frame, and Decode reads the same message from it.
 func TestMessageRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,8 +94,8 @@ func TestMessageRoundTrip(t *testing.T) {
 	})
 }
 
-// MESSAGE 4.2.4, MESSAGE 4.2.5, MESSAGE 9.2 #4, EVENT the same: an answer to any message is one frame in its dialect, says
-// what it answers, and never the request's own id.
+// MESSAGE 4.2.4, MESSAGE 4.2.5, MESSAGE 9.2 #4, EVENT the same: an answer to any message is one frame in its dialect,
+// names its request, and has an id of its own.
 func TestAnswerRoundTrip(t *testing.T) {
 	t.Parallel()
 	stamps := schema.NewStamper()
@@ -132,7 +132,7 @@ func TestAnswerRoundTrip(t *testing.T) {
 	})
 }
 
-// Any string becomes JSON; what is no UTF-8 becomes U+FFFD, never invalid output.
+// Any string becomes valid JSON; invalid UTF-8 becomes U+FFFD.
 func TestAppendString(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{

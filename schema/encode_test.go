@@ -82,7 +82,7 @@ func TestEncodeGolden(t *testing.T) {
 	}
 }
 
-// An answer changes nothing of its request (MESSAGE 4.1.2 #2, EVENT 4.2.3 #2), and is made without a heap allocation where the
+// An answer leaves its request unchanged (MESSAGE 4.1.2 #2, EVENT 4.2.3 #2), and needs no heap allocation if the
 // buffer is large enough.
 func TestAppendReplyIsLean(t *testing.T) {
 	m := decode(t, ping(schema.OsMessage, `{"payload":1}`), schema.OsMessage)

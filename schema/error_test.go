@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// classes is the table of PROTOCOL 3; the zero Class is the one that promises least.
+// classes is the table of PROTOCOL 3; the zero Class is the internal one.
 var classes = []struct {
 	name  string
 	class fault.Kind
@@ -77,7 +77,6 @@ func TestErrorChain(t *testing.T) {
 	}
 }
 
-// MESSAGE 4.7.1 #2, MESSAGE 8.2, EVENT 8.2: only what was made for a client is shown to one.
 func TestAsError(t *testing.T) {
 	t.Parallel()
 	shown := fault.MemoryChanged.New("already there")

@@ -9,7 +9,7 @@ import (
 // EventSearchInput is the data of Event.Search (EVENT 10.6).
 type EventSearchInput struct {
 	Query string `json:"query" keep:"always" minlen:"1" maxlen:"1024" doc:"What to look for: words, all of which a call must have; \"words in quotes\" one after the other; a word that ends in * stands for all that begin with it."`
-	Limit *int64 `json:"limit,omitzero" keep:"always" min:"1" max:"100" doc:"Most calls to return, 1 to 100. Default 20. Fewer come where the line would be too long."`
+	Limit *int64 `json:"limit,omitzero" keep:"always" min:"1" max:"100" doc:"Most calls to return, 1 to 100. Default 20. Fewer come if the line would be too long."`
 	Since *int64 `json:"since,omitzero" keep:"always" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
 }
 
@@ -18,7 +18,7 @@ type EventSearchOutput struct {
 	Events []FoundEvent `json:"events" keep:"always" doc:"Calls that were found, the best first."`
 	Scores []float64    `json:"scores" keep:"always" doc:"How well each of them fits, in the same order: BM25, higher is better."`
 
-	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that are archived: their calls are found only as long as the index has them and the directory is at hand. Absent: there are none."`
+	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that are archived: their calls are found only while the index has them and the directory is available. Absent: there are none."`
 }
 
 // FoundEvent is a call that a search has found: its message as the journal has it, and its outcome. In an OsEvent
@@ -92,7 +92,7 @@ type EventGraphInput struct {
 // EventGraphOutput is the answer of Event.Graph.
 type EventGraphOutput struct {
 	Nodes   []GraphNode `json:"nodes,omitzero" keep:"always" doc:"Calls, and the processes that they spawned or sent mail to, oldest first, at most 2000; of json."`
-	Edges   []GraphEdge `json:"edges,omitzero" keep:"always" doc:"What led to what; of json. No node is behind itself but by mail."`
+	Edges   []GraphEdge `json:"edges,omitzero" keep:"always" doc:"From causes to effects; of json. Only mail can close a cycle."`
 	Mermaid string      `json:"mermaid,omitzero" keep:"always" doc:"The flowchart; of mermaid."`
 	More    int64       `json:"more,omitzero" keep:"always" doc:"How many calls are left out, counted up to 10000; absent: none."`
 
@@ -101,16 +101,16 @@ type EventGraphOutput struct {
 
 // GraphNode is a call, or a process.
 type GraphNode struct {
-	ID        string `json:"id" keep:"always" doc:"Name of the node in this graph: c and the entry's number of a call, p and its PID of a process."`
+	ID        string `json:"id" keep:"always" doc:"Name of the node in this graph: c and the entry's number for a call, p and the PID for a process."`
 	Kind      string `json:"kind" keep:"always" enum:"call process" doc:"What it is."`
 	Type      string `json:"type,omitzero" keep:"always" doc:"Syscall that was called."`
 	PID       int64  `json:"pid" keep:"always" doc:"Process that it is, or that the call was made as; 0 is the operator."`
 	Agent     string `json:"agent,omitzero" keep:"always" doc:"Name of that process; absent: the operator, or one that is forgotten."`
 	Seq       int64  `json:"seq,omitzero" keep:"always" doc:"Number of the call's entry, as in Audit.Log."`
-	Intent    int64  `json:"intent,omitzero" keep:"always" doc:"Of a call that had something done outside the kernel: the entry that was written before that began."`
+	Intent    int64  `json:"intent,omitzero" keep:"always" doc:"For a call with an effect outside the kernel: the entry that was written before the effect began."`
 	MessageID string `json:"message_id,omitzero" keep:"always" doc:"Id of the call's message."`
-	Causation string `json:"causation,omitzero" keep:"always" doc:"What the call names as its cause, also where that is not in this graph."`
-	Time      int64  `json:"time,omitzero" keep:"always" doc:"When it was called, or ended where it has an intent: Unix epoch, milliseconds."`
+	Causation string `json:"causation,omitzero" keep:"always" doc:"What the call names as its cause, even if that is not in this graph."`
+	Time      int64  `json:"time,omitzero" keep:"always" doc:"When it was called, or ended if it has an intent: Unix epoch, milliseconds."`
 	LatencyUS int64  `json:"latency_us,omitzero" keep:"always" doc:"How long it took, microseconds."`
 	Status    string `json:"status,omitzero" keep:"always" doc:"The call's verdict, as in Audit.Log."`
 	Error     string `json:"error,omitzero" keep:"always" doc:"Why it failed."`
@@ -135,7 +135,7 @@ type GraphEdge struct {
 	Kind string `json:"kind" keep:"always" enum:"caused spawned delivered made" doc:"caused: the later call names the earlier one as its causation. spawned: the call made the process. delivered: the call sent the process mail. made: the process made the call, which names no cause in this graph."`
 }
 
-// Label is what a picture has for the node: the call, who made it, and its verdict where that is not ok; or the process.
+// Label is the node's text in a picture: the call, its caller, and its verdict if that is not ok; or the process.
 func (n *GraphNode) Label() string {
 	who := n.Agent
 	if who == "" && n.PID != 0 {
@@ -159,12 +159,12 @@ var (
 	EventSearch = NewQuery[EventSearchInput, EventSearchOutput](Syscall{
 		Type: "Event.Search", Domain: Audit, Alone: true,
 		Script:      "scripts/event.txtar",
-		Description: "Searches the record of all calls for words, ranked: types, agents, correlations, errors, and what of the data is journaled. An agent finds its own calls and those of its descendants.",
+		Description: "Searches the record of all calls, ranked, for words in types, agents, correlations, errors and journaled data. An agent finds its own calls and those of its descendants.",
 	})
 
 	EventGraph = NewQuery[EventGraphInput, EventGraphOutput](Syscall{
 		Type: "Event.Graph", Domain: Audit, Alone: true,
 		Script:      "scripts/event.txtar",
-		Description: "Returns the calls of a correlation as a graph of what caused what. An agent sees its own calls and those of its descendants.",
+		Description: "Returns the calls of a correlation as a graph of causes and effects. An agent sees its own calls and those of its descendants.",
 	})
 )

@@ -9,7 +9,7 @@ import (
 
 var dialects = []schema.Dialect{schema.OsMessage, schema.OsEvent}
 
-// metadata is a good one; frames of the tests carry it unless they are about metadata.
+// metadata is valid; frames carry it in all tests that are not about metadata.
 const metadata = `{"id":"m-1","timestamp":1735000000000,"correlation":"flow-1"}`
 
 // in writes text in the words of dialect d: @kind, @type and @data stand for its member names, @reply for its word for a
@@ -22,12 +22,12 @@ func in(d schema.Dialect, text string) string {
 	return strings.NewReplacer(words...).Replace(text)
 }
 
-// ping is a good frame with the given data.
+// ping is a valid frame with the given data.
 func ping(d schema.Dialect, data string) string {
 	return in(d, `{"@kind":"query","@type":"Syscall.Ping","@data":`) + data + `,"metadata":` + metadata + `}`
 }
 
-// eachDialect runs a test in both.
+// eachDialect runs a test in both dialects.
 func eachDialect(t *testing.T, name string, test func(t *testing.T, d schema.Dialect)) {
 	t.Helper()
 	for _, d := range dialects {

@@ -22,11 +22,11 @@ type HTTPFetchInput struct {
 	Target
 	URL     string            `json:"url" keep:"url" minlen:"1" maxlen:"8192" doc:"Address to fetch, such as https://api.example.com/data. http: needs a grant."`
 	Method  *string           `json:"method,omitzero" keep:"always" enum:"GET POST PUT DELETE PATCH" doc:"Method. Default GET. POST and PUT need a body."`
-	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. Other credentials are not journaled: names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and names that end with key except Idempotency-Key. All other values are journaled as sent."`
+	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, if the capability allows it; the journal keeps it sealed. Other credentials are not journaled: names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and names that end with key except Idempotency-Key. All other values are journaled as sent."`
 	Body    *string           `json:"body,omitzero" keep:"always" doc:"Body to send, a string. Not sent with GET."`
 	BodyRef *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body to send, by reference: a file in the blob directory, or data. In place of body."`
 	// BodyContent is added by the kernel if a rule looks at it, so that the judged body is the one that is sent.
-	BodyContent *BodyContent `json:"bodyContent,omitzero" keep:"always" doc:"What bodyRef refers to, 16 MiB at most: that is sent, or nothing. The kernel adds it where a rule looks at bodyRef."`
+	BodyContent *BodyContent `json:"bodyContent,omitzero" keep:"always" doc:"The content of bodyRef, 16 MiB at most: exactly this is sent, or nothing. The kernel adds it if a rule looks at bodyRef."`
 	Timeout     *float64     `json:"timeout,omitzero" keep:"always" min:"1" max:"30000" doc:"Timeout of the whole call, in milliseconds. Default 5000, at most 30000."`
 }
 

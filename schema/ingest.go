@@ -35,7 +35,7 @@ type Identity struct {
 type IngestInput struct {
 	Target
 	URI       string  `json:"uri" keep:"url" minlen:"1" maxlen:"2048" doc:"The resource: os:///…, a path below root, ./… relative to the adopted identity, or an https: address."`
-	Integrity *string `json:"integrity,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"What its bits have to be, such as sha256-… and base64, as subresource integrity writes it."`
+	Integrity *string `json:"integrity,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"The digest that its bits must have, such as sha256-… and base64, as subresource integrity writes it."`
 }
 
 // IngestOutput is the answer of Kernel.Ingest.
@@ -44,7 +44,7 @@ type IngestOutput struct {
 	Phases    []string `json:"phases" keep:"always" doc:"The phases that were done, in their order: fetch, validate, load, adopt."`
 	URI       string   `json:"uri" keep:"always" doc:"The resource in canonical form."`
 	Digest    string   `json:"digest" keep:"always" doc:"SHA-256 of its bits, as subresource integrity writes it."`
-	Proof     string   `json:"proof" keep:"always" enum:"integrity signature pin local none" doc:"What answered for it."`
+	Proof     string   `json:"proof" keep:"always" enum:"integrity signature pin local none" doc:"What vouches for it."`
 	Content   *string  `json:"content,omitzero" keep:"always" doc:"The text after its front matter. If it does not fit a line, contentRef is set instead."`
 	Ref       Value    `json:"contentRef,omitzero" keep:"always" doc:"BlobPointer to the content."`
 }
@@ -103,6 +103,6 @@ var (
 	FileSystemResolve = NewQuery[ResolveInput, ResolveOutput](Syscall{
 		Type: "FileSystem.Resolve", Domain: Kernel,
 		Script:      "scripts/promptware.txtar",
-		Description: "Says what a name means, by root, mounts and base, and opens nothing: whether it is there shows when it is read. Nothing leads above root.",
+		Description: "Resolves a name by root, mounts and base. It opens nothing, so the name may not exist. No name leads above root.",
 	})
 )

@@ -36,7 +36,7 @@ var (
 	IPCAck = NewCommand[MailAckInput, MailAckOutput](Syscall{
 		Type: "Ipc.Ack", Domain: Ipc,
 		Script:      "scripts/ipc.txtar",
-		Description: "Says that messages which were delivered with ack have been dealt with. What is not acknowledged when its connection ends is delivered again.",
+		Description: "Acknowledges messages that were delivered with ack. A message that is not acknowledged when its connection ends is delivered again.",
 	})
 
 	IPCBroadcast = NewCommand[BroadcastInput, BroadcastOutput](Syscall{
@@ -57,7 +57,7 @@ var (
 
 	IPCAddress = NewStep[MailboxInput, SuccessOutput](Syscall{
 		Type: "Ipc.Address", Domain: Ipc,
-		Description: "Notes who gets the broadcast that is about to be made.",
+		Description: "Records the receivers of a broadcast before it is made.",
 	})
 
 	IPCDeliver = NewStep[MailDeliverInput, ReceiveOutput](Syscall{
@@ -77,7 +77,7 @@ var (
 
 	IPCAccept = NewStep[AcceptInput, AcceptOutput](Syscall{
 		Type: "Ipc.Accept", Domain: Ipc,
-		Description: "Takes a message of another kernel into a mailbox, for the process of that kernel, which needs Syscall.SendMsg. A message that was taken before is known, and not taken again.",
+		Description: "Takes a message of another kernel into a mailbox, for the process of that kernel, which needs Syscall.SendMsg. A message is taken once: a repeated one is recognised.",
 	})
 
 	IPCSettle = NewStep[SettleInput, SuccessOutput](Syscall{
@@ -159,7 +159,7 @@ const MaxReceive = 1000
 // ReceiveInput is the data of Ipc.Receive.
 type ReceiveInput struct {
 	Target
-	Max    *int64  `json:"max,omitzero" keep:"always" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000, which is the default too. Fewer come where the line would be too long."`
+	Max    *int64  `json:"max,omitzero" keep:"always" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000, which is the default too. Fewer come if the line would be too long."`
 	Intent *string `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"Only messages of this intent."`
 	WaitMS *int64  `json:"wait_ms,omitzero" keep:"always" min:"0" max:"600000" doc:"How long to wait for a first message, in milliseconds, 0 to 600000. Default 0."`
 	Ack    *bool   `json:"ack,omitzero" keep:"always" doc:"Keep each message in the mailbox until Ipc.Ack names it, and deliver it again if this connection closes first. Default false."`
@@ -227,7 +227,7 @@ func (m *MailMessage) AppendJSON(dst []byte) []byte {
 // MailSubscribeInput is the data of Ipc.Subscribe.
 type MailSubscribeInput struct {
 	Target
-	Ack *bool `json:"ack,omitzero" keep:"always" doc:"Keep each message until Ipc.Ack names it, and deliver it again when this connection ends before. Default false."`
+	Ack *bool `json:"ack,omitzero" keep:"always" doc:"Keep each message until Ipc.Ack names it, and deliver it again if this connection ends before. Default false."`
 }
 
 // MailSubscribeOutput is the answer of Ipc.Subscribe.

@@ -20,7 +20,7 @@ var (
 	JobCancel = NewCommand[JobInput, JobCancelOutput](Syscall{
 		Type: "Job.Cancel", Domain: Job,
 		Script:      "scripts/job.txtar",
-		Description: "Ends a job: one that waits is not run, one that runs is stopped. What its call has done stays.",
+		Description: "Ends a job: a waiting one is not run, a running one is stopped. Effects of its call stay.",
 	})
 
 	JobList = NewQuery[JobListInput, JobListOutput](Syscall{
@@ -32,7 +32,7 @@ var (
 	JobSubscribe = NewCommand[JobSubscribeInput, SuccessOutput](Syscall{
 		Type: "Job.Subscribe", Domain: Job,
 		Script:      "scripts/job.txtar",
-		Description: "Has the beginnings and ends of the caller's jobs pushed on this connection, as events Job.Started, Job.Completed and Job.Failed, as long as it lasts.",
+		Description: "Pushes the beginnings and ends of the caller's jobs on this connection until it closes, as events Job.Started, Job.Completed and Job.Failed.",
 	})
 
 	JobWatch = NewQuestion[JobWatchInput, SuccessOutput](Syscall{
@@ -47,7 +47,7 @@ var (
 
 	JobEnd = NewStep[JobEndInput, SuccessOutput](Syscall{
 		Type: "Job.End", Domain: Job,
-		Description: "Ends a run of a job: records what its call was answered.",
+		Description: "Ends a run of a job: records the outcome of its call.",
 	})
 )
 
@@ -93,7 +93,7 @@ type JobInput struct {
 // JobCancelOutput is the answer of Job.Cancel.
 type JobCancelOutput struct {
 	JobID    string `json:"jobId" keep:"always" doc:"The job."`
-	Canceled bool   `json:"canceled" keep:"always" doc:"Whether it was ended by this call: false where it had ended before."`
+	Canceled bool   `json:"canceled" keep:"always" doc:"Whether this call ended it: false if it had ended before."`
 }
 
 // JobListInput is the data of Job.List.
@@ -101,7 +101,7 @@ type JobListInput struct {
 	Target
 	Status *string `json:"status,omitzero" keep:"always" enum:"pending running completed failed canceled unknown" doc:"Only jobs in this state."`
 	Since  *int64  `json:"since,omitzero" keep:"always" min:"0" doc:"Only jobs that were started at that time or later, in Unix milliseconds."`
-	Limit  *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most jobs that are listed, the last ones. Default: 100; fewer where they fill an answer."`
+	Limit  *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most jobs that are listed, the last ones. Default: 100; fewer if they fill an answer."`
 }
 
 // JobListOutput is the answer of Job.List.

@@ -53,18 +53,18 @@ var (
 
 	KernelLoginFailed = NewStep[LoginFailedInput, LoginFailedInput](Syscall{
 		Type: "Kernel.LoginFailed", Domain: Kernel,
-		Description: "Notes that a connection did not prove who it is.",
+		Description: "Records a failed login.",
 	})
 )
 
 // BootedInput is the data of the kernel's own Kernel.Booted, and of its outcome. Clients see what names the kernel;
 // the other members distinguish a state directory from a copy of it.
 type BootedInput struct {
-	Instance  string  `json:"instance" keep:"always" minlen:"1" doc:"Name of the state directory's life, made at its first start."`
+	Instance  string  `json:"instance" keep:"always" minlen:"1" doc:"Name of the record, made at the first start."`
 	Epoch     int64   `json:"epoch" keep:"always" min:"1" doc:"Counts from 1; each restored copy begins another."`
 	HostKey   string  `json:"host_key" keep:"always" minlen:"1" doc:"The kernel's public key, as a line of authorized_keys."`
 	Machine   string  `json:"machine,omitzero" keep:"always" doc:"Digest of the machine id. Absent if the machine has none."`
-	Directory string  `json:"directory,omitzero" keep:"always" doc:"Which directory the journal is in: its inode, and when that was made."`
+	Directory string  `json:"directory,omitzero" keep:"always" doc:"The journal's directory: its inode, and when that was made."`
 	Epochs    []Epoch `json:"epochs,omitzero" keep:"always" doc:"All epochs of the record, this one last. Absent in records older than the member."`
 	Held      bool    `json:"held,omitzero" keep:"always" doc:"Whether the agents of the epoch before wait for the operator before they start."`
 
@@ -77,7 +77,7 @@ type TakeOverInput struct {
 	Epoch     int64   `json:"epoch" keep:"always" min:"2" doc:"The epoch that begins with this entry."`
 	HostKey   string  `json:"host_key" keep:"always" minlen:"1" doc:"The key of the host that leads from now on, as a line of authorized_keys."`
 	Machine   string  `json:"machine,omitzero" keep:"always" doc:"Digest of its machine id. Absent if the machine has none."`
-	Directory string  `json:"directory,omitzero" keep:"always" doc:"Which directory its journal is in: its inode, and when that was made."`
+	Directory string  `json:"directory,omitzero" keep:"always" doc:"Its journal's directory: its inode, and when that was made."`
 	Epochs    []Epoch `json:"epochs" keep:"always" doc:"All epochs of the record, this one last."`
 }
 
@@ -86,14 +86,14 @@ type Epoch struct {
 	Epoch    int64 `json:"epoch" keep:"always" doc:"Its number."`
 	FirstSeq int64 `json:"first_seq" keep:"always" doc:"Its first entry."`
 
-	Continues bool `json:"continues,omitzero" keep:"always" doc:"Whether it goes on where the epoch before ended: no call that was answered then is missing."`
+	Continues bool `json:"continues,omitzero" keep:"always" doc:"Whether it continues the epoch before it without a loss: no answered call is missing."`
 }
 
 // The notes of a start, and of another host that leads.
 var (
 	KernelBooted = NewStep[BootedInput, BootedInput](Syscall{
 		Type: "Kernel.Booted", Domain: Kernel,
-		Description: "Notes that the kernel started, and which life of the state directory that is.",
+		Description: "Records a start of the kernel, and the epoch that it runs in.",
 	})
 
 	KernelTakeOver = NewStep[TakeOverInput, TakeOverInput](Syscall{

@@ -9,12 +9,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// endless gives so many bytes and no newline, then a line. Half way it stops to measure what is held.
+// endless gives that many bytes without a newline, then a line. Half way it stops, to measure the heap.
 type endless struct {
 	left, half int
 	tail       string
 	measure    func()
-	most       int // the longest buffer that it was handed
+	most       int // the longest buffer that it got
 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -45,17 +45,17 @@ func (e *endlessFiller) Fill(get func() []byte, _ func([]byte)) ([]byte, error) 
 	return buf[:n], err
 }
 
-// heap returns the bytes that are in use, all that nobody holds given back.
+// heap returns the bytes in use, after all garbage is collected.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // a pool keeps what it holds for one more cycle
+	runtime.GC() // a pool keeps its content for one more cycle
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// MESSAGE 8.3 #1, MESSAGE C #16, EVENT 8.3 #1, PROTOCOL 2: 32 MiB without a newline are one error and hold no more than a
-// buffer; the next line is read. It measures the heap of the process, so nothing runs beside it.
+// MESSAGE 8.3 #1, MESSAGE C #16, EVENT 8.3 #1, PROTOCOL 2: 32 MiB without a newline are one error and need no more
+// than a buffer; the next line is read. It measures the heap of the process, so nothing runs beside it.
 func TestLineReaderSkipsInConstantMemory(t *testing.T) {
 	const size, chunk = 32 << 20, 2 * schema.MaxLine
 	for _, limit := range []int{schema.MaxLine, schema.MaxEventLine} {
@@ -78,7 +78,7 @@ func TestLineReaderSkipsInConstantMemory(t *testing.T) {
 			if *most > limit+chunk {
 				t.Errorf("limit %d: a buffer of %d bytes", limit, *most)
 			}
-			if held == 0 || held > chunk+64<<10 { // what the limit made it grow was given back
+			if held == 0 || held > chunk+64<<10 { // the grown buffer was released
 				t.Errorf("limit %d: %d bytes are held half way", limit, held)
 			}
 			held = 0
@@ -97,7 +97,7 @@ func (w *waiter) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func (w *waiter) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	if w.line == "" {
-		put(get()) // there was nothing after all
+		put(get()) // there was nothing to read
 		w.waiting.Done()
 		<-w.end
 		return nil, io.EOF
@@ -145,7 +145,7 @@ func (q *quiet) ReadOnce(p []byte) (n int, more bool, err error) {
 	return n, q.text != "", nil
 }
 
-// A reader that is filled holds a buffer for what is left of a line and for lines that may still be used, and no longer.
+// A reader that is filled has a buffer while it has a part of a line or its lines may be in use, and no longer.
 func TestLineReaderGivesItsBufferBack(t *testing.T) {
 	const readers = 400
 	for rest, most := range map[string]int64{"": 4 << 10, "half a line": 4<<10 + 2*schema.MaxLine} {

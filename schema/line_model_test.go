@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Small lines, of the bytes that matter, in every way of arriving.
+// Short lines of special bytes, in all reads.
 func TestLineReaderIsSplit(t *testing.T) {
 	t.Parallel()
 	pieces := rapid.SampledFrom([]string{"\n", "\n", "\r\n", " ", "\t", "\r", "a", "bc", "def ghi", "é", "\x00", "{\"x\":1}"})
@@ -75,7 +75,7 @@ func FuzzLineReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, short []byte, limit uint16, seeds []byte) {
 		text := bytes.ReplaceAll(short, []byte("X"), bytes.Repeat([]byte("x"), 4096))
 		if len(text) > 1<<20 || len(seeds) > 64 {
-			return // slow, and nothing new
+			return // slow, and without a new case
 		}
 		var sizes []int
 		for _, b := range seeds {

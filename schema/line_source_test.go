@@ -14,7 +14,7 @@ type source struct {
 	rest  []byte
 	sizes []int
 	end   error
-	early bool // the end comes with the last bytes, not after them
+	early bool // the end comes with the last bytes
 	reads int
 }
 
@@ -55,7 +55,7 @@ func (f *filler) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	return buf[:n], err
 }
 
-// once is the same source for a reader that never waits. Now and then it says that there may be more where there is nothing.
+// once is the same source for a reader that never waits. Now and then it wrongly says that there is more.
 type once struct {
 	source
 	last error // of the last read
@@ -87,10 +87,10 @@ func sources(text []byte, sizes []int, end error, early bool) map[string]func() 
 	}
 }
 
-// outcome is what Next returned: a line, or ErrLineTooLong where line is nil.
+// outcome is what Next returned: a line, or ErrLineTooLong if line is nil.
 type outcome struct{ line []byte }
 
-// split is the model of LineReader: it has the whole text at hand.
+// split is the model of LineReader: it has the whole text.
 func split(text []byte, limit int, end error) []outcome {
 	var want []outcome
 	pieces := bytes.Split(text, []byte{'\n'})
@@ -113,8 +113,8 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkLines reads to the end and compares with the model. Where try is set it asks TryNext first, which must not read. A
-// source that never waits is read by Fill, once each.
+// checkLines reads to the end and compares with the model. If try is set it calls TryNext first, which must not read.
+// A source that never waits is read by Fill, once each.
 func checkLines(t fataler, src io.Reader, counter *source, limit int, want []outcome, try bool) {
 	t.Helper()
 	r := schema.NewLineReader(src, limit)
@@ -189,7 +189,7 @@ func checkEachSource(t *testing.T, text string, limit int, want []outcome) {
 	}
 }
 
-// named says which source a failure was seen with.
+// named names the source in a failure.
 type named struct {
 	*testing.T
 	kind string

@@ -85,7 +85,7 @@ func TestLineReaderAtTheLimits(t *testing.T) {
 	}
 }
 
-// An error of the source comes after the lines before it, is final, and takes the piece of a line before it with it.
+// An error of the source comes after the lines before it, is final, and drops the unfinished line before it.
 func TestLineReaderError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("connection reset")
@@ -103,7 +103,7 @@ func TestLineReaderError(t *testing.T) {
 	}
 }
 
-// A line stays as it is until the next call, whatever other readers do with the buffers that they share.
+// A line is valid until the next call, whatever other readers do with the shared buffers.
 func TestLineReadersDoNotDisturbEachOther(t *testing.T) {
 	t.Parallel()
 	const readers, lines = 4, 200
@@ -140,7 +140,7 @@ func TestLineReadersDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
-// So does a last line that no newline ends, which is all that its buffer holds.
+// So is a last line without a newline, even if it fills its buffer.
 func TestLastLineStays(t *testing.T) {
 	t.Parallel()
 	for range 100 {

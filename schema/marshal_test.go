@@ -14,7 +14,7 @@ func TestMarshal(t *testing.T) {
 		ResourceChanges: map[string]float64{"y": 0.1, "x": -2},
 	}
 	const want = `{"changes":{"a":[null],"b":1.50,"é\n":null},"resource_changes":{"x":-2,"y":0.1}}`
-	for range 10 { // maps are walked in another order each time
+	for range 10 { // maps are iterated in another order each time
 		if got, err := schema.Marshal(in); err != nil || string(got) != want {
 			t.Fatalf("%s, %v, want %s", got, err, want)
 		}

@@ -52,7 +52,7 @@ type MemoryRestoreInput struct {
 	Undoes
 	Key   string `json:"key" keep:"always" minlen:"1" doc:"Key, without a leading slash."`
 	Value Value  `json:"value,omitzero" keep:"applied" doc:"The value that it had before what is undone; absent, as text: it was not there."`
-	Text  string `json:"text,omitzero" keep:"applied" doc:"The value in place of value, exactly as it was written, where JSON would be written here in another way."`
+	Text  string `json:"text,omitzero" keep:"applied" doc:"The value in place of value, exactly as it was written, if encoding would change its text."`
 }
 
 // Set sets the value, nil where there is none.
@@ -80,8 +80,8 @@ func (in *MemoryRestoreInput) Restored() Value {
 // MemoryListInput is the data of Memory.List.
 type MemoryListInput struct {
 	Target
-	Prefix *string `json:"prefix,omitzero" keep:"always" doc:"Only keys that begin with this; a leading slash makes no difference. Keys under proc/ come only where the prefix begins with proc/."`
-	Limit  *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most keys to return, 1 to 1000. Default 100. Fewer come where the line would be too long."`
+	Prefix *string `json:"prefix,omitzero" keep:"always" doc:"Only keys that begin with this; a leading slash makes no difference. Keys under proc/ come only if the prefix begins with proc/."`
+	Limit  *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most keys to return, 1 to 1000. Default 100. Fewer come if the line would be too long."`
 	Cursor *string `json:"cursor,omitzero" keep:"always" doc:"Where to continue: next of the previous reply."`
 }
 

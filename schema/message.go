@@ -87,8 +87,8 @@ type Metadata struct {
 	Correlation    string
 	Causation      string
 	IdempotencyKey string // commands only (MESSAGE 10.3)
-	Origin         string // of the stored things that the call is about; only the operator may set it
-	Errand         string // of a call that another kernel has this one make: which it is there. Only its process's calls are looked at
+	Origin         string // of the stored data that the call is about; only the operator may set it
+	Errand         string // of a call that another kernel has this one make: its number there. Looked at only for calls of that kernel's process
 	Progress       bool   // the sender wants Syscall.Progressed events about the call
 	Error          string // of an error: its id, see package fault
 	Refs           string // of a kernel's reply: its references, see Type.Refer

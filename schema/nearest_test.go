@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// What is not there is taken for a misspelling of what is near, and of nothing where nothing is.
+// An unknown name is taken for a misspelling of a near one; if none is near, of none.
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

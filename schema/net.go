@@ -145,7 +145,7 @@ var (
 		Description: "An agent with --net kernel connects to a host. The kernel calls it in the agent's name.",
 	}, Syscall{
 		Type:        "Net.Closed",
-		Description: "Notes how a connection ended.",
+		Description: "Records the end of a connection.",
 	})
 
 	NetRequest = NewEffect[NetRequestInput, NetRequestOutput](Syscall{

@@ -188,7 +188,7 @@ type EffectEnd struct {
 	Type    string `json:"type" keep:"always" doc:"Syscall that was called."`
 	Name    string `json:"name,omitzero" keep:"always" doc:"Name of the registered syscall that was called."`
 	PID     int64  `json:"pid" keep:"always" min:"0" doc:"Process that it was called as."`
-	Ran     bool   `json:"ran" keep:"always" doc:"Whether it was begun: where it was not, nothing has happened."`
+	Ran     bool   `json:"ran" keep:"always" doc:"Whether it was begun: if not, nothing has happened."`
 	Digest  string `json:"digest,omitzero" keep:"always" doc:"SHA-256 of an answer that is in a blob, to which the outcome refers."`
 	Outcome Value  `json:"outcome" keep:"always" doc:"Its outcome, in the form of an entry's outcome."`
 

@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestOutcomeIsReadAsWritten: an outcome may be nested deeper than any frame, since it wraps what came by one, and is read back
-// all the same: a start that could not would be the last.
+// TestOutcomeIsReadAsWritten: an outcome may be nested deeper than any frame, since it wraps a frame's data. If it
+// could not be read, the kernel could not start again.
 func TestOutcomeIsReadAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, depth := range []int{1, schema.MaxKeptDepth, schema.MaxDepth, schema.MaxDepth + 32} {

@@ -56,6 +56,6 @@ var (
 
 	PolicyLoaded = NewStep[PolicyLoadedInput, PolicyLoadedInput](Syscall{
 		Type: "Policy.Loaded", Domain: Kernel,
-		Description: "Notes which policy calls are judged by from here on.",
+		Description: "Records the policy that judges calls from here on.",
 	})
 )

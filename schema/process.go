@@ -59,13 +59,13 @@ var (
 	ProcessSubscribe = NewQuery[ProcessSubscribeInput, ProcessSubscribeOutput](Syscall{
 		Type: "Process.Subscribe", Domain: Process,
 		Script:      "scripts/process.txtar",
-		Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
+		Description: "Pushes changes of a process and its descendants, from now on, on this connection until it closes, as events such as Process.Exited.",
 	})
 
 	ProcessAttach = NewCommand[AttachInput, AttachOutput](Syscall{
 		Type: "Process.Attach", Domain: Process, Grant: OperatorOnly, Alone: true, Barrier: true,
 		Script:      "scripts/process.txtar",
-		Description: "Makes this connection the named process for the rest of its life. The process is made where no living child of the operator has the name, and found again otherwise, with its mail, memory, grants and quotas.",
+		Description: "Makes this connection the named process until it closes. A living child of the operator with the name keeps its mail, memory, grants and quotas; if there is none, it is made.",
 	})
 
 	ProcessWatch = NewQuestion[ProcessWatchInput, SuccessOutput](Syscall{
@@ -75,17 +75,17 @@ var (
 
 	ProcessPrepare = NewStep[ProcessPrepareInput, SuccessOutput](Syscall{
 		Type: "Process.Prepare", Domain: Process,
-		Description: "Notes what the process that is about to be spawned is granted.",
+		Description: "Records the grant of a process before it is spawned.",
 	})
 
 	ProcessExit = NewStep[ProcessExitInput, SuccessOutput](Syscall{
 		Type: "Process.Exit", Domain: Process,
-		Description: "Notes that processes have ended.",
+		Description: "Records that processes have ended.",
 	})
 
 	ProcessNoteStart = NewStep[ProcessStartInput, SuccessOutput](Syscall{
 		Type: "Process.NoteStart", Domain: Process,
-		Description: "Notes that the program of a process runs.",
+		Description: "Records that the program of a process runs.",
 	})
 
 	ProcessNoteEnd = NewStep[ProcessEndInput, SuccessOutput](Syscall{
@@ -106,7 +106,7 @@ type SpawnInput struct {
 	Program
 }
 
-// Abroad reports whether another kernel is to do it: the call is then an effect.
+// Abroad reports whether another kernel runs the call, which is then an effect.
 func (in *SpawnInput) Abroad() bool { return in.Kernel != nil }
 
 // TakesLong reports whether the call waits for another kernel, or for its program, so that it runs alone on its connection.
@@ -136,7 +136,7 @@ type TerminateInput struct {
 	Kernel    *string `json:"kernel,omitzero" keep:"always" minlen:"1" maxlen:"32" doc:"Kernel of the cluster that it is a process of. Default: this one."`
 }
 
-// Abroad reports whether another kernel is to do it: the call is then an effect.
+// Abroad reports whether another kernel runs the call, which is then an effect.
 func (in *TerminateInput) Abroad() bool { return in.Kernel != nil }
 
 // TakesLong reports whether the call waits for another kernel, so that it runs alone on its connection.
@@ -178,9 +178,9 @@ type ProcessPrepareInput struct {
 // Descriptor describes a process (PROTOCOL 5).
 type Descriptor struct {
 	PID              int64              `json:"pid" keep:"always" doc:"Process id."`
-	AgentID          string             `json:"agent_id" keep:"always" doc:"Name of the agent. Empty where the process ended so long ago that only its PID is remembered."`
+	AgentID          string             `json:"agent_id" keep:"always" doc:"Name of the agent. Empty if the process ended so long ago that only its PID is remembered."`
 	ParentPID        int64              `json:"parent_pid" keep:"always" doc:"Process that spawned it; 0 is the operator."`
-	State            string             `json:"state" keep:"always" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Where it is in its life."`
+	State            string             `json:"state" keep:"always" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Its state."`
 	Priority         string             `json:"priority" keep:"always" doc:"How urgent its work is."`
 	Intent           string             `json:"intent" keep:"always" doc:"What it is for."`
 	Role             string             `json:"role" keep:"always" doc:"Its part in a larger task."`
@@ -188,7 +188,7 @@ type Descriptor struct {
 	BirthTick        int64              `json:"birth_tick" keep:"always" doc:"Tick at which it was spawned."`
 	ExitTick         *int64             `json:"exit_tick,omitzero" keep:"always" doc:"Tick at which it ended."`
 	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" keep:"always" doc:"Tick until which it is blocked."`
-	Origin           string             `json:"origin" keep:"always" doc:"Whose stored things it sees."`
+	Origin           string             `json:"origin" keep:"always" doc:"Origin of the stored data that it sees."`
 	Paused           bool               `json:"paused,omitzero" keep:"always" doc:"Its program is stopped and its calls wait until the operator resumes it."`
 	Identity         *Identity          `json:"identity,omitzero" keep:"always" doc:"The resource that it has adopted, see Kernel.Ingest. Children do not inherit it."`
 	Hosted
@@ -196,7 +196,7 @@ type Descriptor struct {
 
 // PauseInput is the data of Process.Pause and Process.Resume. Exactly one member is set.
 type PauseInput struct {
-	TargetPID *int64 `json:"target_pid,omitzero" keep:"always" min:"1" doc:"A process; its descendants go with it."`
+	TargetPID *int64 `json:"target_pid,omitzero" keep:"always" min:"1" doc:"A process, with its descendants."`
 	All       bool   `json:"all,omitzero" keep:"always" doc:"All agents."`
 }
 

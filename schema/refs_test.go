@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// shelf keeps what is put elsewhere.
+// shelf stores values for references.
 type shelf map[string][]byte
 
 func (s shelf) put(content []byte, _ bool) (schema.BlobPointer, error) {
@@ -34,7 +34,7 @@ type shelved struct {
 	B schema.Value `json:"b,omitzero"`
 }
 
-// TestReferAndResolve: whatever is put elsewhere comes back as it was, and what is left fits.
+// TestReferAndResolve: a value that was stored elsewhere comes back unchanged, and the rest fits.
 func TestReferAndResolve(t *testing.T) {
 	t.Parallel()
 	types := []*schema.Type{schema.TypeOf[shelved](), schema.TypeOf[schema.Value]()}
@@ -62,7 +62,7 @@ func TestReferAndResolve(t *testing.T) {
 	})
 }
 
-// unescaped is s with the one escape that a text is put elsewhere without written as it comes back.
+// unescaped is s without the one escape that a stored text does not keep.
 func unescaped(s string) string { return strings.ReplaceAll(s, `\u000a`, `\n`) }
 
 // TestResolveTrustsNobody: a reference in stored data is data.
@@ -83,7 +83,7 @@ func TestResolveTrustsNobody(t *testing.T) {
 	}
 }
 
-// TestInline: content comes to stand where the reference stood, if it is one value that can be read back, or a text.
+// TestInline: content replaces the reference if it is one value that can be read back, or a text.
 func TestInline(t *testing.T) {
 	t.Parallel()
 	const data = `{"key":"k","valueRef":{"scheme":"file","path":"/x"},"pid":1}`

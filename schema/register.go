@@ -37,7 +37,7 @@ var (
 	SyscallProgress = NewCommand[ProgressInput, SuccessOutput](Syscall{
 		Type: "Syscall.Progress", Domain: Kernel, Grant: Everyone,
 		Script:      "scripts/register.txtar",
-		Description: "Reports the progress of a call that this connection carries out. It is passed on to a caller that asked for progress, and is not recorded.",
+		Description: "Reports the progress of a call that this connection runs. It is passed on to a caller that asked for progress, and is not recorded.",
 	})
 
 	SyscallInvoke = NewEffect[InvokeInput, Value](Syscall{
@@ -92,7 +92,7 @@ type CompleteInput struct {
 
 // ProviderError is a provider's reason for not carrying out a call.
 type ProviderError struct {
-	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"503: what the call needs is away, and nothing was done. Another is of the provider's own, and the message shows it."`
+	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"503: what the call needs is not available, and nothing was done. Another is of the provider's own, and the message shows it."`
 	Message string `json:"message" keep:"never" minlen:"1" maxlen:"2048" doc:"What went wrong."`
 }
 
@@ -111,8 +111,8 @@ type RequestedEvent struct {
 // ProgressInput is the data of Syscall.Progress.
 type ProgressInput struct {
 	CallID   string   `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
-	Progress float64  `json:"progress" keep:"always" doc:"How far it has come: more each time."`
-	Total    *float64 `json:"total,omitzero" keep:"always" doc:"What progress comes to at the end, where that is known."`
+	Progress float64  `json:"progress" keep:"always" doc:"Progress so far; it grows each time."`
+	Total    *float64 `json:"total,omitzero" keep:"always" doc:"Progress at the end, if that is known."`
 	Message  *string  `json:"message,omitzero" keep:"never" maxlen:"1024" doc:"What is being done."`
 }
 
@@ -128,8 +128,8 @@ type ProgressedEvent struct {
 	Message  *string  `json:"message,omitzero"`
 }
 
-// SyscallCancelled is the event that tells a provider that a call was cancelled, because its caller
-// has disconnected or its time limit has passed. Its data is a CancelledEvent.
+// SyscallCancelled is the event that tells a provider that a call was cancelled, since its caller has disconnected or
+// its time limit has passed. Its data is a CancelledEvent.
 const SyscallCancelled = "Syscall.Cancelled"
 
 // CancelledEvent is the data of Syscall.Cancelled.

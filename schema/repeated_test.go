@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestAnswersFitALine: MESSAGE 4.3.2 #1. Whatever fits a line can be answered in one: what is too long to be repeated is
-// refused, named, and left out of the answer, and the rest is repeated all the same.
+// TestAnswersFitALine: MESSAGE 4.3.2 #1. Any frame can be answered on a line: a member that is too long to repeat is
+// refused and named, and the answer repeats the others.
 func TestAnswersFitALine(t *testing.T) {
 	t.Parallel()
 	const room = 12 << 10

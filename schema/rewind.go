@@ -1,6 +1,6 @@
 package schema
 
-// Rewind is the domain of the syscalls that look back at the state, and that take changes back (PROTOCOL 12).
+// Rewind is the domain of the syscalls that replay earlier states and undo entries (PROTOCOL 12).
 const Rewind Domain = "rewind"
 
 // ReplayInput is the data of Message.Replay.
@@ -16,14 +16,14 @@ type ReplayOutput struct {
 	Tick int64  `json:"tick" keep:"always" doc:"The kernel's tick then."`
 	Time int64  `json:"time" keep:"always" doc:"When the entry was made: Unix epoch, milliseconds."`
 	Head string `json:"head" keep:"always" doc:"SHA-256 of the entry's line, hexadecimal."`
-	Key  string `json:"key,omitzero" keep:"always" doc:"The key, with a leading slash, where one was asked for."`
+	Key  string `json:"key,omitzero" keep:"always" doc:"The key, with a leading slash, if one was asked for."`
 
 	Value   Value         `json:"value,omitzero" keep:"always" doc:"Its value then, byte for byte as it was written."`
-	Process *Descriptor   `json:"process,omitzero" keep:"always" doc:"The process then, where one was asked for."`
+	Process *Descriptor   `json:"process,omitzero" keep:"always" doc:"The process then, if one was asked for."`
 	Token   *Token        `json:"token,omitzero" keep:"always" doc:"Its token then; absent: it had none, or the caller may not read it."`
 	Memory  *FoldedMemory `json:"memory,omitzero" keep:"always" doc:"Its agent's folded memory then; absent: it had none, or the caller may not read it."`
 	Mailbox *int64        `json:"mailbox,omitzero" keep:"always" doc:"How many messages its mailbox held; absent: it had no mailbox."`
-	Summary *ReplayedAll  `json:"summary,omitzero" keep:"always" doc:"What there was, where neither a key nor a process was asked for."`
+	Summary *ReplayedAll  `json:"summary,omitzero" keep:"always" doc:"The summary, if neither a key nor a process was asked for."`
 }
 
 // ReplayedAll is the summary of a state.
@@ -53,8 +53,8 @@ type plainReplay ReplayOutput
 
 // UndoInput is the data of Message.Undo.
 type UndoInput struct {
-	Seq    int64 `json:"seq" keep:"always" min:"1" doc:"Number of the entry whose result is taken back."`
-	DryRun *bool `json:"dry_run,omitzero" keep:"always" doc:"Whether only to say what would be done."`
+	Seq    int64 `json:"seq" keep:"always" min:"1" doc:"Number of the entry to undo."`
+	DryRun *bool `json:"dry_run,omitzero" keep:"always" doc:"true: only say what would be done."`
 }
 
 // UndoOutput is the answer of Message.Undo: what was undone, and how.
@@ -67,24 +67,24 @@ type UndoOutput struct {
 
 	Origin string  `json:"origin,omitzero" keep:"always" doc:"Of a change of memory: the origin of the key."`
 	Key    string  `json:"key,omitzero" keep:"always" doc:"Of a change of memory: the key, with a leading slash."`
-	Value  Value   `json:"value,omitzero" keep:"always" doc:"The value that the key has again, where that is short; absent together with removed: the value is long."`
-	Gone   bool    `json:"removed,omitzero" keep:"always" doc:"Whether the key, or the token, is not there again."`
+	Value  Value   `json:"value,omitzero" keep:"always" doc:"The restored value of the key; absent, without removed: the value is too long to show."`
+	Gone   bool    `json:"removed,omitzero" keep:"always" doc:"Whether the key, or the token, was removed."`
 	Holder int64   `json:"holder,omitzero" keep:"always" doc:"Of a grant: the process whose token it is."`
-	Token  *Token  `json:"token,omitzero" keep:"always" doc:"The token that it has again."`
+	Token  *Token  `json:"token,omitzero" keep:"always" doc:"The restored token."`
 	MsgID  int64   `json:"msg_id,omitzero" keep:"always" doc:"Of mail: the number of the message."`
 	Taken  []int64 `json:"taken,omitzero" keep:"always" doc:"Processes out of whose mailboxes the message was taken, ascending."`
-	Read   []int64 `json:"read,omitzero" keep:"always" doc:"Processes that had it, and have it no longer unread: there it was not taken back."`
+	Read   []int64 `json:"read,omitzero" keep:"always" doc:"Processes that got it and do not have it unread any more: it was not taken from these."`
 	Put    []int64 `json:"put,omitzero" keep:"always" doc:"Processes into whose mailboxes it was put again, ascending."`
 	Tool   string  `json:"tool,omitzero" keep:"always" doc:"Of a tool: the user-space syscall that undoes it."`
-	Answer Value   `json:"answer,omitzero" keep:"always" doc:"What that answered."`
+	Answer Value   `json:"answer,omitzero" keep:"always" doc:"Its answer."`
 }
 
 // Undoes is common to the commands that undo an entry.
 type Undoes struct {
 	Seq int64  `json:"undoes" keep:"always" min:"1" doc:"The entry that is undone."`
 	By  string `json:"by" keep:"always" doc:"Id of the Message.Undo that this is done for."`
-	// Since is checked when the command is decided only: a replay has nothing to check.
-	Since *int64 `json:"since,omitzero" keep:"always" doc:"How many changes there had been when the decision to undo was made: none after them may be of what is undone. Absent: that is not checked."`
+	// Since is checked when the command is decided, not by a replay.
+	Since *int64 `json:"since,omitzero" keep:"always" doc:"Number of changes when the undo was decided: a later change of the same key, token or message refuses it. Absent: not checked."`
 }
 
 // Undone returns the part; every command that undoes an entry has it.
@@ -98,13 +98,13 @@ var (
 	MessageReplay = NewQuery[ReplayInput, ReplayOutput](Syscall{
 		Type: "Message.Replay", Aliases: []string{"Event.Replay"}, Domain: Rewind, Alone: true,
 		Script:      "scripts/rewind.txtar",
-		Description: "Returns a part of the state as it was after an entry of the journal: a value, a process, or a summary. It is made beside the live state, which it does not change. With metadata.progress it tells how far it is.",
+		Description: "Returns a part of the state as it was after an entry of the journal: a value, a process, or a summary. It does not change the live state. With metadata.progress it reports its progress.",
 	})
 
 	MessageUndo = NewEffect[UndoInput, UndoOutput](Syscall{
 		Type: "Message.Undo", Domain: Rewind, Grant: OperatorOnly,
 		Script:      "scripts/rewind.txtar",
-		Description: "Takes back what an entry of the journal did, where its result still stands: a change of memory, a grant, unread mail, or a tool's effect whose manifest names how. It does so with a command that names the entry as its cause, and which can itself be undone.",
+		Description: "Undoes an entry of the journal whose result is unchanged: a change of memory, a grant, unread mail, or a tool's effect if its manifest names an undo. The command that does it names the entry as its cause, and can itself be undone.",
 	}, Syscall{
 		Type:        "Message.Undone",
 		Description: "Ends a Message.Undo: records what was done.",

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestWords shows what of a text is searched.
+// TestWords: the words of texts.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -31,7 +31,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestParseSearch reads queries: every one is phrases, or a refusal that says what to do.
+// TestParseSearch: a query gives phrases, or a refusal that says what to do.
 func TestParseSearch(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
@@ -79,7 +79,7 @@ func manyWords(n int) string {
 	return b.String()
 }
 
-// FuzzParseSearch: whatever is asked for, phrases hold nothing but words, and a text has each of its own.
+// FuzzParseSearch: phrases contain only words, and a text contains its own phrases.
 func FuzzParseSearch(f *testing.F) {
 	f.Add(`"a b"* c`)
 	f.Add("内核 \"x")

@@ -15,12 +15,12 @@ import (
 // dataTypes are the types of all data that the kernel takes, answers and pushes.
 func dataTypes() map[string]*schema.Type {
 	all := map[string]*schema.Type{
-		"Ipc.MessageDelivered":   schema.TypeOf[schema.MailMessage](),
-		"the events of Process":  schema.TypeOf[schema.Descriptor](),
-		schema.ProcessLagged:     schema.TypeOf[schema.ProcessLag](),
-		"what an ingest brings":  schema.TypeOf[schema.Adoption](),
-		"what a tool call was":   schema.TypeOf[schema.ToolCall](),
-		"what a tool says it is": schema.TypeOf[schema.ToolDescription](),
+		"Ipc.MessageDelivered":       schema.TypeOf[schema.MailMessage](),
+		"the events of Process":      schema.TypeOf[schema.Descriptor](),
+		schema.ProcessLagged:         schema.TypeOf[schema.ProcessLag](),
+		"the content of an ingest":   schema.TypeOf[schema.Adoption](),
+		"the outcome of a tool call": schema.TypeOf[schema.ToolCall](),
+		"the manifest of a tool":     schema.TypeOf[schema.ToolDescription](),
 	}
 	for _, row := range schema.Syscalls() {
 		all[row.Type+", input"], all[row.Type+", output"] = row.Input(), row.Output()
@@ -28,7 +28,7 @@ func dataTypes() map[string]*schema.Type {
 	return all
 }
 
-// TestSecrecyIsDecided: of each member somebody has decided whether it may stand in the journal. Until then it is withheld.
+// TestSecrecyIsDecided: each member's tag says whether the journal may keep it. A member without one is withheld.
 func TestSecrecyIsDecided(t *testing.T) {
 	t.Parallel()
 	for name, typ := range dataTypes() {
@@ -38,8 +38,8 @@ func TestSecrecyIsDecided(t *testing.T) {
 	}
 }
 
-// TestRecordsReplay: what a successful command leaves in the journal decodes to what it was, with all its members set, unless
-// Withheld names what is missing.
+// TestRecordsReplay: the record of a successful command decodes to its data with all members set, unless Withheld
+// names those that are missing.
 func TestRecordsReplay(t *testing.T) {
 	t.Parallel()
 	for _, row := range schema.Syscalls() {
@@ -64,7 +64,7 @@ func TestRecordsReplay(t *testing.T) {
 	}
 }
 
-// filled is a value of a JSON Schema with all its members, each with something that a filter would take out.
+// filled is a value of a JSON Schema with all its members, each with content that a filter would remove.
 func filled(s map[string]any) string {
 	if forms, ok := s["anyOf"].([]any); ok && s["type"] == nil { // else it says which members are required
 		return filled(forms[len(forms)-1].(map[string]any))
@@ -100,7 +100,7 @@ func filled(s map[string]any) string {
 	return `{"any":1}`
 }
 
-// TestAbsentIsNotNull: a member that may be any value tells whether it was left out, or null.
+// TestAbsentIsNotNull: a member that may be any value is different if it is absent and if it is null.
 func TestAbsentIsNotNull(t *testing.T) {
 	t.Parallel()
 	type maybe struct {

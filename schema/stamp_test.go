@@ -52,7 +52,7 @@ func TestStampsSortByTime(t *testing.T) {
 	}
 }
 
-// A million ids of one millisecond, of several stampers, are a million ids, and all 74 random bits are used.
+// A million ids of one millisecond, from several stampers, are all different, and all 74 random bits are used.
 func TestStampsAreUnique(t *testing.T) {
 	t.Parallel()
 	const count = 1_000_000

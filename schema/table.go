@@ -131,16 +131,16 @@ var (
 	SyscallCall = NewEffect[CallInput, Value](Syscall{
 		Type: CallType, Domain: Process,
 		Script:      "scripts/process.txtar",
-		Description: "Calls a syscall by its name of the older contract, and answers what it answers. A short name needs what the syscall behind it needs, and nothing more; a path needs Syscall.Call.",
+		Description: "Calls a syscall by its short name, or user space by a path, and returns its answer. A short name needs the capability of its syscall alone; a path needs Syscall.Call.",
 	}, Syscall{
 		Type:        "Syscall.Called",
-		Description: "Ends a Syscall.Call of a path: records which tool ran, by its digest, and what it answered.",
+		Description: "Ends a Syscall.Call of a path: records the digest of the tool that ran, and its answer.",
 	})
 
 	SyscallShutdown = NewCommand[ShutdownInput, SuccessOutput](Syscall{
 		Type: "Syscall.Shutdown", Domain: Kernel, Grant: OperatorOnly, Urgent: true,
 		Script:      "scripts/shutdown.txtar",
-		Description: "Ends the kernel cleanly: what was accepted before is finished and answered.",
+		Description: "Ends the kernel cleanly: accepted calls are finished and answered.",
 	})
 )
 

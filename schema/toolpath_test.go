@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A path is granted as it stands; what would have to be resolved first is not, so that nothing gets around a grant of a subtree.
+// A path is granted as it is; a path that needs resolving is not, so that a subtree's grant cannot be bypassed.
 func TestToolPath(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

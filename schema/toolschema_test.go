@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestToolSchema: what says as whom and when to call, and what stands for a file, is left out; the process that a call is about
-// stays, and what a reference could have stood for is required.
+// TestToolSchema leaves out the target members and the references; the process that a call is about stays, and a
+// member that a reference could have replaced is required.
 func TestToolSchema(t *testing.T) {
 	t.Parallel()
 	shape := func(typ string) (members, required []string) {

@@ -21,3 +21,61 @@ func OfKernel(kernel string, object schema.Value) schema.Value {
 func Unanswered(kernel string, why *fault.Fault) schema.Value {
 	return Object(nil).Text("kernel", kernel).Raw("error", Object(nil).Text("id", string(why.ID)).Text("message", why.Message).Close()).Close()
 }
+
+// Record returns the next entry of a kernel's record; nil at its end. The entry is used until the next call.
+type Record func() (*Entry, error)
+
+// RecordOf is the record of these entries.
+func RecordOf(entries []Entry) Record {
+	next := 0
+	return func() (*Entry, error) {
+		if next == len(entries) {
+			return nil, nil
+		}
+		next++
+		return &entries[next-1], nil
+	}
+}
+
+// Merge calls do with the entries of several records, and the index of their record, by the times at which the calls were made.
+// Entries of one record stay in its order: one that was made before an entry above it, such as an effect that took long, counts as
+// made with that. Of entries with the same time, those of the first record are first. Merge holds one entry of each record.
+func Merge(records []Record, do func(i int, e *Entry) error) error {
+	heads, times := make([]*Entry, len(records)), make([]int64, len(records))
+	advance := func(i int) (err error) {
+		if heads[i], err = records[i](); err == nil && heads[i] != nil {
+			times[i] = max(times[i], made(heads[i]))
+		}
+		return err
+	}
+	for i := range records {
+		if err := advance(i); err != nil {
+			return err
+		}
+	}
+	for {
+		first := -1
+		for i := range heads {
+			if heads[i] != nil && (first < 0 || times[i] < times[first]) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return nil
+		}
+		if err := do(first, heads[first]); err != nil {
+			return err
+		}
+		if err := advance(first); err != nil {
+			return err
+		}
+	}
+}
+
+// made is when a call was made, in Unix milliseconds: the time of an effect is that of its end.
+func made(e *Entry) int64 {
+	if e.Intent == 0 || e.LatencyUS <= 0 {
+		return e.Time
+	}
+	return e.Time - 1 - e.LatencyUS/1000 // not later than it was
+}

@@ -12,20 +12,27 @@ import (
 // Narrative describes the record as a tree of causes, in words, while it is read. Each call is below the one that its
 // message names as its cause, if that came before.
 type Narrative struct {
-	Names Names
+	Names  Names
+	Kernel string // shown with each sentence; empty: there is only one
+	Told   *Told  // shared by the narratives of several kernels; nil: it is the only one
 
-	depths  map[string]int // of calls that were described, by the ids of their messages
-	order   []string       // these ids, the oldest first
-	waiting []Entry        // steps of the kernel whose cause is recorded after them
+	waiting []Entry // steps of the kernel whose cause is recorded after them
+}
+
+// Told are the calls that were described, and may be the causes of others.
+type Told struct {
+	depths map[string]int // by the ids of their messages
+	order  []string       // these ids, the oldest first
 }
 
 // Sentence is a call of a narrative.
 type Sentence struct {
 	Entry
 
-	Depth int
-	Who   string
-	Text  string
+	Kernel string
+	Depth  int
+	Who    string
+	Text   string
 }
 
 // Bounds of a narrative's memory: calls that may be causes, and steps that wait for their cause.
@@ -56,7 +63,10 @@ func (n *Narrative) Tell(e *Entry) []Sentence {
 	if aside(&e.AuditEntry) || OperatorQuery(&e.AuditEntry) {
 		return nil
 	}
-	if _, told := n.depths[string(e.Causation)]; Internal(e.Type) && e.Causation != "" && !told {
+	if n.Told == nil {
+		n.Told = new(Told)
+	}
+	if _, told := n.Told.depths[string(e.Causation)]; Internal(e.Type) && e.Causation != "" && !told {
 		if n.waiting = append(n.waiting, *e); len(n.waiting) <= maxWaiting {
 			return nil
 		}
@@ -94,31 +104,31 @@ func (n *Narrative) sentence(e *Entry) Sentence {
 		cause = m.Causation
 	}
 	depth := 0
-	if above, told := n.depths[cause]; told && cause != e.ID {
+	if above, told := n.Told.depths[cause]; told && cause != e.ID {
 		depth = above + 1
 	}
-	n.remember(e.ID, depth)
+	n.Told.remember(e.ID, depth)
 	who := n.Names.Of(e.PID)
 	if Internal(e.Type) {
 		who = "the kernel"
 	} else if e.PID == 0 {
 		who = "the operator"
 	}
-	return Sentence{Entry: *e, Depth: depth, Who: who, Text: n.text(e)}
+	return Sentence{Entry: *e, Kernel: n.Kernel, Depth: depth, Who: who, Text: n.text(e)}
 }
 
-func (n *Narrative) remember(id string, depth int) {
-	if n.depths == nil {
-		n.depths = make(map[string]int)
+func (t *Told) remember(id string, depth int) {
+	if t.depths == nil {
+		t.depths = make(map[string]int)
 	}
-	if _, told := n.depths[id]; told || id == "" {
+	if _, told := t.depths[id]; told || id == "" {
 		return
 	}
-	if len(n.order) == maxTold {
-		delete(n.depths, n.order[0])
-		n.order = n.order[1:]
+	if len(t.order) == maxTold {
+		delete(t.depths, t.order[0])
+		t.order = t.order[1:]
 	}
-	n.depths[id], n.order = depth, append(n.order, id)
+	t.depths[id], t.order = depth, append(t.order, id)
 }
 
 // received returns the first message that an Ipc.Receive returned.
@@ -163,7 +173,11 @@ func (s *Sentence) Line(style Paint) string {
 	if !s.Success {
 		text = style(Bad, text)
 	}
-	return fmt.Sprintf("%7d  %s%s %s", s.Seq, strings.Repeat("  ", min(s.Depth, maxIndent)), style(Bold, s.Who), text)
+	kernel := ""
+	if s.Kernel != "" {
+		kernel = fmt.Sprintf("%-8s  ", Escaped(s.Kernel))
+	}
+	return fmt.Sprintf("%s%7d  %s%s %s", kernel, s.Seq, strings.Repeat("  ", min(s.Depth, maxIndent)), style(Bold, s.Who), text)
 }
 
 // maxIndent bounds the indentation of a sentence: a tree may be deep.
@@ -171,11 +185,15 @@ const maxIndent = 12
 
 // JSON formats a sentence for programs.
 func (s *Sentence) JSON() []byte {
-	return Object(nil).Integer("depth", int64(s.Depth)).Text("who", s.Who).Text("text", s.Text).Raw("entry", s.Raw).Close()
+	return OfKernel(s.Kernel, Object(nil).Integer("depth", int64(s.Depth)).Text("who", s.Who).Text("text", s.Text).Raw("entry", s.Raw).Close())
 }
 
-// PageHead begins a page of sentences, which is self-contained and has no scripts.
-func PageHead(title string) string {
+// PageHead begins a page of sentences, which is self-contained and has no scripts. note is a paragraph below its title; empty:
+// there is none.
+func PageHead(title, note string) string {
+	if note != "" {
+		note = "<p>" + html.EscapeString(note) + "</p>"
+	}
 	return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
@@ -188,13 +206,9 @@ body { margin: 0 auto; max-width: 75rem; padding: 1rem; color: var(--text); back
 h1 { font-size: 1.4rem } ol { list-style: none; margin: 0; padding: 0 }
 li { margin-left: calc(var(--depth) * 1.25rem); padding: .15rem .5rem; border-left: 2px solid var(--line); overflow-wrap: anywhere }
 .seq, time { color: var(--faint); font-variant-numeric: tabular-nums; font-size: .85em } .bad { color: var(--bad) }
-</style></head><body><main><h1>` + html.EscapeString(title) + `</h1><ol>
+.kernel { border: 1px solid var(--line); border-radius: .4rem; padding: 0 .35rem; font-size: .85em }
+</style></head><body><main><h1>` + html.EscapeString(title) + `</h1>` + note + `<ol>
 `
-}
-
-// PageKernel is the line of a page that begins the story of a kernel.
-func PageKernel(name string) string {
-	return "<li style=\"--depth:0\"><b>" + html.EscapeString(name) + "</b>:</li>\n"
 }
 
 // HTML is a sentence of a page.
@@ -203,8 +217,21 @@ func (s *Sentence) HTML() string {
 	if !s.Success {
 		class = ` class="bad"`
 	}
-	return fmt.Sprintf("<li style=\"--depth:%d\"><span class=\"seq\">%d</span> <time>%s</time> <b>%s</b> <span%s>%s</span></li>\n",
-		min(s.Depth, maxIndent), s.Seq, Moment(s.Time), html.EscapeString(s.Who), class, html.EscapeString(s.Text))
+	return fmt.Sprintf("<li style=\"--depth:%d\">%s<span class=\"seq\">%d</span> <time>%s</time> <b>%s</b> <span%s>%s</span></li>\n",
+		min(s.Depth, maxIndent), pageKernel(s.Kernel), s.Seq, Moment(s.Time), html.EscapeString(s.Who), class, html.EscapeString(s.Text))
+}
+
+// PageMissing is the line of a kernel that did not answer.
+func PageMissing(kernel, why string) string {
+	return fmt.Sprintf("<li style=\"--depth:0\" class=\"bad\">%s%s</li>\n", pageKernel(kernel), html.EscapeString(Escaped(why)))
+}
+
+// pageKernel is the name of a kernel, if there are several.
+func pageKernel(name string) string {
+	if name == "" {
+		return ""
+	}
+	return `<span class="kernel">` + html.EscapeString(Escaped(name)) + "</span> "
 }
 
 // PageFoot ends a page.

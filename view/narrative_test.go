@@ -68,7 +68,7 @@ func TestNarrativeIsInert(t *testing.T) {
 			t.Errorf("a line is %q", line)
 		}
 	}
-	head := view.PageHead("<title>")
+	head := view.PageHead("<title>", "")
 	if !strings.Contains(head, "default-src 'none'") || strings.Contains(head, "<title><title>") || strings.Contains(head, "<script") {
 		t.Errorf("the page begins with %s", head)
 	}

@@ -87,7 +87,8 @@ func (p *Process) Line(token schema.Value) ([]byte, error) {
 // indent shows the depth, up to a bound: agents may make a tree deeper than a terminal is wide.
 func (p *Process) indent() string { return strings.Repeat("  ", min(p.Depth, 20)) }
 
-// Tree puts each process below its parent, siblings by PID. A process whose parent is not listed is at the top level.
+// Tree puts each process below its parent, siblings by PID. A process whose parent is not listed is at the top level. Each process
+// is in the tree once, also if another kernel lists PIDs twice, or parents in a circle: their first siblings are at the top level.
 func Tree(processes []Process) []Process {
 	listed := make(map[int64]bool, len(processes))
 	for _, p := range processes {
@@ -103,14 +104,23 @@ func Tree(processes []Process) []Process {
 		}
 	}
 	tree := make([]Process, 0, len(processes))
-	for len(next) > 0 {
-		p := next[len(next)-1]
-		next = next[:len(next)-1]
-		tree = append(tree, p)
-		for _, child := range children[p.PID] {
-			child.Depth = p.Depth + 1
-			next = append(next, child)
+	walk := func() {
+		for len(next) > 0 {
+			p := next[len(next)-1]
+			next = next[:len(next)-1]
+			tree = append(tree, p)
+			for _, child := range children[p.PID] {
+				child.Depth = p.Depth + 1
+				next = append(next, child)
+			}
+			delete(children, p.PID)
 		}
+	}
+	walk()
+	for _, p := range processes { // those in a circle
+		next = children[p.ParentPID]
+		delete(children, p.ParentPID)
+		walk()
 	}
 	return tree
 }

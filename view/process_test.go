@@ -23,6 +23,8 @@ func TestTreeOf(t *testing.T) {
 		{"no families", map[int64]int64{1: 0, 2: 0}, []int64{1, 2}, []int{0, 0}},
 		{"families", map[int64]int64{1: 0, 2: 0, 3: 1, 4: 3, 5: 1, 6: 2}, []int64{1, 3, 4, 5, 2, 6}, []int{0, 1, 2, 1, 0, 1}},
 		{"a parent that is not listed", map[int64]int64{5: 2, 6: 5, 7: 0}, []int64{5, 6, 7}, []int{0, 1, 0}},
+		{"a circle", map[int64]int64{1: 2, 2: 1, 3: 0}, []int64{3, 1, 2}, []int{0, 0, 1}},
+		{"its own parent", map[int64]int64{4: 4, 5: 4}, []int64{4, 5}, []int{0, 0}},
 	} {
 		var list []schema.Descriptor
 		for pid := range int64(10) {
@@ -34,6 +36,18 @@ func TestTreeOf(t *testing.T) {
 		if !slices.Equal(pids, tt.pids) || !slices.Equal(depths, tt.depths) {
 			t.Errorf("%s: %v at depths %v, want %v at %v", tt.name, pids, depths, tt.pids, tt.depths)
 		}
+	}
+}
+
+// What another kernel lists twice is in the tree twice, and not as often as its ancestors are.
+func TestTreeOfTwins(t *testing.T) {
+	t.Parallel()
+	var list []schema.Descriptor
+	for pid := range int64(60) {
+		list = append(list, schema.Descriptor{PID: pid + 1, ParentPID: pid}, schema.Descriptor{PID: pid + 1, ParentPID: pid})
+	}
+	if pids, _ := tree(list); len(pids) != len(list) {
+		t.Errorf("%d of %d processes", len(pids), len(list))
 	}
 }
 

@@ -18,6 +18,8 @@ type Top struct {
 	Asking    rune // K or R until the user confirms it, else 0
 	Said      string
 	Loud      bool
+	Other     string // name of the kernel that is shown, if it is not the own one
+	Trouble   string // why the kernel that is shown does not answer; empty: it does
 	Kernels   string // the kernels of the cluster, the one that is shown marked; empty: there is only one
 
 	first   int // index of the first row shown
@@ -92,9 +94,10 @@ func (s *Top) Visible() []Process {
 	return s.Processes[first:min(first+s.Rows, len(s.Processes))]
 }
 
-// Show begins to show another kernel.
+// Show begins to show another kernel, with nothing of the one before.
 func (s *Top) Show() {
-	s.Chosen, s.first, s.at, s.calls, s.denied = 0, 0, time.Time{}, nil, nil
+	s.Processes, s.Tokens, s.Trouble, s.Said = nil, nil, "", ""
+	s.tick, s.metrics, s.Chosen, s.first, s.at, s.calls, s.denied = 0, schema.AuditMetricsOutput{}, 0, 0, time.Time{}, nil, nil
 }
 
 // Say sets the last line to text until the next key.
@@ -102,11 +105,13 @@ func (s *Top) Say(text string) { s.Said, s.Loud = text, false }
 
 // Lines returns the screen, at most height lines of at most width characters.
 func (s *Top) Lines(width, height int, style Paint) []string {
-	lines := []string{
-		style(Bold, cut(fmt.Sprintf("pwos top   tick %d   %d processes   %d calls, %d denied   %s",
-			s.tick, len(s.Processes), s.metrics.TotalCalls, s.metrics.DeniedCalls, s.at.Format("15:04:05")), width)),
-		cut(s.rates(), width),
+	head, rates := "pwos top", ""
+	if !s.at.IsZero() && s.Trouble == "" {
+		head = fmt.Sprintf("%s   tick %d   %d processes   %d calls, %d denied   %s",
+			head, s.tick, len(s.Processes), s.metrics.TotalCalls, s.metrics.DeniedCalls, s.at.Format("15:04:05"))
+		rates = s.rates()
 	}
+	lines := []string{style(Bold, cut(head, width)), cut(rates, width)}
 	if s.Kernels != "" {
 		lines = append(lines, cut(s.Kernels, width))
 	}
@@ -120,7 +125,12 @@ func (s *Top) Lines(width, height int, style Paint) []string {
 
 // table returns the processes that fit the screen, the chosen one marked.
 func (s *Top) table(width int, style Paint) []string {
-	if len(s.Processes) == 0 {
+	switch {
+	case s.Trouble != "":
+		return []string{"", style(Bad, cut(Escaped(s.Trouble), width)), cut("It is asked again.", width)}
+	case s.at.IsZero() && len(s.Processes) == 0:
+		return []string{"", "asking ..."}
+	case len(s.Processes) == 0:
 		return []string{cut(`no processes: "pwos run -d -- PROGRAM" starts one`, width)}
 	}
 	t := new(Table)
@@ -132,6 +142,7 @@ func (s *Top) table(width int, style Paint) []string {
 		}
 		t.Row(row...)
 	}
+	t.Narrow(width-len("> "), "priority", "birth tick")
 	lines := strings.Split(strings.TrimSuffix(t.Text(), "\n"), "\n")
 	for i, line := range lines {
 		if i == 0 {
@@ -149,7 +160,11 @@ func (s *Top) table(width int, style Paint) []string {
 func (s *Top) bottom(width int, style Paint) string {
 	switch {
 	case s.Asking == 'K':
-		return style(Bad, cut(fmt.Sprintf("kill pid %d and its descendants? y/n", s.Chosen), width))
+		of := ""
+		if s.Other != "" {
+			of = " of " + Escaped(s.Other)
+		}
+		return style(Bad, cut(fmt.Sprintf("kill pid %d%s and its descendants? y/n", s.Chosen, of), width))
 	case s.Asking == 'R':
 		return style(Bad, cut(fmt.Sprintf("revoke the grant of pid %d? y/n", s.Chosen), width))
 	case s.Said != "" && s.Loud:

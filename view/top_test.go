@@ -74,9 +74,31 @@ func TestLines(t *testing.T) {
 		}
 	}
 	top.Asking, top.Processes = 0, nil
+	top.Add(time.Unix(1, 0), 1, &schema.AuditMetricsOutput{})
 	top.Say("killed pid 2")
 	if lines := top.Lines(80, 8, unpainted); lines[7] != "killed pid 2" || !strings.HasPrefix(lines[2], "no processes") {
 		t.Errorf("the screen is %q", lines)
+	}
+}
+
+// Of a kernel that does not answer the reason is shown, and nothing of another one: neither its counters nor its processes, which a
+// key could be pressed for.
+func TestTopOfKernels(t *testing.T) {
+	t.Parallel()
+	top := &view.Top{Rows: 5, Kernels: "kernels: [alpha] beta", Processes: []view.Process{{Descriptor: schema.Descriptor{PID: 7, AgentID: "of-alpha"}}}}
+	top.Add(time.Unix(1, 0), 3, &schema.AuditMetricsOutput{TotalCalls: 4711})
+	top.Choose(0)
+	top.Show()
+	if top.Chosen != 0 || len(top.Visible()) != 0 {
+		t.Errorf("%d of %v is chosen", top.Chosen, top.Visible())
+	}
+	for trouble, want := range map[string]string{"": "asking ...", "the kernel\x1b[2J\nbeta cannot be reached": `the kernel\u001b[2J\u000abeta cannot be reached`} {
+		top.Trouble = trouble
+		lines := top.Lines(60, 10, unpainted)
+		screen := strings.Join(lines, "\n")
+		if len(lines) != 10 || !strings.Contains(screen, want) || strings.Contains(screen, "4711") || strings.Contains(screen, "alpha\n") || strings.Contains(screen, "no processes") || strings.Contains(screen, "\x1b") {
+			t.Errorf("%q: the screen is\n%s", trouble, screen)
+		}
 	}
 }
 

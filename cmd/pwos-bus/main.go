@@ -44,7 +44,8 @@ func status(err error) int {
 // settings are the flags.
 type settings struct {
 	bus.Settings
-	members string
+	members    string
+	printUsers bool
 }
 
 func command(stdout, stderr io.Writer) *cobra.Command {
@@ -60,10 +61,14 @@ FILE has a line for each kernel, as "pwos cluster key" prints it there. SIGHUP r
 A member may write its own stream, read all streams, and send requests to other members.
 
 With --name, --peers and --route several nodes make one bus, which goes on while a majority
-of them runs.`,
+of them runs.
+
+--print-users runs nothing: it prints the members as the users of a NATS configuration, for
+an existing NATS server. That needs JetStream with "sync_interval: always".`,
 		Example: `  pwos-bus --dir /var/lib/pwos-bus --members /etc/pwos/members
   pwos-bus --dir d --members m --listen 0.0.0.0:4222 --cert bus.pem --key bus.key
-  pwos-bus --dir d1 --members m --name n1 --peers 10.0.0.1:6222 --route nats://10.0.0.2:6222`,
+  pwos-bus --dir d1 --members m --name n1 --peers 10.0.0.1:6222 --route nats://10.0.0.2:6222
+  pwos-bus --members m --print-users >> nats.conf`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -78,6 +83,7 @@ of them runs.`,
 	f := cmd.Flags()
 	f.StringVar(&s.Dir, "dir", "", "directory of the streams (made where it is missing)")
 	f.StringVar(&s.members, "members", "", "file of the kernels that may join")
+	f.BoolVar(&s.printUsers, "print-users", false, "print the members as users of a NATS configuration, and end")
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "HOST:PORT for kernels; port 0 takes a free one")
 	f.Int64Var(&s.MaxBytes, "max-bytes", 0, "bytes of all streams (default: three quarters of what the disk has free)")
 	f.StringVar(&s.Cert, "cert", "", "PEM file of the certificate, for TLS")
@@ -90,6 +96,9 @@ of them runs.`,
 
 func (s *settings) check() error {
 	switch {
+	case s.printUsers && s.members == "":
+		return errors.New("--print-users needs --members: pwos-bus --help")
+	case s.printUsers:
 	case s.Dir == "" || s.members == "":
 		return errors.New("--dir and --members are required: pwos-bus --help")
 	case (s.Cert == "") != (s.Key == ""):
@@ -115,10 +124,28 @@ func (s *settings) read(log *slog.Logger) error {
 	return nil
 }
 
+// print prints the members as users of a NATS configuration.
+func (s *settings) print(stdout io.Writer, log *slog.Logger) error {
+	if err := s.read(log); err != nil {
+		return err
+	}
+	users, err := bus.Users(s.Members)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(stdout, users); err != nil {
+		return fmt.Errorf("write users: %w", err)
+	}
+	return nil
+}
+
 func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) error {
 	syscall.Umask(0o077)
 	queue, log := logging.NewQueue(stderr, logging.Form{Level: slog.LevelInfo, Format: "auto", Plain: os.Getenv("NO_COLOR") != ""})
 	defer queue.Close()
+	if s.printUsers {
+		return s.print(stdout, log)
+	}
 	var err error
 	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
 		return fmt.Errorf("find directory: %w", err)

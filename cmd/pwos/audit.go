@@ -109,12 +109,12 @@ func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, lim
 		if err != nil {
 			return err
 		}
-		out, shown := newAuditFeed(a, names, ""), int64(0)
+		out, shown := newAuditFeed(a, false), int64(0)
 		each := func(id string, event schema.Message, e schema.AuditEntry) error {
 			if e.ID == id {
 				return nil
 			}
-			if err := out.entries([]view.Entry{{AuditEntry: e, Raw: event.Data}}); err != nil {
+			if err := out.entry("", names, &view.Entry{AuditEntry: e, Raw: event.Data}); err != nil {
 				return err
 			}
 			if shown++; limit != nil && shown == *limit {

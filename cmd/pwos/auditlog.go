@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -69,34 +68,27 @@ func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do
 type auditFeed struct {
 	*feed
 
-	names  view.Names
-	kernel string // shown with each entry; empty: it is not
+	ofKernels bool // each entry is printed with its kernel
 }
 
-func newAuditFeed(a *app, names view.Names, kernel string) auditFeed {
+func newAuditFeed(a *app, ofKernels bool) auditFeed {
 	widths, columns := []int{7, 23, 12, 0}, []column(nil)
-	if kernel != "" {
+	if ofKernels {
 		columns = append(columns, column{"kernel", 8})
 	}
 	for i, name := range view.EntryHeader() {
 		columns = append(columns, column{name, widths[i]})
 	}
-	return auditFeed{newFeed(a, columns...), names, kernel}
+	return auditFeed{newFeed(a, columns...), ofKernels}
 }
 
-func (f auditFeed) entries(entries []view.Entry) error {
-	for i := range entries {
-		e := &entries[i]
-		f.names.Learn(&e.AuditEntry)
-		cells := e.Cells(f.names, f.app.style)
-		if f.kernel != "" {
-			cells = append([]string{view.Escaped(f.kernel)}, cells...)
-		}
-		if err := f.write(view.OfKernel(f.kernel, e.Raw), cells...); err != nil {
-			return err
-		}
+func (f auditFeed) entry(kernel string, names view.Names, e *view.Entry) error {
+	names.Learn(&e.AuditEntry)
+	cells := e.Cells(names, f.app.style)
+	if f.ofKernels {
+		cells = append([]string{view.Escaped(kernel)}, cells...)
 	}
-	return nil
+	return f.write(view.OfKernel(kernel, e.Raw), cells...)
 }
 
 // agentNames returns the names of all processes for output to people; programs get PIDs. A caller that must not
@@ -166,73 +158,28 @@ func (q *auditQuestion) page(ctx context.Context, c *client.Client, since, limit
 	return part, err
 }
 
-// each calls do with the wanted entries, oldest first, page by page, until its limit or the end.
-func (q *auditQuestion) each(ctx context.Context, c *client.Client, do func([]view.Entry) error) error {
-	since, left := view.Deref(q.SinceSeq), int64(math.MaxInt64)
-	if q.Limit != nil {
-		left = *q.Limit
-	}
-	for left > 0 {
-		part, err := q.page(ctx, c, since, min(listPage, left))
-		if err != nil {
-			return err
-		}
-		if err := do(part.entries); err != nil || part.next == 0 {
-			return err
-		}
-		since, left = part.next, left-int64(len(part.entries))
-	}
-	return nil
-}
-
 // auditLog prints the wanted entries.
 func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
-	return a.atKernels(ctx, 0, q.at, func(ctx context.Context, c *client.Client, kernel string) error {
-		q.archived, q.Request = a.sayArchived, nil // each kernel answers for itself
-		names, err := a.agentNames(ctx, c)
-		if err != nil {
-			return err
+	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) error {
+		named := list[0].kernel != ""
+		feed, t := newAuditFeed(a, named), a.newTimeline(list, q)
+		t.names = a.agentNames
+		if !named {
+			t.end = nil // nothing is asked but the record
 		}
-		end := int64(math.MaxInt64)
-		if kernel != "" { // the record of a kernel that is asked grows with each question
-			if end, err = journalEnd(ctx, c); err != nil {
-				return err
-			}
-		}
-		feed := newAuditFeed(a, names, kernel)
-		err = q.each(ctx, c, func(entries []view.Entry) error {
-			if n := slices.IndexFunc(entries, func(e view.Entry) bool { return e.Seq >= end }); n >= 0 {
-				return cmp.Or(feed.entries(entries[:n]), errEnough)
-			}
-			return feed.entries(entries)
-		})
-		if errors.Is(err, errEnough) {
-			return nil
-		}
-		return err
+		err := t.each(ctx, func(r *record, e *view.Entry) error { return feed.entry(r.kernel, r.names, e) })
+		return cmp.Or(err, t.missing.first)
 	})
 }
 
 // auditLast prints the newest wanted entries, at most that many. It stops before its own first query, since the
 // entries of its own queries are not what just happened.
 func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error {
-	return a.atKernels(ctx, 0, q.at, func(ctx context.Context, c *client.Client, kernel string) error {
-		q.archived, q.Request = a.sayArchived, nil
-		end, err := journalEnd(ctx, c)
-		if err != nil {
-			return err
-		}
-		names, err := a.agentNames(ctx, c)
-		if err != nil {
-			return err
-		}
-		entries, err := newest(view.Deref(q.SinceSeq), end-1, most, func(since, limit int64) (auditPart, error) {
-			return q.page(ctx, c, since, limit)
-		})
-		if err != nil {
-			return err
-		}
-		return newAuditFeed(a, names, kernel).entries(entries)
+	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) error {
+		feed, t := newAuditFeed(a, list[0].kernel != ""), a.newTimeline(list, q)
+		t.names = a.agentNames
+		err := t.last(ctx, most, func(r *record, e *view.Entry) error { return feed.entry(r.kernel, r.names, e) })
+		return cmp.Or(err, t.missing.first)
 	})
 }
 
@@ -295,9 +242,11 @@ the newest 20 entries that the other flags select.
 Queries by the operator, such as those of this command itself, are left out unless
 --all, --pid or --type selects them. An agent sees its own calls and its descendants'.
 
-In a cluster, --all also prints the record of the other kernels, one after the other, and
---kernel NAME that of one: as far as the members file there allows it (docs/cluster.md).
-A kernel that does not answer is named, in JSON as {"kernel", "error"}.
+In a cluster, --all also prints the record of the other kernels, and --kernel NAME that of one:
+as far as the members file there allows it (docs/cluster.md). Entries of several kernels are in
+the order of their times, which the clocks of different hosts tell differently; those of one
+kernel stay in the order of its record. --limit and --last count all of them, --since those of
+each kernel. A kernel that does not answer is named, in JSON as {"kernel", "error"}.
 
 If stdout is no terminal, each entry is a line of JSON: the answer of Audit.Log,
 plus request, the data of the message, and kernel where several are asked.

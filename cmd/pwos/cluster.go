@@ -218,7 +218,7 @@ Exit status: 10 a journal on the bus is not what its kernel wrote.`,
 			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, js jetstream.JetStream) error {
 				if len(kernels) == 0 {
 					var err error
-					if kernels, err = journalsOn(ctx, cfg, js); err != nil {
+					if kernels, err = journalsOn(ctx, cfg, js, args[0]); err != nil {
 						return err
 					}
 				}
@@ -234,9 +234,9 @@ Exit status: 10 a journal on the bus is not what its kernel wrote.`,
 	return cmd
 }
 
-// journalsOn returns the kernels with a journal on the bus: this one, and those in the members
-// file.
-func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream) ([]string, error) {
+// journalsOn returns the kernels with a journal on the bus, or a mirror in dir: this one, and those
+// in the members file.
+func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream, dir string) ([]string, error) {
 	members := cluster.NewMembers(cfg.MembersFile())
 	list, _, err := members.List()
 	if err := errors.Join(err, members.Close()); err != nil {
@@ -251,6 +251,9 @@ func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream)
 	for _, name := range slices.Compact(known) {
 		switch _, err := js.Stream(ctx, cluster.Stream(name)); {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				there = append(there, name)
+			}
 		case err != nil:
 			return nil, fault.ClusterBus.New("open stream: %v", err)
 		default:

@@ -102,7 +102,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	if err := d.listen(ctx, c, boss, clerk); err != nil {
 		return err
 	}
-	s, err := recall(ctx, c, view.Names{clerk.pid: clerk.name, boss.pid: boss.name})
+	s, err := d.recall(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -298,16 +298,13 @@ func quietWait(daemon *client.Daemon) error {
 }
 
 // recall reads the whole record, as a story.
-func recall(ctx context.Context, c *client.Client, names view.Names) (story []view.Sentence, err error) {
-	n := &view.Narrative{Names: names}
-	q := auditQuestion{queries: true}
-	err = q.each(ctx, c, func(entries []view.Entry) error {
-		for i := range entries {
-			story = append(story, n.Tell(&entries[i])...)
-		}
+func (d *demo) recall(ctx context.Context, c *client.Client) (story []view.Sentence, err error) {
+	t := d.app.newTimeline([]asked{{Client: c}}, auditQuestion{queries: true})
+	err = t.tell(ctx, func(s *view.Sentence) error {
+		story = append(story, *s)
 		return nil
 	})
-	return append(story, n.End()...), err
+	return story, err
 }
 
 // text prints prose for people: with --json, stdout has only the story. A write error ends the demo at its end.

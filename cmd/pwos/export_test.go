@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -86,4 +88,41 @@ func UndoneModes(printed string) string {
 	out = nil
 	_ = m.undo()
 	return string(out)
+}
+
+// MergedPages reads the records of kernels as one time line, page by page: pages returns the entries of a record after one, and
+// where the next page begins. It returns each entry as alpha:3, and the kernels that were missing.
+func MergedPages(limit int64, names []string, pages func(kernel string, since int64) (entries []schema.AuditEntry, next int64, err error)) (read, missing []string, err error) {
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	list := make([]asked, len(names))
+	for i, name := range names {
+		list[i].kernel = name
+	}
+	q := auditQuestion{}
+	if limit > 0 {
+		q.Limit = &limit
+	}
+	a.json = true
+	t := a.newTimeline(list, q)
+	t.names = func(context.Context, *client.Client) (view.Names, error) { return view.Names{}, nil }
+	t.end = nil
+	t.missing.show = func(kernel string, _ error) error {
+		missing = append(missing, kernel)
+		return nil
+	}
+	for _, r := range t.records {
+		r.fetch = func(_ context.Context, since, _ int64) (part auditPart, err error) {
+			entries, next, err := pages(r.kernel, since)
+			for _, e := range entries {
+				part.entries = append(part.entries, view.Entry{AuditEntry: e})
+			}
+			part.next = next
+			return part, err
+		}
+	}
+	err = t.each(context.Background(), func(r *record, e *view.Entry) error {
+		read = append(read, fmt.Sprint(r.kernel, ":", e.Seq))
+		return nil
+	})
+	return read, missing, err
 }

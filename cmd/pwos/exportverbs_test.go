@@ -25,3 +25,21 @@ func Misused(ctx context.Context, args ...string) string {
 	}
 	return err.Error()
 }
+
+// Subjects returns the verbs, those that the help lists below no subject, and how many are below each.
+func Subjects() (verbs, outside []string, subjects map[string]int) {
+	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))
+	root.InitDefaultHelpCmd()
+	subjects = make(map[string]int)
+	for _, group := range root.Groups() {
+		subjects[group.ID] = 0
+	}
+	for _, verb := range root.Commands() {
+		verbs = append(verbs, verb.Name())
+		if _, ok := subjects[verb.GroupID]; !ok {
+			outside = append(outside, verb.Name())
+		}
+		subjects[verb.GroupID]++
+	}
+	return verbs, outside, subjects
+}

@@ -37,55 +37,77 @@ func kernelsOf(ctx context.Context, c *client.Client) (own string, others []stri
 	return status.Name, others, err
 }
 
-// atKernels calls do for each chosen kernel: with a client that asks it, and its name if several are asked, or another than the
-// one that pwos connects to. A kernel that does not answer is shown, and the first of their errors is returned in the end.
-func (a *app) atKernels(
-	ctx context.Context, otherwise time.Duration, k kernelChoice, do func(ctx context.Context, c *client.Client, kernel string) error,
-) error {
+// asked is a kernel that a verb asks.
+type asked struct {
+	*client.Client
+
+	kernel string         // its name, shown with what it answers; "": there is only one
+	own    *client.Client // of the kernel that pwos connects to
+}
+
+// withKernels connects to the chosen kernels, to others through the one that pwos connects to, and calls do with them. The
+// own kernel is the first.
+func (a *app) withKernels(ctx context.Context, otherwise time.Duration, k kernelChoice, do func(ctx context.Context, list []asked) error) error {
 	if k.name != "" && !access.KernelName(k.name) {
 		return misuse("pwos", errors.New("--kernel takes the name of a kernel, such as beta"))
 	}
-	var others []string
-	err := a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) error {
+	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) (err error) {
 		if k.name == "" && !k.all {
-			return do(ctx, c, "")
+			return do(ctx, []asked{{Client: c, own: c}})
 		}
-		own, all, err := kernelsOf(ctx, c)
-		switch {
-		case err != nil:
+		own, others, err := kernelsOf(ctx, c)
+		if err != nil {
 			return err
-		case k.name != "" && k.name != own:
-			others = []string{k.name}
-			return nil
-		case k.all && k.name == "":
-			others = all
 		}
-		return do(ctx, c, own)
+		list := []asked{{c, own, c}}
+		switch {
+		case k.name != "" && k.name != own:
+			list, others = nil, []string{k.name}
+		case k.name != "":
+			others = nil
+		}
+		for _, name := range others {
+			other, failed := a.dialWith(ctx, dialing{kernel: name})
+			if failed != nil {
+				return failed
+			}
+			defer closeInto(&err, other)
+			list = append(list, asked{other, name, c})
+		}
+		return do(ctx, list)
 	})
-	if err != nil {
+}
+
+// unanswered are the kernels that did not answer.
+type unanswered struct {
+	show  func(kernel string, err error) error // shows one of them
+	first error                                // of them, which the verb ends with
+}
+
+// pass shows that a kernel of several did not answer, so that the verb goes on with the others. It returns an error that ends
+// the verb: that of the own kernel, or of the only one.
+func (u *unanswered) pass(i int, kernel string, err error) error {
+	if err == nil || i == 0 || client.Answered(err) == nil {
 		return err
 	}
-	var first error
-	for _, name := range others {
-		dial := func(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, dialing{kernel: name}) }
-		err := a.with(ctx, otherwise, dial, func(ctx context.Context, c *client.Client) error { return do(ctx, c, name) })
-		if client.Answered(err) == nil {
-			if err != nil {
+	if u.first == nil {
+		u.first = fault.Of(err)
+	}
+	return u.show(kernel, err)
+}
+
+// atKernels calls do with each chosen kernel. A kernel that does not answer is shown, and the first of their errors is returned
+// in the end.
+func (a *app) atKernels(ctx context.Context, otherwise time.Duration, k kernelChoice, do func(ctx context.Context, one asked) error) error {
+	return a.withKernels(ctx, otherwise, k, func(ctx context.Context, list []asked) error {
+		missing := unanswered{show: a.printUnanswered}
+		for i, one := range list {
+			if err := missing.pass(i, one.kernel, do(ctx, one)); err != nil {
 				return err
 			}
-			continue
 		}
-		if k.name != "" {
-			return err
-		}
-		if err := a.printUnanswered(name, err); err != nil {
-			return err
-		}
-		if first == nil {
-			first = fault.Of(err)
-		}
-	}
-	return first
+		return missing.first
+	})
 }
 
 // printUnanswered shows a kernel that did not answer.

@@ -104,15 +104,15 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 	f.at.all = f.all
 	t := new(view.Table)
 	named := false
-	err := a.atKernels(ctx, usualTimeout, f.at, func(ctx context.Context, c *client.Client, kernel string) error {
-		if named = kernel != ""; len(t.Rows) == 0 {
+	err := a.atKernels(ctx, usualTimeout, f.at, func(ctx context.Context, one asked) error {
+		if named = one.kernel != ""; len(t.Rows) == 0 {
 			header := view.ProcessHeader()
 			if named {
 				header = append([]string{"kernel"}, header...)
 			}
 			t.Header(header...)
 		}
-		return a.psOf(ctx, c, f, kernel, t)
+		return a.psOf(ctx, one, f, t)
 	})
 	if len(t.Rows) == 0 && !a.wantsJSON() && err == nil {
 		a.say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
@@ -123,8 +123,9 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 	return errors.Join(a.print(t.Text()), err)
 }
 
-// psOf adds the processes of a kernel to a table, or prints them. kernel is empty if there is only one.
-func (a *app) psOf(ctx context.Context, c *client.Client, f psFlags, kernel string, t *view.Table) error {
+// psOf adds the processes of a kernel to a table, or prints them.
+func (a *app) psOf(ctx context.Context, one asked, f psFlags, t *view.Table) error {
+	c, kernel := one.Client, one.kernel
 	var state *string
 	if f.state != "" {
 		wanted := strings.ToUpper(f.state)

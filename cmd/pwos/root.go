@@ -131,15 +131,48 @@ value is damaged or altered, 130 interrupted. "pwos run" exits with the status o
 	cmd.SetIn(a.stdin)
 	cmd.SetOut(a.stdout)
 	cmd.SetErr(a.stderr)
-	cmd.AddCommand(
-		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
-		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
-		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newWhy(a), newStory(a), newAuth(a), newBackup(a), newRestore(a), newMCP(a), newHook(a), newPolicy(a), newSDK(a),
-		newApprovals(a), newApprove(a), newRefuse(a), newBudget(a), newPause(a), newResume(a), newConsole(a),
-		newSearch(a), newGraph(a), newReplay(a), newUndo(a), newSnapshots(a), newCluster(a), newExport(a), newMetrics(a),
-	)
 	cmd.SetHelpCommand(newHelp())
+	cmd.SetHelpCommandGroupID(operate)
+	for _, subject := range verbs(a) {
+		cmd.AddGroup(&cobra.Group{ID: subject.title, Title: subject.title + ":"})
+		for _, verb := range subject.verbs {
+			verb.GroupID = subject.title
+			cmd.AddCommand(verb)
+		}
+	}
 	return cmd
+}
+
+// subject is a group of verbs, as the help lists them.
+type subject struct {
+	title string
+	verbs []*cobra.Command
+}
+
+const operate = "Operate the kernel"
+
+// verbs are all verbs, each in the group of its subject.
+func verbs(a *app) []subject {
+	return []subject{
+		{"Run agents", []*cobra.Command{
+			newRun(a), newSpawn(a), newKill(a), newPause(a), newResume(a), newPs(a), newTop(a), newLogs(a), newConsole(a), newSnapshots(a),
+		}},
+		{"Make calls", []*cobra.Command{
+			newCall(a), newSyscall(a), newDescribe(a), newSend(a), newRecv(a), newMem(a), newSeal(a), newUnseal(a),
+		}},
+		{"Look back", []*cobra.Command{
+			newAudit(a), newStory(a), newWhy(a), newSearch(a), newGraph(a), newReplay(a), newUndo(a),
+		}},
+		{"Bound and approve", []*cobra.Command{
+			newCap(a), newPolicy(a), newBudget(a), newApprovals(a), newApprove(a), newRefuse(a),
+		}},
+		{"Connect others", []*cobra.Command{
+			newCluster(a), newMCP(a), newHook(a), newSDK(a), newExport(a), newMetrics(a),
+		}},
+		{operate, []*cobra.Command{
+			newStatus(a), newShutdown(a), newAuth(a), newBackup(a), newRestore(a), newBench(a), newDemo(a), newCompletion(), newVersion(a),
+		}},
+	}
 }
 
 // noVerb refuses an unknown verb.

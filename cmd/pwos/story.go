@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -23,11 +23,14 @@ func newStory(a *app) *cobra.Command {
 its cause, if that comes before it. It prints while it reads, so a long record starts
 at once. The kernel's housekeeping and the operator's queries are left out.
 
-In a cluster, --all tells the story of each kernel, one after the other, and --kernel NAME that of
-one (docs/cluster.md). A kernel that does not answer is named.
+In a cluster, --all tells the story of all kernels as one, each call with its kernel, and
+--kernel NAME that of one (docs/cluster.md). Calls of several kernels are in the order of their
+times, which the clocks of different hosts tell differently; those of one kernel stay in the order
+of its record. A kernel that does not answer is named.
 
 --html writes one self-contained page without scripts, which can be sent to
-somebody. If stdout is no terminal, each call is a line of JSON: depth, who, text, entry.`,
+somebody. If stdout is no terminal, each call is a line of JSON: depth, who, text, entry, and
+kernel where several are asked.`,
 		Example: `  pwos story --since 1000
   pwos story --correlation flow-1
   pwos story --pid 7 --html story.html`,
@@ -43,7 +46,7 @@ somebody. If stdout is no terminal, each call is a line of JSON: depth, who, tex
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one with this number")
 	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to read (default: all)")
-	cmd.Flags().BoolVar(&q.at.all, "all", false, "also tell the story of the other kernels of the cluster")
+	cmd.Flags().BoolVar(&q.at.all, "all", false, "also tell what happened at the other kernels of the cluster")
 	q.at.flag(cmd)
 	cmd.Flags().StringVar(&page, "html", "", "write a page to this file instead of stdout")
 	return cmd
@@ -51,32 +54,28 @@ somebody. If stdout is no terminal, each call is a line of JSON: depth, who, tex
 
 // story prints the story of the wanted entries, to stdout or as a page.
 func (a *app) story(ctx context.Context, q auditQuestion, page string) error {
-	switch {
-	case page != "":
-		return a.storyPage(ctx, q, page)
-	case a.wantsJSON():
-		return a.tell(ctx, q, func(kernel string, s *view.Sentence) error { return a.printLine(view.OfKernel(kernel, s.JSON())) })
-	}
-	told := ""
-	return a.tell(ctx, q, func(kernel string, s *view.Sentence) error {
-		if kernel != told {
-			told = kernel
-			if err := a.printText(a.style(view.Bold, view.Escaped(kernel)) + ":\n"); err != nil {
-				return err
-			}
+	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) (err error) {
+		t := a.newTimeline(list, q)
+		switch {
+		case page != "":
+			err = storyPage(ctx, t, page)
+		case a.wantsJSON():
+			err = t.tell(ctx, func(s *view.Sentence) error { return a.printLine(s.JSON()) })
+		default:
+			err = t.tell(ctx, func(s *view.Sentence) error { return a.printText(s.Line(a.style)) })
 		}
-		return a.printText(s.Line(a.style))
+		return cmp.Or(err, t.missing.first)
 	})
 }
 
 // storyPage writes a story as a page, atomically.
-func (a *app) storyPage(ctx context.Context, q auditQuestion, page string) (err error) {
+func storyPage(ctx context.Context, t *timeline, page string) (err error) {
 	file, err := renameio.NewPendingFile(page, renameio.WithPermissions(0o600))
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Cleanup()) }()
-	if err := a.tellPage(ctx, q, file); err != nil {
+	if err := tellPage(ctx, t, file); err != nil {
 		return err
 	}
 	if err := file.CloseAtomicallyReplace(); err != nil {
@@ -85,67 +84,24 @@ func (a *app) storyPage(ctx context.Context, q auditQuestion, page string) (err 
 	return nil
 }
 
-// tellPage writes the page of a story.
-func (a *app) tellPage(ctx context.Context, q auditQuestion, file io.Writer) error {
+// tellPage writes the page of a story. A kernel that does not answer is named in it.
+func tellPage(ctx context.Context, t *timeline, file io.Writer) error {
 	put := func(text string) error {
 		if _, err := io.WriteString(file, text); err != nil {
 			return fmt.Errorf("write page: %w", err)
 		}
 		return nil
 	}
-	if err := put(view.PageHead("What happened, and what caused what")); err != nil {
+	note := ""
+	if len(t.records) > 1 {
+		note = clocksDiffer
+	}
+	if err := put(view.PageHead("What happened, and what caused what", note)); err != nil {
 		return err
 	}
-	told := ""
-	if err := a.tell(ctx, q, func(kernel string, s *view.Sentence) error {
-		text := s.HTML()
-		if kernel != told {
-			told = kernel
-			text = view.PageKernel(kernel) + text
-		}
-		return put(text)
-	}); err != nil {
+	t.missing.show = func(kernel string, err error) error { return put(view.PageMissing(kernel, err.Error())) }
+	if err := t.tell(ctx, func(s *view.Sentence) error { return put(s.HTML()) }); err != nil {
 		return err
 	}
 	return put(view.PageFoot)
-}
-
-// tell calls write with each sentence of a story, while it reads the record, and the kernel whose record it is, if several
-// are asked.
-func (a *app) tell(ctx context.Context, q auditQuestion, write func(kernel string, s *view.Sentence) error) error {
-	return a.atKernels(ctx, 0, q.at, func(ctx context.Context, c *client.Client, kernel string) error {
-		q.archived, q.Request = a.sayArchived, nil
-		names, err := allNames(ctx, c)
-		if err != nil {
-			return err
-		}
-		end, err := journalEnd(ctx, c)
-		if err != nil {
-			return err
-		}
-		n := &view.Narrative{Names: names}
-		all := func(sentences []view.Sentence) error {
-			for i := range sentences {
-				if err := write(kernel, &sentences[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		err = q.each(ctx, c, func(entries []view.Entry) error {
-			for i := range entries {
-				if entries[i].Seq >= end { // entries that arrive meanwhile are left out
-					return errEnough
-				}
-				if err := all(n.Tell(&entries[i])); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errEnough) {
-			return err
-		}
-		return all(n.End())
-	})
 }

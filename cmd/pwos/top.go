@@ -14,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -33,8 +34,8 @@ and refusals above them. Keys act on one chosen process:
   q, Ctrl-C         quit
 
 --all names the kernels of the cluster in a line above the processes, and shows one at a time;
---kernel NAME shows one. One that does not answer is named, with the reason. K and R act on
-the kernel that pwos connects to only.
+--kernel NAME shows one. One that is away is marked there, and its reason is shown in place of its
+processes. At another kernel, K does what "pwos kill 12@beta" does, and R does nothing.
 
 It needs a terminal; "pwos ps" is for pipes. Each refresh makes a few calls, each with
 an entry in the journal.`,
@@ -62,38 +63,19 @@ an entry in the journal.`,
 func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) (err error) {
-		m := &topModel{app: a, sources: []source{{client: c}}, ctx: ctx, every: every}
-		var own string
-		var others []string
-		if at.all || at.name != "" {
-			if own, others, err = kernelsOf(ctx, c); err != nil {
-				return err
-			}
+	return a.withKernels(ctx, 0, at, func(ctx context.Context, list []asked) error {
+		m := &topModel{app: a, ctx: ctx, every: every}
+		for _, one := range list {
+			m.sources = append(m.sources, source{asked: one, abroad: one.Client != one.own})
 		}
-		if at.name != "" && at.name != own {
-			m.sources, others = nil, []string{at.name}
-		} else {
-			m.sources[0].name = own
-			if at.name != "" {
-				others = nil
-			}
-		}
-		for _, name := range others {
-			other, err := a.dialWith(ctx, dialing{kernel: name})
-			if err != nil {
-				return err
-			}
-			defer closeInto(&err, other)
-			m.sources = append(m.sources, source{name: name, client: other})
-		}
-		m.client = m.sources[0].client
+		m.away = make([]bool, len(list))
+		m.name()
 		first := m.look(m.Top) // an error of the first look is printed on the usual screen
 		if first.err != nil {
 			return first.err
 		}
 		m.take(first)
-		_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout), tea.WithoutSignalHandler()).Run()
+		_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout), tea.WithoutSignalHandler()).Run()
 		switch {
 		case m.err != nil:
 			return m.err
@@ -108,37 +90,68 @@ func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) err
 
 // source is a kernel that top shows.
 type source struct {
-	name    string // "": there is only one
-	client  *client.Client
-	trouble string // why it did not answer at the latest look
+	asked
+
+	abroad bool // it is asked through another one
 }
 
-// next shows the next kernel.
+// probeEvery is how often kernels that are not shown are asked whether they answer: each question is an entry of both records.
+const probeEvery = 10 * time.Second
+
+// probed says which kernels answer; nil: it is time to ask.
+type probed []bool
+
+// probe asks the kernels that are not shown whether they answer.
+func (m *topModel) probe() tea.Msg {
+	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
+	defer cancel()
+	away := make(probed, len(m.sources))
+	for i, s := range m.sources {
+		if s.abroad && i != m.shown {
+			_, err := invokeAs(ctx, s.Client, schema.ClockGet, &schema.ClockGetInput{})
+			away[i] = err != nil && !errors.Is(err, fault.Forbidden)
+		}
+	}
+	return away
+}
+
+// next shows the next kernel. Nothing of the one before stays on the screen: a key would act on a PID of another kernel.
 func (m *topModel) next() tea.Cmd {
 	if len(m.sources) < 2 {
 		return nil
 	}
 	m.shown = (m.shown + 1) % len(m.sources)
-	m.client = m.sources[m.shown].client
 	m.Show()
+	m.name()
+	m.Kernels = m.kernels()
 	return m.choose(0)
+}
+
+// name names the shown kernel, if it is not the own one.
+func (m *topModel) name() {
+	if m.Other = ""; m.sources[m.shown].abroad {
+		m.Other = m.sources[m.shown].kernel
+	}
 }
 
 // kernels is the line that names the kernels, the shown one in brackets.
 func (m *topModel) kernels() string {
-	if len(m.sources) < 2 && m.sources[0].name == "" {
+	if len(m.sources) < 2 && m.sources[0].kernel == "" {
 		return ""
 	}
 	line := "kernels:"
 	for i, s := range m.sources {
-		name := view.Escaped(s.name)
+		name := view.Escaped(s.kernel)
+		if m.away[i] {
+			name += " (away)"
+		}
 		if i == m.shown {
 			name = "[" + name + "]"
 		}
-		if s.trouble != "" {
-			name += " (" + view.Escaped(s.trouble) + ")"
-		}
 		line += " " + name
+	}
+	if len(m.sources) > 1 {
+		line += "   Tab shows the next"
 	}
 	return line
 }
@@ -149,8 +162,8 @@ type topModel struct {
 
 	app     *app
 	sources []source
-	shown   int            // index of the kernel that is shown
-	client  *client.Client // of that
+	away    []bool // the sources that did not answer at the latest look or probe
+	shown   int    // index of the kernel that is shown
 	ctx     context.Context
 	every   time.Duration
 	width   int
@@ -177,7 +190,13 @@ type look struct {
 type due struct{}
 
 // Init implements tea.Model.
-func (m *topModel) Init() tea.Cmd { return m.wait() }
+func (m *topModel) Init() tea.Cmd {
+	if len(m.sources) < 2 {
+		return m.wait()
+	}
+	now := *m
+	return tea.Batch(m.wait(), now.probe)
+}
 
 // wait asks for another look after a pause.
 func (m *topModel) wait() tea.Cmd {
@@ -213,6 +232,15 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.timed {
 			return m, m.wait()
 		}
+	case probed:
+		if msg == nil {
+			now := *m
+			return m, now.probe
+		}
+		msg[m.shown] = m.away[m.shown]
+		m.away = msg
+		m.Kernels = m.kernels()
+		return m, tea.Tick(probeEvery, func(time.Time) tea.Msg { return probed(nil) })
 	case tea.KeyPressMsg:
 		return m, m.press(msg.String())
 	}
@@ -221,9 +249,12 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // take shows a new look.
 func (m *topModel) take(l look) {
-	m.sources[m.shown].trouble = l.trouble
+	m.away[m.shown] = l.trouble != ""
+	m.Trouble = l.trouble
 	m.Kernels = m.kernels()
-	m.Add(l.at, l.tick, &l.metrics)
+	if l.trouble == "" {
+		m.Add(l.at, l.tick, &l.metrics)
+	}
 	m.Processes, m.Tokens = l.processes, l.tokens
 	if l.said != "" {
 		m.Said, m.Loud = l.said, l.loud
@@ -250,9 +281,7 @@ func (m *topModel) press(key string) tea.Cmd {
 		}
 		now := *m
 		return func() tea.Msg {
-			l := now.act(ask, now.Top)
-			l.of = now.shown
-			return l
+			return now.act(ask, now.Top)
 		}
 	}
 	m.Said = ""
@@ -266,7 +295,11 @@ func (m *topModel) press(key string) tea.Cmd {
 	case "tab":
 		return m.next()
 	case "K", "R":
-		if m.Chosen != 0 {
+		switch s := m.sources[m.shown]; {
+		case m.Chosen == 0:
+		case key == "R" && s.abroad:
+			m.Say("grants of " + s.kernel + ` are revoked there: "pwos cap revoke"`)
+		default:
 			m.Asking = rune(key[0])
 		}
 	}
@@ -280,13 +313,13 @@ func (m *topModel) choose(by int) tea.Cmd {
 	return func() tea.Msg { return looks() }
 }
 
-// looker returns a function that looks at the shown kernel, on a copy of what it needs. Of another kernel than the first one an
-// error is shown; that of the first one ends top.
+// looker returns a function that looks at the shown kernel, on a copy of what it needs. An error of another kernel is shown; that of
+// the own one ends top.
 func (m *topModel) looker() func() look {
 	now := *m
 	return func() look {
 		l := now.look(now.Top)
-		if l.err != nil && now.sources[now.shown].name != "" && client.Answered(l.err) != nil {
+		if l.err != nil && now.sources[now.shown].abroad && client.Answered(l.err) != nil {
 			l = look{at: time.Now(), trouble: l.err.Error()}
 		}
 		l.of = now.shown
@@ -294,19 +327,23 @@ func (m *topModel) looker() func() look {
 	}
 }
 
-// act kills the chosen process, or revokes its grant. It shows a refusal.
+// act kills the chosen process, at another kernel as "pwos kill 12@beta" does, or revokes its grant. It shows a refusal.
 func (m *topModel) act(what rune, shown view.Top) look {
-	pid := shown.Chosen
+	pid, s := shown.Chosen, m.sources[m.shown]
 	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
 	defer cancel()
 	said := fmt.Sprintf("killed pid %d", pid)
 	var err error
 	if what == 'K' {
 		reason := "killed from top"
-		_, err = invoke(ctx, m.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: pid, Reason: &reason})
+		in := &schema.TerminateInput{TargetPID: pid, Reason: &reason}
+		if s.abroad {
+			in.Kernel = &s.kernel
+		}
+		_, err = invoke(ctx, s.own, schema.SyscallTerminate.Type, in)
 	} else {
 		said = fmt.Sprintf("revoked the grant of pid %d", pid)
-		_, err = invoke(ctx, m.client, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
+		_, err = invoke(ctx, s.own, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
 	}
 	refused := client.Answered(err) != nil
 	if refused {
@@ -314,7 +351,7 @@ func (m *topModel) act(what rune, shown view.Top) look {
 	} else if err != nil {
 		return look{err: err}
 	}
-	l := m.look(shown)
+	l := m.looker()()
 	l.said, l.loud = said, refused
 	return l
 }
@@ -324,28 +361,30 @@ func (m *topModel) look(shown view.Top) (l look) {
 	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
 	defer cancel()
 	l.at = time.Now()
-	clock, err := invokeAs(ctx, m.client, schema.ClockGet, &schema.ClockGetInput{})
-	if err != nil {
+	s := m.sources[m.shown]
+	missing := func(err error) bool { return err != nil && (!s.abroad || !errors.Is(err, fault.Forbidden)) } // a part that is not shown is left out
+	clock, err := invokeAs(ctx, s.Client, schema.ClockGet, &schema.ClockGetInput{})
+	if missing(err) {
 		return look{err: err}
 	}
 	l.tick = clock.Tick
-	if l.metrics, err = invokeAs(ctx, m.client, schema.AuditMetrics, &schema.AuditMetricsInput{}); err != nil {
+	if l.metrics, err = invokeAs(ctx, s.Client, schema.AuditMetrics, &schema.AuditMetricsInput{}); missing(err) {
 		return look{err: err}
 	}
-	processes, err := listProcesses(ctx, m.client, nil)
+	processes, err := listProcesses(ctx, s.Client, nil)
 	if err != nil {
 		return look{err: err}
 	}
 	processes = slices.DeleteFunc(processes, func(p view.Process) bool { return p.State == view.Terminated })
-	if err := withBudgets(ctx, m.client, processes); err != nil {
+	if err := withBudgets(ctx, s.Client, processes); err != nil {
 		return look{err: err}
 	}
 	l.processes, l.tokens = view.Tree(processes), make(map[int64]schema.Value)
 	shown.Processes = l.processes
 	shown.Choose(0)
 	for _, p := range shown.Visible() {
-		token, err := tokenOf(ctx, m.client, &p)
-		if err != nil {
+		token, err := tokenOf(ctx, s.Client, &p)
+		if missing(err) {
 			return look{err: err}
 		}
 		l.tokens[p.PID] = token

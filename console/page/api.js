@@ -78,9 +78,24 @@ export async function get(path, query = {}, signal) {
 	return response.json();
 }
 
-// call calls a syscall as the operator; the server knows which ones a page may call.
-export async function call(type, data = {}, signal) {
-	const response = await request(`/api/call/${type}`, { body: JSON.stringify(data), signal });
+// logOf reads the entries of a log that fit a filter, page by page, up to a number.
+export async function logOf(query, signal, most = 1000) {
+	const rows = [];
+	for (let since = query.since_seq ?? 0; ;) {
+		const page = await get('/api/log', { ...query, since_seq: since, limit: most - rows.length }, signal);
+		for (const row of page.rows) {
+			rows.push(Object.assign(row, { kernel: query.kernel ?? '' }));
+		}
+		if (!(page.next > since) || page.rows.length === 0 || rows.length >= most) {
+			return rows;
+		}
+		since = page.next;
+	}
+}
+
+// call calls a syscall as the operator; the server knows which ones a page may call. Of another kernel only queries are answered.
+export async function call(type, data = {}, signal, kernel = '') {
+	const response = await request(`/api/call/${type}${kernel && `?kernel=${kernel}`}`, { body: JSON.stringify(data), signal });
 	return (await response.json()).data;
 }
 

@@ -4,8 +4,9 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, get, loggedIn, login, logout, onEnd } from './api.js';
 import { Detail } from './detail.js';
 import { html } from './html.js';
+import { Choice, chosen, keyOf, nameOf, named, Notices, useKernels } from './kernels.js';
 import { Ask, Count, Json, Problem, useLoad, useRecord, useRefresh } from './parts.js';
-import { follow } from './record.js';
+import { follow, look } from './record.js';
 import { numberText, plain } from './text.js';
 import { Approvals } from './views/approvals.js';
 import { Budgets } from './views/budgets.js';
@@ -43,9 +44,14 @@ function usePlace() {
 	return place;
 }
 
+// go shows a view, of the same kernels as before unless the query names others.
 function go(name, query = {}) {
+	location.hash = addressOf(name, { kernel: placeOf().query.kernel, ...query });
+}
+
+function addressOf(name, query) {
 	const params = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined && value !== ''));
-	location.hash = params.size ? `/${name}?${params}` : `/${name}`;
+	return params.size ? `/${name}?${params}` : `/${name}`;
 }
 
 const THEMES = ['auto', 'light', 'dark'];
@@ -67,7 +73,7 @@ function Verify() {
 	const state = busy ? 'busy' : error ? 'unknown' : value.ok ? 'good' : 'bad';
 	const text = { busy: 'verifying…', unknown: 'not verified', good: 'verified', bad: 'broken' }[state];
 	const title = error?.message ?? value?.broken ?? (value && `${numberText(value.entries)} entries, head ${value.head}`);
-	return html`<button type="button" class="badge ${state}" title=${title} onClick=${again}><span class="unseen">Journal </span>
+	return html`<button type="button" class="badge ${state}" title=${title} onClick=${again}><span class="unseen">Journal ${nameOf('') && `of ${nameOf('')}`} </span>
 		<span aria-hidden="true">${{ busy: '…', unknown: '?', good: '✓', bad: '✕' }[state]}</span> ${text}
 		${value?.ok && html`<span class="wide"> ${numberText(value.entries)}</span>`}<span class="unseen">, verify again</span></button>`;
 }
@@ -85,6 +91,8 @@ function Live() {
 function Shell() {
 	const place = usePlace();
 	const record = useRecord();
+	useKernels();
+	const asked = chosen(place);
 	const [question, ask] = useState(null);
 	const [said, say] = useState('');
 	const focus = useRef(null);
@@ -99,6 +107,12 @@ function Shell() {
 		return () => ending.abort();
 	}, []);
 	useEffect(() => {
+		const ending = new AbortController();
+		asked.filter((kernel) => kernel !== '').forEach((kernel) => look(kernel, ending.signal));
+		return () => ending.abort();
+	}, [asked.join()]);
+	useEffect(() => {
+		document.querySelector('.bar nav a[aria-current]')?.scrollIntoView({ inline: 'nearest', block: 'nearest' }); // it scrolls on a narrow screen
 		document.title = `${VIEWS.find(([name]) => name === place.name)[1]} · pwos console`;
 	}, [place.name]);
 	useEffect(() => {
@@ -121,7 +135,7 @@ function Shell() {
 		addEventListener('keydown', keys);
 		return () => removeEventListener('keydown', keys);
 	});
-	const open = (seq) => go(place.name, { ...place.query, seq });
+	const open = (seq, kernel) => go(place.name, { ...place.query, seq, of: seq && kernel });
 	const grant = (row) => ask({
 		title: `Grant ${plain(row.grant.allowed_syscalls.join(', '))} to ${row.who}?`,
 		body: html`<p>This is added to what pid ${row.pid} was granted; nothing is taken away.</p><${Json} text=${plain(JSON.stringify(row.grant))} label="The grant" />`,
@@ -136,15 +150,17 @@ function Shell() {
 		<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); focus.current.focus(); }}>Skip to the view</a>
 		<header class="bar">
 			<h1><span class="logo" aria-hidden="true"></span>pwos</h1>
+			<${Choice} place=${place} go=${go} />
 			<nav aria-label="Views"><ul>${VIEWS.map(([name, title], i) => html`
-				<li key=${name}><a href=${`#/${name}`} aria-current=${name === place.name ? 'page' : undefined} title="Key ${i + 1}">${title}
+				<li key=${name}><a href=${`#${addressOf(name, { kernel: place.query.kernel })}`} aria-current=${name === place.name ? 'page' : undefined} title="Key ${i + 1}">${title}
 					<${Count} n=${counts[name] ?? 0} label=${name === 'approvals' ? 'waiting' : 'in sight'} /></a></li>`)}</ul></nav>
 			<div class="bar-end"><${Live} /><${Verify} /><${Theme} />
 				<button type="button" class="quiet" onClick=${logout}>Log out</button></div>
 		</header>
 		<main id="main" class=${place.query.seq ? 'with-detail' : ''} ref=${focus} tabindex="-1">
-			<${View} place=${place} go=${go} open=${open} chosen=${Number(place.query.seq) || undefined} ask=${ask} say=${say} grant=${grant} approvals=${waiting} />
-			${place.query.seq && html`<${Detail} key=${place.query.seq} seq=${place.query.seq} open=${open} close=${() => open(undefined)} grant=${grant} go=${go} />`}
+			<div class="stack"><${Notices} place=${place} />
+			<${View} place=${place} go=${go} kernels=${asked} named=${named(place)} open=${open} chosen=${place.query.seq && keyOf(place.query.of, Number(place.query.seq))} ask=${ask} say=${say} grant=${grant} approvals=${waiting} /></div>
+			${place.query.seq && html`<${Detail} key=${`${place.query.of} ${place.query.seq}`} seq=${place.query.seq} kernel=${place.query.of ?? ''} named=${named(place)} open=${open} close=${() => open(undefined)} grant=${grant} go=${go} />`}
 		</main>
 		<div class="said" role="status">${said && html`<span>${said}</span> <button type="button" class="quiet" aria-label="Dismiss" onClick=${() => say('')}>✕</button>`}</div>
 		<${Ask} question=${question} onDone=${() => ask(null)} />`;

@@ -1,8 +1,9 @@
 // A call whole: what was asked, its outcome, its causes and its effects.
 import { get } from './api.js';
 import { html } from './html.js';
+import { Kernel, nameOf } from './kernels.js';
 import { Json, Mark, Problem, useLoad } from './parts.js';
-import { momentText, tookText } from './text.js';
+import { momentText, plain, tookText } from './text.js';
 
 const Related = ({ title, rows, open }) => rows.length > 0 && html`
 	<h3>${title}</h3>
@@ -14,32 +15,33 @@ const LABELS = { who: 'Caller', door: 'Door', authority: 'Authority', approval: 
 const HASHES = new Set(['hash', 'previous']);
 
 // Detail is the panel of one call. open shows another one, grant asks for the grant that would let it through.
-export function Detail({ seq, open, close, grant, go }) {
-	const { value, error, busy } = useLoad((signal) => get(`/api/entry/${seq}`, {}, signal), seq);
+export function Detail({ seq, kernel, named, open: show, close, grant, go }) {
+	const { value, error, busy } = useLoad((signal) => get(`/api/entry/${seq}`, { kernel }, signal), `${kernel} ${seq}`);
+	const open = (other) => show(other, kernel);
 	const row = value?.row;
 	return html`
-		<aside class="detail" aria-label="Call ${seq}" aria-busy=${busy}>
+		<aside class="detail" aria-label=${`Call ${seq}${named ? ` of ${nameOf(kernel)}` : ''}`} aria-busy=${busy}>
 			<header>
-				<h2><span class="seq">#${row?.seq ?? seq}</span> ${row?.type}</h2>
+				<h2>${named && html`<${Kernel} name=${kernel} />`}<span class="seq">#${row?.seq ?? seq}</span> ${row?.type}</h2>
 				<button type="button" class="close" aria-label="Close the call" onClick=${close}>✕</button>
 			</header>
 			<${Problem} error=${error} />
 			${row && html`
 				<div class="detail-body">
 				<p class="line"><${Mark} status=${row.status} /> ${row.asked}${row.outcome && html`<span class="came"> → ${row.outcome}</span>`}</p>
-				${(row.grant || row.correlation) && html`<div class="buttons">
-					${row.grant && html`<button type="button" class="primary" onClick=${() => grant(row)}>Grant…</button>`}
+				${((row.grant && !kernel) || row.correlation) && html`<div class="buttons">
+					${row.grant && !kernel && html`<button type="button" class="primary" onClick=${() => grant(row)}>Grant…</button>`}
 					${row.correlation && html`<button type="button" onClick=${() => go('timeline', { correlation: row.correlation })}>Its correlation</button>
 						<button type="button" onClick=${() => go('graph', { correlation: row.correlation })}>Graph</button>`}
 				</div>`}
 				<dl class="facts">
 					<dt>When</dt><dd>${momentText(row.time)} <span class="faint">tick ${value.tick}</span></dd>
 					<dt>Took</dt><dd>${tookText(row.us)}</dd>
-					${row.error && html`<dt>Error</dt><dd><code>${row.error}</code></dd>`}
+					${row.error && html`<dt>Error</dt><dd><code>${plain(row.error)}</code></dd>`}
 					${row.intent && html`<dt>Intent</dt><dd>entry ${row.intent}</dd>`}
-					<dt>Message</dt><dd><code>${row.id}</code></dd>
-					${row.correlation && html`<dt>Correlation</dt><dd><code>${row.correlation}</code></dd>`}
-					${row.causation && html`<dt>Cause</dt><dd><code>${row.causation}</code></dd>`}
+					<dt>Message</dt><dd><code>${plain(row.id)}</code></dd>
+					${row.correlation && html`<dt>Correlation</dt><dd><code>${plain(row.correlation)}</code></dd>`}
+					${row.causation && html`<dt>Cause</dt><dd><code>${plain(row.causation)}</code></dd>`}
 					${value.facts.map(([name, text], i) => html`<dt key=${`t${i}`}>${LABELS[name] ?? name}</dt><dd key=${`d${i}`}>${HASHES.has(name) ? html`<code>${text}</code>` : text}</dd>`)}
 				</dl>
 				${value.message && html`<p class="problem">${value.message}</p>`}

@@ -1,4 +1,4 @@
-// Markup as tagged templates: what is put into them is text, never markup.
+// Markup as tagged templates: values in them become text, never markup.
 import { h } from 'preact';
 import htm from 'htm';
 

@@ -1,6 +1,7 @@
 // Parts that several views are made of.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { html } from './html.js';
+import { Kernel, nameOf } from './kernels.js';
 import * as record from './record.js';
 import { numberText, pretty, timeText, tookText } from './text.js';
 
@@ -26,6 +27,24 @@ export function useLoad(read, key) {
 	}, [key, turn]);
 	return { ...state, again: () => again((n) => n + 1) };
 }
+
+// useEach is useLoad for several kernels at once: what each has answered, {kernel, value}, and the errors of those that are not
+// known to be away. It reads again when one has come back.
+export function useEach(kernels, read, key) {
+	const away = kernels.filter((kernel) => record.feeds.get(kernel)?.live === 'away');
+	const { value, error, busy, again } = useLoad((signal) => Promise.all(kernels.map((kernel) =>
+		read(kernel, signal).then((value) => ({ kernel, value }), (error) => ({ kernel, error })))), JSON.stringify([key, kernels, away]));
+	const all = value ?? [];
+	return {
+		answers: all.filter((one) => one.error === undefined && kernels.includes(one.kernel)),
+		errors: error ? [{ kernel: '', error }] : all.filter((one) => one.error !== undefined && !away.includes(one.kernel) && kernels.includes(one.kernel)),
+		loaded: value !== null, busy, again,
+	};
+}
+
+// Problems are the errors of kernels, each with its name where there are several.
+export const Problems = ({ errors }) => errors.map(({ kernel, error }) => html`<p key=${kernel} class="problem" role="alert">
+	${kernel && html`<b>${nameOf(kernel)}</b>: `}${error.message}</p>`);
 
 // useRefresh calls again when a row of interest has come, at most once in a while. What the page asks itself is none.
 export function useRefresh(again, interesting, pause = 1000) {
@@ -60,13 +79,13 @@ export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 export const Json = ({ text, label }) => html`<pre class="json" tabindex="0" role="group" aria-label=${label}>${pretty(text)}</pre>`;
 
 // RowCells are the cells of a call in a list.
-export function RowCells({ row }) {
+export function RowCells({ row, named }) {
 	return html`
 		<span role="gridcell" class="seq">${row.seq}</span>
 		<span role="gridcell" class="time">${timeText(row.time)}</span>
-		<span role="gridcell" class="who">${row.who}</span>
+		<span role="gridcell" class="who">${named && html`<${Kernel} name=${row.kernel} />`}${row.who}</span>
 		<span role="gridcell" class="what"><b>${row.type}</b> ${row.asked}${row.outcome && html`<span class="came"> → ${row.outcome}</span>`}</span>
-		<span role="gridcell" class="took">${tookText(row.us)}</span>
+		<span role="gridcell" class="took">${row.us > 0 && tookText(row.us)}</span>
 		<span role="gridcell" class="verdict"><${Mark} status=${row.status} /></span>`;
 }
 

@@ -3,9 +3,12 @@
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
 const day = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric' });
 
-export const timeText = (ms) => `${clock.format(ms)}.${String(Math.floor(ms) % 1000).padStart(3, '0')}`;
+// Another kernel may say that an entry is of any time.
+const LAST = 8.64e15;
 
-export const momentText = (ms) => `${day.format(ms)}, ${timeText(ms)}`;
+export const timeText = (ms) => (Math.abs(ms) > LAST ? String(ms) : `${clock.format(ms)}.${String(Math.floor(ms) % 1000).padStart(3, '0')}`);
+
+export const momentText = (ms) => (Math.abs(ms) > LAST ? String(ms) : `${day.format(ms)}, ${timeText(ms)}`);
 
 export const numberText = (n) => Number(n).toLocaleString('en');
 

@@ -174,7 +174,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestExample keeps the example file to what the defaults are.
+// TestExample checks that the example file has the defaults.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../contrib/config.toml")

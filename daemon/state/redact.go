@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Blobs is the directory of blobs, as a redaction sees it.
@@ -31,8 +32,9 @@ type Blobs struct {
 //  4. The entry Audit.Redacted is appended and synced.
 //  5. The copy takes the segment's place.
 //
-// The next start makes the state, the snapshots and the index from the journal as it is then.
-func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, member string, blobs Blobs) (out schema.AuditRedactOutput, err error) {
+// The next start makes the state, the snapshots and the index from the journal as it is then. onBus returns the last entry that
+// the cluster's bus has; nil: there is no cluster.
+func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, member string, blobs Blobs, onBus func(context.Context) (uint64, error)) (out schema.AuditRedactOutput, err error) {
 	here, err := journal.Locate(s.Dir)
 	if err != nil {
 		return out, err
@@ -46,8 +48,17 @@ func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, memb
 	if err != nil {
 		return out, err
 	}
-	out = e.output(cfg.Cluster.Name != "")
+	out = e.output(onBus != nil)
 	if !e.done && e.blob == "" {
+		if onBus != nil {
+			through, err := onBus(ctx)
+			if err == nil {
+				err = e.mustBeCopied(through)
+			}
+			if err != nil {
+				return out, err
+			}
+		}
 		if err := s.rewriteOffline(ctx, cfg, e, &out); err != nil {
 			return out, err
 		}
@@ -87,6 +98,15 @@ func (s *State) rewriteOffline(ctx context.Context, cfg *config.Config, e *redac
 // output is the answer before anything was done.
 func (e *redaction) output(cluster bool) schema.AuditRedactOutput {
 	return schema.AuditRedactOutput{Seq: int64(e.seq), Member: e.member, Already: e.done, Also: e.also, Cluster: cluster, Left: []string{}}
+}
+
+// mustBeCopied returns an error if the bus does not have the entry: it is sent as the journal has it, and a line that was
+// rewritten would not fit the chain there.
+func (e *redaction) mustBeCopied(through uint64) error {
+	if through >= e.seq {
+		return nil
+	}
+	return fault.JournalUncopied.New("the bus has the entries up to %d, and needs entry %d as it was appended: redact it once the bus has it", through, e.seq)
 }
 
 // voucher is the data of the entry that vouches for the line.

@@ -13,11 +13,11 @@ import (
 
 // Redactor removes members from entries of the journal, beside the kernel that writes it.
 type Redactor struct {
-	past    *Past
-	kernel  Redacting
-	blobs   Blobs
-	cluster bool          // a bus has a copy of the journal
-	busy    chan struct{} // the Archiver's: one of both at a time
+	past   *Past
+	kernel Redacting
+	blobs  Blobs
+	copied func() uint64 // the Archiver's
+	busy   chan struct{} // the Archiver's: one of both at a time
 }
 
 // Redacting is what a Redactor needs of the kernel.
@@ -34,8 +34,8 @@ type Redacting interface {
 }
 
 // Redactor returns what redacts beside an Archiver.
-func (a *Archiver) Redactor(k Redacting, blobs Blobs, cluster bool) *Redactor {
-	return &Redactor{past: a.past, kernel: k, blobs: blobs, cluster: cluster, busy: a.busy}
+func (a *Archiver) Redactor(k Redacting, blobs Blobs) *Redactor {
+	return &Redactor{past: a.past, kernel: k, blobs: blobs, copied: a.copied, busy: a.busy}
 }
 
 // Redact is the runner of Audit.Redact.
@@ -63,8 +63,13 @@ func (r *Redactor) Redact(ctx context.Context, job *kernel.Job, do *audit.Redact
 		return out, fault.AuditInUse.New("entry %d of the running kernel is another one than that of the state directory: "+
 			"set PWOS_RUNTIME_DIR and PWOS_STATE_DIR to those of the same kernel", do.Seq)
 	}
-	out = e.output(r.cluster)
+	out = e.output(r.copied != nil)
 	if !e.done && e.blob == "" {
+		if r.copied != nil {
+			if err := e.mustBeCopied(r.copied()); err != nil {
+				return out, err
+			}
+		}
 		if err := r.rewrite(ctx, e, &out); err != nil {
 			return out, err
 		}

@@ -88,6 +88,9 @@ func (p *Process) Await(t testing.TB) {
 	}
 }
 
+// Ended is closed once it has ended.
+func (p *Process) Ended() <-chan struct{} { return p.exited }
+
 // PID is the process's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 

@@ -13,16 +13,20 @@ const Authenticated = `{"kind":"reply","type":"Syscall.Authenticate","data":null
 // Conn is a connection past the prologue, for lines that a real client would not send.
 type Conn struct {
 	net.Conn
-	lines *bufio.Reader
+	lines    *bufio.Reader
+	patience time.Duration
 }
 
 // Dial connects to a kernel's socket and completes the prologue.
-func Dial(socket string) (*Conn, error) {
-	conn, err := net.Dial("unix", socket)
+func Dial(socket string) (*Conn, error) { return DialWithin(socket, Patience) }
+
+// DialWithin is Dial for a connection whose lines must each come within patience.
+func DialWithin(socket string, patience time.Duration) (*Conn, error) {
+	conn, err := net.DialTimeout("unix", socket, patience)
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{conn, bufio.NewReaderSize(conn, 64<<10)}
+	c := &Conn{conn, bufio.NewReaderSize(conn, 64<<10), patience}
 	if _, err = c.Line(); err == nil {
 		_, err = io.WriteString(c, Authenticated)
 	}
@@ -33,9 +37,9 @@ func Dial(socket string) (*Conn, error) {
 	return c, nil
 }
 
-// Line returns the next line, with its newline, which must come within Patience. It extends the write deadline too.
+// Line returns the next line, with its newline, which must come within the connection's patience. It extends the write deadline too.
 func (c *Conn) Line() ([]byte, error) {
-	if err := c.SetDeadline(time.Now().Add(Patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.patience)); err != nil {
 		return nil, err
 	}
 	return c.lines.ReadBytes('\n')

@@ -111,7 +111,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// After a power cut the head mark may lag, or be gone: nobody writes, so the record is all of its whole lines.
+// After a power cut the head mark may lag or be missing: nobody writes, so all whole lines are the record.
 func TestBackupOfAStoppedKernel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -250,7 +250,7 @@ func remade(t *testing.T, text []byte, change func(*tar.Header, []byte) (*tar.He
 	return all.Bytes()
 }
 
-// A damaged journal makes no backup.
+// A damaged journal is not backed up.
 func TestBackupOfDamage(t *testing.T) {
 	t.Parallel()
 	dir, _ := record(t)

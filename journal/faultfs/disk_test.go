@@ -150,7 +150,7 @@ func TestShortWrites(t *testing.T) {
 	}
 }
 
-// A disk that others have filled takes what it keeps room for and no more.
+// A disk that others have filled has exactly the reserved room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	d, f := disk(t)
@@ -176,7 +176,7 @@ func TestFullDisk(t *testing.T) {
 	write(t, f, 12, "8")
 }
 
-// A file that was renamed surely has its new name, and that alone, once the directory is synced.
+// A renamed file has its new name, and only that, once the directory is synced.
 func TestRename(t *testing.T) {
 	t.Parallel()
 	d, _ := disk(t)

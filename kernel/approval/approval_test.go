@@ -23,8 +23,8 @@ const (
 	stands = 30 * time.Minute
 )
 
-// people are processes: 1 is confined, 2 is spawned by it, 3 is anybody, 4 is not confined although the kernel runs it, 5 has ended, 6
-// too, and is forgotten.
+// people is the process table: 1 is confined, 2 is its child, 3 is not hosted, 4 is hosted but not confined, 5 has
+// ended, 6 has ended and is forgotten.
 type people map[int64]*schema.Descriptor
 
 func (p people) Process(pid int64) *schema.Descriptor { return p[pid] }
@@ -41,14 +41,14 @@ func everybody() people {
 	}
 }
 
-// shell is a domain with what the journal would have of it.
+// shell is a domain with its journal.
 type shell struct {
 	t       domaintest.TB
 	domain  *approval.Domain
 	journal domaintest.Journal
 	now     int64
-	full    bool             // the journal takes nothing
-	pending []schema.Request // questions on their way
+	full    bool             // the journal refuses entries
+	pending []schema.Request // questions in flight
 	raised  []string
 	woken   []string
 	last    kernel.Result
@@ -80,7 +80,7 @@ func (s *shell) call(pid int64, key string) *kernel.Call {
 	return call
 }
 
-// settle has the questions arrive that are on their way.
+// settle delivers the questions in flight.
 func (s *shell) settle() {
 	s.t.Helper()
 	for _, question := range s.pending {
@@ -90,7 +90,7 @@ func (s *shell) settle() {
 		}
 		call := domaintest.Request(s.t, question.Row.Type, string(data))
 		call.Time = s.now
-		s.journal.Apply(s.domain, call, []byte(`{"success":true}`)) // there are thousands
+		s.journal.Apply(s.domain, call, []byte(`{"success":true}`)) // there are thousands of them
 		s.domain.Publish()
 	}
 	s.pending = nil
@@ -110,7 +110,8 @@ func (s *shell) run(typ, data string) (string, *fault.Fault) {
 	return string(result.Data), nil
 }
 
-// asks makes a call of the stage, and returns the question that it waits for: "" where it goes on, a fault's id where it is refused.
+// asks runs the stage for a call. It returns the question that the call waits for, "" if the call proceeds, or the
+// fault's id if it is refused.
 func (s *shell) asks(call *kernel.Call) string {
 	s.t.Helper()
 	v := s.domain.Stage(call)
@@ -146,7 +147,7 @@ func (s *shell) decide(id, decision, more string) schema.ApprovalState {
 	return *out
 }
 
-// use uses the approval of a call up.
+// use uses up the approval of a call.
 func (s *shell) use(call *kernel.Call) *fault.Fault {
 	s.t.Helper()
 	data, err := schema.Marshal(call.Approval.Use.Input)
@@ -157,13 +158,13 @@ func (s *shell) use(call *kernel.Call) *fault.Fault {
 	return failed
 }
 
-// check compares the state with what a replay and a snapshot make of it.
+// check compares the state with that of a replay and of a snapshot.
 func (s *shell) check() {
 	s.t.Helper()
 	s.journal.Check(s.t, s.domain, approval.New(everybody()), approval.New(everybody()))
 }
 
-// TestDigest is that of PROTOCOL 10.
+// TestDigest has the example of PROTOCOL 10.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte(`{"caller":7,"data":{"key":"k"},"type":"Memory.\"Set"}`))
@@ -172,11 +173,11 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestStage: one question about one call, at once and after it has arrived; what is approved goes on once.
+// TestStage: one call raises one question, before and after its record; an approved call proceeds once.
 func TestStage(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	for range 2 { // before it has arrived
+	for range 2 { // before it is recorded
 		if v := s.domain.Stage(s.call(1, "a")); v.Pending == nil || v.Pending.ID != "q-1" || v.Pending.Wait != wait {
 			t.Errorf("%+v", v)
 		}
@@ -235,7 +236,7 @@ func TestStage(t *testing.T) {
 	s.check()
 }
 
-// TestAdvisory: an approval proves a person's only where the agent cannot be its operator.
+// TestAdvisory: an approval proves a person's decision only if the agent cannot act as its operator.
 func TestAdvisory(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -260,7 +261,7 @@ func TestAdvisory(t *testing.T) {
 	}
 }
 
-// TestEnded: nobody is asked about calls of a process that has ended.
+// TestEnded: calls of an ended process raise no question.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -276,7 +277,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: a question that replaces an expired one arrives although the clock was set back meanwhile.
+// TestClockSetBack: a question that replaces an expired one is recorded although the clock was set back.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -292,7 +293,7 @@ func TestClockSetBack(t *testing.T) {
 	s.check()
 }
 
-// TestTooMany: what an agent may ask, and all of them.
+// TestTooMany: the bound of questions for an agent, and for all of them.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -325,7 +326,7 @@ func TestTooMany(t *testing.T) {
 	s.want(98, "a", "journal.unavailable")
 }
 
-// TestTooManyEnded: the questions of processes that have ended are bounded too, until they expire.
+// TestTooManyEnded: the questions of ended processes are bounded too, until they expire.
 func TestTooManyEnded(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -339,7 +340,7 @@ func TestTooManyEnded(t *testing.T) {
 	s.want(1, "a", "q-5001")
 }
 
-// TestEvents: who follows is told what waits, then each question and each answer once, in their order.
+// TestEvents: a follower gets the waiting questions, then each question and each answer once, in order.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -385,12 +386,12 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestModel: after any calls no approval is used twice, and a replay and a snapshot make the same state.
+// TestModel: after any calls no approval is used twice, and a replay and a snapshot give the same state.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newShell(rt)
-		may := make(map[string]int) // how often a call may still be made, by its key
+		may := make(map[string]int) // how often a call may be made, by its key
 		for range rapid.IntRange(1, 60).Draw(rt, "calls") {
 			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "key")
 			s.now += rapid.Int64Range(0, stands.Milliseconds()/3).Draw(rt, "later")

@@ -19,7 +19,7 @@ type Journal interface {
 	Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error)
 	// Log returns a page of the entries of the processes that reach allows, in the form that the caller may see.
 	Log(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
-	// Show returns one call whole, of a process that reach allows, in the form that the caller may see.
+	// Show returns one call in full, of a process that reach allows, in the form that the caller may see.
 	Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowInput, reach func(pid int64) bool) (*schema.AuditShowOutput, error)
 	// Each calls do with the rows that an Audit.Log of in would return, as far as the journal has them, until it
 	// returns false.

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// rows is a journal whose entries are all of the operator.
+// rows is a journal whose entries are all the operator's.
 type rows struct {
 	audit.Journal
 	types    []string
@@ -35,8 +35,8 @@ type nobody struct{}
 
 func (nobody) Process(int64) *schema.Descriptor { return nil }
 
-// TestWatch: a question of a subscription finds what was asked for, from the entry asked for or from behind the subscription's
-// own on, and goes on behind all that it has looked at; where there is nothing to look at it waits, and is told of the next entry.
+// TestWatch: a subscription's question finds the wanted entries from its first entry on, by default the one after its
+// own, and continues after the last entry that it examined. Without a new entry it waits for the next one.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	all := []string{"Memory.Set", "Memory.Get", "Audit.Subscribe", "Memory.Set", "MemoryX.Set", "Http.Fetch"}
@@ -78,7 +78,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestRequestsAreTheOperators: the data of messages, which contain what others said, is given to no agent.
+// TestRequestsAreTheOperators: no agent gets the data of messages, which contain other processes' texts.
 func TestRequestsAreTheOperators(t *testing.T) {
 	t.Parallel()
 	yes := true

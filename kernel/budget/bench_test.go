@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BenchmarkCall is what the ledger costs a call, from the gate to its entry: where there is no budget anywhere, where the agent has none,
-// and where it draws on one three processes above it.
+// BenchmarkCall measures the ledger's part of a call, from the gate to its entry: with no budget anywhere, with none
+// for the agent, and with one of an ancestor three levels up.
 func BenchmarkCall(b *testing.B) {
 	endow := func(l *budget.Ledger, pid, by int64, grant *schema.BudgetGrant) {
 		l.Record(&kernel.Call{Syscall: schema.CapabilityEndow.Syscall, Input: &schema.EndowInput{

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// processes is the process table, as far as the ledger's domain asks.
+// processes is the process table, with only the parts that the ledger's domain reads.
 type processes map[int64]int64 // parents
 
 func (p processes) Process(pid int64) *schema.Descriptor {
@@ -28,7 +28,7 @@ func (p processes) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, ParentPID: parent, AgentID: "a" + strconv.FormatInt(pid, 10)}
 }
 
-// shell makes calls as the kernel does: past the gate, and into the journal in an order of its own.
+// shell makes calls as the kernel does: through the gate, and into the journal in a random order.
 type shell struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -37,9 +37,9 @@ type shell struct {
 	next    int64
 	seq     uint64
 	journal []*kernel.Call  // recorded
-	flying  []*kernel.Call  // past the gate, not recorded
+	flying  []*kernel.Call  // past the gate, not recorded yet
 	open    map[uint64]bool // requests to models
-	cut     bool            // the last spawn failed: the account that it opened is there until the next one
+	cut     bool            // the last spawn failed: the account that it opened stays until the next one
 }
 
 func newShell(t *testing.T, seed uint64) *shell {
@@ -56,7 +56,7 @@ func (s *shell) somebody() int64 {
 	return 1 + s.r.Int64N(s.next-1)
 }
 
-// admit has a call pass the gate.
+// admit passes a call through the gate.
 func (s *shell) admit(call *kernel.Call) bool {
 	call.Time = 1000
 	v := s.ledger.Stage(call)
@@ -76,7 +76,7 @@ func (s *shell) record(call *kernel.Call) {
 	s.journal = append(s.journal, call)
 }
 
-// grant is a random budget, nil at times.
+// grant is a random budget, or nil.
 func (s *shell) grant() *schema.BudgetGrant {
 	if s.r.IntN(3) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (s *shell) spawn(by int64, b *schema.BudgetGrant) {
 		GrantInput: schema.GrantInput{PID: s.next, Budget: b}, GrantedBy: &by,
 	}}
 	s.record(step)
-	if s.cut = s.r.IntN(20) == 0; s.cut { // what follows fails: the PID is the next child's
+	if s.cut = s.r.IntN(20) == 0; s.cut { // the spawn then fails: the next child gets the PID
 		call.Err = fault.KernelInternal.New("no")
 		s.record(call)
 		return
@@ -113,7 +113,7 @@ func (s *shell) spawn(by int64, b *schema.BudgetGrant) {
 	s.flying = append(s.flying, call)
 }
 
-// exit ends a process with all below it, in any order.
+// exit ends a process and its descendants, in any order.
 func (s *shell) exit(root int64) {
 	if _, lives := s.parents[root]; !lives {
 		return
@@ -151,7 +151,7 @@ func (s *shell) step() {
 		}
 		call := &kernel.Call{PID: by, Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: to, Budget: s.grant()}}
 		if s.admit(call) {
-			s.refuse() // what is in flight is paid for by whoever it was kept of
+			s.refuse() // calls in flight are paid for by the account that reserved for them
 			s.record(call)
 		}
 	case n < 60:
@@ -170,7 +170,7 @@ func (s *shell) step() {
 		if s.admit(call) {
 			s.flying = append(s.flying, call)
 		}
-	case n < 90: // one that is in flight gets its entry
+	case n < 90: // a call in flight gets its entry
 		if len(s.flying) == 0 {
 			return
 		}
@@ -200,7 +200,7 @@ func (s *shell) step() {
 	}
 }
 
-// refuse leaves what is in flight without an entry.
+// refuse drops the calls in flight without an entry.
 func (s *shell) refuse() {
 	for _, call := range s.flying {
 		s.ledger.Forget(call)
@@ -208,7 +208,7 @@ func (s *shell) refuse() {
 	s.flying = nil
 }
 
-// lose has entries that cannot be written, with all that is in flight.
+// lose drops entries that cannot be written, and all calls in flight.
 func (s *shell) lose() {
 	s.refuse()
 	s.ledger.Keep()
@@ -236,7 +236,7 @@ func (s *shell) lose() {
 	}
 }
 
-// finish ends a request to a model, in one of the ways that there are.
+// finish ends a request to a model, in one of several ways.
 func (s *shell) finish(seq uint64) {
 	delete(s.open, seq)
 	out := schema.NetRequestOutput{Status: 200, Ended: schema.NetComplete}
@@ -266,7 +266,7 @@ func (s *shell) finish(seq uint64) {
 	s.record(&kernel.Call{Syscall: schema.NetRequest.End.Syscall, Input: end})
 }
 
-// restart rebuilds the ledger from a snapshot and the journal behind it.
+// restart rebuilds the ledger from a snapshot and the rest of the journal.
 func (s *shell) restart() {
 	want := s.show()
 	for _, from := range []int{0, s.r.IntN(len(s.journal) + 1), len(s.journal)} {
@@ -306,7 +306,7 @@ func (s *shell) show() map[int64]schema.BudgetState {
 	return all
 }
 
-// lines are the kinds of a state.
+// lines are the kinds of a budget's state.
 func lines(s schema.BudgetState) map[string]*schema.BudgetLine {
 	return map[string]*schema.BudgetLine{"calls": s.Calls, "fetches": s.Fetches, "tokens": s.Tokens, "usd": s.USD}
 }
@@ -325,8 +325,8 @@ func millionths(t *testing.T, d schema.Decimal) int64 {
 	return n
 }
 
-// check holds the books against the rules: what was given is spent, kept, given on, or left; what is given on is what the children
-// that live have; and calls and fetches are never below zero.
+// check compares the books with the rules: a budget is spent, reserved, given to children, or left; the part given to
+// children is what the living ones have; calls and fetches are never below zero.
 func (s *shell) check() {
 	s.t.Helper()
 	all := s.show()
@@ -377,8 +377,8 @@ func TestConserved(t *testing.T) {
 	}
 }
 
-// TestCostOfRequest: a request to a model has cost what its answer reports. Where the answer broke off, or reports nothing, it has cost what it
-// reserved, at least; where there was none, nothing.
+// TestCostOfRequest: a request to a model costs what its answer reports. If the answer is incomplete or reports
+// nothing, it costs at least its reservation; without an answer, nothing.
 func TestCostOfRequest(t *testing.T) {
 	t.Parallel()
 	reports := func(in, out int64) *schema.NetUsage {

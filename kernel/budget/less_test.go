@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestLess: an agent that is to have less has no more than that, also when what its children and its requests held comes back. What is over goes
-// to where it came from at its end, or with the next grant.
+// TestLess: after a smaller grant an agent has no more than that, even when its children's and requests' parts
+// return. The excess returns to its source at the agent's end, or with the next grant.
 func TestLess(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, 1)
@@ -67,7 +67,7 @@ func TestLess(t *testing.T) {
 	}
 }
 
-// TestTooMuchBelow: a budget that those below it make too large to count is refused, not counted wrong.
+// TestTooMuchBelow: a budget whose sum with those below it overflows is refused.
 func TestTooMuchBelow(t *testing.T) {
 	t.Parallel()
 	const most, children = 1<<53 - 1, 1100

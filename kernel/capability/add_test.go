@@ -11,12 +11,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestAdd: what a grant with mode add leaves of what was there.
+// TestAdd: how a grant with mode add changes the earlier one.
 func TestAdd(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name         string
-		first, added string // what the operator grants to pid 2, without its braces
+		first, added string // the operator's grants to pid 2, without their braces
 		tick         int64
 		want         string // of the token
 	}{
@@ -55,17 +55,18 @@ func TestAdd(t *testing.T) {
 			must(t, r, caller{tick: tt.tick}, "Capability.Grant", `{"pid":2,"mode":"add",`+tt.added+`}`, tt.want)
 		})
 	}
-	r := newRegistry() // where there is nothing
+	r := newRegistry() // without an earlier grant
 	must(t, r, operator, "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["Memory.Get"]}`, shown(0, `{"pid":2,"allowed_syscalls":["Memory.Get"],"resource_quotas":{}}`))
 }
 
-// linked is what a process may do by the registry itself.
+// linked is the token of a process in the registry's own state.
 func linked(r *capability.Registry, pid int64) caller {
 	r.Publish()
 	return caller{pid: pid, token: r.Token(pid)}
 }
 
-// TestAddBeside: what the operator adds to an agent's grant is not cut down to what the agent may do, and the rest is still.
+// TestAddBeside: the operator's addition to an agent's grant is not reduced to what the agent may do; the rest still
+// is.
 func TestAddBeside(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()
@@ -85,7 +86,7 @@ func TestAddBeside(t *testing.T) {
 		t.Error("not all of both grants is allowed")
 	}
 
-	// The agent adds to its own part, and takes nothing of the operator's away.
+	// The agent adds to its own part, and removes none of the operator's.
 	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["SYS_QUERY"],"resource_quotas":{"gpu":3}}`,
 		strings.ReplaceAll(both, `"Memory.*"]`, `"Memory.*","SYS_QUERY"]`))
 	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":[],"resource_quotas":{"gpu":5}}`,
@@ -99,7 +100,7 @@ func TestAddBeside(t *testing.T) {
 	}
 }
 
-// TestAddToAnothers: two agents do not share a token, whose source would be neither's.
+// TestAddToAnothers: a token does not have the grants of two agents.
 func TestAddToAnothers(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()
@@ -110,7 +111,7 @@ func TestAddToAnothers(t *testing.T) {
 		"pid 1 may not add to what pid 2 granted pid 3: only that process and the operator may; mode replace takes its place")
 }
 
-// TestGrantWarns: a grant of which nothing is effective is made all the same, and its reply says so.
+// TestGrantWarns: a grant that has no effect now succeeds, and its reply says so.
 func TestGrantWarns(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()
@@ -121,7 +122,7 @@ func TestGrantWarns(t *testing.T) {
 	}
 }
 
-// TestOldJournal: a journal from before granters were noted. Whoever called granted; a new process was granted by its parent.
+// TestOldJournal: in a journal without granters, the caller is the granter, and the parent that of a new process.
 func TestOldJournal(t *testing.T) {
 	t.Parallel()
 	r := newRegistry() // 2 is a child of 1

@@ -110,11 +110,11 @@ func TestGrantRefuses(t *testing.T) {
 			`Invalid input: resources[1] is "gpux", which names no resource: there are cpu, gpu`,
 		},
 		{
-			"never was", operator, "Capability.Grant", `{"pid":6,"allowed_syscalls":[]}`, fault.NotFound,
+			"never existed", operator, "Capability.Grant", `{"pid":6,"allowed_syscalls":[]}`, fault.NotFound,
 			"no process has pid 6: Process.List lists the processes",
 		},
 		{
-			"never was, default", operator, "Capability.GrantDefault", `{"pid":6}`, fault.NotFound,
+			"never existed, default", operator, "Capability.GrantDefault", `{"pid":6}`, fault.NotFound,
 			"no process has pid 6: Process.List lists the processes",
 		},
 		{
@@ -179,7 +179,7 @@ func TestGrantRefuses(t *testing.T) {
 	}
 }
 
-// TestDefaultGrantWithinTheGrantersOwn: an agent grants the default where it holds as much itself.
+// TestDefaultGrantWithinTheGrantersOwn: an agent can grant the default only if it holds as much itself.
 func TestDefaultGrantWithinTheGrantersOwn(t *testing.T) {
 	t.Parallel()
 	rich := agent(1, "*")
@@ -195,7 +195,7 @@ func TestDecideKnowsItsOwnSyscallsOnly(t *testing.T) {
 	}
 }
 
-// TestApplyRefusesWhatIsNoAnswer: a journal that holds something else stops the kernel rather than making up a state.
+// TestApplyRefusesWhatIsNoAnswer: an invalid answer in the journal stops the kernel.
 func TestApplyRefusesWhatIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	call := request(t, operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":[]}`)

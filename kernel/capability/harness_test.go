@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// family is a process table: 1 spawned 2, which spawned 3; 4 stands alone, 5 was 1's child and has ended.
+// family is a process table: 1 spawned 2, which spawned 3; 4 has no relatives, 5 was 1's child and has ended.
 type family map[int64]*schema.Descriptor
 
 func newFamily() family {
@@ -32,7 +32,7 @@ func pools() []string { return []string{"gpu", "cpu"} }
 
 func newRegistry() *capability.Registry { return capability.New(pools(), newFamily()) }
 
-// caller is on whose behalf a call is made.
+// caller is the process of a call.
 type caller struct {
 	pid   int64
 	token *kernel.Token
@@ -48,7 +48,7 @@ func agent(pid int64, allowed ...string) caller {
 	}}}}
 }
 
-// shown is a token as it is answered: with who granted it, and the expiry that it does not have.
+// shown is a token in an answer, with its granter, and without an expiry.
 func shown(by int64, token string) string {
 	pid, rest, _ := strings.Cut(token, ",")
 	if !strings.Contains(rest, "expires_at_tick") {
@@ -69,7 +69,7 @@ func request(t testing.TB, from caller, typ, data string) *kernel.Call {
 	return call
 }
 
-// must runs a call that has to succeed with this answer.
+// must runs a call that must succeed with this answer.
 func must(t testing.TB, r *capability.Registry, from caller, typ, data, want string) {
 	t.Helper()
 	if got, err := run(t, r, from, typ, data); err != nil || got != want {
@@ -77,7 +77,7 @@ func must(t testing.TB, r *capability.Registry, from caller, typ, data, want str
 	}
 }
 
-// refused runs a call that has to fail with this error and change nothing.
+// refused runs a call that must fail with this error and change nothing.
 func refused(t testing.TB, r *capability.Registry, from caller, typ, data string, class fault.Kind, message string) {
 	t.Helper()
 	before := domaintest.Snapshot(t, r)

@@ -10,10 +10,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// model is the registry as plainly as it can be said: the token of each PID.
+// model is the registry in its simplest form: the token of each PID.
 type model map[int64]schema.Token
 
-// exceeds says what the holder of other may do that the holder of own may not, by asking about every syscall.
+// exceeds says what the holder of other may do that the holder of own may not, by a check of every syscall.
 func exceeds(own, other schema.Token) string {
 	for _, row := range schema.Syscalls() {
 		if row.Grant == schema.ByCapability && !row.Internal && names(other, row) && !names(own, row) {
@@ -38,7 +38,7 @@ func names(t schema.Token, row *schema.Syscall) bool {
 	})
 }
 
-// contains reports whether other is spelled with nothing but what own is spelled with: then it has to be granted.
+// contains reports whether other has only patterns of own, in the same spelling: then it must be granted.
 func contains(own, other schema.Token) bool {
 	for _, pattern := range other.AllowedSyscalls {
 		if !slices.Contains(own.AllowedSyscalls, pattern) {
@@ -58,7 +58,7 @@ func below(f family, pid, ancestor int64) bool {
 	return false
 }
 
-// expired takes away the tokens that are past their last tick, and answers as the registry has to.
+// expired removes the tokens that have expired, and returns the registry's expected answer.
 func (m model) expired(tick int64) string {
 	list := []string{}
 	for _, pid := range slices.Sorted(maps.Keys(m)) {
@@ -70,7 +70,7 @@ func (m model) expired(tick int64) string {
 	return `{"revoked":[` + strings.Join(list, ",") + `]}`
 }
 
-// caller is the process, or the operator, with the token that the model says it has.
+// caller is the process, or the operator, with its token of the model.
 func (m model) caller(pid, tick int64) caller {
 	c := caller{pid: pid, tick: tick}
 	if t, ok := m[pid]; ok && pid != kernel.Operator {
@@ -82,7 +82,7 @@ func (m model) caller(pid, tick int64) caller {
 	return c
 }
 
-// canonical is a grant as the registry must keep it.
+// canonical is a grant in the form that the registry must keep.
 func canonical(t schema.Token) schema.Token {
 	t.AllowedSyscalls = append([]string{}, slices.Compact(slices.Sorted(slices.Values(t.AllowedSyscalls)))...)
 	if t.ResourceQuotas == nil {

@@ -28,8 +28,8 @@ type machine struct {
 	model model
 	tick  int64
 
-	published model          // what the view has to show
-	journal   []*kernel.Call // the commands that succeeded, as they were asked and answered
+	published model          // the view's expected tokens
+	journal   []*kernel.Call // the successful commands, with their answers
 	granted   int            // how many grants of agents succeeded
 }
 
@@ -38,7 +38,7 @@ func newMachine(t *testing.T) *machine {
 	return &machine{t: t, procs: procs, reg: capability.New(pools(), procs), model: model{}, published: model{}}
 }
 
-// call runs one call and keeps it for the replay. It returns what a denied one was told.
+// call runs one call and keeps it for the replay. It returns the text of a denial.
 func (m *machine) call(r *rapid.T, from caller, typ string, in any) (string, error) {
 	raw, err := schema.Marshal(in)
 	if err != nil {
@@ -65,7 +65,7 @@ func (m *machine) draw(r *rapid.T) schema.Token {
 	}}
 }
 
-// grant lets somebody grant something to somebody. Who has a token grants what it holds more often than chance would.
+// grant makes a random grant. A caller with a token grants its own rights more often than by chance.
 func (m *machine) grant(r *rapid.T) {
 	from := m.model.caller(rapid.Int64Range(0, 5).Draw(r, "from"), m.tick)
 	if from.pid != kernel.Operator && (from.token == nil || len(from.may().AllowedSyscalls) == 0) {
@@ -92,7 +92,7 @@ func (m *machine) grantDefault(r *rapid.T) {
 	m.judge(r, from, schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: d.AllowedSyscalls, ResourceQuotas: d.ResourceQuotas}}, err)
 }
 
-// judge reports whether a grant had to succeed or to fail, and takes it over.
+// judge reports whether a grant must succeed, and updates the model.
 func (m *machine) judge(r *rapid.T, from caller, want schema.Token, err error) {
 	lives := m.procs[want.PID].State != "TERMINATED"
 	may := from.pid == kernel.Operator || below(m.procs, want.PID, from.pid)
@@ -176,8 +176,8 @@ func (m *machine) check(r *rapid.T) {
 	}
 }
 
-// TestModel: whatever is called, nobody holds more than it was given, the view shows what was published, and both a replay
-// and a restored snapshot give the same state, whatever the configuration and the process table are by then.
+// TestModel: no holder has more than it was granted, the view has the published tokens, and a replay and a restored
+// snapshot give the same state, whatever the configuration and the process table are then.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	granted := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// endow gives each PID a token without any rights, as the kernel does; expires is empty or a last tick.
+// endow gives each PID an empty token, as the kernel does; expires is empty or a last tick.
 func endow(t testing.TB, r *capability.Registry, expires string, pids ...int64) {
 	t.Helper()
 	for _, pid := range pids {
@@ -34,7 +34,7 @@ func TestRevoke(t *testing.T) {
 		{"held", operator, 2, true},
 		{"not held", operator, 4, false},
 		{"not held by who has ended", operator, 5, false},
-		{"left behind by who never was", operator, 99, true},
+		{"left behind by a process that never existed", operator, 99, true},
 		{"a child's", agent(1, "*"), 2, true},
 		{"a grandchild's that has none", agent(1, "*"), 3, false},
 	}
@@ -48,7 +48,7 @@ func TestRevoke(t *testing.T) {
 			left := 3
 			if tt.want {
 				left = 2
-				if tt.pid != 99 { // whom nobody knows any more once its token is gone
+				if tt.pid != 99 { // which is unknown without its token
 					must(t, r, tt.from, "Capability.Revoke", data, fmt.Sprintf(`{"pid":%d,"revoked":false}`, tt.pid))
 				}
 			}
@@ -68,7 +68,7 @@ func TestRevokeRefuses(t *testing.T) {
 		class   fault.Kind
 		message string
 	}{
-		{"never was", operator, 6, fault.NotFound, "no process has pid 6: Process.List lists the processes"},
+		{"never existed", operator, 6, fault.NotFound, "no process has pid 6: Process.List lists the processes"},
 		{"its own", agent(1, "*"), 1, fault.Forbidden, "pid 1 may not revoke the token of pid 1: it is none of its descendants; the operator may"},
 		{"its parent's", agent(2, "*"), 1, fault.Forbidden, "pid 2 may not revoke the token of pid 1: it is none of its descendants; the operator may"},
 		{"a stranger's", agent(1, "*"), 4, fault.Forbidden, "pid 1 may not revoke the token of pid 4: it is none of its descendants; the operator may"},
@@ -102,7 +102,7 @@ func TestRevokeExpired(t *testing.T) {
 	}
 }
 
-// TestRevokeExpiredFitsALine: more than a line can name are taken away by the calls after.
+// TestRevokeExpiredFitsALine: further calls revoke the tokens that did not fit the first answer.
 func TestRevokeExpiredFitsALine(t *testing.T) {
 	t.Parallel()
 	const many = 4000

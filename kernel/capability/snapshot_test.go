@@ -44,7 +44,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	}
 }
 
-// TestSnapshotChunks: a large state comes in chunks, each of which can be written and read by itself.
+// TestSnapshotChunks: a large state has several chunks, each of which is written and read by itself.
 func TestSnapshotChunks(t *testing.T) {
 	t.Parallel()
 	const many = 2500
@@ -100,7 +100,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRestore: what a damaged snapshot holds is refused or read; what was read is written again the same way.
+// FuzzRestore: a damaged snapshot is refused, or gives a state whose snapshot is the same.
 func FuzzRestore(f *testing.F) {
 	f.Add([]byte(`[{"pid":1,"granted_by":0,"allowed_syscalls":["*"],"resource_quotas":{"gpu":0.1},"expires_at_tick":5}]`))
 	f.Add([]byte(`[{"pid":0,"granted_by":-1,"allowed_syscalls":[],"resource_quotas":{},"expires_at_tick":null},{"pid":0,"granted_by":7,"allowed_syscalls":[],"resource_quotas":{},"expires_at_tick":null}]`))

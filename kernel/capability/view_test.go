@@ -18,7 +18,7 @@ func TestTokenWithoutAny(t *testing.T) {
 	}
 }
 
-// TestPublish: what was applied shows when it is published, not before; who is not concerned keeps its token.
+// TestPublish: a change shows when it is published, not before; other processes keep their token.
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()
@@ -46,7 +46,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestViewGrows: however many tokens there are, each is found, before and after there are more maps.
+// TestViewGrows: any number of tokens is found, before and after the map grows.
 func TestViewGrows(t *testing.T) {
 	t.Parallel()
 	const most = 5000
@@ -64,13 +64,13 @@ func TestViewGrows(t *testing.T) {
 	}
 }
 
-// TestRevokedIsGone: many readers, one writer: once Publish has returned, no reader sees a token that was revoked or
-// replaced before, nor ever one of somebody else.
+// TestRevokedIsGone: many readers, one writer: after Publish, no reader sees a token that was revoked or replaced
+// before it, nor another process's.
 func TestRevokedIsGone(t *testing.T) {
 	t.Parallel()
 	const rounds, readers, pid = 300, 4, 7
 	r := newRegistry()
-	var least atomic.Int64 // the token of a round before this one is gone
+	var least atomic.Int64 // the tokens of earlier rounds are gone
 	var done atomic.Bool
 	var wg sync.WaitGroup
 	for range readers {
@@ -112,7 +112,7 @@ func BenchmarkToken(b *testing.B) {
 	})
 }
 
-// BenchmarkGrant is a grant from the request to the view.
+// BenchmarkGrant measures a grant from the request to the view.
 func BenchmarkGrant(b *testing.B) {
 	for _, n := range []int64{10_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -133,7 +133,7 @@ func BenchmarkGrant(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is what the domain stops for; the writing happens elsewhere.
+// BenchmarkSnapshot measures how long the domain is stopped, without the writing.
 func BenchmarkSnapshot(b *testing.B) {
 	r := filled(b, 10_000)
 	for b.Loop() {

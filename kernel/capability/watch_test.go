@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// watcher is what a connection goes on with after a Syscall.List that follows.
+// watcher is the question of a following Syscall.List.
 type watcher struct {
 	t    testing.TB
 	r    *capability.Registry
@@ -18,7 +18,7 @@ type watcher struct {
 	next schema.Request
 }
 
-// news returns what there is to be pushed, "" for nothing.
+// news returns the next push, "" if there is none.
 func (w *watcher) news() (all string) {
 	w.t.Helper()
 	for {
@@ -36,8 +36,8 @@ func (w *watcher) news() (all string) {
 	}
 }
 
-// TestWatch: a process is told what it may call, then of each change of that, in its own grant or in one above it, and of
-// nothing else.
+// TestWatch: a process gets the list of its syscalls, then a new one after each change by its own grant or an
+// ancestor's, and nothing else.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()

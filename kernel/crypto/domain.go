@@ -90,7 +90,7 @@ func seal(sealer Sealer, in *schema.SealInput) (out schema.SealOutput, err error
 	}
 	switch {
 	case len(aad) > MaxAAD:
-		return out, kernel.Invalid("aad", "has %d bytes, and at most %d go with a value in the clear", len(aad), MaxAAD)
+		return out, kernel.Invalid("aad", "has %d bytes; it may have at most %d", len(aad), MaxAAD)
 	case len(in.Plaintext)+len(aad) > MaxText:
 		return out, kernel.Invalid("plaintext", "has %d bytes with its aad, and at most %d are sealed here: seal a key for what is longer, or use \"pwos seal\"",
 			len(in.Plaintext)+len(aad), MaxText)
@@ -113,9 +113,9 @@ func open(sealer Sealer, in *schema.OpenInput) (out schema.OpenOutput, err error
 	case err != nil:
 		return out, fmt.Errorf("open: %w", err)
 	case in.AAD != nil && *in.AAD != string(aad):
-		return out, badValue("aad", "is not what the value was sealed with: it is the value of something else")
+		return out, badValue("aad", "differs from the value's own: the value was sealed for something else")
 	case !utf8.Valid(plaintext):
-		return out, badValue("value", "holds what is no text: open it with \"pwos unseal\"")
+		return out, badValue("value", "holds data that is not text: open it with \"pwos unseal\"")
 	}
 	if out.Plaintext = string(plaintext); !fits(out.Plaintext) {
 		return schema.OpenOutput{}, badValue("value", "holds more than fits a line: open it with \"pwos unseal\"")

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// shaky is a sealer whose seals can be read by anybody, and an identity that has it, or says why not.
+// shaky is a sealer with readable seals, and an identity that has it, or the reason why not.
 type shaky struct{ err error }
 
 func (s shaky) Sealer() (crypto.Sealer, error) { return s, s.err }
@@ -37,7 +37,7 @@ func (shaky) Open(value string) (plaintext, aad []byte, err error) {
 func (shaky) KeyID() string     { return "ssh-fp:SHA256:x" }
 func (shaky) Algorithm() string { return "A256GCM" }
 
-// decide asks a domain, as the shell does.
+// decide decides a call as the shell does.
 func decide(t *testing.T, identity crypto.Identity, typ, data string, final bool) (kernel.Result, error) {
 	t.Helper()
 	row, ok := schema.Lookup(typ)
@@ -81,7 +81,7 @@ func mustLookup(t *testing.T, typ string) *schema.Syscall {
 	return row
 }
 
-// TestRefusals: each says what to do, and none repeats what it was given.
+// TestRefusals: each error says what to do, and repeats no input.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Hidden7Words", 1000)
@@ -112,7 +112,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPending: while the key is being made ready a call waits, and is told why when it has waited long enough.
+// TestPending: a call waits while the key is being prepared, and is told why if its wait times out.
 func TestPending(t *testing.T) {
 	t.Parallel()
 	for typ, data := range map[string]string{
@@ -133,7 +133,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestHasNoState: there is nothing to snapshot, and what is restored all the same is refused.
+// TestHasNoState: there is nothing to snapshot, and any snapshot is refused.
 func TestHasNoState(t *testing.T) {
 	t.Parallel()
 	d := crypto.New(shaky{})
@@ -149,8 +149,8 @@ func TestHasNoState(t *testing.T) {
 	}
 }
 
-// TestSecretsAreTagged: the record keeps neither what is to be sealed, nor what was to be opened and did not open. What goes
-// along in the clear, and a sealed value, it keeps.
+// TestSecretsAreTagged: the record keeps neither the text to seal, nor a value that did not open. It keeps the aad
+// and sealed values.
 func TestSecretsAreTagged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

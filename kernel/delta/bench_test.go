@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// long is how many deltas the memories of the benchmarks hold.
+// long is the number of deltas in the memories of the benchmarks.
 const long = 100_000
 
 // committing returns calls that each change two of a thousand members and one of ten sums.
@@ -50,7 +50,7 @@ func commitOne(b *testing.B, d *delta.Domain, call *kernel.Call, tick int64) {
 	d.Apply(call)
 }
 
-// answer has a query answered, and returns how long the actor took.
+// answer answers a query, and returns the time that it took the actor.
 func answer(b *testing.B, d *delta.Domain, call *kernel.Call) time.Duration {
 	b.Helper()
 	begun := time.Now()
@@ -95,7 +95,7 @@ func BenchmarkGetState(b *testing.B) {
 	}
 }
 
-// BenchmarkRollback drops one delta and commits another: the worst that an agent can make of it.
+// BenchmarkRollback drops one delta and commits another: the worst case.
 func BenchmarkRollback(b *testing.B) {
 	d, calls := remembering(b, long), committing()
 	drop := &kernel.Call{Origin: home, Syscall: schema.DeltaDrop.Syscall, Input: &schema.DeltaDropInput{AgentID: "ada", ToTick: long - 1}}

@@ -151,7 +151,7 @@ func TestForeignCallIsRefused(t *testing.T) {
 	}
 }
 
-// TestTicksNeverGoBack commits at an earlier tick than before: folding up to a tick stays folding a beginning.
+// TestTicksNeverGoBack commits at an earlier tick than before: the state at a tick is still a fold of a prefix.
 func TestTicksNeverGoBack(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -22,7 +22,7 @@ func process(pid int64, agent, origin string) schema.Descriptor {
 	return schema.Descriptor{PID: pid, AgentID: agent, State: "READY", Priority: "NORMAL", Origin: origin}
 }
 
-// shell does with a message what the shell does: it decodes, decides, takes steps, applies and keeps a journal.
+// shell handles a message as the kernel's shell does: it decodes, decides, takes steps, applies and keeps a journal.
 type shell struct {
 	rapid.TB
 	domain  *delta.Domain
@@ -72,7 +72,7 @@ func (s *shell) request(pid int64, origin, typ, data string) *kernel.Call {
 	return call
 }
 
-// replay makes the state again from the journal: from what is written there, and without any process table.
+// replay rebuilds the state from the journal alone, without a process table.
 func (s *shell) replay() *shell {
 	s.Helper()
 	again := &shell{TB: s.TB, domain: delta.New(domaintest.Table{}), origins: s.origins}
@@ -80,7 +80,7 @@ func (s *shell) replay() *shell {
 	return again
 }
 
-// restored makes the state again from a snapshot.
+// restored rebuilds the state from a snapshot.
 func (s *shell) restored() *shell {
 	s.Helper()
 	again := &shell{TB: s.TB, domain: delta.New(s.origins), origins: s.origins, tick: s.tick}

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestMergePatch has the examples of RFC 7386, appendix A, each below a member t. Where the RFC's target has a null,
-// the state has lost that member already: it never holds one outside of an array.
+// TestMergePatch has the examples of RFC 7386, appendix A, each below a member t. The state never has a null outside
+// of an array, so targets lack it.
 func TestMergePatch(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ target, patch, result string }{
@@ -53,7 +53,8 @@ func TestMergePatch(t *testing.T) {
 	}
 }
 
-// TestStateFitsAnAnswer commits what is nested as deeply as a request may be: the answer has a level more around it.
+// TestStateFitsAnAnswer commits changes with the deepest nesting that a request allows: the answer has one level more
+// around them.
 func TestStateFitsAnAnswer(t *testing.T) {
 	t.Parallel()
 	const around = 4 // the objects around a change in an answer: frame, data, memory, state

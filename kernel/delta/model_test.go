@@ -11,13 +11,13 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// memory is what one agent remembers, as plainly as it can be said.
+// memory is one agent's memory in its simplest form.
 type memory struct {
 	last   int
 	deltas []commit
 }
 
-// commit is one delta, as its request says it.
+// commit is one delta, in the form of its request.
 type commit struct {
 	tick                int64
 	Changes             map[string]any     `json:"changes"`
@@ -34,7 +34,7 @@ func (m *memory) commit(t rapid.TB, tick int64, request string) {
 	m.deltas = append(m.deltas, c)
 }
 
-// rollback drops what came after a tick, and returns how much that was.
+// rollback drops the deltas after a tick, and returns their number.
 func (m *memory) rollback(tick int64) int {
 	kept := m.upTo(tick)
 	dropped := len(m.deltas) - len(kept)

@@ -52,7 +52,8 @@ func (m *agentMemory) rollback(to int) {
 	m.inJSON = m.inJSON[:to:to]
 }
 
-// look asks for the memory after so many deltas, and returns what is left to be computed, and what that has to say.
+// look asks for the memory after that many deltas. It returns the computation that the actor leaves to a goroutine,
+// and its expected result.
 func (m *agentMemory) look(after int) (read func(context.Context) (kernel.Result, error), want string) {
 	m.t.Helper()
 	tick := int64(after)
@@ -63,8 +64,8 @@ func (m *agentMemory) look(after int) (read func(context.Context) (kernel.Result
 	return read, fmt.Sprintf(`"state":{"last":%s}`, m.inJSON[after-1])
 }
 
-// TestStatesAreComputedAtOnce asks for states of a memory that is committed to and rolled back meanwhile: each is as it was when it
-// was asked for, in whatever order they are computed, several at a time.
+// TestStatesAreComputedAtOnce asks for states of a memory that changes meanwhile: each is that of its request, in
+// whatever order they are computed, several at a time.
 func TestStatesAreComputedAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newAgentMemory(t)
@@ -80,7 +81,7 @@ func TestStatesAreComputedAtOnce(t *testing.T) {
 	}
 	for round := range 20 {
 		m.commit(100 + 37*round)
-		late, want := m.look(len(m.inJSON)) // computed when there is another memory
+		late, want := m.look(len(m.inJSON)) // computed after later changes
 		for _, part := range []int{1, 2, 3} {
 			look(len(m.inJSON) * part / 3)
 		}
@@ -98,15 +99,15 @@ func TestStatesAreComputedAtOnce(t *testing.T) {
 	work.Wait()
 }
 
-// TestNothingLongOnTheActor: after a start the actor folds none of a long memory, neither for a commit, nor for a rollback, nor for
-// the state, however the amounts are bounded by it.
+// TestNothingLongOnTheActor: after a start the actor folds none of a long memory, neither for a commit, nor for a
+// rollback, nor for the state, even if the memory bounds the amounts.
 func TestNothingLongOnTheActor(t *testing.T) {
 	m := newAgentMemory(t)
 	m.commit(20_000)
 	restored := newAgentMemory(t)
 	restored.inJSON = m.inJSON
 	testkit.Must(t, m.domain.Snapshot()(restored.domain.Restore))
-	// An allocation is the least that the fold of a delta takes.
+	// The fold of a delta takes at least one allocation.
 	allocs := testing.AllocsPerRun(1, func() {
 		restored.commit(1)
 		restored.look(len(restored.inJSON))

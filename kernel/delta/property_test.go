@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestModel runs random calls beside the model. At the end, replaying the journal and restoring a snapshot must both give
-// the state that is there, and the same answers.
+// TestModel runs random calls beside the model. At the end, a replay of the journal and a restored snapshot must give
+// the same state and the same answers.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -77,8 +77,8 @@ func total(memories map[string]*memory) (n int) {
 	return n
 }
 
-// TestLongMemory commits and rolls back thousands of deltas, so that folds start from stops on the way, at every stride
-// that a history goes through.
+// TestLongMemory commits and rolls back thousands of deltas, so that folds start from stops on the way, at every
+// stride of a history.
 func TestLongMemory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

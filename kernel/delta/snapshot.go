@@ -8,10 +8,10 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// A snapshot is a row of records, cut into chunks between records. A record begins with its tag: the number of checkpoints
-// ever made, where there were any; then for each memory, by ascending address, its address and the number of deltas ever
-// committed, followed by a record for each delta in force: tick and body. Numbers are unsigned varints, a text is its
-// length followed by its bytes. The same state gives the same bytes.
+// A snapshot is a row of records, cut into chunks between records. A record begins with its tag: the number of
+// checkpoints ever made, if there were any; then for each memory, by ascending address, its address and the number of
+// deltas ever committed, followed by a record for each delta in force: tick and body. Numbers are unsigned varints, a
+// text is its length followed by its bytes. The same state gives the same bytes.
 const (
 	tagCheckpoints = 'c'
 	tagLedger      = 'l'

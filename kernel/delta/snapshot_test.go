@@ -52,7 +52,7 @@ func TestSnapshotInChunks(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsOfItsMoment writes a snapshot while the state goes on changing: the race detector watches.
+// TestSnapshotIsOfItsMoment writes a snapshot while the state changes; the race detector checks it.
 func TestSnapshotIsOfItsMoment(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// counter is a domain that counts its commands, and does one thing that no domain may do.
+// counter is a domain that counts its commands, and breaks one rule of the contract.
 type counter struct {
 	fault string
 	n     int
@@ -54,7 +54,7 @@ func (c *counter) Restore(chunk []byte) error {
 	return nil
 }
 
-// judge is a test that ends with its first fault.
+// judge is a test that ends at its first fault.
 type judge struct{ testing.TB }
 
 type verdict string
@@ -62,7 +62,7 @@ type verdict string
 func (judge) Fatal(args ...any)                 { panic(verdict(fmt.Sprint(args...))) }
 func (judge) Fatalf(format string, args ...any) { panic(verdict(fmt.Sprintf(format, args...))) }
 
-// TestFaultsAreSeen: what breaks the contract of a domain fails the test that drives it, and nothing else does.
+// TestFaultsAreSeen: the kit fails a test exactly if its domain breaks the contract.
 func TestFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	for mistake, want := range map[string]string{

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestDecide: what the check refuses, and two bodies or a bad reference, is refused before anything is begun; all else is left to
-// a runner, as it was asked for.
+// TestDecide: the check's refusals, two bodies and a bad reference are refused at once; a runner gets all other
+// requests unchanged.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	token := &kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: schema.TokenGrant{HTTP: &schema.HTTPGrant{Hosts: []string{"*"}}}}}
@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestEnd: the answer is what the runner said.
+// TestEnd: the answer is the runner's.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for _, want := range []schema.Outcome{{Data: []byte(`{"status":200}`)}, {Err: fault.HTTPTimeout.New("late")}} {

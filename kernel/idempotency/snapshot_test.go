@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// recallKey has keys remember the n-th command of a journal.
+// recallKey records the n-th command of a journal.
 func recallKey(t testing.TB, keys *idempotency.Keys, n int) {
 	t.Helper()
 	call := &kernel.Call{PID: 7, Time: int64(n), Syscall: schema.MemorySet.Row(), Data: []byte(`{"success":true}`)}
@@ -24,8 +24,8 @@ func recallKey(t testing.TB, keys *idempotency.Keys, n int) {
 	keys.Recall(call)
 }
 
-// TestKeySnapshotTakesNoTime has the actor that takes a snapshot allocate as little for many keys as for few, and not copy them: what
-// writes them does, on its goroutine. What is used later is not in it.
+// TestKeySnapshotTakesNoTime: the actor allocates no more for many keys than for few; the writer copies them on its
+// goroutine. The snapshot lacks keys that were used later.
 func TestKeySnapshotTakesNoTime(t *testing.T) {
 	cost := func(n int) float64 {
 		keys := idempotency.New()

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// kernels are those that can be reached.
+// kernels are the reachable kernels.
 type kernels []string
 
 func (k kernels) Reach(name string) *fault.Fault {
@@ -22,7 +22,7 @@ func (k kernels) Reach(name string) *fault.Fault {
 	return fault.ClusterNoKernel.New("none is named %s", name)
 }
 
-// A message to another kernel is in the outbox until it is settled, also after a replay and in a snapshot.
+// A message to another kernel is in the outbox until it is settled, in a replay and in a snapshot too.
 func TestOutbox(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{Capacity: 2, Rules: []ipc.Rule{{Intent: new("secret")}}}, 1)
@@ -62,8 +62,8 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// TestAcceptedOnce: another kernel sends the messages of a lane in order, each until it knows the outcome. Answers are lost,
-// either side starts again from its journal, and the mailbox is full at times: each message is read once, in its order.
+// TestAcceptedOnce: another kernel sends the messages of a lane in order, each until it has the outcome. Answers are
+// lost, either side restarts from its journal, and the mailbox is full at times: each message is read once, in order.
 func TestAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -100,14 +100,14 @@ func TestAcceptedOnce(t *testing.T) {
 			for strings.Contains(got, fmt.Sprintf(`"payload":%d,`, read[pid])) {
 				read[pid]++
 			}
-			if read[pid] != next[pid] && read[pid] != next[pid]+1 { // of the last one the answer may be lost
+			if read[pid] != next[pid] && read[pid] != next[pid]+1 { // the last answer may be lost
 				t.Fatalf("seed %d: pid %d has read up to %d, and %d is next", seed, pid, read[pid], next[pid])
 			}
 		}
 	}
 }
 
-// The numbers of a state directory that was restored, or is another one, are new.
+// A restored or another state directory has new numbers.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1)

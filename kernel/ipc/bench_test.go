@@ -33,7 +33,6 @@ func crowded(b *testing.B, messages int) *ipc.Domain {
 
 func payload() schema.Value { return schema.Value(`"` + strings.Repeat("x", 100) + `"`) }
 
-// calls are those of a benchmark: the shell makes one a frame, whatever its domain does.
 type calls struct{ send, receive kernel.Call }
 
 func (c *calls) sendTo(b *testing.B, d *ipc.Domain, from int64, in *schema.SendMsgInput) {
@@ -116,7 +115,7 @@ func BenchmarkBroadcast(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot measures what holds up the domain; BenchmarkRestore what a start costs.
+// BenchmarkSnapshot measures how long the domain is stopped.
 func BenchmarkSnapshot(b *testing.B) {
 	d := crowded(b, 5)
 	b.ReportAllocs()

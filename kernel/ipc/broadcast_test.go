@@ -14,7 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// crowd has mailboxes 2, 3, 5 and 7: 3 is full, 7 is denied the intent "x", and nothing may go from 9 to anybody, nor of the intent "none".
+// crowd has mailboxes 2, 3, 5 and 7: 3 is full, 7 is denied the intent "x", and rules deny everything from 9 and the
+// intent "none".
 func crowd(t domaintest.TB) *shell {
 	s := newShell(t, ipc.Options{Capacity: 1, Rules: []ipc.Rule{
 		{Intent: of("x"), ReceiverPID: of(int64(7))}, {SenderPID: of(int64(9))}, {Intent: of("none")},
@@ -23,7 +24,7 @@ func crowd(t domaintest.TB) *shell {
 	return s
 }
 
-// TestBroadcast: every mailbox but the sender's, ascending; who is denied is on neither list.
+// TestBroadcast reaches every mailbox except the sender's, ascending; neither list has a denied receiver.
 func TestBroadcast(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -49,7 +50,7 @@ func TestBroadcast(t *testing.T) {
 	}
 }
 
-// expect checks who was woken, and that those and nobody else have got a message of number 2.
+// expect checks that exactly these processes were woken and have message 2.
 func (s *shell) expect(t *testing.T, to []int64) {
 	t.Helper()
 	if !slices.Equal(s.last.Wakes, to) {
@@ -65,7 +66,7 @@ func (s *shell) expect(t *testing.T, to []int64) {
 	s.check()
 }
 
-// TestSendToAll: receiver 0 is, from the operator, a broadcast with an answer of its own.
+// TestSendToAll: receiver 0 is a broadcast if the operator sends, with an answer of its own.
 func TestSendToAll(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -91,7 +92,7 @@ func TestSendToAll(t *testing.T) {
 	}
 }
 
-// TestSendToAllFails: where nobody took the message, and for another reason than that it was denied.
+// TestSendToAllFails: no mailbox takes the message, and not only because it is denied.
 func TestSendToAllFails(t *testing.T) {
 	t.Parallel()
 	const data = `{"receiver_pid":0,"payload":1}`
@@ -111,7 +112,7 @@ func TestSendToAllFails(t *testing.T) {
 	s.check()
 }
 
-// TestStaleAddress: a broadcast that a crash cut short leaves nothing to the next message.
+// TestStaleAddress: a broadcast that a crash interrupted does not affect the next message.
 func TestStaleAddress(t *testing.T) {
 	t.Parallel()
 	for typ, data := range map[string]string{

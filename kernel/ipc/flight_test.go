@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestBackInOrder: what comes back stands where it stood, among what has stayed and what has come since, urgent ones first;
-// and what another connection has in flight does not come back with it.
+// TestBackInOrder: returned messages have their old place among the others, urgent ones first; another connection's
+// messages in flight stay with it.
 func TestBackInOrder(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1)
@@ -42,8 +42,8 @@ func TestBackInOrder(t *testing.T) {
 	s.check()
 }
 
-// TestExpiryOfFlight: a message that is in flight has been received in time, and can be acknowledged at any tick. One that
-// comes back too late is gone.
+// TestExpiryOfFlight: a message in flight was received in time, and can be acknowledged at any tick. One that returns
+// after its expiry is dropped.
 func TestExpiryOfFlight(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{Capacity: 2}, 1)

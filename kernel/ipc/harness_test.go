@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// shell does to a domain what the kernel's shell does, and keeps what the journal would.
+// shell drives a domain as the kernel's shell does, and keeps a journal.
 type shell struct {
 	t       domaintest.TB
 	options ipc.Options
@@ -20,8 +20,8 @@ type shell struct {
 	tick    int64
 	final   bool
 	conn    string // of the calls
-	origin  string // likewise
-	id      string // likewise, of their message
+	origin  string // of the calls
+	id      string // of the calls' message
 
 	journal domaintest.Journal
 	last    kernel.Result
@@ -34,7 +34,7 @@ func newShell(t domaintest.TB, options ipc.Options, pids ...int64) *shell {
 	return s
 }
 
-// run decodes, decides, and applies a call, its steps first. The answer of a call that waits is empty.
+// run decodes, decides, and applies a call, its steps first. A waiting call has an empty answer.
 func (s *shell) run(pid int64, typ, data string) (string, *fault.Fault) {
 	s.t.Helper()
 	call := s.request(pid, typ, data)
@@ -55,7 +55,7 @@ func (s *shell) run(pid int64, typ, data string) (string, *fault.Fault) {
 		}
 		done, err := s.domain.Decide(own)
 		testkit.Must(s.t, err)
-		own.Input = step.Input // live, a step is not decoded again
+		own.Input = step.Input // a live step is not decoded again
 		s.journal.Apply(s.domain, own, done.Data)
 	}
 	s.journal.Apply(s.domain, call, result.Data)
@@ -70,14 +70,14 @@ func (s *shell) request(pid int64, typ, data string) *kernel.Call {
 	return call
 }
 
-// check compares the state with that of a fresh domain which replays the journal, under a configuration that lets nothing
-// through, and with that of one which is restored.
+// check compares the state with two others: a fresh domain that replays the journal with rules that deny everything,
+// and one that is restored from a snapshot.
 func (s *shell) check() {
 	s.t.Helper()
 	s.journal.Check(s.t, s.domain, ipc.New(ipc.Options{Capacity: 1, Rules: []ipc.Rule{{}}}), ipc.New(s.options))
 }
 
-// restored returns a domain made of a snapshot.
+// restored returns a domain restored from a snapshot.
 func (s *shell) restored() *ipc.Domain {
 	s.t.Helper()
 	to := ipc.New(s.options)
@@ -85,7 +85,7 @@ func (s *shell) restored() *ipc.Domain {
 	return to
 }
 
-// must is run for what has to succeed.
+// must runs a call that must succeed.
 func (s *shell) must(pid int64, typ, data string) string {
 	s.t.Helper()
 	got, err := s.run(pid, typ, data)
@@ -103,7 +103,7 @@ func (s *shell) internal(typ string, pids ...int64) {
 	}
 }
 
-// send sends a message of which nothing is said but its payload, and expects it to be delivered.
+// send sends a message with nothing but a payload, and expects it to be delivered.
 func (s *shell) send(from, to int64, payload string) {
 	s.t.Helper()
 	got := s.must(from, "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":%s}`, to, payload))
@@ -112,7 +112,7 @@ func (s *shell) send(from, to int64, payload string) {
 	}
 }
 
-// payloads receives, and returns the payloads of what came.
+// payloads receives messages, and returns their payloads.
 func (s *shell) payloads(pid int64, data string) []string {
 	s.t.Helper()
 	list := []string{}

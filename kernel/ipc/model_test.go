@@ -13,14 +13,14 @@ import (
 
 const modelCapacity = 3
 
-// model is the mailboxes as they would be written by who has all the time in the world: all that was ever delivered to
-// a process and not received, in the order in which it came.
+// model is the mailboxes in their simplest form: all messages that were delivered and not received, in the order of
+// arrival.
 type model struct {
 	tick  int
 	last  int
 	boxes map[int64][]letter // nil: no mailbox
 
-	flight     map[int64][]letter // delivered and to be acknowledged
+	flight     map[int64][]letter // delivered, not acknowledged
 	subscriber map[int64]string
 }
 
@@ -31,13 +31,13 @@ type letter struct {
 	urgent  bool
 	expires int // -1: never
 
-	conn        string // that it is in flight to
+	conn        string // of a letter in flight
 	redelivered bool
 }
 
 func (m *model) dead(l letter) bool { return l.expires >= 0 && m.tick > l.expires }
 
-// readable returns what pid would receive now, in order.
+// readable returns the letters that pid would receive now, in order.
 func (m *model) readable(pid int64, intent string) []letter {
 	var first, then []letter
 	for _, l := range m.boxes[pid] {
@@ -59,7 +59,7 @@ func (m *model) offer(l letter, to int64) string {
 		return "no mailbox"
 	case l.expires >= 0 && m.tick > l.expires:
 		return "EXPIRED"
-	case l.intent == "secret" && l.sender == 1 || l.sender == 2 && to == 3: // as rules says
+	case l.intent == "secret" && l.sender == 1 || l.sender == 2 && to == 3: // as in rules
 		return "BLOCKED_BY_GOVERNANCE"
 	case len(m.readable(to, "any"))+len(m.flight[to]) >= modelCapacity:
 		return "MAILBOX_FULL"
@@ -69,8 +69,8 @@ func (m *model) offer(l letter, to int64) string {
 
 var rules = []ipc.Rule{{Intent: of("secret"), SenderPID: of(int64(1))}, {SenderPID: of(int64(2)), ReceiverPID: of(int64(3))}}
 
-// TestModel: whatever is asked, in whatever order, the mailboxes do as the model does, and both replay and restoring give
-// the same state.
+// TestModel: after any calls in any order the mailboxes equal the model's, and both replay and restoring give the
+// same state.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -117,7 +117,7 @@ func TestModel(t *testing.T) {
 				delete(m.flight, pid)
 				delete(m.subscriber, pid)
 			},
-			"crash":   func(*rapid.T) { s.internal("Ipc.Address", 1, 2, 3, 4) }, // a broadcast that got no further
+			"crash":   func(*rapid.T) { s.internal("Ipc.Address", 1, 2, 3, 4) }, // an interrupted broadcast
 			"restart": func(*rapid.T) { s.domain = s.restored() },
 		})
 		s.check()
@@ -156,7 +156,7 @@ func (m *model) send(t *rapid.T, s *shell, from, to int64) {
 	}
 }
 
-// settle compares an answer with what was expected, and gives the letter its number.
+// settle compares an answer with the expected one, and gives the letter its number.
 func (m *model) settle(t *rapid.T, l *letter, want, got string, err error) {
 	if want == "no mailbox" || want == "MAILBOX_FULL" {
 		if got != "" || !strings.Contains(fmt.Sprint(err), want[:len(want)-1]) {
@@ -187,7 +187,7 @@ func (m *model) sendAll(t *rapid.T, s *shell, from int64) {
 	l, data := m.draw(t, from, false)
 	found := m.audience(l)
 	want := "no mailbox"
-	for _, what := range []string{"BLOCKED_BY_GOVERNANCE", "MAILBOX_FULL", "DELIVERED"} { // the last that there is
+	for _, what := range []string{"BLOCKED_BY_GOVERNANCE", "MAILBOX_FULL", "DELIVERED"} { // the last existing one
 		if found[what] != nil {
 			want = what
 		}
@@ -231,7 +231,7 @@ func (m *model) receive(t *rapid.T, s *shell, pid int64, ack bool) {
 	m.took(t, s, got, pid, want[:min(most, len(want))], ack)
 }
 
-// took checks that the answer shows what is wanted, and takes that out of the mailbox.
+// took checks that the answer has the wanted letters, and removes these from the mailbox.
 func (m *model) took(t *rapid.T, s *shell, got string, pid int64, want []letter, ack bool) {
 	messages := s.messages(got)
 	if len(messages) != len(want) {

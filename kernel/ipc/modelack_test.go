@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the model makes of subscriptions, and of messages that are to be acknowledged.
+// The model of subscriptions and acknowledgements.
 
 func (m *model) subscribe(t *rapid.T, s *shell, pid int64) {
 	_, err := s.run(pid, "Ipc.Subscribe", "{}")
@@ -22,7 +22,7 @@ func (m *model) subscribe(t *rapid.T, s *shell, pid int64) {
 	}
 }
 
-// push takes what there is, as a subscriber's connection goes on doing; each message is an event of its own.
+// push takes the next messages, as a subscriber's connection does; each message is one event.
 func (m *model) push(t *rapid.T, s *shell, pid int64, ack bool) {
 	got, err := s.run(pid, "Ipc.Deliver", fmt.Sprintf(`{"max":2,"ack":%t}`, ack))
 	if m.boxes[pid] == nil {
@@ -49,7 +49,7 @@ func (m *model) push(t *rapid.T, s *shell, pid int64, ack bool) {
 	m.took(t, s, got, pid, want, ack)
 }
 
-// ack acknowledges by number, some of which are none.
+// ack acknowledges by number; some numbers do not exist.
 func (m *model) ack(t *rapid.T, s *shell, pid int64, ids []int) {
 	data := strings.ReplaceAll(fmt.Sprint(ids), " ", ",")
 	got, err := s.run(pid, "Ipc.Ack", `{"msg_ids":`+data+`}`)
@@ -77,7 +77,7 @@ func (m *model) ack(t *rapid.T, s *shell, pid int64, ids []int) {
 	}
 }
 
-// giveBack ends a connection, or all.
+// giveBack ends one connection, or all.
 func (m *model) giveBack(s *shell, conn string, pids ...int64) {
 	s.must(0, "Ipc.Return", fmt.Sprintf(`{"pids":[%d,%d],"conn":%q}`, pids[0], pids[1], conn))
 	for _, pid := range pids {

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestOperatorsMailbox: an agent's message to 0 goes to the operator alone, who takes it as any process takes its own, and no
-// broadcast reaches it. A full one says so.
+// TestOperatorsMailbox: an agent's message to 0 goes to the operator only, who receives it like any process; no
+// broadcast reaches it. A full mailbox is an error.
 func TestOperatorsMailbox(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{Capacity: 2}, 1, 2)
@@ -30,7 +30,7 @@ func TestOperatorsMailbox(t *testing.T) {
 	}
 	s.check()
 	s.domain = s.restored()
-	s.origin = "https://other.local/" // an origin of its own, which the others do not keep out
+	s.origin = "https://other.local/" // an origin with room of its own
 	s.send(1, kernel.Operator, `"other"`)
 	s.origin = ""
 	if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":0,"payload":1}`); err == nil {
@@ -53,7 +53,8 @@ func TestOperatorsMailbox(t *testing.T) {
 	s.check()
 }
 
-// TestOldBroadcast: in a journal from before the operator had a mailbox, an agent's message to 0 went to whom its step names.
+// TestOldBroadcast: in a journal from before the operator had a mailbox, an agent's message to 0 went to the
+// processes that its step names.
 func TestOldBroadcast(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2)

@@ -38,7 +38,7 @@ func (d *Domain) receive(call *kernel.Call, in *schema.ReceiveInput) (schema.Rec
 func (d *Domain) box(call *kernel.Call) (mailbox, error) {
 	box, ok := d.get(call.PID)
 	if !ok {
-		return box, fault.IpcNoMailbox.New("pid %d has no mailbox: it has ended, or never was", call.PID).With("pid", strconv.FormatInt(call.PID, 10))
+		return box, fault.IpcNoMailbox.New("pid %d has no mailbox: it has ended, or never existed", call.PID).With("pid", strconv.FormatInt(call.PID, 10))
 	}
 	return box, nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestReceive: messages come urgent first, else in the order in which they were sent, those of an intent before others
-// where they are asked for.
+// TestReceive: urgent messages come first, then the others in the order of sending; with an intent, only its
+// messages.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	sent := []string{
@@ -64,7 +64,7 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// TestMessageWhole: what comes out of a mailbox, byte for byte, and out of a restored one as well.
+// TestMessageWhole: a received message, byte for byte, also from a restored mailbox.
 func TestMessageWhole(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2)
@@ -86,7 +86,7 @@ func TestMessageWhole(t *testing.T) {
 	}
 }
 
-// TestReceiveFits: fewer messages come where the answer would be too long, but always one.
+// TestReceiveFits: a long answer has fewer messages, but at least one.
 func TestReceiveFits(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2)
@@ -104,7 +104,6 @@ func TestReceiveFits(t *testing.T) {
 		}
 		s.check()
 	}
-	// To the byte.
 	for _, c := range []struct{ extra, want int }{{0, 2}, {1, 1}} {
 		empty := newShell(t, ipc.Options{}, 1)
 		empty.send(1, 1, `""`)
@@ -119,7 +118,7 @@ func TestReceiveFits(t *testing.T) {
 	}
 }
 
-// TestReceiveWaits: with nothing there the call waits, until it is final.
+// TestReceiveWaits: an empty mailbox makes the call wait, until it is final.
 func TestReceiveWaits(t *testing.T) {
 	t.Parallel()
 	const data = `{"wait_ms":1500,"intent":"a"}`
@@ -150,7 +149,7 @@ func TestReceiveWaits(t *testing.T) {
 	s.check()
 }
 
-// TestReceiveRefused: who has no mailbox.
+// TestReceiveRefused: processes without a mailbox.
 func TestReceiveRefused(t *testing.T) {
 	t.Parallel()
 	for pid, begins := range map[int64]string{
@@ -163,7 +162,7 @@ func TestReceiveRefused(t *testing.T) {
 	}
 }
 
-// TestOpenAndClose: opening twice loses nothing, closing loses all, and neither can fail.
+// TestOpenAndClose: opening twice loses no message, closing loses all, and neither can fail.
 func TestOpenAndClose(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 3, 1, 2)

@@ -27,7 +27,7 @@ func TestSend(t *testing.T) {
 		name  string
 		from  int64
 		data  string
-		want  string // the answer, or the error's beginning
+		want  string // the answer, or the beginning of the error
 		class fault.Kind
 	}{
 		{name: "delivered", from: 1, data: `{"receiver_pid":2,"payload":null}`, want: `{"receiver_pid":2,"status":"DELIVERED","msg_id":1}`},
@@ -113,7 +113,7 @@ func TestNumbers(t *testing.T) {
 	s.check()
 }
 
-// TestCapacity: a full mailbox takes no more until there is room; what has expired takes none.
+// TestCapacity: a full mailbox refuses messages; expired ones take no room.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{0, 1, 3} {
@@ -152,7 +152,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// A message has an intent that people can read for what it is.
+// A message's intent must be readable.
 func TestIntentWithHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{Capacity: 5}, 1, 2)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/ipc"
 )
 
-// busy has many mailboxes with a few messages each, more than a chunk holds.
+// busy has many mailboxes with a few messages each, more than fit a chunk.
 func busy(t domaintest.TB, boxes int64) *shell {
 	t.Helper()
 	s := &shell{t: t, domain: ipc.New(ipc.Options{})}
@@ -30,7 +30,7 @@ func busy(t domaintest.TB, boxes int64) *shell {
 	return s
 }
 
-// quietly is must without looking at the state each time.
+// quietly is must without the check of the state.
 func (s *shell) quietly(pid int64, typ, data string) {
 	s.t.Helper()
 	call := s.request(pid, typ, data)
@@ -43,8 +43,8 @@ func (s *shell) internalQuietly(typ string, pids []int64) {
 	s.quietly(0, typ, `{"pids":`+strings.ReplaceAll(fmt.Sprint(pids), " ", ",")+`}`)
 }
 
-// TestSnapshotIsOfItsMoment: it is written on another goroutine while the state moves on, and shows none of that. The race
-// detector watches.
+// TestSnapshotIsOfItsMoment: a snapshot is written on another goroutine while the state changes, and has none of the
+// changes. The race detector checks it.
 func TestSnapshotIsOfItsMoment(t *testing.T) {
 	t.Parallel()
 	const boxes = 2000
@@ -63,7 +63,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 		}
 	})
 	for pid := int64(1); pid <= boxes; pid++ {
-		s.quietly(pid, "Ipc.Receive", `{"intent":"2"}`) // from between
+		s.quietly(pid, "Ipc.Receive", `{"intent":"2"}`) // from the middle
 		s.quietly(pid, "Ipc.Receive", `{"max":2}`)
 		s.quietly(2, "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":1,"priority":"URGENT"}`, pid))
 		s.quietly(2, "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":2}`, pid))
@@ -84,7 +84,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	s.check()
 }
 
-// TestSnapshotEndsWithItsWriter: when that fails, nothing more is written.
+// TestSnapshotEndsWithItsWriter: after an error of the writer, nothing more is written.
 func TestSnapshotEndsWithItsWriter(t *testing.T) {
 	t.Parallel()
 	s := busy(t, 2000)
@@ -103,7 +103,7 @@ func TestSnapshotEndsWithItsWriter(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses: a chunk that is none is an error.
+// TestRestoreRefuses: an invalid chunk is an error.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	for _, chunk := range []string{
@@ -115,7 +115,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRestore: whatever is taken as a snapshot gives a state whose own snapshot gives it again.
+// FuzzRestore: an accepted snapshot gives a state whose own snapshot is the same.
 func FuzzRestore(f *testing.F) {
 	f.Add([]byte(`[{"last":3,"addressed":[1,2]}]`))
 	f.Add([]byte(`[{"box":{"pid":1,"letters":[{"msg_id":1,"sender_pid":0,"receiver_pid":1,"intent":"","payload":null,` +

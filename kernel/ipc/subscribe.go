@@ -125,7 +125,7 @@ func (d *Domain) applyAck(e *kernel.Entry, in *schema.MailAckInput) {
 	}
 }
 
-// Abandoned returns the commands by which a start ends the connections of the last life.
+// Abandoned returns the commands by which recovery ends the connections of the previous run.
 func (d *Domain) Abandoned() []schema.Request {
 	var pids []int64
 	d.boxes.Scan(func(pid int64, b mailbox) bool {

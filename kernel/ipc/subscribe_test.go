@@ -16,8 +16,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestDeliver: a message is pushed as Ipc.Receive would show it, because of the sending, in the sending's workflow. That is
-// kept across a restart, and shown to who receives.
+// TestDeliver: a pushed message equals the received one, names the sending as its cause, and has the sending's
+// correlation, after a restart too.
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1)
@@ -43,7 +43,7 @@ func TestDeliver(t *testing.T) {
 	s.check()
 }
 
-// TestDeliverWaits: where there is nothing to be pushed, the question rests until something comes, however long.
+// TestDeliverWaits: with nothing to push, the question waits until something comes, however long.
 func TestDeliverWaits(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1)
@@ -60,7 +60,7 @@ func TestDeliverWaits(t *testing.T) {
 	}
 }
 
-// TestDeliverIsBounded: one push takes a bounded number of messages, and no more than a line holds.
+// TestDeliverIsBounded: one push has a bounded number of messages, and fits a line.
 func TestDeliverIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{Capacity: 1000}, 1)
@@ -83,8 +83,8 @@ func TestDeliverIsBounded(t *testing.T) {
 	}
 }
 
-// TestSubscriberIsNamed: who subscribes gets what is there and what comes until its connection ends, as the kernel is told
-// to see to; another is refused until then. What the calls leave to do is for the connection that they were made on.
+// TestSubscriberIsNamed: a subscriber gets present and new messages until its connection ends; a second one is
+// refused until then. The steps of a call belong to its connection.
 func TestSubscriberIsNamed(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2)
@@ -119,7 +119,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 	s.check()
 }
 
-// TestAbandoned: what a start has to send is one command that leaves nothing behind, and none where nothing is.
+// TestAbandoned: a start sends one command that ends all subscriptions, and none if there are none.
 func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2, 3)
@@ -145,7 +145,7 @@ func TestAbandoned(t *testing.T) {
 	s.check()
 }
 
-// TestSnapshotOfFlight: a snapshot stays what it was while messages fly, come back and are acknowledged.
+// TestSnapshotOfFlight: a snapshot does not change while messages are delivered, returned and acknowledged.
 func TestSnapshotOfFlight(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1)

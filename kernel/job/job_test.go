@@ -18,7 +18,7 @@ import (
 
 const home, away = "https://home.example/", "https://away.example/"
 
-// shell is a domain with what the journal would have of it.
+// shell is a domain with its journal.
 type shell struct {
 	t       domaintest.TB
 	domain  *job.Domain
@@ -29,7 +29,7 @@ type shell struct {
 
 func newShell(t domaintest.TB) *shell { return &shell{t: t, domain: job.New(nil), now: 1_000_000} }
 
-// run makes a call of pid in an origin, and returns its reply or its failure.
+// run makes a call of pid in an origin, and returns its reply or its error.
 func (s *shell) run(pid int64, origin, typ, data string) (string, *fault.Fault) {
 	s.t.Helper()
 	call := domaintest.Request(s.t, typ, data)
@@ -43,7 +43,7 @@ func (s *shell) run(pid int64, origin, typ, data string) (string, *fault.Fault) 
 	return string(result.Data), nil
 }
 
-// must is run for what succeeds.
+// must runs a call that must succeed.
 func (s *shell) must(pid int64, typ, data string) string {
 	s.t.Helper()
 	out, err := s.run(pid, home, typ, data)
@@ -53,7 +53,7 @@ func (s *shell) must(pid int64, typ, data string) string {
 	return out
 }
 
-// refused is run for what fails.
+// refused runs a call that must fail.
 func (s *shell) refused(pid int64, typ, data string, id fault.ID, text string) {
 	s.t.Helper()
 	if out, err := s.run(pid, home, typ, data); err == nil || err.ID != id || !strings.Contains(err.Message, text) {
@@ -61,7 +61,7 @@ func (s *shell) refused(pid int64, typ, data string, id fault.ID, text string) {
 	}
 }
 
-// state is the job's status and the time at which it is due, as its owner sees them.
+// state is the job's status and its due time, as its owner sees them.
 func (s *shell) state(label string) (status string, next int64) {
 	s.t.Helper()
 	out, err := schema.JobStatus.Decode([]byte(s.must(kernel.Operator, "Job.Status", fmt.Sprintf(`{"jobId":%q}`, label))))
@@ -88,7 +88,7 @@ const (
 	cutOff = `{"kind":"error","data":{"code":500,"message":"?"},"error":"kernel.interrupted"}`
 )
 
-// check holds the state against a replay and a snapshot.
+// check compares the state with that of a replay and of a snapshot.
 func (s *shell) check() {
 	s.t.Helper()
 	s.journal.Check(s.t, s.domain, job.New(nil), job.New(nil))
@@ -108,7 +108,7 @@ func TestOnce(t *testing.T) {
 		s.begin(label)
 		s.want(label, "running", 1_000_500)
 		s.refused(0, "Job.Begin", fmt.Sprintf(`{"job_id":%q}`, label), fault.JobNotFound, "is not due")
-		s.end(label, 2, broken) // of no run that there is
+		s.end(label, 2, broken) // there is no such run
 		s.want(label, "running", 1_000_500)
 		s.end(label, 1, outcome.text)
 		s.want(label, outcome.status, 0)
@@ -125,7 +125,7 @@ func TestOnce(t *testing.T) {
 	s.check()
 }
 
-// TestPeriod: the next run is at the next of the job's times, however long one takes and the kernel was away.
+// TestPeriod: the next run is at the next of the job's times, however long a run takes and the kernel is down.
 func TestPeriod(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -243,7 +243,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// request is a call of Job.Start, or what is wrong with it.
+// request is a call of Job.Start, or its error.
 func request(data string) (*kernel.Call, *fault.Fault) {
 	m, invalid := schema.Decode([]byte(`{"kind":"command","type":"Job.Start","data":`+data+`,"metadata":{"id":"m","timestamp":1}}`), schema.OsMessage)
 	if invalid != nil {
@@ -253,7 +253,7 @@ func request(data string) (*kernel.Call, *fault.Fault) {
 	return &kernel.Call{Message: m, Syscall: row, Input: in}, err
 }
 
-// TestBounds: an agent has so many jobs that are to be run, and so many that have ended, the oldest of which are forgotten.
+// TestBounds: an agent may have so many active jobs, and so many ended ones, of which the oldest are forgotten.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -261,7 +261,7 @@ func TestBounds(t *testing.T) {
 		s.must(7, "Job.Start", `{"name":"Clock.Get"}`)
 	}
 	s.refused(7, "Job.Start", `{"name":"Clock.Get"}`, fault.JobTooMany, "100 jobs of pid 7")
-	s.must(8, "Job.Start", `{"name":"Clock.Get"}`) // another's
+	s.must(8, "Job.Start", `{"name":"Clock.Get"}`) // of another process
 	for i := range job.MaxEach + 50 {
 		s.must(7, "Job.Cancel", fmt.Sprintf(`{"jobId":"job-%d"}`, []int{i + 1, i + 2}[min(1, i/job.MaxEach)]))
 		s.must(7, "Job.Start", `{"name":"Clock.Get"}`)
@@ -273,7 +273,7 @@ func TestBounds(t *testing.T) {
 	s.check()
 }
 
-// TestEvents: each beginning and end of the follower's own jobs is told once, in their order.
+// TestEvents: each beginning and end of the follower's own jobs is pushed once, in order.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -311,7 +311,7 @@ func TestEvents(t *testing.T) {
 	want("Job.Completed job-1")
 	s.must(7, "Job.Start", `{"name":"Clock.Get","every":1000}`)
 	s.must(8, "Job.Start", `{"name":"Clock.Get"}`)
-	s.begin("job-3") // of another
+	s.begin("job-3") // of another process
 	want()
 	s.begin("job-2")
 	s.end("job-2", 1, broken)
@@ -320,7 +320,7 @@ func TestEvents(t *testing.T) {
 	want("Job.Failed job-2")
 }
 
-// TestModel: after any calls the bounds hold, and a replay and a snapshot make the same state.
+// TestModel: after any calls the bounds hold, and a replay and a snapshot give the same state.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,7 +12,7 @@ import (
 
 const million = 1_000_000
 
-// benchKey spreads the numbers below a million over the order of the keys.
+// benchKey spreads the numbers below a million over the key space.
 func benchKey(i int) string { return fmt.Sprintf("bench/%07d", i*7_368_787%million) }
 
 // benchValue has 64 bytes.
@@ -85,7 +85,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot tells how long the state is held up, and how long writing takes.
+// BenchmarkSnapshot measures how long the state is blocked, and how long writing takes.
 func BenchmarkSnapshot(b *testing.B) {
 	d := filled(b)
 	b.Run("take", func(b *testing.B) {
@@ -107,7 +107,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	})
 }
 
-// BenchmarkRestore also tells the heap that a key takes.
+// BenchmarkRestore also reports the heap of a key.
 func BenchmarkRestore(b *testing.B) {
 	var all [][]byte
 	if err := filled(b).Snapshot()(func(chunk []byte) error {
@@ -130,7 +130,7 @@ func BenchmarkRestore(b *testing.B) {
 	b.ReportMetric(float64(with-heap())/million, "heap-B/key")
 }
 
-// BenchmarkFill tells what a key takes that was stored in random order.
+// BenchmarkFill reports the heap of a key that was stored in random order.
 func BenchmarkFill(b *testing.B) {
 	var d *memory.Domain
 	for b.Loop() {
@@ -148,7 +148,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// BenchmarkSetHot is what a Memory.Set costs where the store is small: deciding and applying more than looking.
+// BenchmarkSetHot measures a Memory.Set in a small store: deciding and applying, without much searching.
 func BenchmarkSetHot(b *testing.B) {
 	d := newDomain(b, nil)
 	call := &kernel.Call{Origin: home, Syscall: schema.MemorySet.Syscall, Input: &schema.MemorySetInput{Key: "notes/1", Value: schema.Value(benchValue)}}

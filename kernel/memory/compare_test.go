@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCompareAndSet: what is there decides, by the rule that the syscall's description states.
+// TestCompareAndSet: the stored value decides, by the rule in the syscall's description.
 func TestCompareAndSet(t *testing.T) {
 	t.Parallel()
 	const absent = ""
@@ -46,7 +46,7 @@ func TestCompareAndSet(t *testing.T) {
 				domaintest.Apply(d, request(t, 1, home, "Memory.Set", `{"key":"k","value":`+tt.stored+`}`), nil)
 				before = tt.stored
 			}
-			want(t, d, other, "Memory.CompareAndSet", `{"key":"k","value":"theirs"}`, `{"success":true}`) // another origin's key is another one
+			want(t, d, other, "Memory.CompareAndSet", `{"key":"k","value":"theirs"}`, `{"success":true}`) // the same key of another origin
 			data := `{"key":"/k","value":"new"`
 			if tt.expected != absent {
 				data += `,"expected":` + tt.expected
@@ -68,7 +68,7 @@ func TestCompareAndSet(t *testing.T) {
 	}
 }
 
-// TestCompareAndSetKeepsTheRulesOfSet: what Memory.Set refuses is refused, whatever is expected.
+// TestCompareAndSetKeepsTheRulesOfSet: what Memory.Set refuses is refused, whatever the expected value.
 func TestCompareAndSetKeepsTheRulesOfSet(t *testing.T) {
 	t.Parallel()
 	for data, id := range map[string]fault.ID{
@@ -89,7 +89,7 @@ func TestCompareAndSetKeepsTheRulesOfSet(t *testing.T) {
 	}
 }
 
-// TestRefusedCompareAndSetIsWithheld: neither of the two values of a refused write to vault/ stands in the journal.
+// TestRefusedCompareAndSetIsWithheld: the journal has neither value of a refused write to vault/.
 func TestRefusedCompareAndSetIsWithheld(t *testing.T) {
 	t.Parallel()
 	const data = `{"key":"vault/x","expected":"hunter1","value":"hunter2"}`

@@ -78,7 +78,7 @@ func dots(segment, key string) string {
 
 func quote(s string) string { return string(schema.AppendString(nil, s)) }
 
-// FuzzKey checks the rules of PROTOCOL 5 on any key, and that one that is taken is one key however it is written.
+// FuzzKey checks the rules of PROTOCOL 5 on any key, and that an accepted key is one key in every spelling.
 func FuzzKey(f *testing.F) {
 	for _, key := range []string{"notes/1", "/notes/1", "//", "a/../b", "proc/x", "vault/x", "\x00", "a/", strings.Repeat("é", 513), "a\u202e", "proc/\u202e"} {
 		f.Add(key)
@@ -115,8 +115,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// A key with a character that nobody sees is given to nothing new; one that the journal has from before can be read, listed
-// and removed.
+// No new value gets a key with an invisible character; one from an older journal can be read, listed and removed.
 func TestHiddenCharactersInKeys(t *testing.T) {
 	t.Parallel()
 	for _, r := range []rune{0x202e, 0x2066, 0x200b, 0x200d, 0xfeff, 0xad, 0x2028, 0xe000, 0xfe0f, 0x3164, 0xe0041} {

@@ -50,7 +50,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListIsCutOffToFitALine lists the longest keys there are, of the characters that take the most room.
+// TestListIsCutOffToFitALine lists the longest keys, of the characters with the longest escapes.
 func TestListIsCutOffToFitALine(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"x", `"`, `\`, "é"} {
@@ -74,7 +74,7 @@ func TestListIsCutOffToFitALine(t *testing.T) {
 	}
 }
 
-// listAll lists page after page, and checks that every one fits a line.
+// listAll reads all pages, and checks that every one fits a line.
 func listAll(t rapid.TB, d *memory.Domain, members string) (keys []string, pages int) {
 	t.Helper()
 	cursor := ""
@@ -110,7 +110,8 @@ func store(t rapid.TB, d *memory.Domain, key, value string) {
 	domaintest.Apply(d, call, call.Data)
 }
 
-// TestPagesStayGood deletes and adds between two pages: no key that was there all the time is missed or repeated.
+// TestPagesStayGood deletes and adds between two pages: a key that exists all the time is neither missed nor
+// repeated.
 func TestPagesStayGood(t *testing.T) {
 	t.Parallel()
 	d := newDomain(t, nil)

@@ -7,7 +7,8 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 )
 
-// TestOriginIsOpaque: origins are compared as words and never parsed, so those that mean the same address are apart (ABI 6.3).
+// TestOriginIsOpaque: origins are compared as text and never parsed: two spellings of one address are two origins
+// (ABI 6.3).
 func TestOriginIsOpaque(t *testing.T) {
 	t.Parallel()
 	d := newDomain(t, domaintest.Table{})

@@ -141,7 +141,7 @@ func TestProcListsWhatCanBeRead(t *testing.T) {
 	}
 }
 
-// counted counts the processes that are looked at, of so many.
+// counted is a table of that many processes that counts the reads.
 type counted struct {
 	last   int64
 	looked atomic.Int64
@@ -155,8 +155,8 @@ func (c *counted) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, Origin: "elsewhere"}
 }
 
-// TestProcIsListedOffTheActor lists what a process sees among a million of others: the actor looks at a few, and what it leaves to be
-// computed ends when nobody waits for it.
+// TestProcIsListedOffTheActor lists one process's view of a million: the actor reads a few, and the goroutine ends
+// when its caller disconnects.
 func TestProcIsListedOffTheActor(t *testing.T) {
 	t.Parallel()
 	processes := &counted{last: 1 << 20}

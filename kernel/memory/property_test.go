@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// model is the store as plainly as it can be said: values by origin and key.
+// model is the store in its simplest form: values by origin and key.
 type model map[[2]string]string
 
 // keys are those of an origin that begin with prefix, sorted, as an answer of Memory.List without a limit.
@@ -42,8 +42,8 @@ func (m model) meminfo(origin string) string {
 	return fmt.Sprintf(`{"keys":%d,"bytes":%d}`, count, size)
 }
 
-// TestModel runs random calls beside the model. At the end, replaying the commands and restoring a snapshot must both
-// give the state that is there.
+// TestModel runs random calls beside the model. At the end, a replay of the commands and a restored snapshot must
+// give the same state.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

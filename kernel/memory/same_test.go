@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestSame: a comparison says what schema.Same does, however values are written.
+// TestSame: the comparison agrees with schema.Same, in every spelling of values.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	values := []string{
@@ -26,8 +26,8 @@ func TestSame(t *testing.T) {
 	})
 }
 
-// TestSameIsBounded: of a stored value that is longer than the expected one can be, no more is looked at than the expected one is long,
-// six times over: what follows need not even be there.
+// TestSameIsBounded: of a stored value, at most six times the length of the expected one is read: the rest need not
+// even be valid.
 func TestSameIsBounded(t *testing.T) {
 	for _, unit := range []string{"x", " ", "é", `\n`} {
 		stored := `"` + strings.Repeat(unit, 1<<20) + `"`

@@ -47,7 +47,7 @@ func TestSnapshotInChunks(t *testing.T) {
 	if !bytes.Equal(domaintest.Snapshot(t, d), domaintest.Snapshot(t, restored)) {
 		t.Error("the restored state is another one")
 	}
-	for i := range all { // nothing of a chunk is kept
+	for i := range all { // chunks are not kept
 		clear(all[i])
 	}
 	if !bytes.Equal(domaintest.Snapshot(t, d), domaintest.Snapshot(t, restored)) {
@@ -58,7 +58,7 @@ func TestSnapshotInChunks(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsOfItsMoment writes a snapshot while the state goes on changing: the race detector watches.
+// TestSnapshotIsOfItsMoment writes a snapshot while the state changes; the race detector checks it.
 func TestSnapshotIsOfItsMoment(t *testing.T) {
 	t.Parallel()
 	d := newDomain(t, nil)

@@ -12,13 +12,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// ended is the end of a call of what is registered under a name.
+// ended is the end of a call of a registered syscall.
 func ended(name, origin string) *kernel.Call {
 	end := &schema.EffectEnd{Type: schema.SyscallInvoke.Type, Name: name, PID: 7}
 	return &kernel.Call{Syscall: schema.SyscallInvoke.End.Syscall, Input: end, Origin: origin, Proof: schema.Proof{LatencyUS: 5}}
 }
 
-// refused is a call of it that the gate has refused.
+// refused is a call of it that the gate refused.
 func refused(name string) *kernel.Call {
 	data := fmt.Appendf(nil, `{"name":%q,"kind":"query","data":null}`, name)
 	return &kernel.Call{
@@ -27,7 +27,7 @@ func refused(name string) *kernel.Call {
 	}
 }
 
-// TestNames: calls of registered syscalls are counted by their names, of so many of them, and of more together; after a restart too.
+// TestNames: calls of registered syscalls are counted by name up to a bound, then together; after a restart too.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()

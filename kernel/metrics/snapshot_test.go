@@ -11,22 +11,22 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// countFrom counts a call of a process of each of so many origins.
+// countFrom counts one call from each of that many origins.
 func countFrom(m *metrics.Metrics, origins int) {
 	for i := range origins {
 		m.Recall(&kernel.Call{Syscall: schema.MemorySet.Row(), PID: 7, Origin: strconv.Itoa(i), Proof: schema.Proof{LatencyUS: int64(i)}})
 	}
 }
 
-// TestMetricsSnapshotTakesNoTime has the actor that takes a snapshot allocate as little for many origins as for few. What is counted
-// before it is written is not in it; only the last one taken can be written.
+// TestMetricsSnapshotTakesNoTime: the actor allocates no more for many origins than for few. A snapshot lacks calls
+// that are counted before it is written; only the latest one can be written.
 func TestMetricsSnapshotTakesNoTime(t *testing.T) {
 	cost := func(origins int) float64 {
 		m := metrics.New()
 		countFrom(m, origins)
 		allocs := testing.AllocsPerRun(10, func() { m.Snapshot() })
 		stale := m.Snapshot()
-		for range 2 { // the copies of one snapshot are not the next one's
+		for range 2 { // each snapshot has copies of its own
 			want := m.ShownTo(kernel.Operator, "")
 			write, restored := m.Snapshot(), metrics.New()
 			countFrom(m, origins+1)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// id is that of a refusal.
+// id is the id of a refusal.
 func id(in any) fault.ID {
 	if _, ok := in.(*schema.NetRequestInput); ok {
 		return fault.UpstreamForbidden
@@ -20,7 +20,7 @@ func id(in any) fault.ID {
 	return fault.NetForbidden
 }
 
-// TestDecide: the token of the moment decides, and a refusal says what to add.
+// TestDecide: the present token decides, and a refusal says what to add.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	d := network.New(func(hosts []string, host string, port int64) bool {
@@ -35,7 +35,7 @@ func TestDecide(t *testing.T) {
 		name  string
 		token *kernel.Token
 		in    any
-		want  string // the refusal; "": it begins
+		want  string // the refusal; "": it is begun
 	}{
 		{"host", token(nil), &schema.NetConnectInput{Host: "a.test", Port: 443}, ""},
 		{"host and port", token(nil), &schema.NetConnectInput{Host: "b.test", Port: 7000}, ""},
@@ -66,7 +66,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// rowOf is the row that takes an input.
+// rowOf is the row of an input.
 func rowOf(in any) *schema.Syscall {
 	if _, ok := in.(*schema.NetRequestInput); ok {
 		return schema.NetRequest.Syscall

@@ -32,7 +32,7 @@ func (d *Domain) able(pid int64) error {
 	case d.table.Process(pid) != nil:
 		return kernel.Ended(pid)
 	}
-	return fault.ProcessNeverWas.New("pid %d never was a process: nothing was done", pid).With("pid", strconv.FormatInt(pid, 10))
+	return fault.ProcessNeverWas.New("pid %d never existed: nothing was done", pid).With("pid", strconv.FormatInt(pid, 10))
 }
 
 // adopted is the result of an ingest, up to a megabyte, and its answer.

@@ -19,7 +19,7 @@ func (s *shell) end(pid int64, typ, outcome, result string) (string, *fault.Faul
 	return s.run(kernel.Operator, outcome, fmt.Sprintf(`{"intent":1,"type":%q,"pid":%d,"ran":true,"outcome":%s}`, typ, pid, result))
 }
 
-// adoption is what a runner brings of an ingest.
+// adoption is a runner's result of an ingest.
 func adoption(id, uri, front, content string) string {
 	return fmt.Sprintf(`{"kind":"reply","data":{"identity":{"context_id":%q,"uri":%q,"digest":"sha256-x","proof":"local"},"front_matter":%q,"content":%q}}`,
 		id, uri, front, content)
@@ -32,7 +32,7 @@ func (s *shell) adopt(pid int64, id, uri, content string) {
 	}
 }
 
-// begun is what the last call has asked to be done outside.
+// begun is the effect that the last call asked for.
 func begun[T any](s *shell) *T {
 	s.t.Helper()
 	do, ok := s.effect.Run.(*T)
@@ -42,8 +42,8 @@ func begun[T any](s *shell) *T {
 	return do
 }
 
-// TestAdopt: the outcome alone switches the identity, which is then the base of what the process names; a replay and a
-// snapshot make the same of it.
+// TestAdopt: only the outcome switches the identity, which is then the base of the process's names; a replay and a
+// snapshot give the same.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -82,7 +82,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptFails: what fails outside, and what has ended meanwhile, leaves everything as it was.
+// TestAdoptFails: a failure outside the kernel, or the end of the process, changes nothing.
 func TestAdoptFails(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -113,7 +113,7 @@ func TestAdoptFails(t *testing.T) {
 	}
 }
 
-// TestContextsAreLetGo: a content is kept once for all that have adopted it, and no longer than the last of them lives.
+// TestContextsAreLetGo: a content is kept once for all processes that have adopted it, until the last of them ends.
 func TestContextsAreLetGo(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -121,7 +121,7 @@ func TestContextsAreLetGo(t *testing.T) {
 	kept := func(id string) int { return strings.Count(string(domaintest.Snapshot(t, s.domain)), `"id":"`+id+`"`) }
 	s.adopt(a, "ctx-1", "os:///1", "text")
 	s.adopt(b, "ctx-1", "os:///1", "text")
-	s.adopt(b, "ctx-1", "os:///1", "text") // again the same
+	s.adopt(b, "ctx-1", "os:///1", "text") // the same again
 	if n := kept("ctx-1"); n != 1 {
 		t.Errorf("kept %d times", n)
 	}
@@ -144,7 +144,7 @@ func TestContextsAreLetGo(t *testing.T) {
 	}
 }
 
-// TestHydrate: what was adopted is hydrated as it was then, and what is named as it is.
+// TestHydrate: an adopted resource is hydrated as it was adopted, a named one as it is now.
 func TestHydrate(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -169,8 +169,8 @@ func TestHydrate(t *testing.T) {
 	}
 }
 
-// TestTool: arguments come in their order, and the caller gets what the tool answered, or why it did not, and not the
-// record of it.
+// TestTool: arguments keep their order, and the caller gets the tool's answer, or the error, without the record of
+// the call.
 func TestTool(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -10,14 +10,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestAdoptionIsReadOnce: what an ingest has brought, a megabyte at most, is read where it is decided, and not again where it is
-// applied.
+// TestAdoptionIsReadOnce: the result of an ingest, up to a megabyte, is decoded when it is decided, and not again
+// when it is applied.
 func TestAdoptionIsReadOnce(t *testing.T) {
 	t.Parallel()
 	readOnce(t, false)
 }
 
-// TestAdoptionIsReadBefore: where it is prepared, it is read neither here nor there.
+// TestAdoptionIsReadBefore: if it is prepared, neither step decodes it.
 func TestAdoptionIsReadBefore(t *testing.T) {
 	t.Parallel()
 	readOnce(t, true)

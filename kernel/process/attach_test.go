@@ -11,7 +11,7 @@ import (
 // Token implements kernel.Tokens.
 func (s *shell) Token(pid int64) *kernel.Token { return s.tokens[pid] }
 
-// TestAttach: a name is made into a process once, and is that process as long as it lives.
+// TestAttach: a name becomes a process once, and stays that process while it lives.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -37,7 +37,7 @@ func TestAttach(t *testing.T) {
 	attach(`{"agent_id":"b","capabilities":{"allowed_syscalls":["Memory.*","SYS_ALLOC"],"resource_quotas":{"gpu":2},"expires_at_tick":9}}`,
 		`{"pid":2,"agent_id":"b","created":false}`, "")
 
-	// Others' names, and other capabilities.
+	// Names of other callers, and other capabilities.
 	for _, capabilities := range []string{
 		`{"allowed_syscalls":["Memory.*"]}`,
 		`{"allowed_syscalls":["Memory.*","SYS_ALLOC"],"resource_quotas":{"gpu":3},"expires_at_tick":9}`,
@@ -62,7 +62,7 @@ func TestAttach(t *testing.T) {
 	attach(`{"agent_id":"a/b"}`, "agent_id must not contain a slash", fault.WireInvalidInput)
 	attach(`{"agent_id":"a\u202eb"}`, "agent_id must not have the character U+202E", fault.WireInvalidInput)
 
-	// One that was spawned without a program is the operator's to attach to; an agent's child of that name is another.
+	// The operator can attach to a process without a program; an agent's child of that name is another process.
 	s.tokens[1] = token(1, []string{"*"}, nil, nil)
 	if _, err := s.run(1, "Syscall.Spawn", `{"child_agent_id":"d"}`); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestAttach(t *testing.T) {
 	}
 	attach(`{"agent_id":"e"}`, `{"pid":7,"agent_id":"e","created":false}`, "")
 
-	// The name of one that has ended is free.
+	// The name of an ended process is free.
 	s.terminate(1)
 	attach(`{"agent_id":"a"}`, `{"pid":8,"agent_id":"a","created":true}`, "")
 	s.check()

@@ -28,11 +28,10 @@ func BenchmarkView(b *testing.B) {
 	})
 }
 
-// BenchmarkSpawnAndTerminate measures both with what they publish.
+// BenchmarkSpawnAndTerminate measures both with their publication.
 func BenchmarkSpawnAndTerminate(b *testing.B) {
 	d := table(b)
 	in := &schema.SpawnInput{ChildAgentID: "b"}
-	// The shell makes a call a frame, whatever its domain does.
 	var spawn, prepare, terminate, exit kernel.Call
 	b.ReportAllocs()
 	for next := int64(many + 1); b.Loop(); next++ {
@@ -78,7 +77,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot measures what holds up the domain; BenchmarkRestore what a start costs.
+// BenchmarkSnapshot measures how long the domain is stopped, BenchmarkRestore a start.
 func BenchmarkSnapshot(b *testing.B) {
 	d := table(b)
 	b.ReportAllocs()

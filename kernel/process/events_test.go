@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// follower is what a connection goes on with after Process.Subscribe.
+// follower is the question of a Process.Subscribe.
 type follower struct {
 	s    *shell
 	next *schema.Request
@@ -26,7 +26,7 @@ func (s *shell) follow(pid int64, data string) *follower {
 	return &follower{s: s, next: result.Lasting.Follow}
 }
 
-// news returns what there is to be pushed, as words: the event and the process.
+// news returns the next pushes as words: the event and the process.
 func (f *follower) news() (words []string) {
 	f.s.t.Helper()
 	for {
@@ -53,7 +53,7 @@ func marshal(t domaintest.TB, v any) []byte {
 	return raw
 }
 
-// must is run for what has to succeed.
+// must runs a call that must succeed.
 func (s *shell) must(pid int64, typ, data string) {
 	s.t.Helper()
 	if _, err := s.run(pid, typ, data); err != nil {
@@ -73,8 +73,8 @@ func (s *shell) own(typ, data, id, cause string) {
 	s.journal.Apply(s.domain, call, []byte(answer))
 }
 
-// TestEvents: what happens to a process, in its order, because of the request behind it; from the subscription on, to who
-// follows it or one that it descends from.
+// TestEvents: a follower gets the events of its process and the descendants from the subscription on, in order, each
+// with the request that caused it.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -105,8 +105,8 @@ func TestEvents(t *testing.T) {
 	s.check()
 }
 
-// TestEventsAreBounded: a follower that falls behind what is kept is told how much it has missed, and goes on behind that.
-// One that others' events pass by does not fall behind by that.
+// TestEventsAreBounded: a follower that falls behind the kept events is told how many it has missed, and continues
+// after those. Events of other processes do not make it fall behind.
 func TestEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -132,7 +132,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestEventsOfARestoredState: a follower goes on where it was when the state is rebuilt, as where its journal lost a write.
+// TestEventsOfARestoredState: a follower continues at its position when the state is rebuilt, as after a lost write.
 func TestEventsOfARestoredState(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -149,8 +149,8 @@ func TestEventsOfARestoredState(t *testing.T) {
 	}
 }
 
-// TestWatchIsBounded: however many events of others there are, and however deep those lie, one question looks at a few of them, and
-// its follower asks again until it has passed all.
+// TestWatchIsBounded: one question examines a bounded number of events, and its follower asks again until it has
+// passed all, however many there are and however deep the processes are.
 func TestWatchIsBounded(t *testing.T) {
 	t.Parallel()
 	d := process.New(nil)

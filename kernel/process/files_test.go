@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestRestoreFiles: files of a process are restored once it has ended with all its programs, and while no other program
-// works in the directory, above it or below it.
+// TestRestoreFiles: files of a process can be restored after its end, unless its programs, or another program in,
+// above or below the directory, are running.
 func TestRestoreFiles(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -36,7 +36,7 @@ func TestRestoreFiles(t *testing.T) {
 	restore("its program is still ending", pid, "/w/a", fault.ProcessAlive)
 	end(pid)
 	restore("ended", pid, "/w/a", "")
-	restore("never was", 99, "/w/a", fault.ProcessNotFound)
+	restore("never existed", 99, "/w/a", fault.ProcessNotFound)
 	restore("no path", pid, "w", fault.WireInvalidInput)
 	for dir, want := range map[string]fault.ID{"/w/a": fault.ProcessAlive, "/w": fault.ProcessAlive, "/w/a/b": fault.ProcessAlive, "/w/ab": "", "/": fault.ProcessAlive} {
 		other := s.host(kernel.Operator, fmt.Sprintf(`,"cwd":%q`, dir))
@@ -46,7 +46,7 @@ func TestRestoreFiles(t *testing.T) {
 	restore("alone again", pid, "/w/a", "")
 }
 
-// TestSnapshotOfASpawn: a copy is of a directory, and only the operator names one.
+// TestSnapshotOfASpawn: a copy belongs to a directory, and only the operator may name one.
 func TestSnapshotOfASpawn(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -17,7 +17,7 @@ const home = "https://home.local/"
 
 var pools = []string{"ram", "gpu"}
 
-// shell does to a domain what the kernel's shell does, and keeps what the journal would.
+// shell drives a domain as the kernel's shell does, and keeps a journal.
 type shell struct {
 	t      domaintest.TB
 	domain *process.Domain
@@ -56,7 +56,7 @@ func (s *shell) run(pid int64, typ, data string) (string, *fault.Fault) {
 		}
 		done, err := s.domain.Decide(own)
 		testkit.Must(s.t, err)
-		own.Input = step.Input // live, a step is not decoded again
+		own.Input = step.Input // a live step is not decoded again
 		s.journal.Apply(s.domain, own, done.Data)
 	}
 	s.journal.Apply(s.domain, call, result.Data)
@@ -71,8 +71,8 @@ func (s *shell) request(pid int64, typ, data string) *kernel.Call {
 	return call
 }
 
-// check compares the state with that of a fresh domain which replays the journal, under another configuration, and with
-// that of one which is restored.
+// check compares the state with two others: a fresh domain that replays the journal with another configuration, and
+// one that is restored from a snapshot.
 func (s *shell) check() {
 	s.t.Helper()
 	s.journal.Check(s.t, s.domain, process.New(nil), process.New(pools))
@@ -86,7 +86,7 @@ func restore(t domaintest.TB, from *process.Domain) *process.Domain {
 	return to
 }
 
-// endow does what the capability domain does with its steps.
+// endow handles the steps of the capability domain.
 func (s *shell) endow(in any) {
 	switch in := in.(type) {
 	case *schema.EndowInput:
@@ -118,7 +118,7 @@ func (s *shell) spawn(parent int64) int64 {
 	return s.spawnWith(parent, "")
 }
 
-// spawnWith does the same with the given member capabilities, where it is not empty.
+// spawnWith is spawn with the member capabilities, if that is not empty.
 func (s *shell) spawnWith(parent int64, capabilities string) int64 {
 	s.t.Helper()
 	got, err := s.run(parent, "Syscall.Spawn", s.spawning(capabilities))
@@ -133,7 +133,7 @@ func (s *shell) spawnWith(parent int64, capabilities string) int64 {
 	return out.(*schema.SpawnOutput).ChildPID
 }
 
-// spawning is the data of a spawn whose child is named after the PID that it will have.
+// spawning is the data of a spawn whose child is named after its future PID.
 func (s *shell) spawning(capabilities string) string {
 	data := fmt.Sprintf(`{"child_agent_id":"a%d"`, len(s.pids())+1)
 	if capabilities != "" {
@@ -142,7 +142,7 @@ func (s *shell) spawning(capabilities string) string {
 	return data + "}"
 }
 
-// named is the name of a child that spawning has named.
+// named is the child's name that spawning chose.
 func (s *shell) named(parent, child int64) string {
 	name := fmt.Sprintf("a%d", child)
 	if parent != kernel.Operator {
@@ -159,5 +159,5 @@ func (s *shell) pids() []int64 {
 	return pids
 }
 
-// sameRow has cmp compare rows of the syscall table by identity.
+// sameRow makes cmp compare rows of the syscall table by identity.
 var sameRow = cmp.Comparer(func(a, b *schema.Syscall) bool { return a == b })

@@ -59,7 +59,7 @@ func TestNoMeaning(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses: a chunk that is none is an error.
+// TestRestoreRefuses: an invalid chunk is an error.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	for _, chunk := range []string{
@@ -72,7 +72,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsOfItsMoment: it shows the state as it was, and ends when the writer fails.
+// TestSnapshotIsOfItsMoment: it has the state of its moment, and ends when the writer fails.
 func TestSnapshotIsOfItsMoment(t *testing.T) {
 	t.Parallel()
 	d := process.New(nil)
@@ -100,7 +100,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	}
 }
 
-// FuzzRestore: whatever is taken as a snapshot gives a state whose own snapshot gives it again.
+// FuzzRestore: an accepted snapshot gives a state whose own snapshot is the same.
 func FuzzRestore(f *testing.F) {
 	f.Add([]byte(`[{"next":3,"ended":{"o":[2]},"prepared":{"pid":3,"resource_quota":{"gpu":1.5}}}]`))
 	f.Add([]byte(`[{"next":3},{"process":{"pid":2,"agent_id":"a","parent_pid":1,"state":"TERMINATED","priority":"LOW","intent":"i",` +
@@ -117,7 +117,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestListOffTheActor: of many processes the actor lists none itself, and what it leaves to be computed shows them as they were.
+// TestListOffTheActor: of many processes the actor lists none itself, and the goroutine lists them as of the call.
 func TestListOffTheActor(t *testing.T) {
 	t.Parallel()
 	if !schema.ProcessList.Row().Alone {

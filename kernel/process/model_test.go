@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// model is the process table as it would be written by who has all the time in the world.
+// model is the process table in its simplest form.
 type model struct{ processes []entry } // by PID - 1
 
 type entry struct {
@@ -30,8 +30,8 @@ func (m *model) within(pid, root int64) bool {
 	return pid == root || (pid != 0 && m.within(m.processes[pid-1].parent, root))
 }
 
-// TestModel: whatever is asked, in whatever order, the table does as the model does, no child holds more than its parent,
-// and both replay and restoring give the same state.
+// TestModel: after any calls in any order the table equals the model, no child holds more than its parent, and both
+// replay and restoring give the same state.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 			"spawn":     func(*rapid.T) { m.spawn(t, s, anyone()) },
 			"terminate": func(*rapid.T) { m.terminate(t, s, anyone(), max(1, anyone())) },
 			"tick":      func(*rapid.T) { s.tick += rapid.Int64Range(0, 3).Draw(t, "ticks") },
-			"crash": func(*rapid.T) { // a spawn that got no further than its first step
+			"crash": func(*rapid.T) { // a spawn that ends after its first step
 				note := fmt.Sprintf(`{"pid":%d,"resource_quota":{"gpu":999}}`, len(m.processes)+1)
 				s.journal.Apply(s.domain, s.request(kernel.Operator, "Process.Prepare", note), []byte(`{"success":true}`))
 			},

@@ -8,7 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestNames: an agent's child is named below it, and no two living siblings have one name, after a restart too.
+// TestNames: an agent's child has its parent's name as a prefix, and two living siblings never have the same name,
+// after a restart too.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -50,7 +51,7 @@ func TestNames(t *testing.T) {
 	spawn(last, strings.Repeat("ü", 256), "", fault.InvalidInput)
 }
 
-// TestOldNames: a journal from before names were one process's alone.
+// TestOldNames: a journal from before names were unique.
 func TestOldNames(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

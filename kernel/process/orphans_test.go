@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestOrphans: what belongs to nobody alive is taken away, and nothing else.
+// TestOrphans: exactly what belongs to no living process is removed.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	alive := func(pid int64) bool { return pid == 3 || pid == 4 }

@@ -119,7 +119,7 @@ func (d *Domain) sameGrant(call *kernel.Call, p *schema.Descriptor, asked *schem
 	if token := d.tokens.Token(p.PID); token != nil && budgeted && equal(&token.Granted.TokenGrant, want) {
 		return nil
 	}
-	return fault.ProcessOtherGrant.New("pid %d has this name already, and was granted something else: \"pwos cap show %[1]d\" tells what", p.PID).
+	return fault.ProcessOtherGrant.New("pid %d has this name already, and other capabilities: see \"pwos cap show %[1]d\"", p.PID).
 		WithFix("leave capabilities out, or make them what it has").With("pid", strconv.FormatInt(p.PID, 10))
 }
 

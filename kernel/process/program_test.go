@@ -37,8 +37,8 @@ func (s *shell) note(typ, data string) {
 	}
 }
 
-// The descriptor follows the program: from the start on RUNNING, in between READY or BLOCKED, and at last TERMINATED. A
-// replay and a snapshot make the same of it.
+// The descriptor follows the program: RUNNING from its start, then READY or BLOCKED, at last TERMINATED. A replay and
+// a snapshot give the same.
 func TestDescriptorFollowsTheProgram(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -83,8 +83,8 @@ func TestDescriptorFollowsTheProgram(t *testing.T) {
 	}
 }
 
-// A process that ends while its program runs keeps its number until that is gone, so that a recovery in between knows of
-// it; a start that is noted too late is refused.
+// A process that ends while its program runs keeps its OS PID until that has ended, so that a recovery knows of it; a
+// start that is noted too late is refused.
 func TestProcessEndsBeforeItsProgram(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -111,12 +111,12 @@ func TestProcessEndsBeforeItsProgram(t *testing.T) {
 	}
 }
 
-// A process that ends before its program is noted as started is seen to by a recovery until that program's end is noted: who
-// follows it waits for one.
+// If a process ends before its program is noted as started, a recovery handles it until that program's end is noted,
+// since followers wait for one.
 func TestProcessEndsBeforeItsProgramStarts(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.terminate(s.spawn(kernel.Operator)) // has no program, and no end to be noted
+	s.terminate(s.spawn(kernel.Operator)) // there is no program, and no end to note
 	pid := s.host(kernel.Operator, `,"restart":"always"`)
 	s.terminate(pid)
 	s.check()
@@ -132,7 +132,7 @@ func TestProcessEndsBeforeItsProgramStarts(t *testing.T) {
 	}
 }
 
-// What is not done outside the kernel for a call, and what is.
+// Which effects a call begins, and which it does not.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -168,14 +168,14 @@ func TestEffects(t *testing.T) {
 		family = append(family, s.host(family[len(family)/2], ""))
 	}
 	s.terminate(family[0])
-	s.terminate(s.host(kernel.Operator, "")) // neither this nor the one before belongs to them
+	s.terminate(s.host(kernel.Operator, "")) // neither this one nor the one before is theirs
 	again := decide("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, family[0]))
 	if again == nil || !slices.Equal(slices.Sorted(slices.Values(again.Stop)), family) {
 		t.Errorf("ending a family again: %+v, want %v", again, family)
 	}
 }
 
-// A repetition has nothing done, and waits for what the first may be waiting for.
+// A repetition starts nothing, and waits as the first call does.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -199,7 +199,7 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// What is refused of a program: what cannot be meant, and what would be held less tightly than its spawner.
+// Refused programs: invalid ones, and those with fewer limits than their spawner.
 func TestProgramsRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -24,7 +24,7 @@ var ten = []string{
 	"SYS_RELEASE", "SYS_ROLLBACK", "SYS_SEND_MSG", "SYS_SPAWN", "SYS_TERMINATE",
 }
 
-// TestGrant: what a child is granted, by whom.
+// TestGrant: the grant of a child, by its spawner.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestSpawnRefused: who may not spawn, or not with so much.
+// TestSpawnRefused: spawners without the right, or with too little to give.
 func TestSpawnRefused(t *testing.T) {
 	t.Parallel()
 	holder := token(1, []string{"SYS_SPAWN", "Memory.Get"}, map[string]float64{"gpu": 3}, tick(70))
@@ -99,7 +99,7 @@ func TestSpawnRefused(t *testing.T) {
 		class  fault.Kind
 		begins string
 	}{
-		{"unknown parent", 9, token(9, []string{"*"}, nil, nil), ``, fault.Conflict, "pid 9 never was a process"},
+		{"unknown parent", 9, token(9, []string{"*"}, nil, nil), ``, fault.Conflict, "pid 9 never existed"},
 		{"dead parent", 2, token(2, []string{"*"}, nil, nil), ``, fault.Ended, "pid 2 has ended"},
 		{"no token", 1, nil, ``, fault.Forbidden, "pid 1 cannot spawn: it has no token"},
 		{"syscall", 1, holder, `{"allowed_syscalls":["Memory.Set"],"expires_at_tick":70}`, fault.Forbidden, "pid 1 may not grant Memory.Set"},
@@ -130,7 +130,7 @@ func TestSpawnRefused(t *testing.T) {
 	}
 }
 
-// TestSpawnTold: what the spawner says of its child is in the descriptor.
+// TestSpawnTold: the descriptor has the spawner's intent, role and priority.
 func TestSpawnTold(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -146,7 +146,7 @@ func TestSpawnTold(t *testing.T) {
 	}
 }
 
-// TestStaleNote: a spawn that a crash cut short leaves nothing to the next child, which has its PID.
+// TestStaleNote: a spawn that a crash interrupted does not affect the next child, which has its PID.
 func TestStaleNote(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -170,7 +170,7 @@ func TestStaleNote(t *testing.T) {
 	}
 }
 
-// A name that people cannot read for what it is belongs to no new agent.
+// No new agent gets a name that people cannot read.
 func TestSpawnWithHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{"child_agent_id", "intent"} {

@@ -33,7 +33,7 @@ func family(t domaintest.TB) *shell {
 	return s
 }
 
-// TestTerminate: the whole subtree ends, children first, and what it leaves behind is cleared away.
+// TestTerminate: the whole subtree ends, children first, and its resources are released.
 func TestTerminate(t *testing.T) {
 	t.Parallel()
 	s := family(t)
@@ -72,12 +72,12 @@ func TestTerminate(t *testing.T) {
 	s.check()
 }
 
-// TestTerminateAuthority: an agent ends itself and its descendants, nobody else.
+// TestTerminateAuthority: an agent can end itself and its descendants, no other process.
 func TestTerminateAuthority(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pid, target int64
-		class       fault.Kind // Internal: it may
+		class       fault.Kind // Internal: allowed
 		ends        []int64
 	}{
 		{1, 1, fault.Internal, []int64{4, 3, 2, 1}},
@@ -114,7 +114,7 @@ func TestTerminateAuthority(t *testing.T) {
 	}
 }
 
-// TestExitTakesDescendants: even where the command names but the parent, no child outlives it.
+// TestExitTakesDescendants: even if the command names only the parent, no child outlives it.
 func TestExitTakesDescendants(t *testing.T) {
 	t.Parallel()
 	s := family(t)
@@ -128,8 +128,8 @@ func TestExitTakesDescendants(t *testing.T) {
 	s.check()
 }
 
-// TestDeepAndWide: a chain of 100,000 and a parent of 100,000 end without recursion, in a time that does not square, and in steps
-// each of which ends or clears up after a few.
+// TestDeepAndWide: a chain of 100,000 and a parent of 100,000 end without recursion, in linear time, and in steps of
+// a few processes each.
 func TestDeepAndWide(t *testing.T) {
 	t.Parallel()
 	const n, most, visits = 100_000, 256, 1024
@@ -179,7 +179,7 @@ func TestDeepAndWide(t *testing.T) {
 	}
 }
 
-// TestProgramOfMany: where a program ends by itself, what ends with it is found in slices too.
+// TestProgramOfMany: if a program ends by itself, the processes that end with it are found in slices too.
 func TestProgramOfMany(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
@@ -195,7 +195,8 @@ func TestProgramOfMany(t *testing.T) {
 	}
 }
 
-// spawnMany applies n spawns without a capability. The children of an agent have names of their own, as the kernel wants it.
+// spawnMany applies n spawns without a capability. The children of an agent get different names, as the kernel
+// requires.
 func spawnMany(t domaintest.TB, d *process.Domain, n int64, parent func(pid int64) int64) {
 	t.Helper()
 	row, ok := schema.Lookup("Syscall.Spawn")

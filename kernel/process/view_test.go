@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestViewFollowsPublish: others see a change when it is published, the domain at once.
+// TestViewFollowsPublish: other domains see a change when it is published, the domain itself at once.
 func TestViewFollowsPublish(t *testing.T) {
 	t.Parallel()
 	s := family(t)
@@ -49,7 +49,7 @@ func TestViewFollowsPublish(t *testing.T) {
 	}
 }
 
-// TestForgotten: the table keeps what ended last; of the others it says that they have ended.
+// TestForgotten: the table keeps the processes that ended last; of earlier ones it knows only that they have ended.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	const more = 1000
@@ -57,7 +57,7 @@ func TestForgotten(t *testing.T) {
 	spawnMany(t, s.domain, process.Remembered+more, func(int64) int64 { return 0 })
 	for pid := int64(1); pid <= process.Remembered+more; pid++ {
 		if pid == 300 {
-			continue // lives on amid the dead
+			continue // it lives among ended ones
 		}
 		s.domain.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
 		s.domain.Publish()
@@ -80,7 +80,7 @@ func TestForgotten(t *testing.T) {
 	if steps := s.terminate(7); steps != nil {
 		t.Errorf("steps for the forgotten: %+v", steps)
 	}
-	// An agent could not tell one of its origin from another's (ABI 6.4).
+	// A forgotten process's origin is unknown (ABI 6.4).
 	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("an agent ends the forgotten: %v", err)
 	}
@@ -94,8 +94,8 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestForgottenByOrigin: what is forgotten of one origin does not depend on how many processes of another have ended, nor does
-// it after a restore.
+// TestForgottenByOrigin: which processes of an origin are forgotten does not depend on other origins, after a restore
+// too.
 func TestForgottenByOrigin(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -108,7 +108,7 @@ func TestForgottenByOrigin(t *testing.T) {
 		d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
 	}
 	live(s.domain, 1, "https://other.example/")
-	for pid := int64(2); pid <= process.Remembered+2; pid++ { // one more than are remembered
+	for pid := int64(2); pid <= process.Remembered+2; pid++ { // one more than is remembered
 		live(s.domain, pid, home)
 	}
 	restored := restore(t, s.domain)
@@ -123,7 +123,8 @@ func TestForgottenByOrigin(t *testing.T) {
 	}
 }
 
-// TestForgottenAtPageEnd: a page of the view that nobody is left of goes, but not the one that the next process comes to.
+// TestForgottenAtPageEnd: a page of the view without remembered processes is dropped, except the page of the next
+// process.
 func TestForgottenAtPageEnd(t *testing.T) {
 	t.Parallel()
 	const page = 256
@@ -139,7 +140,7 @@ func TestForgottenAtPageEnd(t *testing.T) {
 	}
 }
 
-// TestViewUnderChange: readers never find a gap, nor a process that came back to life. The race detector watches.
+// TestViewUnderChange: readers never find a gap, nor an ended process alive again. The race detector checks it.
 func TestViewUnderChange(t *testing.T) {
 	t.Parallel()
 	d := process.New(nil)

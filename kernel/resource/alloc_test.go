@@ -77,7 +77,7 @@ func TestAllocRefuses(t *testing.T) {
 	}
 }
 
-// TestOperatorHasNoQuota: acting as itself it is bounded by the capacity alone; acting as an agent by that one's quota.
+// TestOperatorHasNoQuota: as itself the operator is bounded by the capacity only; as an agent, by that agent's quota.
 func TestOperatorHasNoQuota(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -87,7 +87,7 @@ func TestOperatorHasNoQuota(t *testing.T) {
 		`quota of gpu exceeded: pid 1 may hold 5, holds 0 and asked for 6: release some, or allow more with "pwos cap grant 1 --add --quota gpu=6"`)
 }
 
-// TestWithoutATokenNothingIsGiven: the shell lets nobody through; if it did, there would be no quota.
+// TestWithoutATokenNothingIsGiven: even if the gate let a process without a token through, its quota is 0.
 func TestWithoutATokenNothingIsGiven(t *testing.T) {
 	t.Parallel()
 	call := request(t, 9, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`)
@@ -107,7 +107,7 @@ func TestReleaseRefuses(t *testing.T) {
 	b.refused(1, "Syscall.Release", `{"resource_id":"gpux","amount":0}`, fault.NotFound, `no resource is named "gpux": there are cpu, gpu`)
 }
 
-// TestLessThanIsHeld: a smaller quota or pool takes nothing away, and gives nothing more.
+// TestLessThanIsHeld: a smaller quota or pool releases nothing, and allows no more.
 func TestLessThanIsHeld(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 )
 
-// TestTenTenthsAreOne: what floats cannot add up, the ledger does, and nothing is left of it afterwards.
+// TestTenTenthsAreOne: the ledger adds decimals exactly, and a full release leaves 0.
 func TestTenTenthsAreOne(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -28,7 +28,7 @@ func TestTenTenthsAreOne(t *testing.T) {
 	}
 }
 
-// TestAmounts: each number of the wire is taken for what people read in it, however large or small, comes back as that,
+// TestAmounts: each number of the wire, however large or small, means the decimal that people read, is shown as that,
 // and can be released as that.
 func TestAmounts(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestAmounts(t *testing.T) {
 		{"0.1", "0.1"},
 		{"1.0", "1"},
 		{"1e2", "100"},
-		{"123456789.123456789", "123456789.12345679"}, // more digits than a number of JSON is sure to keep
+		{"123456789.123456789", "123456789.12345679"}, // more digits than a JSON number is sure to keep
 		{"9007199254740993", "9007199254740992"},
 		{"9007199254740991", "9007199254740991"},
 		{"17179869184", "17179869184"},
@@ -54,7 +54,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// TestTheLeastBesideTheMost: no amount is too small to count, or to fit a line, beside the largest.
+// TestTheLeastBesideTheMost: the smallest amount counts, and fits a line, beside the largest.
 func TestTheLeastBesideTheMost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -12,7 +12,7 @@ func TestGet(t *testing.T) {
 	b := newBench(t)
 	b.alloc(2, "gpu", "0.5")
 	b.alloc(3, "cpu", "1")
-	b.tokens[3].Granted.ResourceQuotas = map[string]float64{"gpu": 1, "ada": 1} // it holds what it has no quota of any more
+	b.tokens[3].Granted.ResourceQuotas = map[string]float64{"gpu": 1, "ada": 1} // it holds more than its quota
 	b.tokens[3].Granted.ExpiresAtTick = new(int64(9))
 	const (
 		second = `{"pid":2,"granted_by":0,"allowed_syscalls":["*"],"resource_quotas":{"cpu":1,"gpu":5},"expires_at_tick":null,"effective":{"allowed_syscalls":["*"],"resource_quotas":{"cpu":1,"gpu":5},"expires_at_tick":null},"held":{"cpu":0,"gpu":0.5}}`
@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 		},
 		{`{"pid":1,"syscall":"Syscall.Query","resource_id":"gpu"}`, allowed},
 		{`{"pid":1,"syscall":"SYS_QUERY","resource_id":"gpux"}`, no(`no resource is named \"gpux\": there are cpu, gpu`)},
-		{`{"pid":1,"syscall":"Memory.Set","resource_id":"gpux","amount":99}`, allowed}, // it takes none
+		{`{"pid":1,"syscall":"Memory.Set","resource_id":"gpux","amount":99}`, allowed}, // an amount of none
 		{
 			`{"pid":4,"syscall":"Syscall.Alloc","resource_id":"gpux"}`, // capability comes before quota
 			no(`pid 4 may not call Syscall.Alloc: allow it too with \"pwos cap grant 4 --add Syscall.Alloc\"`),
@@ -117,7 +117,7 @@ func TestCheckRefuses(t *testing.T) {
 		"Invalid input: resource_id is missing: amount is of a resource")
 }
 
-// TestGetBelow: what is left of a token, and what others hold by its grants.
+// TestGetBelow: the effective part of a token, and the holdings by its grants.
 func TestGetBelow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

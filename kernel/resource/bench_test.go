@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// decide runs a decided call as the domain does: nothing but Decide and Apply.
+// decide runs Decide and Apply only.
 func (b *bench) decide(t testing.TB, call *kernel.Call) {
 	result, err := b.ledger.Decide(call)
 	testkit.Must(t, err)
@@ -18,7 +18,7 @@ func (b *bench) decide(t testing.TB, call *kernel.Call) {
 	}
 }
 
-// BenchmarkAllocRelease is a pair: the state is the same after each.
+// BenchmarkAllocRelease runs pairs: the state is the same after each.
 func BenchmarkAllocRelease(b *testing.B) {
 	for _, amount := range []string{"1", "0.1"} {
 		b.Run(amount, func(b *testing.B) {
@@ -53,7 +53,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is what the domain stops for; the writing happens elsewhere.
+// BenchmarkSnapshot measures how long the domain is stopped, without the writing.
 func BenchmarkSnapshot(b *testing.B) {
 	s := filled(b, 10_000)
 	for b.Loop() {

@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestGrantersQuota: what those below hold by its grants counts against a granter's quota, all the way up, and goes back the
-// way it came.
+// TestGrantersQuota: holdings below a granter, by its grants, count against its quota, all the way up, and are
+// returned the same way.
 func TestGrantersQuota(t *testing.T) {
 	t.Parallel()
 	b := newBench(t) // 2 is a child of 1, and 3 of 2
@@ -27,7 +27,7 @@ func TestGrantersQuota(t *testing.T) {
 	full(2, "pid 2 asked")
 	full(3, "pid 3 asked")
 
-	// A granter that may hold less than is held takes nothing away, and lets nobody have more.
+	// A granter whose quota is below its holdings keeps them, and cannot reserve more, nor can others by its grants.
 	b.tokens[1].Granted.ResourceQuotas["gpu"] = 2
 	b.must(3, "Syscall.Release", `{"resource_id":"gpu","amount":1}`, `{"resource_id":"gpu","amount":1}`)
 	if _, err := b.run(3, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`); err == nil {
@@ -37,8 +37,8 @@ func TestGrantersQuota(t *testing.T) {
 	b.must(2, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, `{"resource_id":"gpu","amount":1,"reserved":1,"counted_against":[1]}`)
 }
 
-// TestChargesStay: what is held counts against whoever it was held by the grant of, whatever is granted since; the latest is
-// given back first.
+// TestChargesStay: a holding counts against its granters at the time of the call, whatever is granted later; the
+// latest is released first.
 func TestChargesStay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

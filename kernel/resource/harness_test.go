@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// family is a process table: 1 spawned 2, which spawned 3; 4 stands alone.
+// family is a process table: 1 spawned 2, which spawned 3; 4 has no relatives.
 type family struct{}
 
 func (family) Process(pid int64) *schema.Descriptor {
@@ -25,7 +25,7 @@ func (family) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, ParentPID: parent, State: "READY"}
 }
 
-// tokens is a view of capabilities that the test has made up.
+// tokens is a constant view of capabilities.
 type tokens map[int64]*kernel.Token
 
 func (t tokens) Token(pid int64) *kernel.Token {
@@ -36,13 +36,13 @@ func (t tokens) Token(pid int64) *kernel.Token {
 	return held
 }
 
-// grant gives pid a token of everything, with these quotas.
+// grant gives pid a token for everything, with these quotas.
 func (t tokens) grant(pid int64, quotas map[string]float64) *kernel.Token {
 	t[pid] = &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}, ResourceQuotas: quotas}}}
 	return t[pid]
 }
 
-// bench is a ledger with what it looks at.
+// bench is a ledger with its views.
 type bench struct {
 	t      testing.TB
 	ledger *resource.Ledger
@@ -68,7 +68,7 @@ func newLedger(t testing.TB, pools map[string]float64, view kernel.Tokens) *reso
 	return l
 }
 
-// run does what the shell does with a message: it decodes, authorizes, decides and applies.
+// run handles a message as the shell does: it decodes, authorizes, decides and applies.
 func (b *bench) run(pid int64, typ, data string) (string, error) {
 	b.t.Helper()
 	call := request(b.t, pid, typ, data)
@@ -88,7 +88,7 @@ func request(t testing.TB, pid int64, typ, data string) *kernel.Call {
 	return call
 }
 
-// must runs a call that has to succeed with this answer.
+// must runs a call that must succeed with this answer.
 func (b *bench) must(pid int64, typ, data, want string) {
 	b.t.Helper()
 	if got, err := b.run(pid, typ, data); err != nil || got != want {
@@ -96,7 +96,7 @@ func (b *bench) must(pid int64, typ, data, want string) {
 	}
 }
 
-// alloc gives pid what it has to get.
+// alloc makes an allocation that must succeed.
 func (b *bench) alloc(pid int64, of, amount string) {
 	b.t.Helper()
 	if _, err := b.run(pid, "Syscall.Alloc", `{"resource_id":"`+of+`","amount":`+amount+`}`); err != nil {
@@ -104,7 +104,7 @@ func (b *bench) alloc(pid int64, of, amount string) {
 	}
 }
 
-// refused runs a call that has to fail with this error and change nothing.
+// refused runs a call that must fail with this error and change nothing.
 func (b *bench) refused(pid int64, typ, data string, class fault.Kind, message string) {
 	b.t.Helper()
 	before := domaintest.Snapshot(b.t, b.ledger)

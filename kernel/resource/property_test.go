@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// model is the ledger as plainly as it can be said: thousandths of units, in integers.
+// model is the ledger in its simplest form: thousandths of units, in integers.
 type model map[at]int64
 
 // loan is what one allocation took, and the granters that it counts against.
@@ -41,7 +41,7 @@ func (m model) total(of string) (sum int64) {
 	return sum
 }
 
-// thousandths is how the model writes an amount; all that the machine draws are whole thousandths.
+// thousandths formats an amount of the model; the machine draws whole thousandths only.
 func thousandths(units float64) int64 { return int64(math.Round(units * 1000)) }
 
 func units() *rapid.Generator[float64] {
@@ -69,7 +69,7 @@ func newMachine(t *testing.T, capacity map[string]float64) *machine {
 
 var names = []string{"cpu", "gpu", "gone"} // gone is no pool
 
-// grant changes or takes away somebody's token.
+// grant changes or removes a random token.
 func (m *machine) grant(r *rapid.T) {
 	pid := rapid.Int64Range(1, 4).Draw(r, "pid")
 	if rapid.IntRange(0, 5).Draw(r, "revoke") == 0 {
@@ -83,7 +83,7 @@ func (m *machine) grant(r *rapid.T) {
 	t.Granted.ExpiresAtTick = rapid.Ptr(rapid.Int64Range(0, 20), true).Draw(r, "expires")
 }
 
-// book allocates or releases. Capability.Check has to foretell what happens, word for word.
+// book allocates or releases. Capability.Check must predict the result, word for word.
 func (m *machine) book(r *rapid.T) {
 	typ := rapid.SampledFrom([]string{"Syscall.Alloc", "Syscall.Alloc", "Syscall.Release"}).Draw(r, "type")
 	k := at{rapid.Int64Range(0, 4).Draw(r, "pid"), rapid.SampledFrom(names).Draw(r, "of")}
@@ -120,7 +120,7 @@ func (m *machine) book(r *rapid.T) {
 // judge returns the code that a call must get, 0 for success, and applies it.
 func (m *machine) judge(typ string, k at, amount int64) fault.Kind {
 	token := m.tokens.Token(k.pid)
-	for t := token; k.pid != 0; t = t.Granter { // each of them allows everything, or nothing any more
+	for t := token; k.pid != 0; t = t.Granter { // each of them allows everything, or nothing after a revocation
 		if t == nil || t.Expired(m.tick) {
 			return fault.Forbidden
 		}
@@ -130,7 +130,7 @@ func (m *machine) judge(typ string, k at, amount int64) fault.Kind {
 	}
 	capacity, pool := m.capacity[k.of]
 	switch {
-	case !pool: // and nobody holds anything of it
+	case !pool: // and there are no holdings of it
 		return fault.NotFound
 	case typ == "Syscall.Release" && amount > m.model[k]:
 		return fault.Conflict
@@ -171,7 +171,7 @@ func repaid(list []loan, amount int64) []loan {
 	return list
 }
 
-// used is what counts against somebody's quota.
+// used is what counts against a process's quota.
 func (m *machine) used(of at) (sum int64) {
 	for k, list := range m.loans {
 		for _, l := range list {
@@ -250,9 +250,8 @@ func sums(list []resource.Holding) []resource.Holding {
 	return out
 }
 
-// TestModel: whatever is called, nobody is given more than its quota, no pool gives more than its capacity, a check
-// foretells the call, and both a replay and a restored snapshot give the same state, whatever the configuration and the
-// tokens are by then.
+// TestModel: no process gets more than its quota, no pool more than its capacity, a check predicts the call, and both
+// a replay and a restored snapshot give the same state, whatever the configuration and the tokens are then.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	denied := map[fault.Kind]int{}

@@ -64,7 +64,7 @@ func (l *Ledger) Reset() {
 	l.total = map[string]*big.Rat{}
 }
 
-// ErrHolding says that a snapshot holds an amount that is none.
+// ErrHolding reports an invalid amount in a snapshot.
 var ErrHolding = errors.New("amount of a holding must be a decimal above 0")
 
 // Restore implements kernel.Domain.

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/resource"
 )
 
-// filled is a ledger in which each PID from 1 to n holds half a cpu and two gpus; everybody may hold much.
+// filled is a ledger in which each PID from 1 to n holds half a cpu and two gpus, with ample quotas.
 func filled(t testing.TB, n int64) *bench {
 	t.Helper()
 	b := &bench{t: t, tokens: tokens{}}
@@ -47,7 +47,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	}
 }
 
-// TestSnapshotChunks: a large state comes in chunks, each of which can be written and read by itself.
+// TestSnapshotChunks: a large state has several chunks, each of which is written and read by itself.
 func TestSnapshotChunks(t *testing.T) {
 	t.Parallel()
 	from, chunks := filled(t, 1250), 0
@@ -92,7 +92,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRestore: what a damaged snapshot holds is refused or read; what was read is written again the same way.
+// FuzzRestore: a damaged snapshot is refused, or gives a state whose snapshot is the same.
 func FuzzRestore(f *testing.F) {
 	f.Add([]byte(`[{"pid":1,"resource_id":"gpu","amount":"0.25"},{"pid":2,"resource_id":"","amount":"3"}]`))
 	f.Add([]byte(`[{"pid":0,"resource_id":"gpu","amount":"1e5"},{"pid":0,"resource_id":"gpu","amount":"1/3"}]`))

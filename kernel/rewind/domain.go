@@ -1,6 +1,5 @@
-// Package rewind answers the syscalls about the states that the kernel has had (PROTOCOL 12): one looks back, one takes
-// a change back. It has no state: what was is read from the journal, through a view, and a change is taken back by a
-// command of the domain that made it.
+// Package rewind answers the syscalls about earlier states of the kernel (PROTOCOL 12). It has no state: it reads
+// earlier states from the journal, through a view, and a command of the domain that made a change undoes it.
 package rewind
 
 import (
@@ -22,13 +21,13 @@ type Question struct {
 	Key    *string
 	PID    int64 // 0: no process
 
-	Token, Memory, Mailbox bool // what of the process the caller may read now
+	Token, Memory, Mailbox bool // the parts of the process that the caller may read now
 
-	// Told is called now and then with the entries read so far, and how many there are to read; nil: nobody asks.
+	// Told is called now and then with the entries read so far, and how many there are to read; nil: not wanted.
 	Told func(read, of int64)
 }
 
-// Past is a view of the states that the kernel has had. It is slow, and safe for concurrent use.
+// Past is a view of earlier states of the kernel. It is slow, and safe for concurrent use.
 type Past interface {
 	Replay(ctx context.Context, q *Question) (*schema.ReplayOutput, error)
 }
@@ -71,8 +70,8 @@ func New(processes kernel.Processes) *Domain {
 // Serve sets the surroundings, before the first call.
 func (d *Domain) Serve(s Shell) { d.shell.Store(&s) }
 
-// replay answers Message.Replay. An agent sees a value only if it may read that value now, and of a process what it
-// may read of it now.
+// replay answers Message.Replay. An agent sees a value only if it may read that value now, and the parts of a process
+// that it may read now.
 func (d *Domain) replay(call *kernel.Call, in *schema.ReplayInput) (out schema.ReplayOutput, err error) {
 	shell := d.shell.Load()
 	if shell == nil {

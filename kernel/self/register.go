@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsonschema"
 )
 
-// What can be registered (PROTOCOL 11).
+// Bounds of registrations (PROTOCOL 11).
 const (
 	MaxRegistered = 1000     // syscalls of an origin
 	maxSchemas    = 16 << 10 // bytes of a registration's two schemas

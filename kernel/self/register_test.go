@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// shell is a domain with what the journal would have of it.
+// shell is a domain with its journal.
 type shell struct {
 	t       *testing.T
 	domain  *self.Domain
@@ -37,7 +37,7 @@ func (s *shell) register(pid int64, origin, name string) *fault.Fault {
 	return s.run(pid, origin, "Syscall.Register", fmt.Sprintf(`{"name":%q,"kind":"command","input":{"type":"object"},"provider":"connection"}`, name))
 }
 
-// TestRegistry: what was registered belongs to an origin and an owner, and a replay and a snapshot give it again.
+// TestRegistry: a registration belongs to an origin and an owner, and a replay and a snapshot restore it.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	const home, away = "https://home.example/", "https://away.example/"
@@ -53,7 +53,7 @@ func TestRegistry(t *testing.T) {
 	want(s.register(7, home, "Sum.Add"), "") // again
 	want(s.register(8, home, "Sum.Add"), fault.CapabilityNotYours)
 	want(s.register(8, away, "Sum.Add"), "")
-	want(s.register(kernel.Operator, home, "Sum.Add"), "") // on the owner's behalf
+	want(s.register(kernel.Operator, home, "Sum.Add"), "") // for the owner
 	want(s.run(kernel.Operator, home, "Syscall.Register", `{"name":"Sum.Tool","type":"query","inputSchema":{},"path":"os/tools/sum"}`), "")
 	want(s.run(7, home, "Syscall.Register", `{"name":"Sum.Mine","type":"query","inputSchema":{},"path":"os/tools/sum"}`), fault.CapabilityOperatorOnly)
 	for origin, owner := range map[string]int64{home: 7, away: 8} {
@@ -70,7 +70,7 @@ func TestRegistry(t *testing.T) {
 	if r := view.Registered(home, "Sum.Add"); r != nil {
 		t.Errorf("it is still there: %+v", r)
 	}
-	want(s.register(8, home, "Sum.Add"), "") // it was nobody's
+	want(s.register(8, home, "Sum.Add"), "") // it had no owner
 
 	for i := range 8 {
 		want(s.register(7, home, fmt.Sprintf("Many.N%d", i)), "")
@@ -100,7 +100,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses: a chunk that no snapshot wrote is an error.
+// TestRestoreRefuses: an invalid chunk is an error.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	d := self.New(nil)

@@ -1,4 +1,4 @@
-// Package self implements the syscalls about the kernel itself: whether it answers, what it offers, its end.
+// Package self implements the syscalls about the kernel itself, such as ping, descriptions, shutdown.
 package self
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Domain knows the life of the state directory, and the registered syscalls. Everything else that it answers follows
+// Domain keeps the record of the last start, and the registered syscalls. Everything else that it answers follows
 // from the call, the syscall table, and the name space.
 type Domain struct {
 	kernel.Handlers
@@ -165,7 +165,7 @@ func (d *Domain) noteStart(_ *kernel.Entry, in *schema.BootedInput) {
 	d.booted = &booted
 }
 
-// noteTakeOver has the record name the host that leads from now on, so that its next start is not that of a copy.
+// noteTakeOver records the host that leads from now on, so that its next start is not taken for that of a copy.
 func (d *Domain) noteTakeOver(_ *kernel.Entry, in *schema.TakeOverInput) {
 	booted := schema.BootedInput{}
 	if d.booted != nil {

@@ -1,9 +1,9 @@
-// Package fault holds the one type of error that a client of the kernel can see. It says what kind of failure it is, by which
-// stable id programs know it, what is wrong, and what to do about it. The catalogue lists every id.
+// Package fault holds the one type of error that a client of the kernel can see. It has the kind of the failure, a
+// stable id for programs, what is wrong, and what to do about it. The catalogue lists every id.
 //
-// A Fault is made from an ID, which fixes its kind; the kind fixes the codes of both dialects (PROTOCOL 3). Programs decide by
-// id or kind (errors.Is(err, fault.MemoryNotFound), errors.Is(err, fault.NotFound)); the text is for people and may change.
-// An error that is no Fault is nobody's business but the log's: Of turns it into an Internal one without its text.
+// A Fault is made from an ID, which fixes its kind; the kind fixes the codes of both dialects (PROTOCOL 3). Programs
+// decide by id or kind (errors.Is(err, fault.MemoryNotFound), errors.Is(err, fault.NotFound)); the text is for people
+// and may change. Of turns any other error into an Internal one without its text, which only the log has.
 package fault
 
 import (
@@ -17,10 +17,10 @@ import (
 // the runtime directory. It is immutable once it is returned.
 type Fault struct {
 	Kind    Kind
-	Status  int    // of a newer kernel's error, where no Kind has its code; else 0
+	Status  int    // of a newer kernel's error, if no Kind has its code; else 0
 	ID      ID     // empty in an entry of an older journal, and in an error of an older kernel
 	Message string // what is wrong
-	Fix     string // what to do about it; empty where the message says it
+	Fix     string // what to do about it; empty if the message says it
 	Field   string // the member of the request that is wrong: details.field of OsEvent
 	Details []Detail
 	Cause   *Fault
@@ -158,13 +158,13 @@ func Of(err error) *Fault {
 	return KernelInternal.New("internal error: see the kernel's log")
 }
 
-// Unsafe says that a place on the disk could be reached by others, or is not what it should be, and what to do about it.
+// Unsafe is the fault of a place on the disk that other users can reach or that is not of the expected kind. The
+// message says what to do.
 func Unsafe(path, problem, remedy string) *Fault {
 	return PlaceUnsafe.New("%s %s", path, problem).WithFix("%s", remedy).With("path", path)
 }
 
-// SetID gives a fault that was read from elsewhere its id, and the kind of it where this kernel knows the id and it has the same
-// code.
+// SetID gives a decoded fault its id, and the kind of the id if this kernel knows it and the codes agree.
 func (f *Fault) SetID(id ID) {
 	f.ID = id
 	if e, ok := Lookup(id); ok && e.Kind.Status() == f.Code() {

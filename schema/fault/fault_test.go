@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/errors.md")
 
-// What a client sees, in both dialects.
+// Both dialects show the message with the fix, and no internal error.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -51,7 +51,7 @@ func TestWire(t *testing.T) {
 			`{"message":"no answer","code":"INTERNAL_ERROR","details":{"cause":{"message":"no key","code":"NOT_FOUND","details":{"key":"a"}}}}`,
 		},
 		{
-			"what lies behind is not shown", fault.KernelInternal.New("see the log").Wrap(errors.New("/secret")),
+			"the internal error is not shown", fault.KernelInternal.New("see the log").Wrap(errors.New("/secret")),
 			`{"code":500,"message":"see the log"}`, `{"message":"see the log","code":"INTERNAL_ERROR"}`,
 		},
 		{"bad UTF-8", fault.ToolFailed.New("a\xffb"), "{\"code\":502,\"message\":\"a\ufffdb\"}", "{\"message\":\"a\ufffdb\",\"code\":\"INTERNAL_ERROR\"}"},
@@ -66,7 +66,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// The journal keeps what is needed to give the same answer again in either dialect, and to decide by it.
+// The journal keeps what another answer and a decision by id need, in either dialect.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	for _, f := range []*fault.Fault{
@@ -92,7 +92,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// An entry of a kernel whose errors had no ids has the kind of its code, and an id where a start depends on it.
+// An entry of a kernel whose errors had no ids has the kind of its code, and an id if recovery depends on it.
 func TestOldEntries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -132,7 +132,7 @@ func TestIs(t *testing.T) {
 	}
 }
 
-// Only what was made for a client is shown to one.
+// Clients see only texts that were made for them.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	f := fault.MemoryNotFound.New("no key")
@@ -148,7 +148,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A fault that was read keeps its code, whatever its id.
+// A decoded fault keeps its code, whatever its id.
 func TestSetID(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -203,10 +203,10 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Every id is used outside of the catalogue and of tests: what nobody reports is not promised.
+// Every id is used outside of the catalogue and of tests: an unused id is an empty promise.
 func TestUsed(t *testing.T) {
 	t.Parallel()
-	names := make(map[string]bool) // of the ids, and whether they are used
+	names := make(map[string]bool) // // of the ids: whether they are used
 	each(t, "ids.go", func(n ast.Node) {
 		if spec, ok := n.(*ast.ValueSpec); ok {
 			if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "ID" {

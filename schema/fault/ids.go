@@ -23,7 +23,7 @@ const (
 	ProviderDied    ID = "provider.died"
 	ProviderTimeout ID = "provider.timeout"
 	ProviderFailed  ID = "provider.failed"
-	// ProviderBadAnswer is the answer of a provider that does not fit the schema which it registered.
+	// ProviderBadAnswer is the answer of a provider that does not fit its registered schema.
 	ProviderBadAnswer ID = "provider.bad_answer"
 	ProviderLimit     ID = "provider.limit"
 	ProviderItself    ID = "provider.waits_for_itself"

@@ -13,7 +13,7 @@ type Kind uint8
 // The situations of PROTOCOL 3, in the order of its table. Their numbers are in journals and never
 // change.
 const (
-	Internal        Kind = iota // a handler failed or panicked; the zero Kind, so that a forgotten one never says less
+	Internal        Kind = iota // a handler failed or panicked; the zero Kind: a fault without one is internal
 	InvalidJSON                 // not JSON, duplicate names, bad UTF-8, too deep
 	SchemaViolation             // the envelope does not fit the schema
 	LineTooLong                 // a line over the limit
@@ -86,7 +86,7 @@ type ID string
 // Error returns the id.
 func (id ID) Error() string { return string(id) }
 
-// Kind returns the kind of the id, Internal where this kernel does not know it.
+// Kind returns the kind of the id, Internal if this kernel does not know it.
 func (id ID) Kind() Kind { return entries[id].Kind }
 
 // Domain returns the part before the dot.
@@ -95,7 +95,7 @@ func (id ID) Domain() string {
 	return domain
 }
 
-// Entry is what the catalogue says of an id.
+// Entry is a row of the catalogue.
 type Entry struct {
 	ID      ID
 	Kind    Kind
@@ -114,7 +114,7 @@ func Catalogue() []Entry {
 	return list
 }
 
-// Lookup returns what the catalogue says of an id.
+// Lookup returns the catalogue's row of an id.
 func Lookup(id ID) (Entry, bool) {
 	e, ok := entries[id]
 	e.ID = id

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Check says which part of a value, valid JSON, does not fit, or nil if all fits.
+// Check returns the part of a valid JSON value that does not fit, nil if all fits.
 func (s *Schema) Check(data []byte) *Misfit {
 	if s.root == nil {
 		return nil
@@ -66,7 +66,7 @@ func (c *check) fits(n *node, v *value, at *place, seen []bool) *mismatch {
 	return nil
 }
 
-// rest is what the children of v have to be that n says nothing else of, nil where they may be anything.
+// rest is the schema of the children of v that n does not name, nil if they may be anything.
 func (n *node) rest(v *value) *node {
 	switch v.kind {
 	case object:
@@ -90,7 +90,7 @@ func (c *check) among(n *node, v *value) bool {
 	return n.values[string(v.canonical(nil))]
 }
 
-// inside checks what is in v.
+// inside checks the children of v.
 func (c *check) inside(n *node, v *value, at *place, seen []bool) *mismatch {
 	switch {
 	case v.kind == object:
@@ -145,7 +145,7 @@ func (c *check) combined(n *node, v *value, at *place, seen []bool) *mismatch {
 	return nil
 }
 
-// branch is fits for a schema that v need not fit: only where it does, its marks count.
+// branch checks a schema that v need not fit: its marks count only if v fits.
 func (c *check) branch(n *node, v *value, at *place, seen []bool) *mismatch {
 	if seen == nil {
 		return c.fits(n, v, at, nil)
@@ -248,7 +248,7 @@ func (c *check) member(n *node, name string, v *value, i int, at *place, seen []
 	}
 	if !known && n.additional != nil {
 		if n.additional.never {
-			return here.is("is no member that its schema has")
+			return here.is("is not a member of its schema")
 		}
 		if m := apply(n.additional); m != nil {
 			return m
@@ -294,7 +294,7 @@ func (c *check) array(n *node, v *value, at *place, seen []bool) *mismatch {
 		for i := range v.items {
 			form := string(v.items[i].canonical(nil))
 			if have[form] {
-				return at.child(v, i).is("is there twice")
+				return at.child(v, i).is("is repeated")
 			}
 			have[form] = true
 		}

@@ -21,7 +21,7 @@ type node struct {
 	values map[string]bool // in canonical form; nil: any
 	listed string          // the same as they were written
 
-	// What is asked of the same value.
+	// Schemas of the same value.
 	all, any, one   []*node
 	not             *node
 	when, then, or  *node // if, then, else
@@ -36,7 +36,7 @@ type node struct {
 	required         []string
 	fewest, most     int // members; -1: no bound
 	otherProperties  *node
-	prefix           []*node // of an array, its first elements
+	prefix           []*node // of an array: its first elements
 	items            *node   // those behind
 	otherItems       *node
 	contains         *node
@@ -57,13 +57,13 @@ type node struct {
 	visited int // by cycles: 1 in progress, 2 done
 }
 
-// named is a pattern of names, and what the members have to be that it matches.
+// named is a pattern of names, and the schema of the members that it matches.
 type named struct {
 	pattern
 	*node
 }
 
-// bound is a number of a schema, and how it is written in it.
+// bound is a number of a schema, and its text.
 type bound struct {
 	jsontype.Number
 	text string
@@ -104,7 +104,7 @@ func (c *compiler) fail(at *place, format string, args ...any) {
 	}
 }
 
-// cycles refuses a schema that asks itself of the same value.
+// cycles refuses a schema that refers to itself for the same value.
 func (c *compiler) cycles(n *node) {
 	switch n.visited {
 	case 1:
@@ -148,7 +148,7 @@ func (c *compiler) node(v *value, at *place) *node {
 	return n
 }
 
-// keyword takes one member of a schema in.
+// keyword reads one member of a schema.
 func (c *compiler) keyword(n *node, name string, v, schema *value, at *place) {
 	switch name {
 	case "type":
@@ -192,7 +192,7 @@ func (c *compiler) keyword(n *node, name string, v, schema *value, at *place) {
 	}
 }
 
-// contents takes in what a schema says of what is in a value.
+// contents reads the keywords about the children of a value.
 func (c *compiler) contents(n *node, name string, v, schema *value, at *place) {
 	switch name {
 	case "properties":
@@ -287,7 +287,7 @@ func (c *compiler) kinds(v *value, at *place) (set kinds) {
 	return set
 }
 
-// values takes an enum or a const in. Of both the values are those that fit both.
+// values reads an enum or a const. With both, a value has to fit both.
 func (c *compiler) values(n *node, name string, v *value, at *place) {
 	list := []value{*v}
 	if name == "enum" {
@@ -375,7 +375,7 @@ func (c *compiler) memberNames(v *value, at *place) map[string][]string {
 	return lists
 }
 
-// dependencies takes in what draft 7 has for two keywords of today.
+// dependencies reads the keyword of draft 7 that was split into two.
 func (c *compiler) dependencies(n *node, v *value, at *place) {
 	if v.kind != object {
 		c.fail(at, "must be an object whose members are schemas or lists of names")

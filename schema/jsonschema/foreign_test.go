@@ -73,7 +73,7 @@ func schemas(depth int) *rapid.Generator[any] {
 	})
 }
 
-// compileForeign reads a schema with somebody else's library.
+// compileForeign reads a schema with another library.
 func compileForeign(t *rapid.T, text []byte) *foreign.Schema {
 	doc, err := foreign.UnmarshalJSON(bytes.NewReader(text))
 	testkit.Must(t, err)
@@ -86,7 +86,7 @@ func compileForeign(t *rapid.T, text []byte) *foreign.Schema {
 	return s
 }
 
-// TestForeign: what a schema takes is what somebody else's reading of it takes.
+// TestForeign: both libraries accept the same values.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,7 +113,7 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// FuzzCompile: no schema and no value is too strange to be judged.
+// FuzzCompile: every schema and value gets a verdict.
 func FuzzCompile(f *testing.F) {
 	f.Add([]byte(`{"$ref":"#/$defs/a","$defs":{"a":{"items":{"$ref":"#"},"pattern":"a+"}}}`), []byte(`[["a"],{"b":1e9}]`))
 	f.Add([]byte(`{"properties":{"a":{"enum":[1,"a"]}},"unevaluatedProperties":false}`), []byte(`{"a":1,"b":2}`))

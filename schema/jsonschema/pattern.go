@@ -10,7 +10,7 @@ import (
 // have millions.
 const maxPatterns = 10_000
 
-// pattern is a regular expression. The zero one is not checked, since it is of a kind that takes backtracking.
+// pattern is a regular expression. The zero one needs backtracking, and is not checked.
 type pattern struct {
 	re   *regexp.Regexp
 	size int

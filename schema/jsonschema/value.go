@@ -58,7 +58,7 @@ type value struct {
 	*contents
 }
 
-// contents is what is in an object or an array.
+// contents has the members of an object or the elements of an array.
 type contents struct {
 	names []string // of an object's members, in their order
 	items []value  // the members, or an array's elements
@@ -128,7 +128,7 @@ func (v *value) member(name string) *value {
 	return nil
 }
 
-// canonical appends the form that v has in common with all that equal it.
+// canonical appends the canonical form of v: equal values have the same.
 func (v *value) canonical(dst []byte) []byte {
 	switch {
 	case v.kind&number != 0:

@@ -184,7 +184,7 @@ func (t *Type) find(name []byte) int {
 	return -1
 }
 
-// known lists the members that there are, for a caller that misspelt one.
+// known lists the valid members, for a caller that misspelt one.
 func (t *Type) known() string {
 	if len(t.fields) == 0 {
 		return "it takes none"

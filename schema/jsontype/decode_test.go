@@ -13,8 +13,8 @@ import (
 // secret stands for a value that no message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
 const secret = "hunter2"
 
-// EVENT 4.7.3 #4, MESSAGE 8.2 #2, EVENT 8.2 #2-#3: a fault is told by its place and by what was expected there, never by what
-// was sent.
+// EVENT 4.7.3 #4, MESSAGE 8.2 #2, EVENT 8.2 #2-#3: a fault names its place and the expected form, and never repeats
+// the value.
 func TestDecodeDataFaults(t *testing.T) {
 	t.Parallel()
 	const inner = `{"name":"a"}`
@@ -77,7 +77,7 @@ func TestDecodeDataFaults(t *testing.T) {
 	}
 }
 
-// What fits arrives in the Go value: optional members left out are zero or nil, raw ones are as written.
+// Valid data arrives in the Go value: optional members left out are zero or nil, raw ones are as written.
 func TestDecodeDataValues(t *testing.T) {
 	t.Parallel()
 	pid, yes := int64(7), true

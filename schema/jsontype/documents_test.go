@@ -13,9 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// A maker writes documents for a JSON Schema of the kind that AppendJSONSchema makes. A careful one writes what fits, which
-// chance would seldom do for a type of many members; any other goes wrong here and there, in one of the ways that clients go
-// wrong.
+// A maker writes documents for a JSON Schema of the kind that AppendJSONSchema makes. A careful one writes valid
+// documents, which chance would rarely do for a type of many members; any other makes the mistakes of clients.
 type maker struct {
 	t       *rapid.T
 	careful bool

@@ -79,7 +79,7 @@ func (t *Type) appendObject(dst []byte) []byte {
 	return t.appendAlternatives(dst)
 }
 
-// appendAlternatives appends which two members one is required of.
+// appendAlternatives appends the two members of which one is required.
 func (t *Type) appendAlternatives(dst []byte) []byte {
 	if len(t.either) == 0 {
 		return dst

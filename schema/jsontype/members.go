@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The functions of this file read text that is known to be valid JSON, so they look for nothing but where values end. They
+// The functions of this file read text that is known to be valid JSON, so they only look for the ends of values. They
 // allocate nothing unless a name is written with escapes.
 
 // stringEnd returns the index after the string that begins at b[i].
@@ -113,7 +113,7 @@ func Elements(arr []byte, yield func(value []byte) bool) {
 	}
 }
 
-// Unquote returns the content of a valid JSON string; it aliases quoted where nothing is escaped.
+// Unquote returns the content of a valid JSON string; it aliases quoted if nothing is escaped.
 func Unquote(quoted []byte) []byte {
 	inner := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
@@ -126,8 +126,8 @@ func Unquote(quoted []byte) []byte {
 	return text
 }
 
-// TooDeep reports whether text opens more than limit arrays and objects at once. It works on any bytes: where they
-// are not JSON, the validator decides.
+// TooDeep reports whether text opens more than limit arrays and objects at once. It works on any bytes: if they are
+// not JSON, the validator decides.
 func TooDeep(text []byte, limit int) bool {
 	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= limit {
 		return false
@@ -155,7 +155,7 @@ func TooDeep(text []byte, limit int) bool {
 // MaxDepth is how many arrays and objects may be open at once in a frame, its envelope counted (PROTOCOL 2).
 const MaxDepth = 64
 
-// Valid reports whether text is one strict JSON value within MaxDepth: what may stand as a message's data.
+// Valid reports whether text is one strict JSON value within MaxDepth: a message's data can be such a value.
 func Valid(text []byte) bool { return ValidWithin(text, MaxDepth) }
 
 // ValidWithin reports whether text is one strict JSON value with at most depth arrays and objects open at once.

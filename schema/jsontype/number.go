@@ -49,7 +49,7 @@ func isNumber(raw []byte) bool {
 }
 
 // Number is a JSON number, exactly: 0.digits × 10^point. The digits neither begin nor end with a zero, so that each
-// number has one form; zero has no digits. It costs what the text of the number is long, whatever its exponent says:
+// number has one form; zero has no digits. Its cost depends on the length of the text, not on the exponent:
 // 1e1000000000 is never written out.
 type Number struct {
 	negative bool

@@ -33,7 +33,8 @@ var (
 
 func boxed(number string) []byte { return []byte(`{"n":` + number + `}`) }
 
-// What JSON Schema counts as an integer is one here (draft 6 and later: 1.0 is), within what every reader represents.
+// An integer is what JSON Schema counts as one (draft 6 and later: 1.0 is), within the range that every reader
+// represents.
 func TestIntegers(t *testing.T) {
 	t.Parallel()
 	zeros := strings.Repeat("0", 500)
@@ -86,7 +87,7 @@ func TestIntegersAgainstRationals(t *testing.T) {
 	})
 }
 
-// A number decides on a bound by its digits, as the schema that shows the bound does; rounding would let a neighbour in.
+// A bound decides by a number's digits, as in the schema; rounding would let a neighbour in.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -139,8 +140,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// No exponent makes a number cost more than its text: 4,096 hostile ones are read in the time that one expanded to its
-// digits would take alone.
+// A number costs no more than its text, whatever its exponent: 4,096 hostile ones are read in the time that one
+// expanded to its digits would take alone.
 func TestHostileExponentsCostNothing(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

@@ -34,13 +34,13 @@ func (t *Type) Undecided() []string {
 	return t.membersThat("", func(f *field) bool { return f.keep == undecided })
 }
 
-// Withheld returns the members, nested ones included, that are not kept entirely even if the call
-// succeeded. What a start applies again must have none, since they would be missing then.
+// Withheld returns the members, nested ones included, that are not kept entirely even if the call succeeded. A row
+// that recovery applies must have none, since they would be missing.
 func (t *Type) Withheld() []string {
 	return t.membersThat("", func(f *field) bool { return f.withheld(false) || f.filter != nil })
 }
 
-// membersThat returns the paths of the members that is holds for.
+// membersThat returns the paths of the members that satisfy is.
 func (t *Type) membersThat(at string, is func(*field) bool) (paths []string) {
 	switch t.shape {
 	case array:

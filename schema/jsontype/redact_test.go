@@ -36,8 +36,8 @@ type keptTree struct {
 	Headers map[string]string   `json:"headers,omitzero" keep:"headers"`
 }
 
-// TestRedact: only what a member's tag keeps may stand in the journal, at any depth; the rest keeps its place, and data without it
-// stays byte for byte what it was. What was redacted is redacted again without a change, so that a start comes to the same sum.
+// TestRedact: only what a member's tag keeps may be in the journal, at any depth; the rest of the data stays byte for
+// byte. Redacting twice changes nothing, so that recovery gets the same hash.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	tree := jsontype.Of[keptTree]()
@@ -78,7 +78,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestUndecided names the members whose secrecy nobody decided, and those that a replay would miss.
+// TestUndecided lists the members without a tag, and those that a replay would miss.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	tree := jsontype.Of[keptTree]()
@@ -117,8 +117,8 @@ type keptInner struct {
 	Leaf keptLeaf `json:"leaf" keep:"always"`
 }
 
-// TestWithholds: a record tells what was asked for unless a whole member is missing from it. A type may narrow what a failed
-// call withholds.
+// TestWithholds: a record shows what was asked for unless a whole member is missing from it. A type may narrow what a
+// failed call withholds.
 func TestWithholds(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -146,7 +146,7 @@ func TestWithholds(t *testing.T) {
 	}
 }
 
-// TestRedactCostsNothing where nothing is withheld, which is nearly always.
+// TestRedactCostsNothing if nothing is withheld, as in nearly all calls.
 func TestRedactCostsNothing(t *testing.T) {
 	typ, data, in := jsontype.Of[keptNarrow](), []byte(`{"open":true,"value":"a"}`), &keptNarrow{Open: true}
 	if n := testing.AllocsPerRun(100, func() { typ.Redact(data, in, true) }); n != 0 {
@@ -160,8 +160,8 @@ type keptHeaders struct {
 	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"What goes with it."`
 }
 
-// TestRedactHeaders leaves out the values of headers that carry a credential, however the name is written, and nothing else; what was
-// redacted once stays as it is, so that a start comes to the same sum.
+// TestRedactHeaders leaves out the values of headers that carry a credential, however the name is written, and
+// nothing else. Redacting twice changes nothing.
 func TestRedactHeaders(t *testing.T) {
 	t.Parallel()
 	form := jsontype.Of[keptHeaders]()

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// FuzzScan holds the grammar to two other readings of it: Skip takes what the standard library calls JSON and is UTF-8, and what
-// an Object is scanned from is strict JSON, with the members that a walk over it finds.
+// FuzzScan compares the grammar with two other readers: Skip accepts what the standard library calls JSON and is
+// UTF-8, and Scan accepts only strict JSON, with the members that Members finds.
 func FuzzScan(f *testing.F) {
 	for _, text := range []string{
 		`{"a":[1,-2.5e+9,"\ud83d\ude00",true,false,null,{}]}`, `"\u00`, `[[[]]]`, `-0.0`, "\"\xff\"", "{\"a\"\r:\t1 }", `1e5`, "[\n]", `{"a":1,"a":2}`,
@@ -52,7 +52,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestScanTakesUsualFrames: what nearly all frames are is scanned, not left to the library.
+// TestScanTakesUsualFrames: usual frames are scanned, not left to the library.
 func TestScanTakesUsualFrames(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
@@ -77,7 +77,7 @@ func TestScanTakesUsualFrames(t *testing.T) {
 	}
 }
 
-// TestScanFindsEveryByte: wherever a byte stands that ends a string or is special in it, it is found.
+// TestScanFindsEveryByte: a byte that ends a string or is special in it is found at any position.
 func TestScanFindsEveryByte(t *testing.T) {
 	t.Parallel()
 	for at := range 80 {

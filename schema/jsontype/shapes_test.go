@@ -59,7 +59,7 @@ type shapeNested struct {
 
 type shapeNone struct{}
 
-// shapes names the types; the lists among them show that data need not be an object.
+// shapes names the types; the lists among them prove that data need not be an object.
 func shapes() map[string]*jsontype.Type {
 	return map[string]*jsontype.Type{
 		"texts":      jsontype.Of[shapeTexts](),

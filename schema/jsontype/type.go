@@ -1,8 +1,8 @@
-// Package jsontype turns a Go type into a strict decoder, a JSON Schema, a filter of what the journal may hold.
+// Package jsontype describes the JSON form of a Go type.
 //
-// All three come from the one declaration: what the decoder accepts is what the schema describes, and a member without a tag that
-// says otherwise is withheld from the journal. The scanner beneath the decoder is the only JSON grammar of the tree; texts that
-// it does not recognise go to the library.
+// The decoder, the JSON Schema and the filter for the journal come from the one declaration: what the decoder accepts
+// is what the schema describes, and a member without a tag that says otherwise is withheld from the journal. The
+// scanner beneath the decoder is the only JSON grammar of the tree; texts that it does not recognise go to the library.
 package jsontype
 
 import (
@@ -77,10 +77,10 @@ const (
 // structs add their members. `short:"name"` is for a struct: a string stands for one with that member alone. `instead:"name"` is for
 // an optional member that may stand in place of another optional one: one of the two is required.
 //
-// `keep` says what of the member's value may stand in the journal (see Redact): "always" all of it, "applied" all of it
-// where the call succeeded, "never" nothing, "headers" HTTP headers without credentials that are not sealed, "url" a URL
-// without its user and password. A member without it is withheld. Of a kept value that is an object, an array or a
-// dictionary, the members inside decide for themselves.
+// `keep` says what of the member's value may stand in the journal (see Redact): "always" all of it, "applied" all of
+// it if the call succeeded, "never" nothing, "headers" HTTP headers without credentials that are not sealed, "url" a
+// URL without its user and password. A member without it is withheld. Of a kept value that is an object, an array or
+// a dictionary, the members inside decide for themselves.
 type Type struct {
 	goType reflect.Type
 	shape  shape

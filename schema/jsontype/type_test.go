@@ -49,7 +49,7 @@ func TestJSONSchemaGolden(t *testing.T) {
 	}
 }
 
-// What has no place on the wire is found when the table is built, not when a request comes.
+// A type that has no place on the wire is found when the table is built, not by a request.
 func TestTypeOfPanics(t *testing.T) {
 	t.Parallel()
 	type namedString string
@@ -84,7 +84,7 @@ func TestTypeOfPanics(t *testing.T) {
 	jsontype.Of[map[namedString]namedString]() // these are texts
 }
 
-// A MaybeText comes back as it was, and is null where it is none.
+// A MaybeText comes back as it was; an empty one is null.
 func TestMaybeText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[jsontype.MaybeText]string{"": "null", "null": `"null"`, "a\"\n": `"a\"\n"`} {

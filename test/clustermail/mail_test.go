@@ -3,9 +3,12 @@ package clustermail_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -89,6 +92,39 @@ func TestQueued(t *testing.T) {
 	}
 	testkit.Eventually(t, "alpha knows", func() bool { return alpha.recorded("Ipc.Settle") == len(want) })
 	send("DELIVERED", 1)
+}
+
+// A queued message that expires before the other kernel is back is not delivered, and the record says so.
+func TestQueuedExpires(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, mayMail, mayMail)
+	reached(t, alpha, beta)
+	two := beta.spawn("two")
+	beta.end()
+	send := func(payload string, expires *int64) {
+		in := &schema.SendMsgInput{ReceiverPID: two, ReceiverKernel: new("beta"), Payload: schema.Value(payload), ExpiresAtTick: expires}
+		out := testkit.Value(client.Call(testkit.Context(t), alpha.Client, schema.SyscallSendMsg, in))(t)
+		if out.Status != "QUEUED" {
+			t.Fatalf("%s: %+v", payload, out)
+		}
+	}
+	tick := testkit.Value(client.Call(testkit.Context(t), alpha.Client, schema.ClockGet, &schema.ClockGetInput{}))(t).Tick
+	send(`"early"`, new(tick+1000))
+	send(`"late"`, nil)
+	testkit.Value(client.Call(testkit.Context(t), alpha.Client, schema.ClockAdvance, &schema.ClockAdvanceInput{Ticks: 2000}))(t)
+	beta.start()
+	var got []string
+	testkit.Eventually(t, "the other message arrives", func() bool {
+		got = append(got, beta.mail(two)...)
+		return len(got) > 0
+	})
+	if !slices.Equal(got, []string{`0@alpha "late"`}) {
+		t.Errorf("%q", got)
+	}
+	testkit.Eventually(t, "alpha records both outcomes", func() bool {
+		text := alpha.place.Journal(t)
+		return strings.Contains(text, `"status":"EXPIRED"`) && alpha.recorded("Ipc.Settle") == 2
+	})
 }
 
 // A kernel whose line names an origin reaches the processes of that origin, and the operator.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/console"
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
@@ -22,19 +23,36 @@ type served struct {
 	*testkit.Place
 	console *console.Server
 	kernel  *client.Client // the operator
+	stop    func()         // stops the kernel
 }
 
 // serve runs a kernel and its console until the test ends.
 func serve(t *testing.T, policy string) *served {
 	t.Helper()
 	s := &served{Place: testkit.NewPlace(t, "")}
+	s.start(t, policy, config.Cluster{})
+	s.show(t)
+	return s
+}
+
+// start runs the kernel, and connects to it.
+func (s *served) start(t *testing.T, policy string, of config.Cluster) {
+	t.Helper()
 	cfg := testkernel.Settings(s.Place)
 	if policy != "" {
 		cfg.File = s.Path("config.toml")
 		testkit.WriteFile(t, s.Path("policy.cedar"), policy)
 	}
-	testkernel.Start(t, cfg)
+	if of.Name != "" {
+		cfg.Cluster.Name, cfg.Cluster.Bus, cfg.Cluster.Members = of.Name, of.Bus, of.Members
+	}
+	s.stop = testkernel.Start(t, cfg)
 	s.kernel = testkernel.Dial(t, s.RuntimeDir())
+}
+
+// show runs the console of the kernel.
+func (s *served) show(t *testing.T) {
+	t.Helper()
 	listener := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.console = testkit.Value(console.New(console.Options{
 		Listener: listener,
@@ -49,7 +67,6 @@ func serve(t *testing.T, policy string) *served {
 		cancel()
 		testkit.Receive(t, ended, "the console's end")
 	})
-	return s
 }
 
 // do makes a call that has to succeed, as the operator.

@@ -122,7 +122,7 @@ func story(t *testing.T, s *served, correlation string) string {
 	var out struct{ Entries []json.RawMessage }
 	testkit.Must(t, json.Unmarshal(s.do(t, "Audit.Log", `{"correlation":%q,"request":true}`, correlation), &out))
 	var page strings.Builder
-	page.WriteString(view.PageHead("What happened, and what caused what"))
+	page.WriteString(view.PageHead("What happened, and what caused what", ""))
 	n := &view.Narrative{Names: view.Names{1: "planner", 2: "planner/writer", 3: "planner/reviewer"}}
 	for _, raw := range out.Entries {
 		entry := testkit.Value(view.AnswerAs[schema.AuditEntry]("Audit.Log", schema.Value(raw)))(t)

@@ -1,9 +1,11 @@
 package scripts_test
 
 import (
+	"bufio"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,10 +35,16 @@ type sitting struct {
 // sit starts pwos at a terminal of its own.
 func sit(t *testing.T, p place, args ...string) *sitting {
 	t.Helper()
+	return sitWith(t, p.command(t.Context(), args...))
+}
+
+// sitWith is sit for a command.
+func sitWith(t *testing.T, cmd *exec.Cmd) *sitting {
+	t.Helper()
 	ours, theirs, err := openTerminal()
 	testkit.Must(t, err)
 	s := &sitting{
-		cmd: p.command(t.Context(), args...), ours: ours, theirs: theirs, news: make(chan struct{}, 1),
+		cmd: cmd, ours: ours, theirs: theirs, news: make(chan struct{}, 1),
 		screen: vt10x.New(vt10x.WithSize(120, 24), vt10x.WithWriter(io.Discard)),
 	}
 	testkit.Must(t, unix.IoctlSetWinsize(int(theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 120}))
@@ -46,6 +54,16 @@ func sit(t *testing.T, p place, args ...string) *sitting {
 	testkit.Must(t, s.cmd.Start())
 	s.reader.Go(s.read)
 	return s
+}
+
+// resize changes the size of the terminal.
+func (s *sitting) resize(t *testing.T, columns, rows int) {
+	t.Helper()
+	s.mu.Lock()
+	s.screen.Resize(columns, rows)
+	s.mu.Unlock()
+	testkit.Must(t, unix.IoctlSetWinsize(int(s.theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}))
+	testkit.Must(t, s.cmd.Process.Signal(unix.SIGWINCH))
 }
 
 func (s *sitting) settings(t *testing.T) unix.Termios {
@@ -164,6 +182,66 @@ func TestTop(t *testing.T) {
 	s.await(t, usualScreen)
 	s.leave(t, 0)
 	p.pwos(t, "shutdown")
+}
+
+// Tab shows the next kernel of the cluster. K ends there what this kernel has spawned, R does nothing there. One that is away is
+// marked, its reason stands in place of its processes, and it is shown again once it is back; the screen follows the terminal's size.
+func TestTopOfKernels(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	demo := p.command(t.Context(), "cluster", "demo", p.Path("two"))
+	demo.Env = append(demo.Env, "PATH="+filepath.Dir(testkit.Program(t, "pwos-bus"))+":"+os.Getenv(binDirEnv)+":"+os.Getenv("PATH"))
+	out := testkit.Value(demo.StdoutPipe())(t)
+	testkit.Must(t, demo.Start())
+	t.Cleanup(func() {
+		testkit.Must(t, demo.Process.Signal(os.Interrupt))
+		_ = demo.Wait() // it was told to end
+	})
+	testkit.Value(bufio.NewReader(out).ReadString('\n'))(t)
+	at := func(kernel string, args ...string) *exec.Cmd {
+		cmd := p.command(t.Context(), args...)
+		dir := p.Path("two/" + kernel)
+		cmd.Env = append(cmd.Env, "PWOS_RUNTIME_DIR="+dir+"/run", "PWOS_STATE_DIR="+dir+"/state", "PWOS_CONFIG="+dir+"/config.toml")
+		return cmd
+	}
+	run := func(kernel string, args ...string) {
+		t.Helper()
+		if out, err := at(kernel, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %v\n%s", kernel, args, err, out)
+		}
+	}
+	run("alpha", "spawn", "here")
+	run("alpha", "spawn", "there", "--on", "beta", "--allow", "Syscall.SendMsg")
+	s := sitWith(t, at("alpha", "top", "--all", "--every", "100ms"))
+	s.await(t, "kernels: [alpha] beta   Tab shows the next")
+	s.await(t, "> 1    here")
+	s.press(t, "\t")
+	s.await(t, "kernels: alpha [beta]")
+	s.await(t, "> 1    kernel-alpha")
+	s.press(t, "R")
+	s.await(t, `grants of beta are revoked there: "pwos cap revoke"`)
+	s.press(t, "j")
+	s.await(t, "> 2      kernel-alpha/there")
+	s.press(t, "K")
+	s.await(t, "kill pid 2 of beta and its descendants? y/n")
+	s.press(t, "y")
+	s.await(t, "killed pid 2")
+	s.resize(t, 60, 12)
+	s.await(t, "> 1    kernel-alpha  READY")
+	run("beta", "shutdown")
+	s.await(t, "kernels: alpha [beta (away)]")
+	s.await(t, "the kernel beta cannot be reached")
+	s.press(t, "\t")
+	s.await(t, "kernels: [alpha] beta (away)")
+	s.await(t, "> 1    here")
+	run("beta", "spawn", "later") // which starts it
+	s.press(t, "\t")
+	s.await(t, "later")
+	s.await(t, "kernels: alpha [beta]")
+	s.press(t, "q")
+	s.await(t, usualScreen)
+	s.leave(t, 0)
+	run("beta", "shutdown")
 }
 
 // However top ends, the terminal is what it was: by Ctrl-C, which arrives as a key, by a signal, by the kernel's end.

@@ -50,16 +50,43 @@ func ciMark() []string {
 	return nil
 }
 
-// leave removes the place. A kernel that still runs there is an error, and ended; so is one that has logged what must not
-// happen.
-func (p place) leave() error {
-	err := p.kill()
+// leave removes the place. A kernel that still runs there, or with a runtime directory below one of more, is an error, and ended;
+// so is one that has logged what must not happen.
+func (p place) leave(more ...string) error {
+	dirs := []string{p.RuntimeDir()}
+	var err error
+	for _, dir := range more {
+		below, walkErr := runtimeDirs(dir)
+		dirs, err = append(dirs, below...), errors.Join(err, walkErr)
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, leaveKernel(dir))
+	}
+	return errors.Join(err, os.RemoveAll(p.Dir))
+}
+
+// runtimeDirs returns the runtime directories of kernels below a directory: a script has several kernels in its work directory.
+func runtimeDirs(dir string) (list []string, _ error) {
+	return list, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it was removed meanwhile
+		}
+		if err == nil && entry.Name() == "kernel.lock" {
+			list = append(list, filepath.Dir(path))
+		}
+		return err
+	})
+}
+
+// leaveKernel returns an error if a kernel runs in a runtime directory, which it ends, or has logged what must not happen.
+func leaveKernel(runtimeDir string) error {
+	err := killIn(runtimeDir)
 	if errors.Is(err, errNoKernel) {
 		err = nil
 	} else if err == nil {
-		err = errors.New("a kernel was left running")
+		err = fmt.Errorf("a kernel was left running in %s", runtimeDir)
 	}
-	log, logErr := os.ReadFile(filepath.Join(p.RuntimeDir(), "kernel.log"))
+	log, logErr := os.ReadFile(filepath.Join(runtimeDir, "kernel.log"))
 	if logErr != nil && !errors.Is(logErr, fs.ErrNotExist) {
 		err = errors.Join(err, logErr)
 	}
@@ -68,14 +95,17 @@ func (p place) leave() error {
 			err = errors.Join(err, fmt.Errorf("the kernel's log has %q:\n%s", bad, log))
 		}
 	}
-	return errors.Join(err, os.RemoveAll(p.Dir))
+	return err
 }
 
 var errNoKernel = errors.New("no kernel runs here")
 
 // kill ends the kernel that runs here with SIGKILL, and waits until it has ended. It returns errNoKernel where none runs.
-func (p place) kill() error {
-	lock, err := os.Open(filepath.Join(p.RuntimeDir(), "kernel.lock"))
+func (p place) kill() error { return killIn(p.RuntimeDir()) }
+
+// killIn is kill for the kernel of a runtime directory.
+func killIn(runtimeDir string) error {
+	lock, err := os.Open(filepath.Join(runtimeDir, "kernel.lock"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoKernel
 	}
@@ -133,4 +163,24 @@ func (p place) pwos(t *testing.T, args ...string) string {
 		t.Errorf("pwos %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
 	return string(out)
+}
+
+// What a script leaves running is ended wherever its runtime directory is, so that a script that fails in its middle leaves no kernel.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	p, err := newPlace()
+	testkit.Must(t, err)
+	work := t.TempDir()
+	runtimeDir := filepath.Join(work, "two", "run")
+	cmd := p.command(t.Context(), "call", "Syscall.Echo", "message=up")
+	cmd.Env = append(cmd.Env, "PWOS_RUNTIME_DIR="+runtimeDir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := p.leave(work); err == nil || !strings.Contains(err.Error(), "a kernel was left running in "+runtimeDir) {
+		t.Errorf("a kernel below the work directory: %v", err)
+	}
+	if err := killIn(runtimeDir); !errors.Is(err, errNoKernel) {
+		t.Errorf("it still runs: %v", err)
+	}
 }

@@ -78,7 +78,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 		env.Setenv("NODE", path)
 	}
 	env.Defer(func() {
-		if err := p.leave(); err != nil {
+		if err := p.leave(env.WorkDir); err != nil {
 			t.Errorf("%s: %v", filepath.Base(env.WorkDir), err)
 		}
 	})

@@ -1,21 +1,17 @@
 package simulation_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-var (
-	touched = regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)$`)
-	found   = regexp.MustCompile(`seed (\d+), step`)
-)
+var found = regexp.MustCompile(`seed (\d+), step`)
 
 // TestFaults builds the tree with each of the faults planted, and wants the simulation to find it. Without PWOS_LONG=1 it only
 // checks that each still applies. One fault alone: -run TestFaults/key-forgotten.
@@ -34,7 +30,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".patch"), func(t *testing.T) {
-			overlay, err := plant(root, file, t.TempDir())
+			overlay, err := testkit.Plant(root, file, t.TempDir())
 			if err != nil {
 				t.Fatalf("%s no longer applies: %v", file, err)
 			}
@@ -51,39 +47,4 @@ func TestFaults(t *testing.T) {
 			t.Logf("found by seed %s", seed[1])
 		})
 	}
-}
-
-// plant patches copies of the files that a fault changes, and returns a file that has the go command build those.
-func plant(root, file, dir string) (overlay string, err error) {
-	patch, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	replace := make(map[string]string)
-	for _, m := range touched.FindAllSubmatch(patch, -1) {
-		name := string(m[1])
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			return "", err
-		}
-		replace[filepath.Join(root, name)] = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return "", err
-		}
-	}
-	cmd := exec.Command("git", "apply", "-")
-	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(patch)
-	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // no repository: plain files
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("git apply: %w\n%s", err, out)
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay = filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o600)
 }

@@ -17,7 +17,14 @@ function useRested(value) {
 	return rested;
 }
 
-export function Past({ place, go, open }) {
+export function Past(props) {
+	if (!props.kernels.includes('')) {
+		return html`<section class="view" aria-label="Past"><${Empty}>The past of ${props.kernels[0]} is in its own console.<//></section>`;
+	}
+	return html`<${Replay} ...${props} />`;
+}
+
+function Replay({ place, go, open }) {
 	const record = useRecord();
 	const { key = '', pid = '' } = place.query;
 	const last = Math.max(1, record.last, Number(place.query.until) || 0);
@@ -60,7 +67,7 @@ export function Past({ place, go, open }) {
 		<${Problem} error=${busy ? null : error} />
 		${asked === 0 && html`<${Empty}>Move the slider, or choose an entry: the state after it is shown. The kernel goes on meanwhile, and nothing is changed.<//>`}
 		${value && !error && html`<div class="past ${busy ? 'stale' : ''}" aria-busy=${busy}>
-			<p>After <button type="button" class="link" onClick=${() => open(value.seq)}>entry ${value.seq}</button>, ${momentText(value.time)}${key && html`, the key <code>${key}</code> was`}${pid && !key && `, process ${pid} was`}</p>
+			<p>After <button type="button" class="link" onClick=${() => open(value.seq, '')}>entry ${value.seq}</button>, ${momentText(value.time)}${key && html`, the key <code>${key}</code> was`}${pid && !key && `, process ${pid} was`}</p>
 			${value.value !== undefined ? html`<${Json} text=${value.value} label="The value then" />`
 				: html`<dl class="facts">${value.facts.filter(([name]) => name !== 'seq' && name !== 'time').map(([name, text], i) => html`<dt key=${`t${i}`}>${name}</dt><dd key=${`d${i}`}>${text}</dd>`)}</dl>`}
 		</div>`}

@@ -1,0 +1,100 @@
+package bus_test
+
+import (
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/cluster/bus"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+)
+
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
+
+// settings are those of a bus with one member, alpha, whose key is returned.
+func settings(t *testing.T) (bus.Settings, *access.HostKey) {
+	t.Helper()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	members := access.ParseMembers([]byte(line), time.UTC)
+	return bus.Settings{Listen: "127.0.0.1:0", Dir: testkit.Dir(t), Members: members, MaxBytes: 1 << 20}, key
+}
+
+// What the bus acknowledges is on its disk, members are its only users, and its size is bounded.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	s, _ := settings(t)
+	o := testkit.Value(s.Options())(t)
+	if !o.SyncAlways || !o.JetStream || o.JetStreamMaxStore != 1<<20 {
+		t.Errorf("SyncAlways %v, JetStream %v, at most %d bytes", o.SyncAlways, o.JetStream, o.JetStreamMaxStore)
+	}
+	if len(o.Nkeys) != 1 || o.NoAuthUser != "" || len(o.Users) > 0 {
+		t.Errorf("users: %d keys, %q, %v", len(o.Nkeys), o.NoAuthUser, o.Users)
+	}
+	s.Name, s.Peers, s.Routes = "n1", "127.0.0.1:6222", []string{"nats://127.0.0.1:6223", "nats://127.0.0.1:6224"}
+	o = testkit.Value(s.Options())(t)
+	if len(o.Routes) != 2 || o.Cluster.Port != 6222 || o.ServerName != "n1" {
+		t.Errorf("routes %v, port %d, name %q", o.Routes, o.Cluster.Port, o.ServerName)
+	}
+	for _, wrong := range []bus.Settings{
+		{Listen: "nowhere", Members: s.Members},
+		{Listen: "h:70000", Members: s.Members},
+		{Listen: "h:1", Name: "n", Peers: "x", Members: s.Members},
+		{Listen: "h:1", Cert: "not-there", Key: "not-there", Members: s.Members},
+	} {
+		if o, err := wrong.Options(); err == nil {
+			t.Errorf("%+v is accepted: %+v", wrong, o)
+		}
+	}
+}
+
+// A NATS server that is configured by hand is a bus too: with the users that pwos-bus prints.
+func TestExistingServer(t *testing.T) {
+	t.Parallel()
+	s, key := settings(t)
+	users := testkit.Value(bus.Users(s.Members))(t)
+	file := testkit.Dir(t) + "/nats.conf"
+	testkit.WriteFile(t, file, "listen: \"127.0.0.1:-1\"\njetstream {\n  store_dir: \""+s.Dir+"\"\n  sync_interval: always\n}\n"+users)
+	o := testkit.Value(server.ProcessConfigFile(file))(t)
+	own := testkit.Value(s.Options())(t)
+	if o.SyncAlways != own.SyncAlways {
+		t.Errorf("sync always: %v", o.SyncAlways)
+	}
+	for i, user := range own.Nkeys {
+		if diff := cmp.Diff(user.Permissions, o.Nkeys[i].Permissions); diff != "" || user.Nkey != o.Nkeys[i].Nkey {
+			t.Errorf("permissions of %s, not %s (-pwos-bus +file):\n%s", o.Nkeys[i].Nkey, user.Nkey, diff)
+		}
+	}
+	o.NoLog, o.NoSigs = true, true
+	srv := testkit.Value(server.NewServer(o))(t)
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(testkit.Patience) {
+		t.Fatal("the server does not listen")
+	}
+	conn, js, err := cluster.Dial(testkit.Context(t), cluster.Options{
+		Name: "alpha", Servers: srv.ClientURL(), Key: key, Log: slog.New(slog.DiscardHandler),
+	})
+	testkit.Must(t, err)
+	defer conn.Close()
+	stream := testkit.Value(js.CreateStream(testkit.Context(t), cluster.StreamConfig("alpha", 1)))(t)
+	if subjects := stream.CachedInfo().Config.Subjects; !slices.Equal(subjects, []string{cluster.JournalSubject("alpha")}) {
+		t.Errorf("the stream has %v", subjects)
+	}
+}
+
+// Settings of a stream: it drops nothing by itself, and as many nodes as are asked for have it.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	c := cluster.StreamConfig("alpha", 3)
+	if c.Replicas != 3 || !c.DenyDelete || !c.DenyPurge || c.MaxBytes != -1 || c.MaxMsgs != -1 || c.MaxAge != 0 {
+		t.Errorf("%+v", c)
+	}
+}

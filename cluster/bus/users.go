@@ -1,0 +1,37 @@
+package bus
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+)
+
+// Users is the section of a NATS configuration that lets the members in, with the permissions that pwos-bus gives them: for
+// an existing NATS server.
+func Users(members *access.AuthorizedKeys) (string, error) {
+	var b strings.Builder
+	b.WriteString("authorization {\n  users = [\n")
+	for _, member := range members.Keys() {
+		user, err := cluster.User(member.Key)
+		if err != nil {
+			return "", err
+		}
+		p := Permissions(member.Kernel)
+		fmt.Fprintf(&b, "    {\n      nkey: %s # %s\n      permissions: {\n", user, member.Kernel)
+		fmt.Fprintf(&b, "        publish: {allow: [%s]}\n", quoted(p.Publish.Allow))
+		fmt.Fprintf(&b, "        subscribe: {allow: [%s]}\n", quoted(p.Subscribe.Allow))
+		fmt.Fprintf(&b, "        allow_responses: {max: %d, expires: %q}\n      }\n    }\n", p.Response.MaxMsgs, p.Response.Expires)
+	}
+	b.WriteString("  ]\n}\n")
+	return b.String(), nil
+}
+
+func quoted(subjects []string) string {
+	all := make([]string, len(subjects))
+	for i, s := range subjects {
+		all[i] = fmt.Sprintf("%q", s)
+	}
+	return strings.Join(all, ", ")
+}

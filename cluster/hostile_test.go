@@ -1,0 +1,122 @@
+package cluster_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testbus"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// A request chooses where its answer goes. Whoever may send one must not have a kernel write to its own stream or lease, as only
+// that kernel may.
+func TestAnswersGoToInboxes(t *testing.T) {
+	t.Parallel()
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
+	mallory, lineOfMallory := testbus.Key(t, testkit.Dir(t), "mallory", "")
+	b := testbus.Start(t, lineOfBeta, lineOfMallory)
+	_, receiver := linked(t, b, "beta", beta, lineOfBeta+"\n")
+	owner := join(t, b, "beta", beta)
+	stream := testkit.Value(owner.js.CreateStream(testkit.Context(t), cluster.StreamConfig("beta", 1)))(t)
+	forger := join(t, b, "mallory", mallory)
+	request := nats.NewMsg(cluster.RequestSubject("beta"))
+	request.Data = []byte(`{"from":"mallory","to":"beta","session":"","number":0,"instance":"","epoch":0}`)
+	for _, reply := range []string{cluster.JournalSubject("beta"), "$KV." + cluster.LeaseBucket("beta") + ".leader", cluster.RequestSubject("mallory"), ""} {
+		m := *request
+		m.Reply = reply
+		testkit.Must(t, forger.conn.PublishMsg(&m))
+	}
+	testkit.Eventually(t, "beta has refused them", func() bool {
+		receiver.mu.Lock()
+		defer receiver.mu.Unlock()
+		return len(receiver.refused) == 4
+	})
+	if reply := testkit.Value(forger.conn.RequestMsgWithContext(testkit.Context(t), request))(t); !strings.Contains(string(reply.Data), string(fault.ClusterNoKernel)) {
+		t.Errorf("a stranger gets %s", reply.Data)
+	}
+	if info := testkit.Value(stream.Info(testkit.Context(t)))(t); info.State.LastSeq != 0 {
+		t.Errorf("beta has written %d messages to its stream", info.State.LastSeq)
+	}
+}
+
+// A stream that ends before the mirror's end, or is gone, is found out. The mirror stays as it is, and goes on when the entries are back.
+func TestMirrorOfShorterStream(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	s := newScribe(t, key)
+	dir := filepath.Join(testkit.Dir(t), "mirror")
+	mirror := func(m *member) *cluster.Report {
+		t.Helper()
+		return testkit.Value(cluster.Mirror(testkit.Context(t), m.js, "alpha", []access.PublicKey{key.Key()}, dir))(t)
+	}
+	s.write(5, 10)
+	older := join(t, testbus.Start(t, line), "alpha", key)
+	c, stop := older.copy(t, s, "alpha")
+	copied(t, c, s)
+	stop()
+	s.write(5, 10)
+	m := join(t, testbus.Start(t, line), "alpha", key)
+	c, _ = m.copy(t, s, "alpha")
+	copied(t, c, s)
+	if r := mirror(m); r.Finding != nil || r.Head != s.log.Head() {
+		t.Fatal(r.Head, r.Finding)
+	}
+	for name, on := range map[string]*member{"an older copy": older, "no stream": join(t, testbus.Start(t, line), "alpha", key)} {
+		if r := mirror(on); r.Finding == nil || !strings.Contains(r.Finding.Error(), "this mirror has entries up to 10") {
+			t.Errorf("%s: found %v", name, r.Finding)
+		}
+	}
+	c, _ = older.copy(t, s, "alpha")
+	copied(t, c, s)
+	if r := mirror(older); r.Finding != nil || r.Head != s.log.Head() {
+		t.Error(r.Head, r.Finding)
+	}
+}
+
+// What another kernel calls an outcome is journaled only if it is one: a start would refuse the entry.
+func TestHostileOutcomes(t *testing.T) {
+	t.Parallel()
+	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
+	liar := join(t, b, "beta", beta)
+	testkit.Value(liar.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
+		body := `{"from":"beta","session":"s","number":0,"outcomes":[{"msg_id":1,"status":"TAKEN"},{"msg_id":2}]}`
+		digest := sha256.Sum256(m.Data)
+		signature, err := beta.Sign([]byte("pwos answer 1\n" + string(digest[:]) + body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		reply := nats.NewMsg(m.Reply)
+		reply.Data = []byte(body)
+		reply.Header.Set("Pwos-Signature", base64.StdEncoding.EncodeToString(signature))
+		if err := liar.conn.PublishMsg(reply); err != nil {
+			t.Error(err)
+		}
+	}))(t)
+	testkit.Must(t, liar.conn.Flush())
+	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
+	for id := range int64(2) {
+		from.Link().Post(letter(id+1, `1`))
+	}
+	for id := range int64(2) {
+		if status, _, err := from.Link().Wait(testkit.Context(t), id+1); err != nil || status != schema.MailQueued {
+			t.Errorf("message %d: %s, %v", id+1, status, err)
+		}
+	}
+	sender.mu.Lock()
+	defer sender.mu.Unlock()
+	if len(sender.settled) != 0 || len(sender.refused) == 0 || sender.refused[0] != string(fault.ClusterRequest) {
+		t.Errorf("settled %q, refused %q", sender.settled, sender.refused)
+	}
+}

@@ -1,0 +1,28 @@
+package main_test
+
+import (
+	"slices"
+	"testing"
+
+	pwos "github.com/promptware-os/pwos/cmd/pwos"
+)
+
+// Each verb is in the list of one subject, once; no list is empty.
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	verbs, outside, subjects := pwos.Subjects()
+	if len(outside) > 0 {
+		t.Errorf("these verbs are below no subject: %q", outside)
+	}
+	if slices.Sort(verbs); len(slices.Compact(slices.Clone(verbs))) != len(verbs) {
+		t.Errorf("a verb is there twice: %q", verbs)
+	}
+	for title, n := range subjects {
+		if n == 0 || title == "" {
+			t.Errorf("%q has %d verbs", title, n)
+		}
+	}
+	if len(verbs) < 45 || len(subjects) < 5 {
+		t.Errorf("%d verbs below %d subjects", len(verbs), len(subjects))
+	}
+}

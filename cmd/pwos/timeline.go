@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+// record is the record of one kernel, read page by page: no more than one is kept.
+type record struct {
+	asked
+
+	names     view.Names
+	narrative *view.Narrative // of a story
+
+	fetch func(ctx context.Context, since, limit int64) (auditPart, error) // the wanted entries after one
+	end   int64                                                            // entries from this one on are left out: those that were made by reading
+	since int64                                                            // the next page begins after this one
+	last  int64                                                            // entry that was read
+	page  []view.Entry
+	begun bool
+	more  bool // pages follow
+}
+
+// timeline reads the records of kernels as one.
+type timeline struct {
+	app     *app
+	records []*record
+	most    int64 // entries
+	missing unanswered
+
+	names func(ctx context.Context, c *client.Client) (view.Names, error)
+	end   func(ctx context.Context, c *client.Client) (int64, error) // of a record that is read; nil: it may grow meanwhile
+}
+
+// clocksDiffer is said of the entries of several kernels.
+const clocksDiffer = "calls of several kernels are in the order of their times: the clocks of different hosts differ"
+
+func (a *app) newTimeline(list []asked, q auditQuestion) *timeline {
+	t := &timeline{app: a, most: math.MaxInt64, names: allNames, end: journalEnd, missing: unanswered{show: a.printUnanswered}}
+	if q.Limit != nil {
+		t.most = *q.Limit
+	}
+	told := new(view.Told)
+	for _, one := range list {
+		r := &record{asked: one, since: view.Deref(q.SinceSeq), end: math.MaxInt64, more: true}
+		question := q // each kernel answers for itself
+		question.archived = a.sayArchived
+		r.fetch = func(ctx context.Context, since, limit int64) (auditPart, error) {
+			return question.page(ctx, one.Client, since, limit)
+		}
+		r.narrative = &view.Narrative{Kernel: one.kernel, Told: told}
+		t.records = append(t.records, r)
+	}
+	if len(list) > 1 && !a.wantsJSON() {
+		a.say("%s", clocksDiffer)
+	}
+	return t
+}
+
+// each calls do with the wanted entries of all records, by time, up to the limit. Kernels that do not answer are missing.
+func (t *timeline) each(ctx context.Context, do func(r *record, e *view.Entry) error) error {
+	if t.most == 0 {
+		return nil
+	}
+	records := make([]view.Record, len(t.records))
+	for i, r := range t.records {
+		records[i] = func() (*view.Entry, error) {
+			e, err := t.next(ctx, r)
+			return e, t.missing.pass(i, r.kernel, err)
+		}
+	}
+	err := view.Merge(records, func(i int, e *view.Entry) error {
+		if err := do(t.records[i], e); err != nil {
+			return err
+		}
+		if t.most--; t.most == 0 {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// next returns the next wanted entry of a record; nil at its end.
+func (t *timeline) next(ctx context.Context, r *record) (*view.Entry, error) {
+	if err := t.begin(ctx, r); err != nil {
+		return nil, err
+	}
+	for len(r.page) == 0 && r.more {
+		part, err := r.read(ctx, r.since, min(listPage, t.most))
+		if err != nil {
+			return nil, err
+		}
+		r.page, r.since, r.more = part.entries, part.next, part.next != 0
+	}
+	if len(r.page) == 0 || r.page[0].Seq >= r.end {
+		r.page, r.more = nil, false
+		return nil, nil
+	}
+	e := &r.page[0]
+	if e.Seq <= r.last {
+		return nil, r.disordered(e.Seq, r.last)
+	}
+	r.page, r.last = r.page[1:], e.Seq
+	return e, nil
+}
+
+// begin asks for what must be known before a record is read.
+func (t *timeline) begin(ctx context.Context, r *record) (err error) {
+	if r.begun {
+		return nil
+	}
+	r.begun = true
+	if r.names, err = t.names(ctx, r.Client); err != nil {
+		return err
+	}
+	r.narrative.Names = r.names
+	if t.end != nil {
+		r.end, err = t.end(ctx, r.Client)
+	}
+	return err
+}
+
+// read requests the wanted entries after one.
+func (r *record) read(ctx context.Context, since, limit int64) (auditPart, error) {
+	part, err := r.fetch(ctx, since, limit)
+	if err == nil && part.next != 0 && part.next <= since {
+		err = r.disordered(part.next, since)
+	}
+	return part, err
+}
+
+// disordered is the error of a kernel whose record goes back: reading it might not end.
+func (r *record) disordered(seq, after int64) error {
+	return client.AsAnswered(fault.ClusterRequest.New("the kernel %s answers with entry %d after entry %d", r.kernel, seq, after))
+}
+
+// last calls do with the newest wanted entries of all records, at most that many, by time.
+func (t *timeline) last(ctx context.Context, most int64, do func(r *record, e *view.Entry) error) error {
+	records := make([]view.Record, len(t.records))
+	var total int64
+	for i, r := range t.records {
+		entries, err := t.newest(ctx, r, most)
+		if err := t.missing.pass(i, r.kernel, err); err != nil {
+			return err
+		}
+		total += int64(len(entries))
+		records[i] = view.RecordOf(entries)
+	}
+	return view.Merge(records, func(i int, e *view.Entry) error {
+		if total--; total >= most {
+			return nil
+		}
+		return do(t.records[i], e)
+	})
+}
+
+// newest returns the newest wanted entries of a record, at most that many.
+func (t *timeline) newest(ctx context.Context, r *record, most int64) ([]view.Entry, error) {
+	if err := t.begin(ctx, r); err != nil {
+		return nil, err
+	}
+	return newest(r.since, r.end-1, most, func(since, limit int64) (auditPart, error) {
+		return r.read(ctx, since, limit)
+	})
+}
+
+// tell calls write with each sentence of the story of the records.
+func (t *timeline) tell(ctx context.Context, write func(s *view.Sentence) error) error {
+	all := func(sentences []view.Sentence) error {
+		for i := range sentences {
+			if err := write(&sentences[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := t.each(ctx, func(r *record, e *view.Entry) error { return all(r.narrative.Tell(e)) }); err != nil {
+		return err
+	}
+	for _, r := range t.records {
+		if err := all(r.narrative.End()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

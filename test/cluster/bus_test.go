@@ -1,0 +1,102 @@
+package cluster_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+// node is one of the bus.
+type node struct {
+	daemon  testkit.Daemon
+	dir     string
+	address string // behind the links
+	peers   []*link
+	process *testkit.Process
+	away    bool // a fault has ended it
+}
+
+func (n *node) start(t *testing.T) { n.process, n.away = n.daemon.Launch(t), false }
+
+func (n *node) kill(t *testing.T) {
+	n.away = true
+	n.process.End(t, syscall.SIGKILL)
+}
+
+// newBus starts that many nodes. A node reaches those before it through links. What nodes tell each other of their addresses leads to
+// nobody, since each listens for the others at an address of its own.
+func (r *rig) newBus(count int) {
+	t := r.t
+	type place struct{ clients, peers string }
+	var places []place
+	for i := range count {
+		places = append(places, place{freePort(t, "127.0.0.1"), freePort(t, "127.77.0."+strconv.Itoa(i+1))})
+	}
+	for i, at := range places {
+		name := "n" + strconv.Itoa(i)
+		n := &node{dir: filepath.Join(r.dir, name), address: at.clients}
+		command := []string{testkit.Program(t, "pwos-bus"), "--dir", n.dir, "--members", r.members(), "--listen", at.clients}
+		if count > 1 {
+			command = append(command, "--name", name, "--peers", at.peers)
+		}
+		for _, other := range places[:i] {
+			l := newLink(t, other.peers)
+			n.peers = append(n.peers, l)
+			command = append(command, "--route", "nats://"+l.address())
+		}
+		n.daemon = testkit.Daemon{Command: command, Dir: r.dir, Log: n.dir + ".log"}
+		n.start(t)
+		r.nodes = append(r.nodes, n)
+	}
+}
+
+func freePort(t *testing.T, host string) string {
+	l := testkit.Value(net.Listen("tcp", net.JoinHostPort(host, "0")))(t)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// urls are the addresses of the nodes behind all links.
+func (r *rig) urls() string {
+	var all []string
+	for _, n := range r.nodes {
+		all = append(all, "nats://"+n.address)
+	}
+	return strings.Join(all, ",")
+}
+
+// older copies the disk of a node, and returns what puts the copy in its place. The node is away for both.
+func (n *node) older(t *testing.T) (restore func()) {
+	copied := n.dir + ".older"
+	n.kill(t)
+	testkit.Must(t, os.RemoveAll(copied)) // of an earlier time, which the leader did not outlast
+	testkit.Must(t, os.CopyFS(copied, os.DirFS(n.dir)))
+	n.start(t)
+	return func() {
+		n.kill(t)
+		testkit.Must(t, os.RemoveAll(n.dir))
+		testkit.Must(t, os.Rename(copied, n.dir))
+		n.start(t)
+	}
+}
+
+// diedAlone names the nodes that have ended without a fault.
+func (r *rig) diedAlone() error {
+	for _, n := range r.nodes {
+		select {
+		case <-n.process.Ended():
+			if !n.away {
+				return fmt.Errorf("the node %s has ended by itself\n%.4000s", n.dir, n.process.Output())
+			}
+		default:
+		}
+	}
+	return nil
+}
