@@ -16,25 +16,24 @@ import (
 )
 
 const (
-	// defaultListTime is how long an ssh-agent may take to list its keys. No person is asked for
-	// that.
+	// defaultListTime is how long an ssh-agent may take to list its keys, which asks no person.
 	defaultListTime = 3 * time.Second
-	// defaultSignTime is how long it may take to sign: a person may have to touch a key or to
-	// confirm (ssh-add -c). The daemon waits no longer (PROTOCOL 4).
+	// defaultSignTime is how long an ssh-agent may take to sign: a person may have to touch a key
+	// or to confirm (ssh-add -c). The daemon waits no longer (PROTOCOL 4).
 	defaultSignTime = 10 * time.Second
 
-	// maxAgentKeys bounds how many keys of an agent are looked at.
+	// maxAgentKeys bounds how many keys of an agent are examined.
 	maxAgentKeys = 256
 )
 
-// agentKeys is the ssh-agent at a socket. Each question is a connection of its own.
+// agentKeys is the ssh-agent at a socket. Each request has its own connection.
 type agentKeys struct {
 	socket   string
 	listTime time.Duration
 	signTime time.Duration
 }
 
-// ask puts a question to the agent and waits for its answer no longer than patience, or ctx.
+// ask sends a request to the agent and waits at most patience for its answer, or until ctx ends.
 func (a *agentKeys) ask(ctx context.Context, patience time.Duration, question func(agent.ExtendedAgent) error) error {
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -71,13 +70,13 @@ func (a *agentKeys) ask(ctx context.Context, patience time.Duration, question fu
 	return err
 }
 
-// silent is the error of an agent that did not answer in the time that it was given.
+// silent is the error of an agent that did not answer in time.
 func silent(patience time.Duration, err error) error {
 	return fault.AuthAgentSilent.New("the ssh-agent did not answer within %v: touch the key or confirm when asked, restart the agent, or name a key file with --identity",
 		patience).Wrap(err)
 }
 
-// list returns a signer for each key of the agent that is accepted. A locked agent has none.
+// list returns a signer for each key of the agent that is accepted. A locked agent lists none.
 func (a *agentKeys) list(ctx context.Context) ([]*Signer, error) {
 	var held []*agent.Key
 	err := a.ask(ctx, cmp.Or(a.listTime, defaultListTime), func(client agent.ExtendedAgent) (err error) {
@@ -86,7 +85,7 @@ func (a *agentKeys) list(ctx context.Context) ([]*Signer, error) {
 	})
 	if err != nil {
 		if _, ours := errors.AsType[*fault.Fault](err); !ours && ctx.Err() == nil {
-			err = fault.AuthAgentNo.New("the ssh-agent does not say which keys it has: restart it, or name a key file with --identity").Wrap(err)
+			err = fault.AuthAgentNo.New("the ssh-agent does not list its keys: restart it, or name a key file with --identity").Wrap(err)
 		}
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (a *agentKeys) signer(key PublicKey) *Signer {
 		})
 		if err != nil {
 			if _, ours := errors.AsType[*fault.Fault](err); !ours && ctx.Err() == nil {
-				err = fault.AuthAgentNo.New("the ssh-agent does not sign with %s: unlock it with \"ssh-add -X\", confirm when asked, or name a key file with --identity",
+				err = fault.AuthAgentNo.New("the ssh-agent refuses to sign with %s: unlock it with \"ssh-add -X\", confirm when asked, or name a key file with --identity",
 					key.Fingerprint()).Wrap(err)
 			}
 			return nil, attributed(err, key)
@@ -124,7 +123,7 @@ func (a *agentKeys) signer(key PublicKey) *Signer {
 	}}
 }
 
-// attributed says of an *fault.Fault which key it is about.
+// attributed names the key in an error that is a *fault.Fault.
 func attributed(err error, key PublicKey) error {
 	if e, ok := errors.AsType[*fault.Fault](err); ok {
 		return e.With("key", key.Fingerprint())

@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// waitForSocket waits until somebody listens at path.
+// waitForSocket waits until a process listens at path.
 func waitForSocket(t testing.TB, path string) {
 	t.Helper()
 	bound := time.NewTimer(10 * time.Second)
@@ -40,8 +40,8 @@ func waitForSocket(t testing.TB, path string) {
 }
 
 const (
-	soon  = 50 * time.Millisecond // for an agent that will not answer
-	never = time.Hour             // for one that will: no slow machine makes it another test
+	soon  = 50 * time.Millisecond // for an agent that does not answer
+	never = time.Hour             // for one that answers: a slow machine must not time it out
 )
 
 // loginThrough tries to log in with nothing but the agent at socket.
@@ -52,7 +52,7 @@ func loginThrough(t testing.TB, w *world, socket string, list, sign time.Duratio
 	answer, err := w.login.Answer(t.Context(), c.Data(), c.Issued())
 	if err != nil {
 		if answer != nil {
-			t.Errorf("it answers all the same: %s", answer.Data)
+			t.Errorf("the client answered: %s", answer.Data)
 		}
 		return err
 	}
@@ -60,7 +60,7 @@ func loginThrough(t testing.TB, w *world, socket string, list, sign time.Duratio
 	return err
 }
 
-// TestAgentsThatHang: whatever step an agent hangs in, the client gives up at its deadline.
+// TestAgentsThatHang: the client gives up at its deadline, whichever step the agent hangs in.
 func TestAgentsThatHang(t *testing.T) {
 	t.Parallel()
 	hang := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
@@ -70,22 +70,22 @@ func TestAgentsThatHang(t *testing.T) {
 		says   string
 	}{
 		{"says nothing", hang, "did not answer within"},
-		{"says half a word", func(conn net.Conn) { _, _ = conn.Write([]byte{0, 0}); hang(conn) }, "did not answer within"},
-		{"promises more than it says", func(conn net.Conn) { _, _ = conn.Write([]byte{0, 0, 1, 0, 12}); hang(conn) }, "did not answer within"},
-		{"promises too much", func(conn net.Conn) { _, _ = conn.Write([]byte{0xff, 0xff, 0xff, 0xff}); hang(conn) }, "does not say which keys"},
-		{"hangs up", func(conn net.Conn) { _ = conn.Close() }, "does not say which keys"},
-		{"answers something else", func(conn net.Conn) { _, _ = conn.Write([]byte{0, 0, 0, 1, 6}); hang(conn) }, "does not say which keys"},
+		{"sends half a message", func(conn net.Conn) { _, _ = conn.Write([]byte{0, 0}); hang(conn) }, "did not answer within"},
+		{"announces more bytes than it sends", func(conn net.Conn) { _, _ = conn.Write([]byte{0, 0, 1, 0, 12}); hang(conn) }, "did not answer within"},
+		{"promises too much", func(conn net.Conn) { _, _ = conn.Write([]byte{0xff, 0xff, 0xff, 0xff}); hang(conn) }, "does not list its keys"},
+		{"hangs up", func(conn net.Conn) { _ = conn.Close() }, "does not list its keys"},
+		{"answers something else", func(conn net.Conn) { _, _ = conn.Write([]byte{0, 0, 0, 1, 6}); hang(conn) }, "does not list its keys"},
 		{"answers without end", func(conn net.Conn) {
 			for {
 				if _, err := conn.Write(make([]byte, 1<<16)); err != nil {
 					return
 				}
 			}
-		}, "does not say which keys"},
-		{"lists keys that are not there", func(conn net.Conn) {
+		}, "does not list its keys"},
+		{"lists more keys than it sends", func(conn net.Conn) {
 			_, _ = conn.Write(append(binary.BigEndian.AppendUint32(nil, 5), 12, 0xff, 0xff, 0xff, 0xff))
 			hang(conn)
-		}, "does not say which keys"},
+		}, "does not list its keys"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +103,7 @@ func TestAgentsThatHang(t *testing.T) {
 		t.Parallel()
 		refused(t, loginThrough(t, newWorld(t, "ed25519"), "/nowhere/agent.sock", never, never), fault.AuthNoIdentity)
 	})
-	t.Run("hangs when it is to sign", func(t *testing.T) {
+	t.Run("hangs when asked to sign", func(t *testing.T) {
 		t.Parallel()
 		f := newFakeAgent(t, "ed25519")
 		done := make(chan struct{})
@@ -138,7 +138,8 @@ func TestAgentsThatHang(t *testing.T) {
 	})
 }
 
-// TestAgentsThatLie: an answer that is no signature by the requested key is detected before it is sent.
+// TestAgentsThatLie: an answer that is no signature by the requested key is detected before it is
+// sent.
 func TestAgentsThatLie(t *testing.T) {
 	t.Parallel()
 	real := newFakeAgent(t, "ed25519", "ecdsa256", "rsa3072")
@@ -178,7 +179,7 @@ func TestAgentsThatLie(t *testing.T) {
 			refused(t, loginThrough(t, newWorld(t, c.key), f.serve(t), never, never), fault.AuthAgentLied)
 		})
 	}
-	t.Run("keys that are none", func(t *testing.T) {
+	t.Run("malformed keys", func(t *testing.T) {
 		t.Parallel()
 		f := newFakeAgent(t)
 		f.list = func() ([]*agent.Key, error) {
@@ -208,7 +209,7 @@ func TestAgentThatIsLocked(t *testing.T) {
 	e2 := refused(t, loginThrough(t, newWorld(t, "ed25519"), late.serve(t), never, never), fault.AuthAgentNo)
 	for _, message := range []string{e.Message, e2.Message} {
 		if !strings.Contains(message, "ssh-add -X") {
-			t.Errorf("%q does not say how to unlock it", message)
+			t.Errorf("%q does not explain how to unlock it", message)
 		}
 	}
 }

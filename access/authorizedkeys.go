@@ -30,35 +30,35 @@ type AuthorizedKey struct {
 	Line    int       // from 1
 	NoTouch bool      // no-touch-required: a security key need not be touched
 	Expires time.Time // expiry-time, the last moment of the key; zero: it does not expire
-	Role    string    // role: viewer or approver, what the operator's key is limited to; empty: nothing
+	Role    string    // role: viewer or approver limits an operator's key; empty: no limit
 	Kernel  string    // kernel: the name of the kernel that has the key, in a members file; empty elsewhere
 	Standby bool      // standby: the key is of another host that may lead that kernel
-	// Agent is what the key's holder may do. If nil, it is the operator, who may do everything that
-	// Role allows. Only a line without options other than no-touch-required and role is the
-	// operator's; with role it may expire too.
+	// Agent is what the key's holder may do; nil for an operator, who may do everything that Role
+	// allows. Only a line whose options are at most no-touch-required and role is the operator's;
+	// with role it may also have expiry-time.
 	Agent *AgentGrant
 }
 
-// AgentGrant is what the options of an agent's key grant it (CAP 2). Nothing that it does not name is granted.
+// AgentGrant is what the options of an agent's key grant (CAP 2). Nothing else is granted.
 type AgentGrant struct {
-	Name   string             // agent: its agent_id; empty where the line does not say
-	Origin string             // origin: an absolute URL; empty where the line does not say
+	Name   string             // agent: its agent_id; empty if the line has none
+	Origin string             // origin: an absolute URL; empty if the line has none
 	Allow  []string           // allow: types, codes, "Domain.*" or "*", sorted; well formed, but maybe not of an existing syscall
-	Quotas map[string]float64 // quota: most units to hold at once, by resource
+	Quotas map[string]float64 // quota: most units held at once, by resource
 }
 
 // RefusedLine is a line of authorized_keys that admits no key.
 type RefusedLine struct {
 	Line        int    // from 1
-	Fingerprint string // of its key, where it could be read
-	Reason      string // fit for a log: printable, and of the line only the names of its options
+	Fingerprint string // of its key, if the key could be read
+	Reason      string // fit for a log: printable, and quotes only names of options
 }
 
 // AuthorizedKeys is the content of a file of authorized keys. It is immutable.
 //
-// It fails closed. A line with an unknown option, or in a doubtful form, refuses its key on that
-// line and on any other, since it is unclear which of them was meant. So do two lines that
-// contradict each other about one key.
+// It fails closed. A line with an unknown option, or in a doubtful form, also refuses its key on
+// every other line, since it is unclear which line was meant. Two lines that contradict each other
+// about a key refuse it too.
 type AuthorizedKeys struct {
 	keys    []*AuthorizedKey // by line
 	byKey   map[PublicKey]*AuthorizedKey
@@ -85,7 +85,7 @@ func parseKeys(text []byte, zone *time.Location, parse lineParser) *AuthorizedKe
 	}
 	for _, k := range a.keys {
 		if a.banned[k.Key] && !slices.ContainsFunc(a.refused, func(r RefusedLine) bool { return r.Line == k.Line }) {
-			a.refuse(k.Line, k.Key, "another line refuses this key or grants it something else: keep one line for it")
+			a.refuse(k.Line, k.Key, "another line refuses this key or has other options: keep one line for it")
 		}
 	}
 	a.keys = slices.DeleteFunc(a.keys, func(k *AuthorizedKey) bool { return a.banned[k.Key] })
@@ -93,7 +93,7 @@ func parseKeys(text []byte, zone *time.Location, parse lineParser) *AuthorizedKe
 	return a
 }
 
-// add takes one line in, which says k, or is refused with err.
+// add adds one line: k, or a refusal if err is not nil.
 func (a *AuthorizedKeys) add(number int, line string, k *AuthorizedKey, err *fault.Fault) {
 	if err != nil {
 		banned := keysIn(line)
@@ -112,10 +112,10 @@ func (a *AuthorizedKeys) add(number int, line string, k *AuthorizedKey, err *fau
 		a.byKey[k.Key] = k
 		a.keys = append(a.keys, k)
 	case first.Options() == k.Options():
-		a.refuse(number, k.Key, "line "+strconv.Itoa(first.Line)+" says the same of this key: remove one of them")
+		a.refuse(number, k.Key, "line "+strconv.Itoa(first.Line)+" has the same key and options: remove one of them")
 	default:
 		a.banned[k.Key] = true
-		a.refuse(number, k.Key, "line "+strconv.Itoa(first.Line)+" grants this key something else: leave one of them")
+		a.refuse(number, k.Key, "line "+strconv.Itoa(first.Line)+" gives this key other options: keep one of them")
 	}
 }
 
@@ -126,10 +126,10 @@ func (a *AuthorizedKeys) refuse(line int, key PublicKey, reason string) {
 // Keys returns the lines that admit a key, in the order of the file. They must not be changed.
 func (a *AuthorizedKeys) Keys() []*AuthorizedKey { return a.keys }
 
-// Refused returns the lines that do not, in the order of the file.
+// Refused returns the lines that admit no key, in the order of the file.
 func (a *AuthorizedKeys) Refused() []RefusedLine { return a.refused }
 
-// Lookup returns the line of a key. The error is an *fault.Fault that says what the daemon accepts.
+// Lookup returns the line of a key. The error is a *fault.Fault that lists the accepted keys.
 func (a *AuthorizedKeys) Lookup(key PublicKey, now time.Time) (*AuthorizedKey, error) {
 	k := a.byKey[key]
 	switch {
@@ -146,7 +146,7 @@ func (a *AuthorizedKeys) Lookup(key PublicKey, now time.Time) (*AuthorizedKey, e
 	return k, nil
 }
 
-// Options writes the line's options in one canonical form; empty if it has none.
+// Options returns the line's options in canonical form; empty if it has none.
 func (k *AuthorizedKey) Options() string {
 	var list []string
 	option := func(name, value string) {
@@ -184,7 +184,7 @@ func (k *AuthorizedKey) Options() string {
 	return strings.Join(list, ",")
 }
 
-// A lineParser reads a line that is neither empty nor a comment, without the blanks around it.
+// A lineParser parses a line that is neither empty nor a comment, without the blanks around it.
 type lineParser func(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault)
 
 // parseKeysLine is the lineParser of authorized_keys.
@@ -196,7 +196,7 @@ func parseKeysLine(line string, zone *time.Location) (*AuthorizedKey, *fault.Fau
 	return k, k.parseOptions(options, zone)
 }
 
-// splitKeysLine reads the key of a line, and cuts the options off.
+// splitKeysLine parses the key of a line, and cuts the options off.
 func splitKeysLine(line string) (*AuthorizedKey, string, *fault.Fault) {
 	if len(line) > maxKeysLine {
 		return nil, "", fault.AuthMalformed.New("the line is over %d bytes long", maxKeysLine)
@@ -218,7 +218,7 @@ func splitKeysLine(line string) (*AuthorizedKey, string, *fault.Fault) {
 	return &AuthorizedKey{Key: key, Comment: comment}, options, nil
 }
 
-// beginsWithType reports whether the first word is a type of keys and not a list of options: no option begins so.
+// beginsWithType reports whether the first word is a type of keys, which no option begins like.
 func beginsWithType(line string) bool {
 	word, _, _ := cutAny(line, " \t")
 	for _, prefix := range []string{"ssh-", "ecdsa-", "sk-", "rsa-", "webauthn-"} {
@@ -246,9 +246,10 @@ func cutOptions(line string) (options, rest string, closed bool) {
 	return line, "", !quoted
 }
 
-// keysIn returns the keys that any word of a line holds: those that the line would have been about if it had been well formed.
+// keysIn returns the keys in any word of a malformed line: the line may have been about each of
+// them.
 func keysIn(line string) []PublicKey {
-	const most = 8 // a line has one
+	const most = 8 // a well-formed line has one
 	var keys []PublicKey
 	for word := range strings.FieldsSeq(line) {
 		typ, ok := typeOfBase64(word)
@@ -262,7 +263,7 @@ func keysIn(line string) []PublicKey {
 	return keys
 }
 
-// typeOfBase64 guesses the type of a key from how its base64 begins.
+// typeOfBase64 guesses the type of a key from the beginning of its base64.
 func typeOfBase64(word string) (string, bool) {
 	for prefix, typ := range map[string]string{
 		"AAAAC3NzaC1lZDI1NTE5":                 "ssh-ed25519",
@@ -278,9 +279,9 @@ func typeOfBase64(word string) (string, bool) {
 	return "", false
 }
 
-// parseOptions parses the options of a line into k. An option that is not ours refuses the key:
-// sshd's others all take something away, and a key must not have more rights here than the author
-// of its line intended.
+// parseOptions parses the options of a line into k. An unknown option refuses the key: sshd's
+// others all restrict a key, which must not have more rights here than the author of its line
+// intended.
 func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *fault.Fault {
 	seen := map[string]bool{}
 	for options != "" {
@@ -306,7 +307,7 @@ func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *fault
 	return nil
 }
 
-// cutOption cuts the first option off a list. value is nil for one that has none.
+// cutOption cuts the first option off a list. value is nil for an option without one.
 func cutOption(list string) (name string, value *string, rest string, err *fault.Fault) {
 	end := strings.IndexAny(list, `=,"`)
 	if end < 0 {
@@ -341,7 +342,7 @@ func cutOption(list string) (name string, value *string, rest string, err *fault
 	return name, value, rest, nil
 }
 
-// set takes one option in.
+// set applies one option.
 func (k *AuthorizedKey) set(name string, value *string, zone *time.Location) *fault.Fault {
 	if name == "no-touch-required" {
 		if value != nil {
@@ -359,7 +360,7 @@ func (k *AuthorizedKey) set(name string, value *string, zone *time.Location) *fa
 		"expiry-time": func(v string) string { return k.setExpiry(v, zone) },
 	}[name]
 	if !ok {
-		return fault.AuthKeyType.New("the option %s is not one that pwos implements, so its key is refused: there are allow, quota, origin, agent, role, expiry-time, no-touch-required",
+		return fault.AuthKeyType.New("the option %s is not one that pwos implements, so its key is refused: the options are allow, quota, origin, agent, role, expiry-time, no-touch-required",
 			printable(name, 64))
 	}
 	if value == nil || *value == "" || !utf8.ValidString(*value) {
@@ -371,7 +372,7 @@ func (k *AuthorizedKey) set(name string, value *string, zone *time.Location) *fa
 	return nil
 }
 
-// agent makes the key an agent's. A key with one agent option may do only what its options say.
+// agent makes the key an agent's. A key with one agent option may do only what its options grant.
 func (k *AuthorizedKey) agent() *AgentGrant {
 	if k.Agent == nil {
 		k.Agent = &AgentGrant{Quotas: map[string]float64{}}
@@ -380,7 +381,8 @@ func (k *AuthorizedKey) agent() *AgentGrant {
 }
 
 var (
-	// patternForm is a code, a whole domain, or the name of something else than a syscall of the kernel's. A type is schema's to know.
+	// patternForm is a code, a whole domain, or a name outside the kernel's syscalls. Types are
+	// checked against schema.
 	patternForm = regexp.MustCompile(`^(SYS_[A-Z_]+|[A-Z][a-zA-Z0-9]*\.\*|\*|(Call|Tool|Upstream):[^ \t,]+)$`)
 	amountForm  = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,15})?$`)
 )
@@ -405,7 +407,7 @@ func (g *AgentGrant) setQuota(value string) string {
 	case resource == "" || strings.ContainsAny(resource, " \t,") || len(resource) > 256:
 		return `is written quota="resource=amount"`
 	case !amountForm.MatchString(text) || err != nil || math.IsInf(amount, 0):
-		return "of " + printable(resource, 64) + " has to be a plain number, such as 1000 or 0.5"
+		return "of " + printable(resource, 64) + " must be a plain number, such as 1000 or 0.5"
 	case twice:
 		return "of " + printable(resource, 64) + " is given twice"
 	}
@@ -416,7 +418,7 @@ func (g *AgentGrant) setQuota(value string) string {
 func (g *AgentGrant) setOrigin(value string) string {
 	u, err := url.Parse(value)
 	if err != nil || !u.IsAbs() || u.Host == "" && u.Path == "" || strings.ContainsAny(value, " \t") || len(value) > 1024 {
-		return "has to be a URL, such as https://my-os.local/"
+		return "must be a URL, such as https://my-os.local/"
 	}
 	g.Origin = value
 	return ""
@@ -425,7 +427,7 @@ func (g *AgentGrant) setOrigin(value string) string {
 func (g *AgentGrant) setName(value string) string {
 	const most = 256 // characters, as for child_agent_id
 	if utf8.RuneCountInString(value) > most || strings.TrimSpace(value) != value || printable(value, len(value)) != value {
-		return "has to be a name of at most 256 printable characters"
+		return "must be a name of at most 256 printable characters"
 	}
 	g.Name = value
 	return ""
@@ -433,13 +435,13 @@ func (g *AgentGrant) setName(value string) string {
 
 func (k *AuthorizedKey) setRole(value string) string {
 	if value != "viewer" && value != "approver" {
-		return "is viewer or approver"
+		return "must be viewer or approver"
 	}
 	k.Role = value
 	return ""
 }
 
-// setExpiry reads a time as sshd does: YYYYMMDD[HHMM[SS]], of the local zone unless a Z follows.
+// setExpiry parses a time as sshd does: YYYYMMDD[HHMM[SS]], in the local zone unless a Z follows.
 func (k *AuthorizedKey) setExpiry(value string, zone *time.Location) string {
 	digits, utc := strings.CutSuffix(value, "Z")
 	if utc {
@@ -453,5 +455,5 @@ func (k *AuthorizedKey) setExpiry(value string, zone *time.Location) string {
 			return ""
 		}
 	}
-	return `has to be a time, written YYYYMMDD[HHMM[SS]][Z]`
+	return `must be a time, written YYYYMMDD[HHMM[SS]][Z]`
 }

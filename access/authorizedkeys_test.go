@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// parseOne reads a text that is to let one key in and refuse nothing.
+// parseOne parses a text that admits one key and refuses no line.
 func parseOne(t testing.TB, text string) *access.AuthorizedKey {
 	t.Helper()
 	keys := access.ParseAuthorizedKeys([]byte(text), time.UTC)
@@ -22,7 +22,7 @@ func parseOne(t testing.TB, text string) *access.AuthorizedKey {
 	return keys.Keys()[0]
 }
 
-// TestKeysOptions: what each option grants, and who is an operator.
+// TestKeysOptions: what each option grants, and which lines are an operator's.
 func TestKeysOptions(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(vector(t, "ed25519.pub"))
@@ -66,13 +66,14 @@ func TestKeysOptions(t *testing.T) {
 				t.Error(diff)
 			}
 			if again := parseOne(t, strings.TrimLeft(got.Options()+" "+key, " ")); again.Options() != got.Options() {
-				t.Errorf("written as %s it is read as %s", got.Options(), again.Options())
+				t.Errorf("%s, formatted and parsed again, is %s", got.Options(), again.Options())
 			}
 		})
 	}
 }
 
-// TestKeysRefused: a line with an error admits nobody, says why, and removes its key from every other line.
+// TestKeysRefused: a line with an error admits no key, gives its reason, and refuses its key on
+// every other line.
 func TestKeysRefused(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(vector(t, "ed25519.pub"))
@@ -145,7 +146,7 @@ func TestKeysRefused(t *testing.T) {
 			t.Parallel()
 			keys := access.ParseAuthorizedKeys([]byte("# first\n"+line+"\n"), time.UTC)
 			if len(keys.Keys()) != 0 || len(keys.Refused()) != 1 {
-				t.Fatalf("lets in %d, refuses %v", len(keys.Keys()), keys.Refused())
+				t.Fatalf("%d keys admitted, refused %v", len(keys.Keys()), keys.Refused())
 			}
 			if r := keys.Refused()[0]; r.Line != 2 || r.Reason == "" || strings.ContainsAny(r.Reason, "\x00\x1b\r\n") {
 				t.Errorf("refused with %+v", r)
@@ -157,7 +158,7 @@ func TestKeysRefused(t *testing.T) {
 			for _, text := range []string{line + "\n" + key, key + "\n" + line} {
 				keys := access.ParseAuthorizedKeys([]byte(text), time.UTC)
 				if _, err := keys.Lookup(vectorKey(t, "ed25519"), noon); err == nil || len(keys.Refused()) != 2 {
-					t.Errorf("another line lets it in: %v", keys.Refused())
+					t.Errorf("another line admits the key: %v", keys.Refused())
 				}
 			}
 		})
@@ -213,7 +214,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestAgentsKey: a login with an agent's key says what it grants.
+// TestAgentsKey: a login with an agent's key returns its grant.
 func TestAgentsKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -221,6 +222,6 @@ func TestAgentsKey(t *testing.T) {
 	c := w.challenge(t)
 	key := must(c.Verify(w.answer(t, c).Data))(t)
 	if key.Agent == nil || key.Agent.Name != "scribe" || len(key.Agent.Allow) != 1 {
-		t.Errorf("let in as %+v", key)
+		t.Errorf("admitted as %+v", key)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	maxSocketPath = 1024
 )
 
-// Role is which end of a connection signs.
+// Role names the end of a connection that signs.
 type Role string
 
 // The two ends.
@@ -35,23 +35,23 @@ const (
 	Host   Role = "host"
 )
 
-// Binding is what a login is bound to. Each end makes its own, so that a signature made for one connection is none for
-// another: of another time, process, user, socket, kernel.
+// Binding is what a login is bound to. Each end builds its own, so a signature made for one
+// connection is invalid for any other time, process, user, socket or kernel.
 //
 //	member     the daemon knows it from                the client knows it from
 //	Challenge  its own random source                   the prologue
-//	HostKey    its state directory                     the prologue; it has to be the one in known_kernels
+//	HostKey    its state directory                     the prologue; must be the one in known_kernels
 //	Socket     SocketName of the path it listens at    SocketName of the path it connected to
 //	PID, UID   SO_PEERCRED of the connection           its own process: os.Getpid, os.Geteuid
 //	Issued     its clock, when it made the prologue    the prologue frame's metadata.timestamp
 //
-// The time is the one that the prologue's metadata carries already (PROTOCOL 4 leaves no room for another in either
-// frame's data): a client with nothing but a shell reads it there, and does not have to tell the daemon which time it
-// signed. The daemon does not trust that it comes back: it binds the time that it stamped the frame with. The client
-// takes only what lies within Window of its own clock, so that a recorded prologue is of no use later.
+// The time is that of the prologue frame's metadata (PROTOCOL 4 leaves no room for another in
+// either frame's data), so a client does not send it back: the daemon binds the time that it
+// stamped. The client accepts only a time within Window of its own clock, so a recorded prologue is
+// useless later.
 //
-// The PID is that of the process whose connect(2) made the connection, as its own PID namespace and the daemon's both call it.
-// For a shell that is the helper that holds the socket, not the shell.
+// The PID is that of the process that called connect(2), and must be the same in its PID namespace
+// and in the daemon's. For a shell script it is the helper that holds the socket.
 type Binding struct {
 	Challenge [ChallengeSize]byte
 	HostKey   PublicKey
@@ -61,8 +61,9 @@ type Binding struct {
 	Issued    time.Time // to the millisecond
 }
 
-// Text returns what the given end signs: a first line that names the form, then one line a member, "name: value", the names
-// in ascending order, each line ended by "\n". No value holds a line end, so that no two bindings have the same text.
+// Text returns what the given end signs: a first line that names the form, then a line "name:
+// value" for each member, in ascending order, each ended by "\n". No value contains a line end, so
+// no two bindings have the same text.
 //
 //	pwos-auth: v1
 //	challenge: (base64, 44 characters)
@@ -80,7 +81,7 @@ func (b *Binding) Text(role Role) ([]byte, error) {
 		base64.StdEncoding.EncodeToString(b.Challenge[:]), b.HostKey, b.PID, role, b.Socket, b.Issued.UnixMilli(), b.UID), nil
 }
 
-// check refuses a binding that leaves something open.
+// check refuses an incomplete binding.
 func (b *Binding) check(role Role) error {
 	switch {
 	case b.HostKey.IsZero() || b.Challenge == [ChallengeSize]byte{} || role != Client && role != Host:
@@ -102,13 +103,13 @@ func checkSocketName(path string) error {
 		return fault.AuthMalformed.New("the socket's path is too long or has control characters: set PWOS_RUNTIME_DIR to another directory")
 	}
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
-		return fault.AuthMalformed.New("the socket's path is not absolute: name it from the root on")
+		return fault.AuthMalformed.New("the socket's path is not absolute: begin it with a slash")
 	}
 	return nil
 }
 
-// SocketName returns the name by which both ends of a socket call it: its path, absolute and without symbolic links in
-// its directory, which has to be there. The socket itself may not be a link (PROTOCOL 1), so its name stays.
+// SocketName returns the name that both ends use for a socket: its absolute path, without symbolic
+// links in its directory, which must exist. The socket itself may not be a link (PROTOCOL 1).
 func SocketName(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -122,15 +123,14 @@ func SocketName(path string) (string, error) {
 	return path, checkSocketName(path)
 }
 
-// Window is how far the time of a prologue may be from the clock of the client that answers it, or
-// of the daemon that reads the answer. It only bounds how long a recorded prologue is useful:
-// PROTOCOL 4 closes the connection after 10 s.
+// Window bounds the difference between the time of a prologue and the clock of either end. It
+// limits how long a recorded prologue is useful: PROTOCOL 4 closes the connection after 10 s.
 const Window = 30 * time.Second
 
-// checkTime refuses what was issued too long before now, or after it.
+// checkTime refuses a time that is not within Window of now.
 func checkTime(issued, now time.Time) error {
 	if age := now.Sub(issued); age > Window || age < -Window {
-		return fault.AuthLate.New("the prologue is from another time (%s): connect again, and look at the clock if that does not help",
+		return fault.AuthLate.New("the prologue is from another time (%s): connect again, and check the clock if that does not help",
 			issued.UTC().Format(time.RFC3339))
 	}
 	return nil

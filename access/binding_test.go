@@ -11,7 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestSecurityKey: a FIDO key has to be touched unless its line says otherwise, and to be one of SSH's.
+// TestSecurityKey: a FIDO key must be touched unless its line has no-touch-required, and must be
+// made for SSH.
 func TestSecurityKey(t *testing.T) {
 	t.Parallel()
 	const touched, verified = 0x01, 0x04
@@ -67,21 +68,21 @@ func TestSecurityKey(t *testing.T) {
 func TestBindingText(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*access.Binding){
-		"no challenge":        func(b *access.Binding) { b.Challenge = [32]byte{} },
-		"no host key":         func(b *access.Binding) { b.HostKey = access.PublicKey{} },
-		"no pid":              func(b *access.Binding) { b.PID = 0 },
-		"a negative uid":      func(b *access.Binding) { b.UID = -1 },
-		"no time":             func(b *access.Binding) { b.Issued = time.Time{} },
-		"no socket":           func(b *access.Binding) { b.Socket = "" },
-		"a relative socket":   func(b *access.Binding) { b.Socket = "kernel.sock" },
-		"a socket not clean":  func(b *access.Binding) { b.Socket = "/run/../run/kernel.sock" },
-		"a line end":          func(b *access.Binding) { b.Socket = "/run\nuid: 0" },
-		"a NUL":               func(b *access.Binding) { b.Socket = "/run\x00" },
-		"not UTF-8":           func(b *access.Binding) { b.Socket = "/run\xff" },
-		"a line separator":    func(b *access.Binding) { b.Socket = "/run\u2028" },
-		"a very long socket":  func(b *access.Binding) { b.Socket = "/" + strings.Repeat("x", 2000) },
-		"a next line":         func(b *access.Binding) { b.Socket = "/run\u0085" },
-		"before time's begin": func(b *access.Binding) { b.Issued = time.UnixMilli(-1) },
+		"no challenge":                    func(b *access.Binding) { b.Challenge = [32]byte{} },
+		"no host key":                     func(b *access.Binding) { b.HostKey = access.PublicKey{} },
+		"no pid":                          func(b *access.Binding) { b.PID = 0 },
+		"a negative uid":                  func(b *access.Binding) { b.UID = -1 },
+		"no time":                         func(b *access.Binding) { b.Issued = time.Time{} },
+		"no socket":                       func(b *access.Binding) { b.Socket = "" },
+		"a relative socket":               func(b *access.Binding) { b.Socket = "kernel.sock" },
+		"a socket path that is not clean": func(b *access.Binding) { b.Socket = "/run/../run/kernel.sock" },
+		"a line end":                      func(b *access.Binding) { b.Socket = "/run\nuid: 0" },
+		"a NUL":                           func(b *access.Binding) { b.Socket = "/run\x00" },
+		"not UTF-8":                       func(b *access.Binding) { b.Socket = "/run\xff" },
+		"a line separator":                func(b *access.Binding) { b.Socket = "/run\u2028" },
+		"a very long socket path":         func(b *access.Binding) { b.Socket = "/" + strings.Repeat("x", 2000) },
+		"a next line":                     func(b *access.Binding) { b.Socket = "/run\u0085" },
+		"before time's begin":             func(b *access.Binding) { b.Issued = time.UnixMilli(-1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,6 +93,6 @@ func TestBindingText(t *testing.T) {
 		})
 	}
 	if _, err := vectorBinding(t).Text("root"); err == nil {
-		t.Error("there is a third end")
+		t.Error("Text accepts a third role")
 	}
 }

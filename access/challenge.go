@@ -16,14 +16,16 @@ import (
 type Verifier struct {
 	// Host is the kernel's own key.
 	Host *Signer
-	// Keys returns the keys that are authorized now, such as Source.Load. It is asked when an answer comes.
+	// Keys returns the keys that are authorized now, such as Source.Load. It is called for each
+	// answer.
 	Keys func() (*AuthorizedKeys, error)
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Challenge is one connection's login. It is answered once, well or badly; after that, and after Cancel, whatever comes is
-// refused. So no answer is of use on another connection, or twice on this one.
+// Challenge is one connection's login. It accepts one answer, right or wrong; after that, and after
+// Cancel, it refuses every answer. So an answer is useless on another connection, and a second time
+// on this one.
 type Challenge struct {
 	verifier *Verifier
 	binding  Binding
@@ -31,14 +33,15 @@ type Challenge struct {
 	spent    atomic.Bool
 }
 
-// Challenge begins the login of the process pid of user uid, as the system vouches for it, at the socket named socket (see
-// SocketName), and proves the host key to it. It returns an *fault.Fault where the system does not say who connects.
+// Challenge begins the login of the process pid of user uid, as the system reports them, at the
+// socket named socket (see SocketName), and proves the host key to it. It returns a *fault.Fault if
+// the system does not report the process.
 func (v *Verifier) Challenge(ctx context.Context, socket string, pid, uid int) (*Challenge, error) {
 	c := &Challenge{verifier: v, binding: Binding{
 		HostKey: v.Host.Key(), Socket: socket, PID: pid, UID: uid,
 		Issued: time.UnixMilli(v.Now().UnixMilli()),
 	}}
-	_, _ = rand.Read(c.binding.Challenge[:]) // it never fails: the program ends first
+	_, _ = rand.Read(c.binding.Challenge[:]) // never returns an error
 	text, err := c.binding.Text(Host)
 	if err != nil {
 		return nil, err
@@ -56,14 +59,14 @@ func (v *Verifier) Challenge(ctx context.Context, socket string, pid, uid int) (
 	return c, nil
 }
 
-// Data is the data of the prologue's first frame (PROTOCOL 4): scheme, challenge, host_key, and as host_signature the base64
-// of an SSHSIG of the binding's text in the role of the host, in binary form.
+// Data is the data of the prologue's first frame (PROTOCOL 4): scheme, challenge, host_key and
+// host_signature, the base64 of a binary SSHSIG of the binding's text in the role of the host.
 func (c *Challenge) Data() []byte { return c.data }
 
-// Issued is the time that the first frame's metadata has to carry, to the millisecond: it is part of what is signed.
+// Issued is the time that the first frame's metadata must carry, to the millisecond: it is signed.
 func (c *Challenge) Issued() time.Time { return c.binding.Issued }
 
-// Cancel makes the challenge worthless. Call it when the connection goes.
+// Cancel refuses every later answer. Call it when the connection ends.
 func (c *Challenge) Cancel() { c.spent.Store(true) }
 
 // Verify checks the data of the client's answer and returns the line of authorized_keys that admits
@@ -102,18 +105,17 @@ func (c *Challenge) Verify(answer []byte) (*AuthorizedKey, error) {
 const (
 	firstDelay = 10 * time.Millisecond
 	maxDelay   = 500 * time.Millisecond
-	// quietTime is how long a user has to stay away from failing until it counts as one that never did.
+	// quietTime is how long a user must be without a failure to be forgotten.
 	quietTime = time.Minute
-	// maxFailing bounds of how many users failures are remembered.
+	// maxFailing bounds the number of users whose failures are remembered.
 	maxFailing = 256
-	// maxHeld bounds how many refusals wait at once. Beyond it they go out at once: holding them would take the places of
-	// those who wait to log in (PROTOCOL 4).
+	// maxHeld bounds how many refusals are delayed at once. Further ones are sent at once: a
+	// delayed one occupies a place of the prologue (PROTOCOL 4).
 	maxHeld = 16
 )
 
-// Failures says how long to delay the refusal of a failed login, so that guessing is slow. A good
-// login is never delayed, whatever other clients of the same user did: it is verified and admitted
-// without a call of Failures.
+// Failures delays the refusal of a failed login, so that guessing is slow. A good login is never
+// delayed, whatever other clients of the same user did: it is admitted without a call of Failures.
 //
 // The first failure waits 10 ms, each further one twice as long, up to 500 ms. The zero value is
 // ready to use, by many goroutines.
@@ -123,7 +125,7 @@ type Failures struct {
 	held  int
 }
 
-// failing is a user that failed.
+// failing is a user whose logins failed.
 type failing struct {
 	next time.Duration // delay of its next refusal
 	last time.Time
@@ -152,14 +154,14 @@ func (f *Failures) Failed(uid int, now time.Time) (delay time.Duration, release 
 	})
 }
 
-// Succeeded forgets the failures of user uid: a mistaken key does not slow down later logins.
+// Succeeded forgets the failures of user uid: one mistaken key does not slow down later logins.
 func (f *Failures) Succeeded(uid int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.users, uid)
 }
 
-// makeRoom forgets the user whose last failure is longest ago if there is no room for uid.
+// makeRoom forgets the user with the oldest last failure if there is no room for uid.
 func (f *Failures) makeRoom(uid int) {
 	if f.users == nil {
 		f.users = make(map[int]failing)

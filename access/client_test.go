@@ -14,15 +14,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestClientRefuses: the client signs for nobody but a kernel that proves itself for this very connection. Whoever
-// offers it something else gets nothing, and is not remembered.
+// TestClientRefuses: the client signs only for a kernel that proves itself for this connection. For
+// any other offer it sends no signature and pins no key.
 func TestClientRefuses(t *testing.T) {
 	t.Parallel()
 	text := func(o map[string]string) []byte { return jsonOf(t, o) }
 	for _, c := range []struct {
 		name   string
 		reason fault.ID
-		// change makes the offer, its time, or the client's connection other than the daemon saw it.
+		// change makes the offer, its time, or the client's connection differ from what the daemon
+		// saw.
 		change func(w *world, o map[string]string, issued *time.Time)
 	}{
 		{"no challenge", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "challenge") }},
@@ -34,23 +35,23 @@ func TestClientRefuses(t *testing.T) {
 		{"a challenge in base64url", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) {
 			o["challenge"] = strings.Repeat("-_", 21) + "-="
 		}},
-		{"a challenge that is text", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) {
+		{"a challenge that is not base64", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) {
 			o["challenge"] = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 		}},
-		{"another challenge than proven", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) {
+		{"a challenge that the proof does not cover", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) {
 			o["challenge"] = base64.StdEncoding.EncodeToString(append(make([]byte, 31), 1))
 		}},
 		{"no host key", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "host_key") }},
 		{"a host key with a comment", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_key"] += " root@host" }},
-		{"a host key and a line more", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_key"] += "\nuid: 0" }},
-		{"another host key than proven", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) {
+		{"a host key and a second line", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_key"] += "\nuid: 0" }},
+		{"a host key that the proof does not cover", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) {
 			o["host_key"] = newSigner(t, "ed25519").Key().String()
 		}},
 		{"a host key of 2048 bits", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) {
 			o["host_key"] = strings.Join(strings.Fields(vector(t, "rsa2048.pub"))[:2], " ")
 		}},
 		{"no proof", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "host_signature") }},
-		{"a proof that is none", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_signature"] = "AAAA" }},
+		{"a malformed proof", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_signature"] = "AAAA" }},
 		{"a proof cut short", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_signature"] = o["host_signature"][:40] }},
 		{"the right host key, proven with another", fault.AuthHost, func(w *world, o map[string]string, issued *time.Time) {
 			fake := newSigner(t, "ed25519")
@@ -65,17 +66,17 @@ func TestClientRefuses(t *testing.T) {
 		{"a relay's socket", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.Socket = "/tmp/relay/kernel.sock" }},
 		{"a relay's process", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.PID++ }},
 		{"a relay's user", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.UID = 0 }},
-		{"another time than proven", fault.AuthHost, func(_ *world, _ map[string]string, issued *time.Time) { *issued = issued.Add(time.Millisecond) }},
+		{"a time that the proof does not cover", fault.AuthHost, func(_ *world, _ map[string]string, issued *time.Time) { *issued = issued.Add(time.Millisecond) }},
 		{"a recorded prologue", fault.AuthLate, func(w *world, _ map[string]string, _ *time.Time) {
 			w.login.Now = at(noon.Add(access.Window + time.Second))
 		}},
-		{"a prologue to come", fault.AuthLate, func(w *world, _ map[string]string, _ *time.Time) {
+		{"a prologue of the future", fault.AuthLate, func(w *world, _ map[string]string, _ *time.Time) {
 			w.login.Now = at(noon.Add(-access.Window - time.Second))
 		}},
 		{"a member more", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["sign_this"] = "x" }},
 		{"another scheme", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["scheme"] = "raw" }},
 		{"no scheme", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "scheme") }},
-		{"none, with a challenge", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["scheme"] = "none" }},
+		{"scheme none with a challenge", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["scheme"] = "none" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +101,7 @@ func TestClientRefuses(t *testing.T) {
 	}
 }
 
-// proofOf signs what a client would take for the host's proof, by another key, or with another namespace or role.
+// proofOf signs a host's proof with another key, namespace or role.
 func proofOf(t testing.TB, w *world, by *access.Signer, o map[string]string, issued time.Time, namespace string, role access.Role) string {
 	t.Helper()
 	raw := must(base64.StdEncoding.DecodeString(o["challenge"]))(t)
@@ -113,8 +114,8 @@ func proofOf(t testing.TB, w *world, by *access.Signer, o map[string]string, iss
 	return strings.Join(lines[1:len(lines)-1], "")
 }
 
-// TestHostKeyChanges: another kernel at a known socket is refused, in a way that says what it means, until a person
-// accepts it; a kernel at another socket is another one.
+// TestHostKeyChanges: a changed host key at a known socket is refused with an explanation until a
+// person accepts it; another socket has its own pin.
 func TestHostKeyChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -128,11 +129,11 @@ func TestHostKeyChanges(t *testing.T) {
 	e := refused(t, err, fault.AuthHostChanged)
 	for _, said := range []string{old.Fingerprint(), w.host.Key().Fingerprint(), socket, "pwos auth trust", "Nothing was signed"} {
 		if !strings.Contains(e.Message, said) {
-			t.Errorf("%q does not say %s", e.Message, said)
+			t.Errorf("%q does not mention %s", e.Message, said)
 		}
 	}
 	if known := must(w.login.Known.Lookup(socket))(t); known != old {
-		t.Error("it forgot the key that it knew")
+		t.Error("the client forgot the known key")
 	}
 	if err := w.login.Known.Accept(t.Context(), socket, w.host.Key()); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestDowngrade(t *testing.T) {
 	must(w.login.Answer(t.Context(), open, noon))(t)
 }
 
-// TestPrefer: of several keys the client shows the one that the caller prefers; otherwise the first one.
+// TestPrefer: of several keys the client uses the one that the caller prefers, else the first.
 func TestPrefer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ecdsa256")
@@ -167,14 +168,14 @@ func TestPrefer(t *testing.T) {
 	_, err := c.Verify(w.answer(t, c).Data)
 	if e := refused(t, err, fault.AuthNoSuchKey); !strings.Contains(e.Message, vectorKey(t, "ed25519").Fingerprint()) ||
 		!strings.Contains(e.Message, access.AcceptedTypes) {
-		t.Errorf("%q does not say what was offered, and what is accepted", e.Message)
+		t.Errorf("%q does not name the offered and the accepted keys", e.Message)
 	}
 	w.login.Prefer = func(key access.PublicKey) bool { return key == vectorKey(t, "ecdsa256") }
 	c = w.challenge(t)
 	must(c.Verify(w.answer(t, c).Data))(t)
 }
 
-// TestSocketName: both ends give a socket the same name, whatever links are in its path.
+// TestSocketName: both ends derive the same name of a socket, whatever links are in its path.
 func TestSocketName(t *testing.T) {
 	t.Parallel()
 	dir := must(filepath.EvalSymlinks(t.TempDir()))(t)
@@ -187,7 +188,7 @@ func TestSocketName(t *testing.T) {
 		t.Errorf("got %s, want %s", name, want)
 	}
 	if _, err := access.SocketName("/nowhere/at/all/kernel.sock"); err == nil {
-		t.Error("a directory that is not there has a name")
+		t.Error("a missing directory has a name")
 	}
 }
 
@@ -203,7 +204,7 @@ func TestTenThousandBadLogins(t *testing.T) {
 	for range 10_000 {
 		c := must(w.verifier.Challenge(context.Background(), socket, pid, uid))(t)
 		if _, err := c.Verify(bad); err == nil {
-			t.Fatal("a stranger gets in")
+			t.Fatal("an unknown key is admitted")
 		}
 		failures.Failed(uid, noon)
 	}

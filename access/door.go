@@ -10,13 +10,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Door leads connections through the prologue, whatever carries them, so many of them at once.
+// Door runs the prologue of connections of any transport, and bounds how many run at once.
 type Door struct {
 	auth Authenticator
 	gate *gate
 }
 
-// NewDoor returns a Door that asks auth, OpenMode where nil. An agent may have so many connections in their prologue.
+// NewDoor returns a Door that uses auth, or OpenMode if nil. prologues bounds how many connections
+// of one agent may be in their prologue.
 func NewDoor(auth Authenticator, prologues int) *Door {
 	if auth == nil {
 		auth = OpenMode{}
@@ -24,16 +25,16 @@ func NewDoor(auth Authenticator, prologues int) *Door {
 	return &Door{auth: auth, gate: newGate(prologues)}
 }
 
-// Reserve takes a place for a connection of an agent, without waiting; Admit has to follow where it returns nil. Refusal
-// says what its error means.
+// Reserve reserves a place for a connection of an agent, without waiting; if it returns nil, the
+// caller must call Admit. Refusal explains its error.
 func (d *Door) Reserve(conn deadliner, peer Peer) (*Place, error) {
 	return d.gate.enterAgent(conn, crowdOf(peer))
 }
 
-// Admit runs the prologue with peer, which connected to the endpoint of that name, within
-// AuthTimeout. place is what Reserve returned; if nil, Admit waits for one. After an error the
-// connection must be closed; the client has been told the reason if possible. A *Rejection in its
-// chain is the Authenticator's to record. On success, link has no deadlines.
+// Admit runs the prologue with peer, which connected to the named endpoint, within AuthTimeout.
+// place is what Reserve returned; if nil, Admit waits for one. After an error the caller must close
+// the connection; the client was told the reason if possible. The Authenticator records a
+// *Rejection in the error's chain. On success, link has no deadlines.
 func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, socket string) (Identity, error) {
 	p := prologue{link: link, stamps: schema.NewStamper()}
 	if place == nil {
@@ -45,11 +46,12 @@ func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, s
 	identity, err := d.exchange(ctx, &p, peer, socket)
 	thrown := d.gate.leave(place, err == nil)
 	if wrong := (*Rejection)(nil); errors.As(err, &wrong) {
-		// After the place was given back, so that the delay for a wrong answer does not block other logins.
+		// The place is already released, so the delay for a wrong answer does not block other
+		// logins.
 		return Identity{}, errors.Join(err, p.reject(ctx, wrong))
 	}
 	if thrown == nil || err == nil && errors.Is(thrown, errEvicted) {
-		return identity, err // its answer came just in time
+		return identity, err // it answered before it was evicted
 	}
 	return Identity{}, errors.Join(thrown, err, p.farewell(d.Refusal(thrown)))
 }
@@ -58,7 +60,7 @@ func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, s
 func (d *Door) exchange(ctx context.Context, p *prologue, peer Peer, socket string) (_ Identity, err error) {
 	auth := d.auth
 	if peer.Agent != 0 {
-		auth = OpenMode{} // the kernel knows its own programs, and no key makes one of them another caller
+		auth = OpenMode{} // the kernel knows its programs: a key must not give one of them another identity
 	}
 	if p.offer, err = auth.Offer(ctx, peer, socket); err != nil {
 		return Identity{}, fmt.Errorf("make authentication offer: %w", err)
@@ -74,14 +76,14 @@ func (d *Door) Refusal(reason error) *fault.Fault {
 	switch {
 	case errors.Is(reason, errPrologue):
 		return fault.ConnectionTooMany.New(
-			"an agent may have %d connections that have not answered %s, and this one has as many: answer on those, then connect again", d.gate.prologues, authenticate)
+			"an agent may have %d connections that have not answered %s, and this agent has as many: answer on those, then connect again", d.gate.prologues, authenticate)
 	case errors.Is(reason, errClosing):
 		return fault.KernelStopping.New("the kernel is shutting down")
 	}
 	return fault.AuthBusy.New("too many connections have not answered %s: connect again and answer at once", authenticate)
 }
 
-// Farewell tells an admitted connection why it is closed after all.
+// Farewell tells an admitted connection why it is closed.
 func (d *Door) Farewell(link Lines, reason *fault.Fault) error {
 	p := prologue{link: link, stamps: schema.NewStamper()}
 	return p.farewell(reason)
@@ -92,50 +94,51 @@ func (d *Door) Close() { d.gate.close() }
 
 // Peer is the process at the other end of a connection, as the transport reports it.
 type Peer struct {
-	PID int // 0 where the system does not say
+	PID int // 0 if the system does not report it
 	UID int
 	GID int
 
-	Identity Identity // what it proved in the prologue
-	// Agent is the process of the kernel whose program it belongs to, where the transport finds that out; 0: no program that
-	// the kernel hosts. What it proves besides does not count.
+	Identity Identity // as proven in the prologue
+	// Agent is the hosted agent whose process tree the peer belongs to, if the transport finds that
+	// out; 0: none. It overrides what the peer proves.
 	Agent int64
 }
 
-// Authenticator decides who gets through the prologue (PROTOCOL 4).
+// Authenticator decides which peers pass the prologue (PROTOCOL 4).
 type Authenticator interface {
-	// Offer begins the exchange with peer, which came by the endpoint's socket of that name. It is called from many
-	// goroutines. ctx ends when the server shuts down.
+	// Offer begins the exchange with peer, which connected to the named endpoint. It is called from
+	// many goroutines. ctx ends when the server shuts down.
 	Offer(ctx context.Context, peer Peer, socket string) (Offer, error)
 }
 
-// Offer is one connection's exchange: what the daemon says first, and what it takes for an answer.
+// Offer is one connection's exchange: the daemon's first frame, and the check of the answer.
 type Offer struct {
 	// Data is the data of the daemon's first frame, one JSON object with a member `scheme`.
 	Data []byte
-	// Issued is the time in that frame's metadata, which a signature may be bound to; zero: when it is sent.
+	// Issued is the time in that frame's metadata, which a signature may be bound to; zero: the
+	// time of sending.
 	Issued time.Time
-	// Verify checks the data of the client's answer and returns whom it proves the client to be.
-	// Its error is sent to the client, so it should be a *fault.Fault; the connection is closed
-	// after it. If nil, this is open mode: any answer is accepted, also one without data or
-	// metadata, or a command in place of the reply.
+	// Verify checks the data of the client's answer and returns the client's identity. Its error is
+	// sent to the client, so it should be a *fault.Fault; the connection is closed after it. If
+	// nil, this is open mode: any answer is accepted, also one without data or metadata, or a
+	// command in place of the reply.
 	Verify func(answer []byte) (Identity, error)
 	// Hold is called after Verify has refused: the refusal is sent after delay, and then release is
-	// called. By then the connection has given up its place. If nil, the refusal is sent at once.
+	// called. The connection has already released its place. If nil, the refusal is sent at once.
 	Hold func() (delay time.Duration, release func())
-	// Done is called when the exchange has ended, with any result: nothing later may count as an
-	// answer. It may be nil.
+	// Done is called when the exchange has ended, with any result: no later answer may count. It
+	// may be nil.
 	Done func()
 }
 
-// Identity is who a client has proven to be.
+// Identity is what a client has proven to be.
 type Identity struct {
 	Key   *AuthorizedKey // its line in authorized_keys; nil in open mode
-	Agent int64          // the process of the kernel that it is; 0: the operator
+	Agent int64          // the PID in the kernel; 0: the operator
 }
 
-// OpenMode admits every peer that answers (BRIDGE 4.2.5): the directory's permissions have decided
-// before.
+// OpenMode admits every peer that answers (BRIDGE 4.2.5): the directory's permissions protect the
+// socket.
 type OpenMode struct{}
 
 // Offer implements Authenticator.

@@ -41,7 +41,7 @@ func RunPrologue(link Lines, offer Offer) (Identity, error) {
 
 func (d *Door) Gate() *Gate { return &Gate{d.gate} }
 
-// Enter and the rest reach the methods of the gate.
+// Enter, EnterAgent, Leave, Close and Waiting reach the methods of the gate.
 func (g *Gate) Enter(ctx context.Context, conn deadliner, pid int) (*Place, error) {
 	return g.enter(ctx, conn, pid)
 }

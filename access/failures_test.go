@@ -20,19 +20,19 @@ func TestFailuresGrow(t *testing.T) {
 	const ms = time.Millisecond
 	for i, want := range []time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 500 * ms, 500 * ms} {
 		if got := fail(1, noon); got != want {
-			t.Errorf("failure %d is held back %v, want %v", i+1, got, want)
+			t.Errorf("failure %d is delayed by %v, want %v", i+1, got, want)
 		}
 	}
 	if got := fail(2, noon); got != 10*ms {
-		t.Errorf("another user is held back %v", got)
+		t.Errorf("another user is delayed by %v", got)
 	}
 	if got := fail(1, noon.Add(time.Minute)); got != 10*ms {
-		t.Errorf("after a quiet minute it is %v", got)
+		t.Errorf("after a quiet minute the delay is %v", got)
 	}
 	fail(1, noon.Add(time.Minute))
 	f.Succeeded(1)
 	if got := fail(1, noon.Add(time.Minute)); got != 10*ms {
-		t.Errorf("after a good login it is %v", got)
+		t.Errorf("after a good login the delay is %v", got)
 	}
 }
 
@@ -49,14 +49,14 @@ func TestFailuresAreBounded(t *testing.T) {
 		}
 	}
 	if held != 16 {
-		t.Errorf("%d refusals are held back at once", held)
+		t.Errorf("%d refusals are delayed at once", held)
 	}
 	release()
 	if delay, _ := f.Failed(9_999, noon.Add(time.Second)); delay != 20*time.Millisecond {
-		t.Errorf("the latest user is held back %v", delay)
+		t.Errorf("the latest user is delayed by %v", delay)
 	}
 	if delay, _ := f.Failed(0, noon.Add(time.Second)); delay != 0 {
-		t.Error("the place that was given back was given twice")
+		t.Error("the released place was taken twice")
 	}
 	var one access.Failures
 	_, done := one.Failed(0, noon)
@@ -66,6 +66,6 @@ func TestFailuresAreBounded(t *testing.T) {
 		done()
 	}
 	if delay, _ := one.Failed(0, noon.Add(2*time.Second)); delay != 10*time.Millisecond {
-		t.Errorf("the user who was forgotten first is held back %v", delay)
+		t.Errorf("the user that was forgotten first is delayed by %v", delay)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// serveAgent lets handle serve each connection to a socket, whose path it returns. All ends with the test.
+// serveAgent serves each connection to a socket with handle, and returns the socket's path. It
+// stops when the test ends.
 func serveAgent(t testing.TB, handle func(net.Conn)) string {
 	t.Helper()
 	dir := testkit.Dir(t)
@@ -51,7 +52,7 @@ func serveAgent(t testing.TB, handle func(net.Conn)) string {
 	return path
 }
 
-// fakeAgent is an agent that can be told to do wrong.
+// fakeAgent is an agent that can be told to misbehave.
 type fakeAgent struct {
 	agent.ExtendedAgent
 	list func() ([]*agent.Key, error)
@@ -72,7 +73,7 @@ func (f *fakeAgent) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.Si
 	return f.ExtendedAgent.SignWithFlags(key, data, flags)
 }
 
-// newFakeAgent holds the keys of the given vectors.
+// newFakeAgent returns an agent with the keys of the given vectors.
 func newFakeAgent(t testing.TB, names ...string) *fakeAgent {
 	t.Helper()
 	f := &fakeAgent{ExtendedAgent: agent.NewKeyring().(agent.ExtendedAgent)}
@@ -85,13 +86,13 @@ func newFakeAgent(t testing.TB, names ...string) *fakeAgent {
 	return f
 }
 
-// serve makes f an agent at a socket.
+// serve serves f at a socket.
 func (f *fakeAgent) serve(t testing.TB) string {
 	t.Helper()
-	return serveAgent(t, func(conn net.Conn) { _ = agent.ServeAgent(f, conn) }) // it ends when the client goes
+	return serveAgent(t, func(conn net.Conn) { _ = agent.ServeAgent(f, conn) }) // ends when the client closes
 }
 
-// openSSH skips the test where a program of OpenSSH is not there.
+// openSSH skips the test if a program of OpenSSH is missing.
 func openSSH(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
@@ -101,22 +102,23 @@ func openSSH(t testing.TB, programs ...string) {
 	}
 }
 
-// realAgent starts OpenSSH's ssh-agent with the keys of the given vectors. add runs ssh-add with it.
+// realAgent starts OpenSSH's ssh-agent with the keys of the given vectors. add runs ssh-add against
+// it.
 func realAgent(t testing.TB, names ...string) (socket string, add func(stdin string, args ...string) string) {
 	t.Helper()
 	openSSH(t, "ssh-agent", "ssh-add", "sh")
 	dir := testkit.Dir(t)
 	socket = filepath.Join(dir, "agent.sock")
-	// The shell ends the agent when its input does: with the test, or with a test program that broke off.
+	// The shell kills the agent when its input ends: with the test, or when the test program dies.
 	daemon := exec.Command("sh", "-c", `ssh-agent -D -a "$0" & read -r _; kill $!; wait $!`, socket)
 	leash := must(daemon.StdinPipe())(t)
-	daemon.Env = append(os.Environ(), "SSH_ASKPASS=/bin/false") // nobody confirms anything
+	daemon.Env = append(os.Environ(), "SSH_ASKPASS=/bin/false") // every confirmation is refused
 	if err := daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		err := leash.Close()
-		_ = daemon.Wait() // it says that the agent was killed
+		_ = daemon.Wait() // the error is that the agent was killed
 		if err != nil {
 			t.Error(err)
 		}

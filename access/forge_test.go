@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// forgery is an SSHSIG whose every part can be what it should not be.
+// forgery is an SSHSIG in which each part can be set to a wrong value.
 type forgery struct {
 	magic     string
 	version   uint32
@@ -28,7 +28,7 @@ type forgery struct {
 	trailing  string
 }
 
-// blobOf is a forgery that is well formed and by key, except for its signature.
+// blobOf returns a forgery that is well formed and names key, without a signature.
 func blobOf(key access.PublicKey) *forgery {
 	raw := ssh.Marshal(&ssh.Signature{Format: key.Type(), Blob: make([]byte, 64)})
 	return &forgery{magic: "SSHSIG", version: 1, key: wireKey(key), namespace: access.Namespace, hash: "sha512", raw: string(raw)}
@@ -50,7 +50,7 @@ func (f *forgery) bytes() []byte {
 	return []byte(f.magic + string(b) + f.trailing)
 }
 
-// signed is what the key of the forgery would sign for message.
+// signed returns what the key of the forgery would sign for message.
 func (f *forgery) signed(message []byte) []byte {
 	sum256, sum512 := sha256.Sum256(message), sha512.Sum512(message)
 	sum := sum512[:]
@@ -102,7 +102,7 @@ func armorOf(t testing.TB, s *access.Signer, namespace string, text []byte) stri
 	return must(s.Sign(t.Context(), namespace, text))(t).Armor()
 }
 
-// answerWith is the data of an answer that signs text.
+// answerWith returns the data of an answer that signs text.
 func answerWith(t testing.TB, s *access.Signer, namespace string, text []byte) []byte {
 	t.Helper()
 	return answerText(t, s.Key().String(), armorOf(t, s, namespace, text))
@@ -118,7 +118,7 @@ func jsonOf(t testing.TB, members map[string]string) []byte {
 	return must(schema.Marshal(members))(t)
 }
 
-// offerOf reads the data of a challenge, as a client would that trusts nobody's reader.
+// offerOf parses the data of a challenge without the package's parser.
 func offerOf(t testing.TB, c *access.Challenge) map[string]string {
 	t.Helper()
 	v, fault := schema.TypeOf[map[string]string]().Decode(c.Data())
@@ -128,7 +128,7 @@ func offerOf(t testing.TB, c *access.Challenge) map[string]string {
 	return *v.(*map[string]string)
 }
 
-// bindingOf is what both ends of the world's socket bind c to.
+// bindingOf returns what both ends of the world's socket bind c to.
 func bindingOf(t testing.TB, c *access.Challenge) *access.Binding {
 	t.Helper()
 	o := offerOf(t, c)

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// FuzzSignature: what is read as a signature is written as it was read.
+// FuzzSignature: a signature that parses is formatted as it was parsed.
 func FuzzSignature(f *testing.F) {
 	for _, name := range []string{"ed25519", "ed25519-sha256", "ecdsa256", "ecdsa384", "ecdsa521", "rsa2048", "rsa3072", "git-commit", "namespace-file"} {
 		f.Add(vector(f, name+".sig"))
@@ -23,10 +23,10 @@ func FuzzSignature(f *testing.F) {
 		}
 		again, err := access.ParseArmored(sig.Armor())
 		if err != nil || again.Armor() != sig.Armor() || again.Key != sig.Key {
-			t.Fatalf("read again it is %v, %v", again, err)
+			t.Fatalf("parsed again it is %v, %v", again, err)
 		}
 		if sig.Verify(access.Namespace, []byte("what nobody signed"), true) == nil {
-			t.Fatal("it holds for anything")
+			t.Fatal("it verifies for another text")
 		}
 	})
 }
@@ -43,13 +43,13 @@ func FuzzSignatureBlob(f *testing.F) {
 			return
 		}
 		if sig.Armor() != armored(blob) {
-			t.Fatal("there are two forms of it")
+			t.Fatal("the signature has two forms")
 		}
 	})
 }
 
-// FuzzAuthorizedKeys: whatever the file holds, a line lets in or is refused, never both, and what it grants is written in
-// a form that grants the same.
+// FuzzAuthorizedKeys: whatever the file holds, a line admits its key or is refused, never both, and
+// its options, formatted, grant the same.
 func FuzzAuthorizedKeys(f *testing.F) {
 	key := strings.TrimSpace(vector(f, "ed25519.pub"))
 	for _, options := range []string{
@@ -70,7 +70,7 @@ func FuzzAuthorizedKeys(f *testing.F) {
 		}
 		for _, k := range keys.Keys() {
 			if lines[k.Line] {
-				t.Fatalf("line %d lets in and is refused", k.Line)
+				t.Fatalf("line %d is admitted and refused", k.Line)
 			}
 			written := strings.TrimLeft(k.Options()+" "+k.Key.String(), " ")
 			again := access.ParseAuthorizedKeys([]byte(written), time.UTC)
@@ -84,7 +84,8 @@ func FuzzAuthorizedKeys(f *testing.F) {
 	})
 }
 
-// FuzzSealed: what is read as a sealed value and carries nothing beside it is written as a value that says the same.
+// FuzzSealed: a sealed value that parses, without data in the clear, is formatted as an equal
+// value.
 func FuzzSealed(f *testing.F) {
 	for _, line := range strings.Split(strings.TrimSpace(vector(f, "sealed")), "\n") {
 		f.Add(strings.Fields(line)[1])
@@ -106,10 +107,10 @@ func FuzzSealed(f *testing.F) {
 	})
 }
 
-// FuzzOffer: whatever a daemon offers, the client signs only for one that proves itself, which chance does not.
+// FuzzOffer: the client signs only for a daemon that proves itself, whatever the offer.
 func FuzzOffer(f *testing.F) {
 	w := newWorld(f, "ed25519")
-	w.host = identity(f, keyFile(f, "ca")) // one that all of the fuzzer's processes have
+	w.host = identity(f, keyFile(f, "ca")) // the same in all processes of the fuzzer
 	w.verifier.Host = w.host
 	c := w.challenge(f)
 	f.Add(c.Data())
@@ -121,7 +122,7 @@ func FuzzOffer(f *testing.F) {
 			return
 		}
 		if string(answer.Data) != "{}" && answer.Host != w.host.Key() {
-			t.Fatalf("it signs for %v", answer.Host)
+			t.Fatalf("the client signed for %v", answer.Host)
 		}
 	})
 }

@@ -12,15 +12,16 @@ import (
 const (
 	// AuthTimeout is how long a connection may take to answer the prologue, from accept to the last byte (PROTOCOL 4).
 	AuthTimeout = 10 * time.Second
-	// AuthWaiting is how many connections may be in their prologue at once, over all listeners (PROTOCOL 4).
+	// AuthWaiting is how many connections may be in their prologue at once, over all listeners
+	// (PROTOCOL 4).
 	AuthWaiting = 64
-	// AgentsWaiting is how many of them may be agents': the rest is reserved for the operator.
+	// AgentsWaiting is how many of those may be agents': the rest is reserved for the operator.
 	AgentsWaiting = AuthWaiting / 2
 
-	// authGrace is how long an operator's connection keeps its place when others want it.
+	// authGrace is how long an operator's connection keeps its place while others wait for one.
 	authGrace = time.Second
 	// crowdGrace is the grace of an agent, and of a process that has more than crowdSize places and
-	// has not used one yet.
+	// has not authenticated on any.
 	crowdGrace = 100 * time.Millisecond
 	crowdSize  = AuthWaiting / 8
 
@@ -29,20 +30,22 @@ const (
 )
 
 var (
-	errEvicted  = errors.New("evicted: others were waiting for the place")
+	errEvicted  = errors.New("evicted: other connections were waiting for the place")
 	errNoPlace  = errors.New("too many connections are in their prologue")
 	errPrologue = errors.New("the agent has too many connections in their prologue")
 	errClosing  = errors.New("the server is shutting down")
 )
 
-// gate counts the connections that have not authenticated yet, and decides which have to go when there are too many.
+// gate counts the connections that have not authenticated yet, and decides which to evict when
+// there are too many.
 //
-// An agent's connection never waits: it takes a place, if need be one of an agent that has more, or it is refused. It
-// never takes an operator's. An operator's connection waits on its own goroutine, and nothing waits with it. When all places are taken, letting
-// newcomers wait lets 64 silent connections shut everybody out, ten seconds at a time; evicting whoever came first lets
-// a burst of honest clients, on a busy machine, evict each other. So the process with the most places gives up its
-// oldest once that one has had its grace. A newcomer of another process waits for that alone; those of the same process
-// queue up, first come first served.
+// An agent's connection never waits: it takes a free place or one of an agent that has more, or it
+// is refused. It never takes an operator's. An operator's connection waits on its own goroutine.
+// Letting newcomers wait for a free place would let 64 silent connections lock everybody out, ten
+// seconds at a time; evicting the oldest connection would let a burst of honest clients evict each
+// other on a busy machine. So the process with the most places loses its oldest once that one has
+// had its grace. A newcomer of another process waits for that alone; newcomers of the same process
+// queue, first come first served.
 type gate struct {
 	prologues int // places of one agent
 
@@ -57,11 +60,11 @@ type gate struct {
 	turn chan struct{} // has the token of the connection that is first in the queue
 }
 
-// crowd is what one process has in the gate.
+// crowd is the places of one process.
 type crowd struct {
 	places []*Place // at least one, in the order of arrival
 	agent  bool
-	passed bool // another of them has authenticated
+	passed bool // a connection of it has authenticated
 }
 
 // Place is a connection's place among those that run their prologue.
@@ -76,8 +79,8 @@ func newGate(prologues int) *gate {
 	return &gate{prologues: prologues, crowds: make(map[int]*crowd), left: make(chan struct{}), turn: make(chan struct{}, 1)}
 }
 
-// crowdOf is what the gate takes for one process. All that a hosted program starts are: else it could fork itself the places
-// of everybody else.
+// crowdOf returns the key of the peer's crowd. All processes of a hosted program share one: else it
+// could fork to take the places of others.
 func crowdOf(p Peer) int {
 	if p.Agent != 0 {
 		return -int(p.Agent)
@@ -105,8 +108,9 @@ func (g *gate) enterAgent(conn deadliner, key int) (*Place, error) {
 	return g.admit(conn, key, time.Now())
 }
 
-// enter waits for a place for an operator's connection and takes it; conn's deadlines are set so that the place is given
-// back in time. It returns an error where ctx or AuthTimeout ends, the gate is closed, or conn is closed.
+// enter waits for a place for an operator's connection and takes it; conn's deadlines are set so
+// that the place is given back in time. It returns an error if ctx or AuthTimeout ends, the gate is
+// closed, or conn is closed.
 func (g *gate) enter(ctx context.Context, conn deadliner, key int) (*Place, error) {
 	arrived := time.Now()
 	v, _, _, err := g.tryEnter(conn, key, arrived, newcomer)
@@ -147,16 +151,16 @@ func (g *gate) enter(ctx context.Context, conn deadliner, key int) (*Place, erro
 	}
 }
 
-// rank says before whom a connection gets a place.
+// rank orders the connections that wait for a place.
 type rank int
 
 const (
-	newcomer rank = iota // leaves it to those that wait, unless its process has none yet
-	inTurn               // waits with others of the process that has most places
-	ahead                // is of another process, and goes before those
+	newcomer rank = iota // yields to those that wait, unless its process has no place yet
+	inTurn               // waits behind others of the process with the most places
+	ahead                // is of another process, and goes first
 )
 
-// yields reports whether others of higher rank wait. The caller holds mu.
+// yields reports whether connections of higher rank wait. The caller holds mu.
 func (g *gate) yields(r rank, key int) bool {
 	switch r {
 	case newcomer:
@@ -167,7 +171,7 @@ func (g *gate) yields(r rank, key int) bool {
 	return false
 }
 
-// queue counts one more that waits, and returns its rank: false where too many wait already.
+// queue counts one more waiting connection, and returns its rank; false if too many wait already.
 func (g *gate) queue(key int) (rank, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,7 +186,7 @@ func (g *gate) queue(key int) (rank, bool) {
 	return r, true
 }
 
-// unqueue counts one less.
+// unqueue counts one waiting connection less.
 func (g *gate) unqueue(r rank) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -242,7 +246,7 @@ func (g *gate) size(key int) int {
 }
 
 // largest returns the crowd with the most places, only among agents if agents is true, or nil.
-// Among equals it is the one whose first member has been here longest. The caller has locked mu.
+// Among equals it is the crowd with the oldest connection. The caller holds mu.
 func (g *gate) largest(agents bool) (most *crowd) {
 	for _, c := range g.crowds {
 		if agents && !c.agent {
@@ -256,8 +260,8 @@ func (g *gate) largest(agents bool) (most *crowd) {
 	return most
 }
 
-// wait is how long c's oldest place may still stay. Many silent connections of one process are no accident; many of one
-// whose others get through are a burst. An agent's is the first to go.
+// wait is how long c's oldest place may still stay. Many silent connections of one process are an
+// attack; if others of the process authenticate, they are a burst. An agent has the short grace.
 func (c *crowd) wait() time.Duration {
 	grace := authGrace
 	if c.agent || len(c.places) > crowdSize && !c.passed {
@@ -266,8 +270,8 @@ func (c *crowd) wait() time.Duration {
 	return grace - time.Since(c.places[0].since)
 }
 
-// leave returns v's place and lifts its deadlines; passed reports whether it has authenticated. It
-// returns why v was evicted, or nil.
+// leave releases v's place and clears its deadlines; passed reports whether it has authenticated.
+// It returns why v was evicted, or nil.
 func (g *gate) leave(v *Place, passed bool) (thrown error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -293,15 +297,15 @@ func (g *gate) close() {
 	g.announce()
 }
 
-// throw takes v's place away and interrupts its reading and writing, so that the goroutine that
-// serves it notices.
+// throw evicts v, and interrupts its reads and writes so that its goroutine notices.
 func (g *gate) throw(v *Place, reason error) {
 	g.remove(v)
 	v.thrown = reason
 	_ = v.conn.SetDeadline(time.Unix(1, 0)) // fails only on a closed connection, which interrupts as well
 }
 
-// remove frees v's place. An empty crowd is forgotten, so that the gate's memory is bounded by its places.
+// remove frees v's place. An empty crowd is deleted, so that the gate's memory is bounded by its
+// places.
 func (g *gate) remove(v *Place) {
 	c := g.crowds[v.crowd]
 	c.places = slices.DeleteFunc(c.places, func(w *Place) bool { return w == v })
@@ -312,7 +316,7 @@ func (g *gate) remove(v *Place) {
 	g.announce()
 }
 
-// count notes a place that was taken, or given back. The caller holds mu.
+// count adds n to the places that are taken. The caller holds mu.
 func (g *gate) count(key, n int) {
 	g.inside += n
 	if key < 0 {
@@ -320,15 +324,15 @@ func (g *gate) count(key, n int) {
 	}
 }
 
-// announce wakes all that wait to enter.
+// announce wakes all connections that wait to enter.
 func (g *gate) announce() {
 	close(g.left)
 	g.left = make(chan struct{})
 }
 
 // Held seals and opens like the Sealer that it was made from, with sealing keys that are derived
-// once and kept. It uses no agent and no file any more, so it never waits; in return it continues
-// to work after the SSH key was removed from its agent, until it is dropped.
+// once and kept. It no longer uses an agent or a file, so it never waits, and continues to work
+// after the SSH key was removed from its agent.
 //
 // It may be used by many goroutines.
 type Held struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// clock is a connection that only remembers its deadline.
+// clock is a connection that only records its deadline.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -41,7 +41,7 @@ func interrupted(conns []*clock) (n int) {
 	return n
 }
 
-// silence lets n silent connections of the process pid into gate.
+// silence enters n silent connections of the process pid.
 func silence(t *testing.T, gate *access.Gate, n, pid int) []*clock {
 	t.Helper()
 	conns := make([]*clock, n)
@@ -69,8 +69,8 @@ func TestGateBoundsTheWait(t *testing.T) {
 	})
 }
 
-// A burst of honest clients is let through one after the other; none loses its place to another, however slow the
-// machine is, whether of one process or of a thousand.
+// TestGateLetsABurstThrough: a burst of honest clients is admitted one after the other; none evicts
+// another, however slow the machine is, whether they are of one process or of a thousand.
 func TestGateLetsABurstThrough(t *testing.T) {
 	t.Parallel()
 	for name, process := range map[string]func(i int) int{
@@ -92,7 +92,7 @@ func TestGateLetsABurstThrough(t *testing.T) {
 					wait.Go(func() {
 						time.Sleep(time.Duration(1+i%access.AuthWaiting) * 10 * time.Millisecond) // fake time
 						if err := gate.Leave(v, true); err != nil {
-							t.Errorf("an honest client was told: %v", err)
+							t.Errorf("an honest client got: %v", err)
 						}
 					})
 				}
@@ -102,8 +102,8 @@ func TestGateLetsABurstThrough(t *testing.T) {
 	}
 }
 
-// A thousand silent connections of another process cost an honest client less than two seconds. From then on it is not
-// their victim, however many more there are.
+// TestGateServesBehindSilentConnections: behind a thousand silent connections of another process,
+// an honest client waits less than two seconds, and is then not evicted for more of them.
 func TestGateServesBehindSilentConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,17 +112,18 @@ func TestGateServesBehindSilentConnections(t *testing.T) {
 		honest, err := gate.Enter(t.Context(), &clock{}, 2)
 		testkit.Must(t, err)
 		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("it took %v to get in", took)
+			t.Errorf("it waited %v for a place", took)
 		}
 		if got, want := interrupted(silent), len(silent)-access.AuthWaiting+1; got != want {
-			t.Errorf("%d silent ones were interrupted, want %d", got, want)
+			t.Errorf("%d silent connections were interrupted, want %d", got, want)
 		}
 		silence(t, gate, 1000, 1)
 		testkit.Must(t, gate.Leave(honest, true))
 	})
 }
 
-// If no process has more than the others, the oldest connection is evicted.
+// TestGateEvictsTheOldest: if no process has more places than the others, the oldest connection is
+// evicted.
 func TestGateEvictsTheOldest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,10 +135,10 @@ func TestGateEvictsTheOldest(t *testing.T) {
 			silence(t, gate, 1, pid)
 		}
 		if err := gate.Leave(first, false); !errors.Is(err, access.ErrEvicted) {
-			t.Errorf("the first was told %v, want ErrEvicted", err)
+			t.Errorf("the first got %v, want ErrEvicted", err)
 		}
 		if got := time.Since(start); got != access.AuthGrace {
-			t.Errorf("it was told after %v, want %v", got, access.AuthGrace)
+			t.Errorf("it was evicted after %v, want %v", got, access.AuthGrace)
 		}
 		if n := gate.Waiting(); n != access.AuthWaiting {
 			t.Errorf("%d wait, want %d", n, access.AuthWaiting)
@@ -152,7 +153,8 @@ func enterAgent(gate *access.Gate, agent int64) (*clock, error) {
 	return conn, err
 }
 
-// An agent gets its number of places, however many processes it has; a further connection is refused at once.
+// TestGateTakesAnAgentForOne: an agent has one limit on places, however many processes it has; a
+// further connection is refused at once.
 func TestGateTakesAnAgentForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +167,7 @@ func TestGateTakesAnAgentForOne(t *testing.T) {
 				testkit.Must(t, err)
 				crowd = append(crowd, conn)
 			} else if !errors.Is(err, access.ErrPrologue) {
-				t.Fatalf("connection %d was told %v, want ErrPrologue", i, err)
+				t.Fatalf("connection %d got %v, want ErrPrologue", i, err)
 			}
 		}
 		if got := interrupted(crowd); got != 0 {
@@ -178,8 +180,8 @@ func TestGateTakesAnAgentForOne(t *testing.T) {
 	})
 }
 
-// Agents have half of the places: the operator's connections wait for none of them, and an agent that comes late takes the
-// place of one that has more.
+// TestGateReservesPlacesForTheOperator: agents have half of the places. The operator's connections
+// do not wait for agents, and a late agent takes a place of an agent that has more.
 func TestGateReservesPlacesForTheOperator(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,7 +205,7 @@ func TestGateReservesPlacesForTheOperator(t *testing.T) {
 			t.Errorf("the operator waited %v, and %d agents were interrupted", got, interrupted(crowds))
 		}
 		if _, err := enterAgent(gate, 101); err != nil {
-			t.Errorf("an agent without a place, while others have many, was told %v", err)
+			t.Errorf("an agent without a place, while others have many, got %v", err)
 		}
 		// The operator gets more than half of the places after a short wait.
 		silence(t, gate, 1, 2)
@@ -213,14 +215,14 @@ func TestGateReservesPlacesForTheOperator(t *testing.T) {
 	})
 }
 
-// Silent connections of operators are not evicted for an agent's.
+// TestGatePrefersTheOperator: silent connections of operators are not evicted for an agent's.
 func TestGatePrefersTheOperator(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := access.NewGate()
 		honest := silence(t, gate, access.AuthWaiting, 1)
 		if _, err := enterAgent(gate, 7); !errors.Is(err, access.ErrNoPlace) {
-			t.Errorf("the agent was told %v, want ErrNoPlace", err)
+			t.Errorf("the agent got %v, want ErrNoPlace", err)
 		}
 		if got := interrupted(honest); got != 0 {
 			t.Errorf("%d of the operator's were interrupted", got)
@@ -228,7 +230,8 @@ func TestGatePrefersTheOperator(t *testing.T) {
 	})
 }
 
-// A connection of another process does not queue behind those of the process that has all places.
+// TestGateServesAnotherProcessFirst: a connection of another process does not queue behind those of
+// the process that has all places.
 func TestGateServesAnotherProcessFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -277,13 +280,13 @@ func TestClosedGate(t *testing.T) {
 		synctest.Wait()
 		gate.Close()
 		if err := <-refused; !errors.Is(err, access.ErrClosing) {
-			t.Errorf("who waited for a place was told %v, want ErrClosing", err)
+			t.Errorf("a waiting connection got %v, want ErrClosing", err)
 		}
 		if got := interrupted(append(others, conn)); got != access.AuthWaiting {
 			t.Errorf("%d of those inside were interrupted", got)
 		}
 		if err := gate.Leave(inside, false); !errors.Is(err, access.ErrClosing) {
-			t.Errorf("who was inside was told %v, want ErrClosing", err)
+			t.Errorf("a connection with a place got %v, want ErrClosing", err)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func TestHeldIsTheSealer(t *testing.T) {
 			s := enrolled(t, name)
 			h := held(t, s)
 			if h.Key() != s.Key() || h.KeyID() != s.KeyID() || h.Algorithm() != "A256GCM" {
-				t.Errorf("it is %s of %v, its sealer %s of %v", h.KeyID(), h.Key(), s.KeyID(), s.Key())
+				t.Errorf("held %s of %v, sealer %s of %v", h.KeyID(), h.Key(), s.KeyID(), s.Key())
 			}
 			for _, aad := range []string{"", "vault/fish"} {
 				theirs := must(s.Seal(t.Context(), []byte("swordfish"), []byte(aad)))(t)
@@ -40,14 +40,14 @@ func TestHeldIsTheSealer(t *testing.T) {
 					t.Errorf("the sealer opens %q, %q, %v", plaintext, along, err)
 				}
 				if again := must(h.Seal([]byte("swordfish"), []byte(aad)))(t); again == ours {
-					t.Error("it seals the same way twice")
+					t.Error("two seals of a value are equal")
 				}
 			}
 			_, err := h.Seal(make([]byte, access.MaxPlaintext+1), nil)
 			refused(t, err, fault.CryptoCannot)
 			_, _, err = h.Open("swordfish")
 			if e := refused(t, err, fault.CryptoBroken); strings.Contains(e.Message, "swordfish") {
-				t.Errorf("it repeats what it was given: %s", e.Message)
+				t.Errorf("the error repeats the input: %s", e.Message)
 			}
 			good := must(h.Seal([]byte("swordfish"), nil))(t)
 			_, _, err = h.Open(good[:len(good)-4] + "AAAA")
@@ -58,7 +58,8 @@ func TestHeldIsTheSealer(t *testing.T) {
 	}
 }
 
-// TestHeldOpensVectors: what another implementation has sealed, by whichever signature of an RSA key.
+// TestHeldOpensVectors: a held key opens values sealed by another implementation, by any signature
+// algorithm of an RSA key.
 func TestHeldOpensVectors(t *testing.T) {
 	t.Parallel()
 	for line := range strings.Lines(vector(t, "sealed")) {
@@ -70,8 +71,8 @@ func TestHeldOpensVectors(t *testing.T) {
 	}
 }
 
-// TestHeldNeedsNoAgent: once it is held, a key goes on though its agent does not sign any more. An agent that signs by SHA-2
-// alone is enough to begin with.
+// TestHeldNeedsNoAgent: a held key works after its agent stops signing. An agent that signs only
+// with SHA-2 is enough to derive it.
 func TestHeldNeedsNoAgent(t *testing.T) {
 	t.Parallel()
 	from := newFakeAgent(t, "rsa3072")

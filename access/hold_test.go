@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// keeper lets in who answers with data that says good, and holds everybody else's refusal back for a time.
+// keeper admits an answer whose data says good, and delays every other refusal.
 type keeper struct {
 	delay time.Duration
-	held  atomic.Int32 // holds that were begun
-	freed atomic.Int32 // and ended
+	held  atomic.Int32 // delays that began
+	freed atomic.Int32 // delays that ended
 	done  atomic.Int32
 }
 
@@ -52,7 +52,8 @@ func answering(t *testing.T, data string, heard *string) func(net.Conn) {
 	}
 }
 
-// The answer to a refused login is delayed, and the delay blocks no other connection.
+// TestHeldRefusalsTakeNoPlace: the refusal of a login is delayed, and the delay blocks no other
+// connection.
 func TestHeldRefusalsTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,23 +73,23 @@ func TestHeldRefusalsTakeNoPlace(t *testing.T) {
 			t.Errorf("%d held, %d freed, %d wait", k.held.Load(), k.freed.Load(), door.Gate().Waiting())
 		}
 		if k.done.Load() != 1 {
-			t.Error("the exchange was not said to be over")
+			t.Error("Done was not called")
 		}
 		if took, err := receive(t, door, func(conn net.Conn) {
 			answering(t, `"good"`, &nothing)(&cut{conn})
 		}); err != nil || took != 0 {
-			t.Errorf("a good one took %v: %v", took, err)
+			t.Errorf("a good login took %v: %v", took, err)
 		}
 		if took := <-ended; took != k.delay || k.freed.Load() != 1 {
-			t.Errorf("it was held for %v, freed %d times", took, k.freed.Load())
+			t.Errorf("the refusal was delayed by %v, released %d times", took, k.freed.Load())
 		}
 		if !strings.Contains(heard, "UNAUTHORIZED") || k.done.Load() != 2 {
-			t.Errorf("it heard %q; %d exchanges are over", heard, k.done.Load())
+			t.Errorf("the client got %q; Done was called %d times", heard, k.done.Load())
 		}
 	})
 }
 
-// cut is a connection whose reader has heard enough after a line.
+// cut is a connection whose reader stops after a line.
 type cut struct{ net.Conn }
 
 var errCut = errors.New("heard enough")

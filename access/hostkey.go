@@ -17,8 +17,8 @@ import (
 // HostKey is the kernel's own key: it signs the journal's checkpoints.
 type HostKey struct{ signer ssh.Signer }
 
-// OpenHostKey reads the host key of the state directory, or makes one at the first start: an OpenSSH private key, so that
-// ssh-keygen can show it.
+// OpenHostKey reads the host key of the state directory, or makes one at the first start. It is an
+// OpenSSH private key, so that ssh-keygen can show it.
 func OpenHostKey(dir string) (*HostKey, error) {
 	path := HostKeyFile(dir)
 	key, err := ReadHostKey(path)
@@ -46,7 +46,7 @@ func ReadHostKey(path string) (*HostKey, error) {
 	return &HostKey{signer}, nil
 }
 
-// MakeHostKey writes a fresh key under a name that is not its own yet: a crash leaves a whole key or none.
+// MakeHostKey writes a new key under a temporary name: a crash leaves a whole key or none.
 func MakeHostKey(path string) (*HostKey, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -65,7 +65,7 @@ func MakeHostKey(path string) (*HostKey, error) {
 		return nil, err
 	}
 	_, err = fresh.Write(pem.EncodeToMemory(block))
-	// On disk before it has its name: after a power cut the name could else be there without the key.
+	// Sync before the rename: after a power cut the name could otherwise exist without the key.
 	return &HostKey{signer}, errors.Join(err, fresh.Sync(), fresh.Close())
 }
 
@@ -77,7 +77,8 @@ func TakeHostKey(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names in a directory durable: clients remember the key, and the journal's checkpoints are signed by it.
+// syncDir makes the names in a directory durable: clients pin the key, and it signs the journal's
+// checkpoints.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -89,7 +90,7 @@ func syncDir(path string) error {
 // HostKeyFile is the path of the host key in a state directory.
 func HostKeyFile(dir string) string { return filepath.Join(dir, "host_key") }
 
-// Signer returns what a kernel shows its clients that it is, in a login.
+// Signer returns the key with which the kernel proves itself to clients.
 func (k *HostKey) Signer() (*Signer, error) { return NewSigner(k.signer, "host key") }
 
 // Public returns the key as a line of authorized_keys.

@@ -19,10 +19,11 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Identities says where the keys are that a program may sign with.
+// Identities says where a program finds the keys to sign with.
 type Identities struct {
-	// Identity is the path of the one key to use, private or public; an ssh-agent that holds it is preferred to the file, as
-	// it asks for no passphrase. Empty: any key of the agent, then any of Files.
+	// Identity is the path of the one key to use, private or public; an ssh-agent that holds it is
+	// preferred to the file, since it needs no passphrase. Empty: any key of the agent, then any of
+	// Files.
 	Identity string
 	// AgentSocket is $SSH_AUTH_SOCK; empty: there is no agent.
 	AgentSocket string
@@ -34,15 +35,15 @@ type Identities struct {
 	ListTime, SignTime time.Duration
 }
 
-// Candidates are the keys that were found, the one to try first in front.
+// Candidates are the keys that were found, in the order in which to try them.
 type Candidates struct {
 	Signers []*Signer
-	// Skipped says why a key or the agent was skipped, a sentence each.
+	// Skipped says why each skipped key, or the agent, was skipped, a sentence each.
 	Skipped []string
 }
 
-// Find looks for keys. It asks for no passphrase yet. If there is no key to sign with it returns a
-// *fault.Fault, which wraps the agent's if that is the reason, or ctx's cause.
+// Find looks for keys, without asking for a passphrase. If no key can sign it returns a
+// *fault.Fault, which wraps the agent's error if that is the reason, or ctx's cause.
 func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 	var agentErr error
 	var held []*Signer
@@ -63,7 +64,7 @@ func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 	for _, path := range i.Files {
 		key, signer, err := readKeyFile(path, i.Passphrase)
 		switch {
-		case errors.Is(err, fault.AuthNoIdentity): // most of them are not there
+		case errors.Is(err, fault.AuthNoIdentity): // most default files do not exist
 		case err != nil:
 			c.skip(err)
 		case slices.ContainsFunc(c.Signers, func(s *Signer) bool { return s.key == key }): // the agent has it
@@ -79,7 +80,7 @@ func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 	return c, nil
 }
 
-// named finds the one key that was asked for.
+// named finds the one key that the caller named.
 func (i *Identities) named(held []*Signer, agentErr error) (*Candidates, error) {
 	key, signer, err := readKeyFile(i.Identity, i.Passphrase)
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *Candidates) skip(err error) {
 	}
 }
 
-// noIdentity is the error if there is no key to sign with, and says why each was skipped.
+// noIdentity is the error if there is no key to sign with. It says why each was skipped.
 func noIdentity(skipped []string) *fault.Fault {
 	why := ""
 	if len(skipped) > 0 {
@@ -113,7 +114,8 @@ func noIdentity(skipped []string) *fault.Fault {
 	return fault.AuthNoIdentity.New("there is no key to sign with%s: make one with \"ssh-keygen -t ed25519\", add one with ssh-add, or name one with --identity", why)
 }
 
-// Source reads a file of authorized keys, again whenever it has changed. It may be used by many goroutines.
+// Source reads a file of authorized keys, and reads it again when it has changed. It may be used by
+// many goroutines.
 type Source struct {
 	path  string
 	now   func() time.Time
@@ -121,11 +123,11 @@ type Source struct {
 
 	mu      sync.Mutex
 	keys    *AuthorizedKeys
-	file    *os.File  // that keys was read from, kept open: neither a lease nor a mode keeps us from reading it again
+	file    *os.File  // from which keys was read; kept open, so that no lease or mode prevents reading it again
 	seen    fileStamp // of that file
-	settled bool      // whether any other file would have another stamp
+	settled bool      // whether every later change would change the stamp
 	sum     [sha256.Size]byte
-	trouble error // why the keys are those of an earlier Load
+	trouble error // why an earlier Load's keys are still in use
 }
 
 // NewSource returns a Source of the file at path; now is the clock. Nothing is read yet.
@@ -138,7 +140,7 @@ func NewMemberSource(path string, now func() time.Time) *Source {
 	return &Source{path: path, now: now, parse: ParseMembers}
 }
 
-// Close closes the file. A Source that is used again opens it again.
+// Close closes the file. The next Load opens it again.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,15 +152,15 @@ func (s *Source) Close() error {
 	return file.Close()
 }
 
-// Trouble returns why the last Load returned keys that had been read before, nil where it did not: the operator has to see to
-// the file. It is a fault.PlaceUnsafe, or an error of the file system.
+// Trouble returns why the last Load returned keys that had been read before, or nil: the operator
+// has to correct the file. It is a fault.PlaceUnsafe, or an error of the file system.
 func (s *Source) Trouble() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.trouble
 }
 
-// fileStamp tells whether a file is still what it was. A change of the content cannot leave ctime as it was.
+// fileStamp identifies the content of a file. Every change of the content changes ctime.
 type fileStamp struct {
 	dev, ino     uint64
 	size         int64
@@ -166,18 +168,19 @@ type fileStamp struct {
 	mtime, ctime int64 // nanoseconds since 1970
 }
 
-// settleTime is how long after a change another one could go unnoticed: file systems count time in
-// steps, the coarsest in two seconds.
+// settleTime is how long after a change another one can leave the stamp as it is: the coarsest file
+// systems count time in steps of two seconds.
 const settleTime = 2 * time.Second
 
-// Load returns the keys of the file. As long as its content stays the same, so does the pointer, so that a caller that logs what
-// was refused sees when to. The error is a fault.PlaceUnsafe, or wraps fs.ErrNotExist or another error of the file system; with
-// an error nobody gets in, and never falls back to open mode or to what the file said before.
+// Load returns the keys of the file. While its content stays the same, so does the pointer, so that
+// a caller logs refused lines once. The error is a fault.PlaceUnsafe, or wraps fs.ErrNotExist or
+// another error of the file system. With an error no key is admitted: it never falls back to open
+// mode or to an earlier file.
 //
-// The file has to be a regular one of ours or of root, no symbolic link, in a directory of ours or of root; neither may
-// be writable by anybody else. A file that no longer is, or that cannot be opened, still counts as it was read while it is
-// the same file with the same content (Trouble tells): what somebody does to its mode or its leases changes nobody's
-// rights, neither adding any nor taking them away.
+// The file must be a regular file of this user or of root, no symbolic link, in a directory of this
+// user or of root; neither may be writable by others. If the file no longer fits, or cannot be
+// opened, the keys already read stay valid while it is the same file with the same content (see
+// Trouble): a change of its mode or a lease on it neither adds nor removes rights.
 func (s *Source) Load() (*AuthorizedKeys, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +209,7 @@ func (s *Source) refresh() error {
 		return err
 	}
 	if s.file != nil {
-		_ = s.file.Close() // it was only read
+		_ = s.file.Close() // read only
 	}
 	changed := time.Unix(0, max(stamp.ctime, stamp.mtime))
 	s.file, s.seen, s.settled = file, stamp, s.now().Sub(changed) > settleTime
@@ -216,7 +219,7 @@ func (s *Source) refresh() error {
 	return nil
 }
 
-// stands reports whether the file that keys was read from is still at the path, with the same
+// stands reports whether the file from which keys was read is still at the path, with the same
 // content. If the path cannot be examined, the file must still be linked in some directory.
 func (s *Source) stands() bool {
 	if s.keys == nil {
@@ -238,7 +241,7 @@ func (s *Source) stands() bool {
 	return err == nil && sha256.Sum256(text) == s.sum
 }
 
-// readStable reads a file that did not change meanwhile, and leaves it open.
+// readStable reads a file that does not change while it is read, and leaves it open.
 func readStable(path string) (*os.File, []byte, fileStamp, error) {
 	for range 3 {
 		file, text, before, after, err := readOpen(path)
@@ -248,7 +251,7 @@ func readStable(path string) (*os.File, []byte, fileStamp, error) {
 		if before == after && int64(len(text)) == after.size {
 			return file, text, after, nil
 		}
-		_ = file.Close() // it was only read
+		_ = file.Close() // read only
 	}
 	return nil, nil, fileStamp{}, fault.Unsafe(path, "changes while it is read", "write it under another name, then rename it")
 }
@@ -259,14 +262,14 @@ func readOnce(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = file.Close() // it was only read
+	_ = file.Close() // read only
 	return text, nil
 }
 
-// readOpen judges the very file that it reads, not what the path may name a moment later.
+// readOpen checks the file that it reads, not what the path may name a moment later.
 func readOpen(path string) (file *os.File, text []byte, before, after fileStamp, err error) {
-	// Without O_NONBLOCK a lease that another program holds on the file would have the open wait for up to 45 s, and a FIFO
-	// forever.
+	// Without O_NONBLOCK the open would wait up to 45 s for a lease of another program, and forever
+	// for a FIFO.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ELOOP):
@@ -282,7 +285,7 @@ func readOpen(path string) (file *os.File, text []byte, before, after fileStamp,
 	file = os.NewFile(uintptr(fd), path)
 	text, before, after, err = readJudged(file)
 	if err != nil {
-		_ = file.Close() // it was only read
+		_ = file.Close() // read only
 		return nil, nil, before, after, err
 	}
 	return file, text, before, after, nil
@@ -295,7 +298,7 @@ func readJudged(file *os.File) (text []byte, before, after fileStamp, err error)
 		return nil, before, after, err
 	}
 	if before = stampOf(&st); before.mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, before, after, fault.Unsafe(path, "is no regular file", "put the keys into one")
+		return nil, before, after, fault.Unsafe(path, "is not a regular file", "put the keys into a regular file")
 	}
 	if err := judgeOwner(path, before); err != nil {
 		return nil, before, after, err

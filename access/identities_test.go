@@ -29,7 +29,7 @@ func TestFind(t *testing.T) {
 		{"the agent's, then files", access.Identities{AgentSocket: socket, Files: []string{ec, "/nowhere", ed}}, "ecdsa256@ssh-agent rsa3072@ssh-agent ed25519@" + ed},
 		{"files alone", access.Identities{Files: []string{ed, ec}}, "ed25519@" + ed + " ecdsa256@" + ec},
 		{"a named file", access.Identities{AgentSocket: socket, Identity: ed, Files: []string{ec}}, "ed25519@" + ed},
-		{"a named file that the agent has", access.Identities{AgentSocket: socket, Identity: ec}, "ecdsa256@ssh-agent"},
+		{"a named file whose key the agent has", access.Identities{AgentSocket: socket, Identity: ec}, "ecdsa256@ssh-agent"},
 		{"a named public key that the agent has", access.Identities{AgentSocket: socket, Identity: ec + ".pub"}, "ecdsa256@ssh-agent"},
 		{"a locked file", access.Identities{Identity: locked}, "locked@" + locked},
 	} {
@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 	}{
 		{"nothing at all", access.Identities{}, fault.AuthNoIdentity},
 		{"no such file", access.Identities{AgentSocket: socket, Identity: "/nowhere/id"}, fault.AuthNoIdentity},
-		{"a public key that nobody has", access.Identities{AgentSocket: socket, Identity: ed + ".pub"}, fault.AuthNoIdentity},
+		{"a public key whose private key is missing", access.Identities{AgentSocket: socket, Identity: ed + ".pub"}, fault.AuthNoIdentity},
 		{"a type that is not accepted", access.Identities{Identity: keyFile(t, "ecdsa521")}, fault.AuthKeyType},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,18 +88,18 @@ func TestBadKeyFiles(t *testing.T) {
 			}
 			_, err := (&access.Identities{Identity: path}).Find(t.Context())
 			if e := refused(t, err, fault.AuthKeyFile); strings.Contains(e.Message, filepath.Dir(path)) || strings.Contains(e.Message, "secrets") {
-				t.Errorf("%q says too much", e.Message)
+				t.Errorf("%q reveals the path or the content", e.Message)
 			}
 			found, err := (&access.Identities{Files: []string{path, keyFile(t, "ecdsa256")}}).Find(t.Context())
 			if err != nil || len(found.Signers) != 1 || len(found.Skipped) != 1 {
-				t.Errorf("as one of several it is not passed over: %+v, %v", found, err)
+				t.Errorf("it is not skipped as one of several: %+v, %v", found, err)
 			}
 		})
 	}
 }
 
-// TestOldKeyFile: an encrypted file of the older form does not show its public key, so that the one beside it is taken, and
-// checked.
+// TestOldKeyFile: an encrypted file of the older form does not show its public key; the public key
+// file beside it is used, and checked.
 func TestOldKeyFile(t *testing.T) {
 	t.Parallel()
 	openSSH(t, "ssh-keygen")
@@ -131,7 +131,8 @@ func TestDefaultKeyFiles(t *testing.T) {
 	}
 }
 
-// TestPassphrase: it is requested when the key signs, once, and again if it is wrong; the memory with it is cleared.
+// TestPassphrase: it is requested once, when the key signs first, and again if it is wrong; the
+// memory with it is cleared.
 func TestPassphrase(t *testing.T) {
 	t.Parallel()
 	path := keyFile(t, "locked")
@@ -150,7 +151,7 @@ func TestPassphrase(t *testing.T) {
 		}}
 		s := must(i.Find(t.Context()))(t).Signers[0]
 		if len(given) != 0 {
-			t.Error("it asks before it is to sign")
+			t.Error("the passphrase was requested before the first signature")
 		}
 		return s
 	}

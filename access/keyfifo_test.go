@@ -12,7 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A FIFO beside a key file that does not show its public key keeps nobody waiting, neither forever nor past a signal.
+// TestPublicKeyIsNoFIFO: a FIFO in place of the public key file is an error at once: an open that
+// waits would ignore signals.
 func TestPublicKeyIsNoFIFO(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "id")

@@ -22,7 +22,7 @@ import (
 const (
 	// maxKeyFile bounds a key file in bytes: an RSA key of 16,384 bits needs 13,000.
 	maxKeyFile = 64 << 10
-	// passphraseTries is how often a passphrase is asked for.
+	// passphraseTries is how often the user is asked for a passphrase.
 	passphraseTries = 3
 )
 
@@ -30,8 +30,8 @@ const (
 // cleared after use.
 type Passphrase func(ctx context.Context, path string) ([]byte, error)
 
-// readKeyFile reads the key at path: its public part, and a signer where the file holds the private part too. The
-// passphrase is asked for when the signer signs first.
+// readKeyFile reads the key at path: its public part, and a signer if the file holds the private
+// part too. The passphrase is requested when the signer signs first.
 func readKeyFile(path string, ask Passphrase) (PublicKey, *Signer, error) {
 	text, err := readPrivate(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func readKeyFile(path string, ask Passphrase) (PublicKey, *Signer, error) {
 		return PublicKey{}, nil, err
 	}
 	if !encrypted {
-		// A security key's file holds a handle that only its own program can use.
+		// The file of a security key holds a handle that only its own program can use.
 		return key, nil, nil
 	}
 	return key, &Signer{key: key, source: path, sign: unlockOnce(path, text, key, ask)}, nil
@@ -76,7 +76,7 @@ func badKeyFile(path, problem string) *fault.Fault {
 	return fault.AuthKeyFile.New("the key file %s %s: name another with --identity, or add it to ssh-agent", printable(filepath.Base(path), 256), problem)
 }
 
-// besides reads the public key next to a private one that does not contain it.
+// besides reads the public key file next to a private key that does not contain its public key.
 func besides(path string) (PublicKey, error) {
 	text, err := readPrivate(path + ".pub")
 	if err == nil {
@@ -84,11 +84,11 @@ func besides(path string) (PublicKey, error) {
 			return key, nil
 		}
 	}
-	// err is not wrapped: that this file is missing does not mean that there is no key file.
+	// err is not wrapped: a missing public key file does not mean that the key file is missing.
 	return PublicKey{}, badKeyFile(path, "cannot be read as a private key")
 }
 
-// readPrivate reads a file that has to be a regular one, and closed to others unless it holds a public key.
+// readPrivate reads a regular file, which must be closed to others unless it holds a public key.
 func readPrivate(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +115,8 @@ func readPrivate(path string) ([]byte, error) {
 	return text, nil
 }
 
-// unlockOnce signs with an encrypted key: the first signature asks for the passphrase, and others wait for that.
+// unlockOnce returns the signing function of an encrypted key: the first signature asks for the
+// passphrase, and others wait for that.
 func unlockOnce(path string, text []byte, key PublicKey, ask Passphrase) func(context.Context, []byte, string) (*ssh.Signature, error) {
 	var mu sync.Mutex
 	var unlocked ssh.Signer
@@ -128,7 +129,7 @@ func unlockOnce(path string, text []byte, key PublicKey, ask Passphrase) func(co
 				return nil, attributed(err, key)
 			}
 			if string(private.PublicKey().Marshal()) != key.blob {
-				return nil, badKeyFile(path, "holds another key than it says").With("key", key.Fingerprint())
+				return nil, badKeyFile(path, "holds a private key that does not match its public key").With("key", key.Fingerprint())
 			}
 			unlocked = private
 		}
@@ -136,7 +137,7 @@ func unlockOnce(path string, text []byte, key PublicKey, ask Passphrase) func(co
 	}
 }
 
-// unlock asks for the passphrase until it fits, or it was asked for often enough.
+// unlock asks for the passphrase until it fits, at most passphraseTries times.
 func unlock(ctx context.Context, path string, text []byte, ask Passphrase) (ssh.Signer, error) {
 	if ask == nil {
 		return nil, badKeyFile(path, "has a passphrase, and there is no terminal to ask for it at")
@@ -155,7 +156,7 @@ func unlock(ctx context.Context, path string, text []byte, ask Passphrase) (ssh.
 			return nil, badKeyFile(path, "cannot be decrypted").Wrap(err)
 		}
 	}
-	return nil, badKeyFile(path, "has another passphrase than was given")
+	return nil, badKeyFile(path, "has another passphrase than the one given")
 }
 
 // DefaultKeyFiles are the private keys that ssh looks for in a home directory, ed25519 first.

@@ -18,10 +18,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// KnownKernels is the file in which clients remember which kernel answers at a socket: a line each,
-// the key's type and base64, then the socket's name up to the end of the line. It decides whom a
-// client trusts, so a file or a directory that another user may write is refused, and so is a
-// malformed line. With no Path no kernel is known, and none can be remembered.
+// KnownKernels is the file in which clients remember which kernel answers at a socket, a line for
+// each: the key's type and base64, then the socket's name up to the end of the line. Clients trust
+// it, so a malformed line is refused, and so is a file or directory that another user may write.
+// Without a Path no kernel is known, and none can be remembered.
 type KnownKernels struct{ Path string }
 
 // KnownKernel is one of its lines.
@@ -36,7 +36,8 @@ const lockTime = 5 * time.Second
 // List returns the lines of the file, none if it does not exist. The error is a fault.PlaceUnsafe
 // or one of the file system.
 func (k KnownKernels) List() ([]KnownKernel, error) {
-	// This comes first: users who have never met a kernel with a key may have any directory modes.
+	// A missing file comes first: a user who has never met a kernel with a key may have any
+	// directory modes.
 	if _, err := os.Lstat(k.Path); k.Path == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -63,7 +64,7 @@ func (k KnownKernels) List() ([]KnownKernel, error) {
 				continue
 			}
 		}
-		return nil, fault.Unsafe(k.Path, fmt.Sprintf("cannot be read in line %d", number+1), "remove that line, or the file if you do not know it")
+		return nil, fault.Unsafe(k.Path, fmt.Sprintf("has a malformed line %d", number+1), "remove that line, or the file if you do not know it")
 	}
 	return known, nil
 }
@@ -89,7 +90,7 @@ func (k KnownKernels) Pin(ctx context.Context, socket string, key PublicKey) (fr
 	err = k.update(ctx, func(known []KnownKernel) ([]KnownKernel, error) {
 		for _, one := range known {
 			switch {
-			case one.Socket == socket && one.Key == key: // another client was faster
+			case one.Socket == socket && one.Key == key: // another client pinned it first
 				fresh = false
 				return known, nil
 			case one.Socket == socket:
@@ -102,14 +103,14 @@ func (k KnownKernels) Pin(ctx context.Context, socket string, key PublicKey) (fr
 	return fresh && err == nil, err
 }
 
-// Accept remembers the key of the kernel at socket in place of the one that was known. It is for a person to decide.
+// Accept replaces the known key of the kernel at socket. A person decides that.
 func (k KnownKernels) Accept(ctx context.Context, socket string, key PublicKey) error {
 	return k.update(ctx, func(known []KnownKernel) ([]KnownKernel, error) {
 		return append(without(known, socket), KnownKernel{Socket: socket, Key: key}), nil
 	})
 }
 
-// Forget drops what is known of the kernel at socket.
+// Forget removes the known key of the kernel at socket.
 func (k KnownKernels) Forget(ctx context.Context, socket string) error {
 	return k.update(ctx, func(known []KnownKernel) ([]KnownKernel, error) { return without(known, socket), nil })
 }
@@ -124,7 +125,7 @@ func without(known []KnownKernel, socket string) []KnownKernel {
 	return rest
 }
 
-// hostChanged is the error that a person has to understand.
+// hostChanged is the error of a changed host key, which a person has to judge.
 func hostChanged(socket string, old, now PublicKey) *fault.Fault {
 	return fault.AuthHostChanged.New("the kernel at %s has another host key than before (%s, it was %s): its state directory was recreated, or another program answers in its place. "+
 		"Nothing was signed. If you know why, drop the old key with \"pwos auth trust --forget\"", socket, now.Fingerprint(), old.Fingerprint()).With("key", now.Fingerprint())
@@ -133,7 +134,7 @@ func hostChanged(socket string, old, now PublicKey) *fault.Fault {
 // update replaces the file by the result of change, atomically, one client at a time.
 func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]KnownKernel, error)) error {
 	if k.Path == "" {
-		return errors.New("write known kernels: there is no place for them: set HOME or PWOS_CONFIG")
+		return errors.New("write known kernels: no directory for the file: set HOME or PWOS_CONFIG")
 	}
 	dir := filepath.Dir(k.Path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -169,7 +170,7 @@ func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]
 	return nil
 }
 
-// lockFile takes the lock of the file at path, which it makes. The end of the process gives it back too.
+// lockFile locks the file at path, which it makes. The lock also ends with the process.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -180,5 +181,5 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err := lockfile.Wait(patient, file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return func() { _ = lockfile.Release(file) }, nil // nothing was written that could be lost
+	return func() { _ = lockfile.Release(file) }, nil // nothing was written
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestKnownKernels: pins are kept, one a socket, in a file of ours alone, whatever the socket is called.
+// TestKnownKernels: the file keeps one pin for each socket, whatever its name, and only its user
+// may read it.
 func TestKnownKernels(t *testing.T) {
 	t.Parallel()
 	known := access.KnownKernels{Path: filepath.Join(privateDir(t), "made", "for it", "known_kernels")}
@@ -27,10 +28,10 @@ func TestKnownKernels(t *testing.T) {
 	const odd = "/run/with some blanks #/ükernel.sock"
 	for socket, key := range map[string]access.PublicKey{socket: one, odd: two} {
 		if fresh := must(known.Pin(t.Context(), socket, key))(t); !fresh {
-			t.Errorf("%s was known before", socket)
+			t.Errorf("%s is known before Pin", socket)
 		}
 		if fresh := must(known.Pin(t.Context(), socket, key))(t); fresh {
-			t.Errorf("%s was not known after", socket)
+			t.Errorf("%s is not known after Pin", socket)
 		}
 		if got := must(known.Lookup(socket))(t); got != key {
 			t.Errorf("%s has %v", socket, got)
@@ -51,11 +52,12 @@ func TestKnownKernels(t *testing.T) {
 		t.Errorf("it leaves %v", left)
 	}
 	if err := known.Accept(t.Context(), "/a\nb", two); err == nil {
-		t.Error("a socket of two lines was remembered")
+		t.Error("a socket name of two lines was pinned")
 	}
 }
 
-// TestKnownKernelsAtOnce: of many clients that pin at once, each finds its pin kept, and one alone was first.
+// TestKnownKernelsAtOnce: if many clients pin at once, each finds its pin kept, and one alone was
+// first.
 func TestKnownKernelsAtOnce(t *testing.T) {
 	t.Parallel()
 	known := access.KnownKernels{Path: filepath.Join(privateDir(t), "known_kernels")}
@@ -85,7 +87,8 @@ func TestKnownKernelsAtOnce(t *testing.T) {
 	}
 }
 
-// TestKnownKernelsRefused: a file that another user may write, or that cannot be read, trusts no kernel.
+// TestKnownKernelsRefused: a file that another user may write, or that is malformed, trusts no
+// kernel.
 func TestKnownKernelsRefused(t *testing.T) {
 	t.Parallel()
 	good := newSigner(t, "ed25519").Key().String() + " " + socket + "\n"
@@ -111,13 +114,13 @@ func TestKnownKernelsRefused(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if after := string(must(os.ReadFile(known.Path))(t)); after != c.text {
-				t.Error("it was written all the same")
+				t.Error("the file was written")
 			}
 		})
 	}
 }
 
-// TestKnownKernelsLocked: a client does not wait forever for another that writes.
+// TestKnownKernelsLocked: the wait for another client's lock is bounded.
 func TestKnownKernelsLocked(t *testing.T) {
 	t.Parallel()
 	known := access.KnownKernels{Path: filepath.Join(privateDir(t), "known_kernels")}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeLease keeps everybody else from opening a file until the test ends, as a program can whose user owns it.
+// takeLease prevents opens of a file until the test ends, as a program of the file's owner can.
 func takeLease(t *testing.T, path string) error {
 	t.Helper()
 	f, err := os.Open(path)

@@ -8,17 +8,18 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Login is the client's side of one prologue. It signs nothing but the text of a Binding that it made itself, and that
-// only for a kernel that has proven to be the one that it was.
+// Login is the client's side of one prologue. It signs only the text of a Binding that it made
+// itself, and only for a kernel that has proven to hold the known host key.
 type Login struct {
-	// Socket is the socket's name (SocketName), PID and UID the process that connected to it: the caller's own.
+	// Socket is the socket's name (SocketName); PID and UID are the process that connected to it,
+	// the caller's own.
 	Socket   string
 	PID, UID int
 	// Known remembers the kernels' host keys.
 	Known KnownKernels
 	// Identities says where the keys are.
 	Identities *Identities
-	// Prefer, if not nil, selects the key to try first, such as one that authorized_keys names: a
+	// Prefer, if not nil, selects the key to try first, such as one in authorized_keys: a
 	// connection can try only one.
 	Prefer func(PublicKey) bool
 	// Pick, if not nil, returns the key to sign with, in place of Identities and Prefer: a program
@@ -28,18 +29,18 @@ type Login struct {
 	Now func() time.Time
 }
 
-// Answer is what a client answers to a prologue.
+// Answer is a client's answer to a prologue.
 type Answer struct {
 	Data  []byte    // of the reply
-	Key   PublicKey // that signed; zero in open mode, where the daemon does not ask for one
+	Key   PublicKey // that signed; zero in open mode
 	From  string    // where the private key is: "ssh-agent" or a file's path
 	Host  PublicKey // of the kernel; zero in open mode
-	Fresh bool      // the kernel was not known before, and is now, which a user may want to hear
+	Fresh bool      // the kernel was pinned by this login
 }
 
 // Answer answers the prologue whose frame had the given data, and the time issued in its metadata.
-// It returns a fault if it does not trust the daemon or has no key, or ctx's cause; then nothing
-// may be sent.
+// It returns a fault if it does not trust the daemon or has no key, or ctx's cause; then the caller
+// must send nothing.
 func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*Answer, error) {
 	o, binding, proof, err := parseOffer(offer)
 	if err != nil {
@@ -83,8 +84,8 @@ func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*An
 	return &Answer{Data: data, Key: signer.key, From: signer.source, Host: binding.HostKey, Fresh: fresh}, nil
 }
 
-// Host returns the host key of the kernel that made the offer, whether it is the one that is known or not, once it has
-// proven that it holds that key. The zero key: it is in open mode, and has none to show. Nothing is signed or remembered.
+// Host returns the host key of the kernel that made the offer, known or not, once the kernel has
+// proven that it holds that key; the zero key in open mode. Nothing is signed or remembered.
 func (l *Login) Host(offer []byte, issued time.Time) (PublicKey, error) {
 	o, binding, proof, err := parseOffer(offer)
 	if err != nil || o.Scheme == schemeNone {
@@ -97,8 +98,8 @@ func (l *Login) Host(offer []byte, issued time.Time) (PublicKey, error) {
 	return binding.HostKey, nil
 }
 
-// checkProof refuses a daemon that does not hold its host key, or whose proof was made for another connection: one that
-// was recorded, or that a program between the two hands on.
+// checkProof refuses a daemon that does not hold its host key, or whose proof was made for another
+// connection: a recorded or a relayed one.
 func (l *Login) checkProof(b *Binding, proof *Signature) error {
 	if err := checkTime(b.Issued, l.Now()); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (l *Login) checkProof(b *Binding, proof *Signature) error {
 		return fault.AuthHost.New("the daemon's proof is by another key than its host key: nothing was signed").With("key", b.HostKey.Fingerprint())
 	}
 	if err := proof.Verify(HostNamespace, text, false); err != nil {
-		return fault.AuthHost.New("the daemon's proof does not fit this connection: something relays it, or client and daemon see another socket path or PID (%s, process %d). Nothing was signed",
+		return fault.AuthHost.New("the daemon's proof does not match this connection: something relays it, or client and daemon see another socket path or PID (%s, process %d). Nothing was signed",
 			l.Socket, l.PID).With("key", b.HostKey.Fingerprint()).Wrap(err)
 	}
 	return nil

@@ -29,7 +29,7 @@ func TestLogin(t *testing.T) {
 				}
 				key := must(c.Verify(answer.Data))(t)
 				if key.Key != answer.Key || key.Agent != nil || key.Line != 1 {
-					t.Errorf("let in as %+v", key)
+					t.Errorf("admitted as %+v", key)
 				}
 				if !first {
 					break
@@ -42,8 +42,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestAnswerIsForOneConnection is the attack list of replay and relay: an answer that is good where it was made is none
-// anywhere else.
+// TestAnswerIsForOneConnection: an answer that is replayed or relayed is refused everywhere except
+// where it was made.
 func TestAnswerIsForOneConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -55,7 +55,7 @@ func TestAnswerIsForOneConnection(t *testing.T) {
 		_, err := w.challenge(t).Verify(good)
 		refused(t, err, fault.AuthSignature)
 	})
-	t.Run("a connection that is gone", func(t *testing.T) {
+	t.Run("a closed connection", func(t *testing.T) {
 		t.Parallel()
 		gone := w.challenge(t)
 		answer := w.answer(t, gone).Data
@@ -94,8 +94,8 @@ func TestAnswerIsForOneConnection(t *testing.T) {
 	})
 }
 
-// TestSignatureBindsEverything: a signature of a text that differs in any one line is refused, whichever end sees it
-// otherwise.
+// TestSignatureBindsEverything: a signature of a text that differs in any one line is refused,
+// whichever end differs.
 func TestSignatureBindsEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -128,7 +128,7 @@ func TestSignatureBindsEverything(t *testing.T) {
 				t.Errorf("the error names the key %q", e.Detail("key"))
 			}
 			if code := fault.Of(err).Code(); code != 401 {
-				t.Errorf("on the wire it is %d", code)
+				t.Errorf("its code on the wire is %d", code)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestOtherSignatures(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone: a frame that is no answer is refused, and the error shows a correct one.
+// TestAnswersThatAreNone: a malformed answer is refused, and the error shows a correct one.
 func TestAnswersThatAreNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -249,16 +249,17 @@ func TestChallengesDiffer(t *testing.T) {
 	for range 100 {
 		b := bindingOf(t, w.challenge(t))
 		if seen[b.Challenge] {
-			t.Fatal("a challenge came twice")
+			t.Fatal("two challenges are equal")
 		}
 		seen[b.Challenge] = true
 	}
 	if _, err := w.verifier.Challenge(context.Background(), socket, 0, uid); err == nil {
-		t.Error("a client of no PID is offered a challenge")
+		t.Error("a client without a PID gets a challenge")
 	}
 }
 
-// TestProofIsNoJournalSignature: the host key signs the journal raw, and that signature is no proof.
+// TestProofIsNoJournalSignature: the host key signs the journal raw, and such a signature is no
+// proof.
 func TestProofIsNoJournalSignature(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ed25519")
@@ -269,7 +270,7 @@ func TestProofIsNoJournalSignature(t *testing.T) {
 	text := must(bindingOf(t, c).Text(access.Host))(t)
 	sig := must(raw.Sign(nil, text))(t)
 	if !ed25519.Verify(raw.PublicKey().Marshal()[19:], text, sig.Blob) {
-		t.Fatal("the test signs nothing")
+		t.Fatal("the raw signature is empty")
 	}
 	b := blobOf(w.host.Key())
 	b.namespace, b.raw = access.HostNamespace, wire(sig)

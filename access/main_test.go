@@ -39,7 +39,8 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// refused fails unless err is a fault of the reason, whose message is one for a person: not empty, one line, and short.
+// refused fails unless err is a fault of the reason, with a message fit for a person: not empty,
+// one line, and short.
 func refused(t testing.TB, err error, reason fault.ID) *fault.Fault {
 	t.Helper()
 	e, ok := errors.AsType[*fault.Fault](err)
@@ -77,13 +78,13 @@ func newKey(t testing.TB, kind string) ssh.Signer {
 	return must(ssh.NewSignerFromSigner(private))(t)
 }
 
-// newSigner is newKey as the package has it.
+// newSigner returns newKey as a Signer.
 func newSigner(t testing.TB, kind string) *access.Signer {
 	t.Helper()
 	return must(access.NewSigner(newKey(t, kind), "test"))(t)
 }
 
-// privateDir is a fresh directory that nobody else may write, whatever the umask.
+// privateDir returns a new directory that only the user may write, whatever the umask.
 func privateDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +100,7 @@ func vector(t testing.TB, name string) string {
 	return string(must(os.ReadFile(filepath.Join("testdata", "vectors", name)))(t))
 }
 
-// keyFile copies a private key of the vectors, and its public one, to where it may be used.
+// keyFile copies a key pair of the vectors to a private directory.
 func keyFile(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(privateDir(t), name)
@@ -146,13 +147,13 @@ func newWorld(t testing.TB, name string) *world {
 	return w
 }
 
-// challenge is a connection's, at the socket and of the process of the world.
+// challenge begins a login at the world's socket, of the world's process.
 func (w *world) challenge(t testing.TB) *access.Challenge {
 	t.Helper()
 	return must(w.verifier.Challenge(context.Background(), socket, pid, uid))(t)
 }
 
-// answer is what the client of the world says to c.
+// answer returns the answer of the world's client to c.
 func (w *world) answer(t testing.TB, c *access.Challenge) *access.Answer {
 	t.Helper()
 	return must(w.login.Answer(t.Context(), c.Data(), c.Issued()))(t)

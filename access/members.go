@@ -16,10 +16,11 @@ var kernelForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 // KernelName reports whether name may name a kernel.
 func KernelName(name string) bool { return kernelForm.MatchString(name) }
 
-// ParseMembers reads a members file (PROTOCOL 13): the kernels of a cluster, each a line in the form of authorized_keys with an
-// ed25519 key, its host key. The option kernel names the kernel; without it the comment does. allow, quota and origin say
-// what the kernel may do here, and role what its operator may: without them that is nothing. A line with standby has the key of
-// another host that may lead the kernel; what the kernel may do is what its own line says.
+// ParseMembers parses a members file (PROTOCOL 13): the kernels of a cluster, one a line in the
+// form of authorized_keys, with an ed25519 key, the host key. The option kernel names the kernel;
+// without it the comment does. allow, quota and origin grant what the kernel may do here, and role
+// what its operator may; without them it may do nothing. A line with standby has the key of another
+// host that may lead the kernel, whose grant is in its own line.
 func ParseMembers(text []byte, zone *time.Location) *AuthorizedKeys {
 	named := map[string]bool{}
 	return parseKeys(text, zone, func(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault) {
@@ -28,7 +29,7 @@ func ParseMembers(text []byte, zone *time.Location) *AuthorizedKeys {
 			return k, err
 		}
 		if named[k.Kernel] {
-			return nil, fault.AuthMalformed.New("another line names the kernel %s too: leave one of them", k.Kernel)
+			return nil, fault.AuthMalformed.New("another line names the kernel %s too: keep one of them", k.Kernel)
 		}
 		named[k.Kernel] = true
 		return k, nil
@@ -70,7 +71,8 @@ func parseMember(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault
 	return k, nil
 }
 
-// kernelOptions takes the options that are a member's alone, or mean something else there, out of a list.
+// kernelOptions cuts the options out of a list that are a member's alone or have another meaning
+// for one.
 func (k *AuthorizedKey) kernelOptions(list string) (name, role, rest string, _ *fault.Fault) {
 	for list != "" {
 		before := list
@@ -101,7 +103,7 @@ func (k *AuthorizedKey) kernelOptions(list string) (name, role, rest string, _ *
 	return name, role, rest, nil
 }
 
-// Ed25519 returns the raw key, nil where k is of another type.
+// Ed25519 returns the raw key, or nil if k is of another type.
 func (k PublicKey) Ed25519() ed25519.PublicKey {
 	if k.typ != ssh.KeyAlgoED25519 {
 		return nil

@@ -14,12 +14,12 @@ func TestMembers(t *testing.T) {
 	t.Parallel()
 	other := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHqzGgVwNZbOsF8fVqyMXHXm1nvuXzZrKJ0dEwJ8Xk5Q"
 	for name, c := range map[string]struct{ text, kernels, refusal string }{
-		"an option names it":     {`kernel="beta",allow="Syscall.SendMsg",role="viewer" ` + memberKey, "beta Syscall.SendMsg viewer", ""},
+		"named by an option":     {`kernel="beta",allow="Syscall.SendMsg",role="viewer" ` + memberKey, "beta Syscall.SendMsg viewer", ""},
 		"in any order":           {`role="viewer",allow="Syscall.SendMsg",kernel="beta" ` + memberKey, "beta Syscall.SendMsg viewer", ""},
-		"the comment names it":   {memberKey + " beta", "beta  ", ""},
+		"named by the comment":   {memberKey + " beta", "beta  ", ""},
 		"nothing but a name":     {`kernel="beta" ` + memberKey, "beta  ", ""},
 		"no name":                {memberKey, "", "a kernel is named by"},
-		"a name that is none":    {`kernel="../x" ` + memberKey, "", "a kernel is named by"},
+		"an invalid name":        {`kernel="../x" ` + memberKey, "", "a kernel is named by"},
 		"a name twice":           {`kernel="a" ` + memberKey + "\n" + `kernel="a" ` + other, "a  ", "another line names the kernel a"},
 		"a key twice":            {`kernel="a" ` + memberKey + "\n" + `kernel="b" ` + memberKey, "", "another"},
 		"an unknown option":      {`kernel="a",from="10.0.0.0/8" ` + memberKey, "", "from is not one that pwos implements"},
@@ -42,6 +42,6 @@ func TestMembers(t *testing.T) {
 		}
 	}
 	if keys := access.ParseAuthorizedKeys([]byte(`kernel="beta" `+memberKey), time.UTC); len(keys.Keys()) != 0 {
-		t.Error("a kernel's line lets somebody in")
+		t.Error("a kernel's line admits a client")
 	}
 }

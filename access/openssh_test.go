@@ -20,13 +20,14 @@ import (
 // accepted are the vectors whose keys are accepted.
 var accepted = []string{"ed25519", "ecdsa256", "ecdsa384", "rsa3072"}
 
-// TestRealAgent: each key type logs in through OpenSSH's agent, and what seals does so as from a file.
+// TestRealAgent: each key type logs in through OpenSSH's agent; a sealing key seals the same
+// through the agent as from a file.
 func TestRealAgent(t *testing.T) {
 	t.Parallel()
 	socket, _ := realAgent(t, append([]string{"dsa", "ecdsa521", "rsa2048"}, accepted...)...)
 	all := must((&access.Identities{AgentSocket: socket}).Find(t.Context()))(t)
 	if len(all.Signers) != len(accepted) {
-		t.Errorf("%d of its keys are used", len(all.Signers))
+		t.Errorf("%d of the agent's keys are used", len(all.Signers))
 	}
 	for _, name := range accepted {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +56,8 @@ func TestRealAgent(t *testing.T) {
 	}
 }
 
-// TestRealAgentRefuses: an agent that is locked before or after it lists its keys, and one whose user does not confirm.
+// TestRealAgentRefuses: the agent is locked before or after it lists its keys, or its user does not
+// confirm.
 func TestRealAgentRefuses(t *testing.T) {
 	t.Parallel()
 	socket, add := realAgent(t, "ed25519")
@@ -77,7 +79,7 @@ func TestRealAgentRefuses(t *testing.T) {
 	must(signer.Sign(t.Context(), access.Namespace, []byte("x")))(t)
 
 	add("", "-q", "-D")
-	add("", "-q", "-c", keyFile(t, "ed25519")) // to be confirmed, and nobody can be asked
+	add("", "-q", "-c", keyFile(t, "ed25519")) // each use needs a confirmation, which is refused
 	_, err = signer.Sign(t.Context(), access.Namespace, []byte("x"))
 	refused(t, err, fault.AuthAgentNo)
 }
@@ -110,7 +112,8 @@ func TestOpenSSHReadsOurs(t *testing.T) {
 	}
 }
 
-// runScript lets examples/sign.sh answer a prologue of the world. It returns the answer's data, or what the script says.
+// runScript answers a prologue of the world with examples/sign.sh. It returns the answer's data, or
+// the script's error text.
 func runScript(t testing.TB, c *access.Challenge, dialect schema.Dialect, env []string, args ...string) (data []byte, says string) {
 	t.Helper()
 	frame := schema.AppendMessage(nil, &schema.Message{
@@ -128,23 +131,23 @@ func runScript(t testing.TB, c *access.Challenge, dialect schema.Dialect, env []
 	}
 	m, fault := schema.Decode(bytes.TrimSuffix(reply, []byte("\n")), schema.OsMessage)
 	if fault != nil || m.Kind != schema.KindReply || m.Type != "Syscall.Authenticate" {
-		t.Fatalf("the script says %s: %v", reply, fault)
+		t.Fatalf("the script printed %s: %v", reply, fault)
 	}
 	return m.Data, errors.String()
 }
 
-// TestShellClient: a shell and OpenSSH are a complete client, with each key type, from a file and through the agent; it
-// trusts the kernel as ours does.
+// TestShellClient: a shell and OpenSSH are a complete client, with each key type, from a file and
+// through the agent; it pins the kernel as the package does.
 func TestShellClient(t *testing.T) {
 	t.Parallel()
 	openSSH(t, "ssh-keygen", "sh", "fold", "awk", "sed")
-	me := os.Getuid() // the script says who it is by id -u
+	me := os.Getuid() // the script uses id -u
 	const other = "4321"
 	for _, name := range accepted {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, name)
-			w.verifier.Now = time.Now // as the script's
+			w.verifier.Now = time.Now // the script's clock
 			path := keyFile(t, name)
 			challenge := func() *access.Challenge {
 				return must(w.verifier.Challenge(t.Context(), socket, pid, me))(t)
@@ -152,7 +155,7 @@ func TestShellClient(t *testing.T) {
 			c := challenge()
 			data, says := runScript(t, c, schema.OsMessage, nil, path, socket, other)
 			if !strings.Contains(says, w.host.Key().String()) {
-				t.Errorf("it does not say whom it trusts: %s", says)
+				t.Errorf("it does not name the kernel that it trusts: %s", says)
 			}
 			must(c.Verify(data))(t)
 
@@ -174,16 +177,16 @@ func TestShellClient(t *testing.T) {
 	path := keyFile(t, "ed25519")
 	old := newWorld(t, "ed25519")
 	if data, says := runScript(t, old.challenge(t), schema.OsMessage, nil, path, socket, other); data != nil || !strings.Contains(says, "another time") {
-		t.Errorf("a recorded prologue: it answers %s, and says %s", data, says)
+		t.Errorf("a recorded prologue: it answered %s, and printed %s", data, says)
 	}
 	for name, args := range map[string][]string{
-		"another key than before": {path, socket, other, vectorKey(t, "ecdsa256").String()},
-		"a relay's socket":        {path, "/tmp/relay.sock", other},
-		"a relay's process":       {path, socket, "1"},
+		"a changed host key": {path, socket, other, vectorKey(t, "ecdsa256").String()},
+		"a relay's socket":   {path, "/tmp/relay.sock", other},
+		"a relay's process":  {path, socket, "1"},
 	} {
 		c := must(w.verifier.Challenge(t.Context(), socket, pid, me))(t)
 		if data, says := runScript(t, c, schema.OsMessage, nil, args...); data != nil || !strings.Contains(says, "nothing was signed") {
-			t.Errorf("%s: it answers %s, and says %s", name, data, says)
+			t.Errorf("%s: it answered %s, and printed %s", name, data, says)
 		}
 	}
 }

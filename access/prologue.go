@@ -28,27 +28,27 @@ type prologue struct {
 	offer  Offer
 	stamps *schema.Stamper
 	out    []byte
-	torn   bool // a line was cut short, so nothing can follow it
+	torn   bool // a line was cut short: no other may follow it
 
-	line    []byte            // that was read last
+	line    []byte            // the last one read
 	refused func(line []byte) // receives lines that are not messages; may be nil
 }
 
-// Rejection is an answer that Verify refused, and has still to be told so.
+// Rejection is the error of an answer that Verify refused, before the client is told.
 type Rejection struct {
 	answer schema.Message
 	err    error
 }
 
-// Error returns that of Verify.
+// Error returns the text of Verify's error.
 func (r *Rejection) Error() string { return r.err.Error() }
 
 // Unwrap returns Verify's error.
 func (r *Rejection) Unwrap() error { return r.err }
 
-// run sends the offer and reads until it is answered (BRIDGE 4.5.4). It returns whom the answer
-// proves the client to be, or why the connection must be closed: the link's error, such as io.EOF,
-// or a *Rejection. A wrong answer is the last one, so that a client cannot try many keys on one
+// run sends the offer and reads until it is answered (BRIDGE 4.5.4). It returns the identity that
+// the answer proves, or why the connection must be closed: the link's error, such as io.EOF, or a
+// *Rejection. After a wrong answer it reads no other, so that a client cannot try many keys on one
 // connection.
 func (p *prologue) run() (Identity, error) {
 	if err := p.sendOffer(); err != nil {
@@ -80,8 +80,9 @@ func (p *prologue) run() (Identity, error) {
 	}
 }
 
-// Greet leads a channel through the prologue whose other end needs no proof, since the kernel itself has made it. It waits for
-// the answer as long as the channel is open. refused is called with each line before it that is no message; it may be nil.
+// Greet runs the prologue of a channel that the kernel made itself, whose other end needs no proof.
+// It waits for the answer as long as the channel is open. refused is called with each line before
+// it that is no message; it may be nil.
 func Greet(link Lines, refused func(line []byte)) error {
 	offer, err := OpenMode{}.Offer(context.Background(), Peer{}, "")
 	if err != nil {
@@ -94,7 +95,7 @@ func Greet(link Lines, refused func(line []byte)) error {
 	return nil
 }
 
-// sendOffer says the first word, in the socket's dialect: the client has not shown one yet.
+// sendOffer sends the first frame, in the socket's dialect: the client has not shown one yet.
 func (p *prologue) sendOffer() error {
 	issued := p.offer.Issued
 	if issued.IsZero() {
@@ -118,7 +119,7 @@ func (p *prologue) flush() error {
 	return err
 }
 
-// read returns the next frame, with what is wrong with it.
+// read returns the next frame, and what is wrong with it.
 func (p *prologue) read() (schema.Message, *fault.Fault, error) {
 	line, err := p.link.Next()
 	if errors.Is(err, schema.ErrLineTooLong) {
@@ -142,10 +143,10 @@ func (p *prologue) refuse(m *schema.Message, failure *fault.Fault) error {
 	return p.flush()
 }
 
-// rejectTime bounds the write of a refusal: it fits into the buffer of a client that reads.
+// rejectTime bounds the write of a refusal: a client that reads has room for it.
 const rejectTime = time.Second
 
-// reject tells a client why its answer was refused, after the time that Hold wants or when ctx ends.
+// reject tells a client why its answer was refused, after the delay of Hold or when ctx ends.
 func (p *prologue) reject(ctx context.Context, r *Rejection) error {
 	if p.offer.Hold != nil {
 		delay, release := p.offer.Hold()
@@ -163,11 +164,11 @@ func (p *prologue) reject(ctx context.Context, r *Rejection) error {
 	return p.refuse(&r.answer, fault.Of(r.err))
 }
 
-// farewellTime bounds the last write to a connection that is closed: it gets the reason if it has
-// room for it.
+// farewellTime bounds the last write to a connection that is closed: the reason is dropped if the
+// client has no room for it.
 const farewellTime = 20 * time.Millisecond
 
-// farewell tells a connection why it is closed, unless that would end up inside another line.
+// farewell tells a connection why it is closed, unless that would land inside another line.
 func (p *prologue) farewell(reason *fault.Fault) error {
 	if p.torn {
 		return nil
@@ -178,8 +179,8 @@ func (p *prologue) farewell(reason *fault.Fault) error {
 	return p.refuse(&schema.Message{Dialect: p.link.Dialect()}, reason)
 }
 
-// answersOffer reports whether m, decoded with failure, is the answer that the prologue waits for. In open mode the
-// answer says nothing, so neither its data nor its metadata has to be there.
+// answersOffer reports whether m, decoded with failure, is the answer that the prologue waits for.
+// In open mode neither data nor metadata is required.
 func answersOffer(m *schema.Message, failure *fault.Fault, open bool) bool {
 	if m.Type != authenticate {
 		return false
@@ -193,7 +194,7 @@ func answersOffer(m *schema.Message, failure *fault.Fault, open bool) bool {
 	return failure == nil || failure.Kind == fault.SchemaViolation && lacks(m, failure.Field)
 }
 
-// lacks reports whether member is one that m does not have at all.
+// lacks reports whether m does not have member.
 func lacks(m *schema.Message, member string) bool {
 	switch member {
 	case "metadata":
@@ -204,14 +205,13 @@ func lacks(m *schema.Message, member string) bool {
 	return false
 }
 
-// ErrNoPrologue means that the other end began with something other than Syscall.Authenticate: it
-// is not a kernel.
+// ErrNoPrologue means that the other end did not begin with Syscall.Authenticate: it is not a
+// kernel.
 var ErrNoPrologue = errors.New("the other end does not speak the pwos prologue")
 
-// ClientPrologue is the client's side of the exchange (BRIDGE 4.5.2): it reads the daemon's first
-// frame, has answer turn that frame's data, the offer, and the time in its metadata into the data
-// of the reply, and sends that in the daemon's dialect. A good answer is not acknowledged. The end
-// of ctx interrupts everything except answer.
+// ClientPrologue is the client's side of the exchange (BRIDGE 4.5.2). It reads the daemon's first
+// frame, calls answer with that frame's data and time, and sends the returned data in the daemon's
+// dialect. A good answer is not acknowledged. The end of ctx interrupts everything except answer.
 //
 // It returns an error that wraps ErrNoPrologue if the other end is not a kernel, io.EOF if it
 // closed first, so that a client may try again, or answer's own error.
@@ -227,10 +227,10 @@ func ClientPrologue(ctx context.Context, link Lines, answer AnswerFunc) error {
 	return nil
 }
 
-// AnswerFunc makes the data of the reply to an offer that was issued at the given time.
+// AnswerFunc returns the data of the reply to an offer that was issued at the given time.
 type AnswerFunc = func(offer []byte, issued time.Time) ([]byte, error)
 
-// AnswerOpen is the answer of a client that has no key to show: an empty object, whatever the offer.
+// AnswerOpen is the answer of a client without a key: an empty object, whatever the offer.
 func AnswerOpen([]byte, time.Time) ([]byte, error) { return []byte("{}"), nil }
 
 // exchange reads the offer and sends the answer. The reply carries metadata although open mode does not ask for it: a
@@ -260,8 +260,8 @@ func exchange(link Lines, answer AnswerFunc) error {
 	return err
 }
 
-// readOffer reads the first frame and returns it if it is a kernel's, in either dialect. Its data aliases link's
-// buffer.
+// readOffer reads the first frame, which must be a kernel's, in either dialect. Its data aliases
+// link's buffer.
 func readOffer(link Lines) (schema.Message, error) {
 	line, err := link.Next()
 	if errors.Is(err, schema.ErrLineTooLong) {

@@ -34,7 +34,7 @@ func TestClientAnswersInTheDaemonsDialect(t *testing.T) {
 			t.Errorf("offered %s", offered)
 		}
 		if first, _ := schema.Decode([]byte(strings.TrimSpace(input)), dialect); at.UnixMilli() != first.Meta.Timestamp {
-			t.Errorf("it was issued at %v, the frame says %d", at, first.Meta.Timestamp)
+			t.Errorf("issued at %v, the frame has %d", at, first.Meta.Timestamp)
 		}
 		said := link.frames(t)
 		if m := said[0]; len(said) != 1 || m.Dialect != dialect || m.Kind != schema.KindReply ||
@@ -73,7 +73,8 @@ func TestClientTalksToKernelsOnly(t *testing.T) {
 	}
 }
 
-// The context ends the wait for a daemon that sends nothing; after the prologue the connection has no deadline.
+// TestClientPrologueAndItsContext: the context ends the wait for a daemon that sends nothing; after
+// the prologue the connection has no deadline.
 func TestClientPrologueAndItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Whatever a client sends before it is admitted, each frame gets one error at most, and nobody is admitted without
-// having named Syscall.Authenticate.
+// FuzzPrologue: each frame before the admission gets at most one error, and no client is admitted
+// without naming Syscall.Authenticate.
 func FuzzPrologue(f *testing.F) {
 	for _, tt := range prologues {
 		f.Add(tt.input, false)
@@ -29,7 +29,7 @@ func FuzzPrologue(f *testing.F) {
 		}
 		refusals := len(link.frames(t)) - 1
 		if err == nil {
-			// An escape in the name is the only way not to spell it out.
+			// Without an escape, the name must be in the input.
 			if !strings.Contains(input, "Syscall.Authenticate") && !strings.Contains(input, `\`) {
 				t.Error("admitted without the right name")
 			}

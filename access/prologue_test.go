@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// script is a link whose other end has said everything already.
+// script is a link whose other end has already sent all its input.
 type script struct {
 	*schema.LineReader
 	dialect schema.Dialect
@@ -29,7 +29,7 @@ func (s *script) SetDeadline(time.Time) error { return nil }
 func (s *script) Dialect() schema.Dialect     { return s.dialect }
 func (s *script) LineLimit() int              { return schema.MaxLine }
 
-// frames decodes what was said.
+// frames decodes what was sent.
 func (s *script) frames(t testing.TB) []schema.Message {
 	t.Helper()
 	var all []schema.Message
@@ -51,8 +51,8 @@ const (
 	pingEvent    = `{"type":"query","name":"Syscall.Ping","payload":{"payload":1}` + meta
 )
 
-// prologues are what a client may send in open mode. Each word of want is one frame that the daemon says after its
-// offer: m or e for the dialect, then the code; the frame that is accepted is answered with nothing.
+// prologues are inputs of a client in open mode. Each word of want is one frame that the daemon
+// sends after its offer: m or e for the dialect, then the code; the accepted frame gets no answer.
 var prologues = []struct {
 	name     string
 	input    string
@@ -73,7 +73,7 @@ var prologues = []struct {
 	{"command", `{"kind":"command","type":"Syscall.Authenticate","data":{}` + meta, true, "", ""},
 	{"command without metadata", `{"kind":"command","type":"Syscall.Authenticate","data":{}}`, true, "", ""},
 	{"command of the older dialect", `{"type":"command","name":"Syscall.Authenticate","payload":{}}`, true, "", ""},
-	{"what follows is the handler's", replyMessage + "\n" + pingMessage + "\n", true, "", pingMessage},
+	{"what follows belongs to the handler", replyMessage + "\n" + pingMessage + "\n", true, "", pingMessage},
 	{"nothing", "", false, "", ""},
 	{"only blank lines", "\n\r\n \t\n", false, "", ""},
 	{"query first", pingMessage + "\n" + replyMessage, true, "m401", ""},
@@ -83,9 +83,9 @@ var prologues = []struct {
 	{"query of the right type", `{"kind":"query","type":"Syscall.Authenticate","data":{}` + meta, false, "m401", ""},
 	{"error of the right type", `{"kind":"error","type":"Syscall.Authenticate","data":{}` + meta, false, "m401", ""},
 	{"event of the right type", `{"type":"event","name":"Syscall.Authenticate","payload":{}` + meta, false, "e401", ""},
-	{"metadata that is no metadata", `{"kind":"reply","type":"Syscall.Authenticate","data":1,"metadata":{"id":""}}`, false, "m422", ""},
+	{"malformed metadata", `{"kind":"reply","type":"Syscall.Authenticate","data":1,"metadata":{"id":""}}`, false, "m422", ""},
 	{"not JSON", "hello\n" + replyMessage, true, "s400", ""},
-	{"twice the same member", `{"kind":"reply","kind":"reply","type":"Syscall.Authenticate","data":1` + meta, false, "s400", ""},
+	{"a duplicate member", `{"kind":"reply","kind":"reply","type":"Syscall.Authenticate","data":1` + meta, false, "s400", ""},
 	{"bad UTF-8", "{\"kind\":\"reply\",\"type\":\"Syscall.Authenticate\",\"data\":\"\xff\"" + meta, false, "s400", ""},
 	{"too deep", `{"kind":"reply","type":"Syscall.Authenticate","data":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + meta, false, "s400", ""},
 	{"no kind", `{"type":"Syscall.Authenticate","data":1` + meta, false, "s422", ""},
@@ -123,7 +123,7 @@ func TestPrologueInOpenMode(t *testing.T) {
 				}
 				if tt.rest != "" {
 					if line, err := link.Next(); err != nil || string(line) != tt.rest {
-						t.Errorf("what follows is %q, %v, want %q", line, err, tt.rest)
+						t.Errorf("the rest is %q, %v, want %q", line, err, tt.rest)
 					}
 				}
 			})
@@ -162,7 +162,7 @@ func TestRefusalsSayWhatTheyAnswer(t *testing.T) {
 		t.Errorf("the refusal is %+v", m)
 	}
 	if !strings.Contains(string(m.Data), "Syscall.Authenticate") {
-		t.Errorf("it does not say what to do: %s", m.Data)
+		t.Errorf("it does not say how to correct it: %s", m.Data)
 	}
 }
 
@@ -221,9 +221,9 @@ func TestPrologueWithAKey(t *testing.T) {
 
 	link := newScript(schema.OsMessage, answer(`"broken"`))
 	if _, err := access.RunPrologue(link, offer); err == nil {
-		t.Error("admitted although verifying broke")
+		t.Error("admitted although Verify failed")
 	}
 	if strings.Contains(link.said.String(), "secret") {
-		t.Errorf("internals went out: %s", link.said.String())
+		t.Errorf("the client sees internals: %s", link.said.String())
 	}
 }

@@ -19,17 +19,17 @@ const MinRSABits = 3072
 // maxKeyBlob bounds a public key in bytes: an RSA key of 16,384 bits needs 2,071.
 const maxKeyBlob = 4096
 
-// AcceptedTypes says which keys are, for who offered another.
+// AcceptedTypes describes the accepted keys, for the errors of others.
 const AcceptedTypes = "ed25519, sk-ssh-ed25519, ecdsa on nistp256 or nistp384, or rsa of 3072 bits and more"
 
-// PublicKey is a key of a type and a size that may prove something. It is comparable: two are equal if they are the same
-// key. The zero value is no key.
+// PublicKey is a key of an accepted type and size. It is comparable: two are equal if they are the
+// same key. The zero value is no key.
 type PublicKey struct {
 	typ  string
-	blob string // in SSH wire form, the only one that the key has
+	blob string // in SSH wire form, which is unique
 }
 
-// parseKeyBlob reads a key in SSH wire form, and refuses what may prove nothing.
+// parseKeyBlob parses a key in SSH wire form, and refuses one that is not accepted.
 func parseKeyBlob(blob []byte) (PublicKey, *fault.Fault) {
 	var in struct {
 		Type string
@@ -121,12 +121,12 @@ func (k PublicKey) String() string {
 	return k.typ + " " + base64.StdEncoding.EncodeToString([]byte(k.blob))
 }
 
-// parsed returns the key as the library has it. parseKeyBlob has accepted it, so parsing cannot
+// parsed returns the key as the library's type. parseKeyBlob has accepted it, so parsing cannot
 // fail.
 func (k PublicKey) parsed() ssh.PublicKey {
 	key, err := ssh.ParsePublicKey([]byte(k.blob))
 	if err != nil {
-		panic("access: a public key that was made without its parser: " + err.Error())
+		panic("access: public key made without its parser: " + err.Error())
 	}
 	return key
 }
@@ -153,7 +153,7 @@ func printable(s string, n int) string {
 	}, s)
 }
 
-// What the frames of a prologue carry as data (PROTOCOL 4).
+// The data of the frames of a prologue (PROTOCOL 4).
 type (
 	offerData struct {
 		Scheme        string `json:"scheme" enum:"none signature"`
@@ -171,11 +171,11 @@ const (
 	schemeNone      = "none"
 	schemeSignature = "signature"
 
-	// maxFrameData bounds the data of either frame in bytes, whatever a line may hold.
+	// maxFrameData bounds the data of either frame in bytes, whatever the line limit.
 	maxFrameData = 24 << 10
 )
 
-// decodeData reads a frame's data strictly: no member twice, none unknown.
+// decodeData decodes a frame's data strictly: no duplicate member, none unknown.
 func decodeData[T any](data []byte) (*T, *fault.Fault) {
 	if len(data) > maxFrameData || !schema.Valid(data) {
 		return nil, fault.WireInvalidJSON.New("it is too long or no JSON")
@@ -187,8 +187,8 @@ func decodeData[T any](data []byte) (*T, *fault.Fault) {
 	return v.(*T), nil
 }
 
-// parseOffer reads what a daemon offers. The challenge and the host key are taken in the one form that they have, so
-// that what is bound is what was sent.
+// parseOffer parses a daemon's offer. The challenge and the host key must be in canonical form, so
+// that the bound bytes are those that were sent.
 func parseOffer(data []byte) (o *offerData, b *Binding, proof *Signature, err error) {
 	o, failure := decodeData[offerData](data)
 	if failure != nil {
@@ -196,7 +196,7 @@ func parseOffer(data []byte) (o *offerData, b *Binding, proof *Signature, err er
 	}
 	if o.Scheme == schemeNone {
 		if *o != (offerData{Scheme: schemeNone}) {
-			return nil, nil, nil, fault.AuthMalformed.New("the daemon asks for nothing, with a challenge: it is no pwos daemon")
+			return nil, nil, nil, fault.AuthMalformed.New("the daemon sent a challenge with scheme none: it is no pwos daemon")
 		}
 		return o, nil, nil, nil
 	}
@@ -222,7 +222,8 @@ func parseOffer(data []byte) (o *offerData, b *Binding, proof *Signature, err er
 	return o, b, proof, nil
 }
 
-// parseAnswer reads what a client answers: the key that it names, and a signature that says to be by that key.
+// parseAnswer parses a client's answer: the key that it names, and a signature that claims to be by
+// that key.
 func parseAnswer(data []byte) (*Signature, *fault.Fault) {
 	a, failure := decodeData[answerData](data)
 	if failure != nil {
@@ -246,16 +247,16 @@ func parseAnswer(data []byte) (*Signature, *fault.Fault) {
 	return sig, nil
 }
 
-// marshalData writes a frame's data.
+// marshalData encodes a frame's data.
 func marshalData(v any) []byte {
 	data, err := schema.Marshal(v)
 	if err != nil {
-		panic("access: a struct of strings that is no JSON: " + err.Error())
+		panic("access: cannot encode a struct of strings: " + err.Error())
 	}
 	return data
 }
 
-// asError is err as an error that is nil where err is.
+// asError returns err as an error that is nil if err is.
 func asError(err *fault.Fault) error {
 	if err == nil {
 		return nil

@@ -21,8 +21,8 @@ import (
 
 const (
 	// sealText is what a key signs to derive a sealing key from the signature. It is signed raw,
-	// without SSHSIG, and is the same for all implementations of the format: no other text may ever
-	// be signed that way.
+	// without SSHSIG, and is the same in all implementations of the format: no other text may ever
+	// be signed raw.
 	sealText = "PromptWareOS::pwenc::v1"
 	sealSalt = "PromptwareOS"
 	sealInfo = "pwenc:v1"
@@ -35,9 +35,9 @@ const (
 // It may be used by many goroutines. Nonces are random; one key may seal some four billion values.
 type Sealer struct{ signer *Signer }
 
-// Enroll returns a Sealer of the key if it can be one: it has to sign the same text the same way each time, else what was
-// sealed could never be opened. So only ed25519 and rsa will do, and they are tried. The error is a fault of
-// CryptoCannot, one of the signer's, or ctx's cause.
+// Enroll returns a Sealer of the key if it signs the same text the same way each time: otherwise
+// sealed values could never be opened. Only ed25519 and rsa keys can do that, and Enroll tries
+// them. The error is a fault of CryptoCannot, one of the signer's, or ctx's cause.
 func Enroll(ctx context.Context, signer *Signer) (*Sealer, error) {
 	if typ := signer.key.typ; typ != ssh.KeyAlgoED25519 && typ != ssh.KeyAlgoRSA {
 		return nil, fault.CryptoCannot.New("a key of type %s cannot seal, since it signs the same text differently each time and the seal could not be opened: use an ed25519 or rsa key",
@@ -83,7 +83,7 @@ func (s *Sealer) Seal(ctx context.Context, plaintext, aad []byte) (string, error
 	return s.signer.key.seal(aead, plaintext, aad), nil
 }
 
-// sealable refuses what is too long to be sealed.
+// sealable refuses values that are too long.
 func sealable(plaintext, aad []byte) error {
 	if len(plaintext) > MaxPlaintext || len(aad) > MaxAAD {
 		return fault.CryptoCannot.New("at most %d bytes can be sealed, with at most %d in the clear: seal a key for what is longer", MaxPlaintext, MaxAAD)
@@ -94,7 +94,7 @@ func sealable(plaintext, aad []byte) error {
 // seal seals with the sealing key of k.
 func (k PublicKey) seal(aead cipher.AEAD, plaintext, aad []byte) string {
 	nonce := make([]byte, nonceSize)
-	_, _ = rand.Read(nonce) // it never fails: the program ends first
+	_, _ = rand.Read(nonce) // never returns an error
 	sealed := &Sealed{keyID: k.id(), nonce: nonce, aad: aad, text: aead.Seal(nil, nonce, plaintext, aad)}
 	return sealed.String()
 }
@@ -113,7 +113,7 @@ func (s *Sealer) Open(ctx context.Context, text string) (plaintext, aad []byte, 
 			if i == 0 || ctx.Err() != nil {
 				return nil, nil, err
 			}
-			continue // an agent may do without SHA-1
+			continue // an agent may refuse SHA-1
 		}
 		if plaintext, err := aead.Open(nil, sealed.nonce, sealed.text, sealed.aad); err == nil {
 			return plaintext, sealed.aad, nil
@@ -122,7 +122,7 @@ func (s *Sealer) Open(ctx context.Context, text string) (plaintext, aad []byte, 
 	return nil, nil, s.signer.key.brokenSeal()
 }
 
-// sealed reads a value that has to be one of k's.
+// sealed parses a value that must be sealed by k.
 func (k PublicKey) sealed(text string) (*Sealed, error) {
 	sealed, err := ParseSealed(text)
 	if err != nil {
@@ -135,15 +135,15 @@ func (k PublicKey) sealed(text string) (*Sealed, error) {
 	return sealed, nil
 }
 
-// brokenSeal is the error of a value that k has sealed, and that does not open.
+// brokenSeal is the error of a value that k has sealed but that does not open.
 func (k PublicKey) brokenSeal() error {
-	return fault.CryptoBroken.New("the sealed value was changed after it was sealed: take it from where it came from").With("key", k.Fingerprint())
+	return fault.CryptoBroken.New("the sealed value was changed after it was sealed: copy it from its source again").With("key", k.Fingerprint())
 }
 
-// algorithms are those by which a value may have been sealed; ours is the first. The format does
-// not say which signature of an RSA key it means: OpenSSH agents default to SHA-1, current programs
-// ask for SHA-2. All are equally secret here, since the text is fixed, but an agent may refuse
-// SHA-1 one day.
+// algorithms are those by which a value may have been sealed; the first is the one that Seal uses.
+// The format does not say which signature algorithm of an RSA key it means: OpenSSH agents default
+// to SHA-1, current programs ask for SHA-2. All are equally secret here, since the text is fixed,
+// but an agent may refuse SHA-1 one day.
 func (s *Sealer) algorithms() []string {
 	if s.signer.key.typ == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSA, ssh.KeyAlgoRSASHA256}
@@ -172,8 +172,8 @@ func (s *Sealer) cipher(ctx context.Context, algorithm string) (cipher.AEAD, err
 
 var errDerive = errors.New("derive sealing key")
 
-// signature returns the raw bytes of the signature of sealText: what an ssh-agent returns after the algorithm's name. It
-// is verified, so that no value is sealed that the key could not open.
+// signature returns the raw bytes of the signature of sealText, as an ssh-agent returns them after
+// the algorithm's name. It is verified, so that no value is sealed that the key could not open.
 func (s *Sealer) signature(ctx context.Context, algorithm string) ([]byte, error) {
 	sig, err := s.signer.sign(ctx, []byte(sealText), algorithm)
 	if err != nil {
@@ -216,7 +216,7 @@ type sealedData struct {
 	Time    *float64 `json:"ts,omitzero"` // seconds since 1970; written by other implementations, not authenticated, and ignored
 }
 
-// Sealed is a sealed value that was read and not opened yet.
+// Sealed is a sealed value that is parsed and not opened yet.
 type Sealed struct {
 	keyID [sha256.Size]byte // of the public key
 	nonce []byte
@@ -224,11 +224,11 @@ type Sealed struct {
 	aad   []byte
 }
 
-// ParseSealed parses a sealed value strictly: `pwenc:v1:` and the base64url of a JSON object that
-// has the members v, kid, alg, nonce and ct, optionally aad and ts, and no others. Each value must
-// be in its canonical form, so that no two texts mean the same bytes. ts is not protected by the
-// seal; it is ignored, and String does not write it. The error is a fault.CryptoBroken, and repeats
-// nothing of the value.
+// ParseSealed parses a sealed value strictly: `pwenc:v1:` and the base64url of a JSON object with
+// the members v, kid, alg, nonce and ct, optionally aad and ts, and no others. Each value must be
+// in its canonical form, so that no two texts mean the same bytes. The seal does not protect ts; it
+// is ignored, and String omits it. The error is a fault.CryptoBroken, and repeats nothing of the
+// value.
 func ParseSealed(text string) (*Sealed, error) {
 	broken := func(problem string) error {
 		return fault.CryptoBroken.New("the sealed value %s: pass it on as it was sealed, from %q to its end", problem, SealedPrefix)
@@ -275,7 +275,7 @@ func (s *Sealed) Fingerprint() string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(s.keyID[:])
 }
 
-// String writes the value as ParseSealed reads it.
+// String formats the value as ParseSealed parses it.
 func (s *Sealed) String() string {
 	d := &sealedData{
 		Version: 1, KeyID: keyIDText(s.keyID), Alg: sealAlg,
@@ -288,11 +288,11 @@ func (s *Sealed) String() string {
 	return SealedPrefix + encodeURL(marshalData(d))
 }
 
-// keyIDText writes a key's id. The digest is in the URL's alphabet, as other implementations of the format write it and
-// compare it; ssh-keygen -l shows the same digest with + and / where this has - and _.
+// keyIDText formats a key's id. The digest is in base64url, as other implementations of the format
+// write and compare it; ssh-keygen -l shows the same digest with + and / in place of - and _.
 func keyIDText(digest [sha256.Size]byte) string { return kidPrefix + encodeURL(digest[:]) }
 
-// parseKeyID reads a key's id, with its digest in either alphabet.
+// parseKeyID parses a key's id, with its digest in either alphabet.
 func parseKeyID(text string) (digest [sha256.Size]byte, ok bool) {
 	text, ok = strings.CutPrefix(text, kidPrefix)
 	if !ok {
@@ -314,7 +314,7 @@ func parseKeyID(text string) (digest [sha256.Size]byte, ok bool) {
 
 func encodeURL(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// decodeURL takes base64url in its one form: no padding, no line ends, no loose bits.
+// decodeURL decodes base64url in its one canonical form: no padding, no line ends, no loose bits.
 func decodeURL(text string) ([]byte, bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	return raw, err == nil && encodeURL(raw) == text

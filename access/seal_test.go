@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// enrolled is a sealer of the key of a vector.
+// enrolled returns a sealer of the key of a vector.
 func enrolled(t testing.TB, name string) *access.Sealer {
 	t.Helper()
 	return must(access.Enroll(t.Context(), identity(t, keyFile(t, name))))(t)
@@ -46,14 +46,14 @@ func TestSealRoundTrip(t *testing.T) {
 					t.Errorf("got %.40s", text)
 				}
 				if again := must(s.Seal(t.Context(), []byte(c.plaintext), []byte(c.aad)))(t); again == text {
-					t.Error("it seals the same way twice")
+					t.Error("two seals of a value are equal")
 				}
 				plaintext, aad, err := s.Open(t.Context(), text)
 				if err != nil || string(plaintext) != c.plaintext || string(aad) != c.aad {
 					t.Errorf("got %q, %q, %v", plaintext, aad, err)
 				}
 				if again := must(access.ParseSealed(text))(t).String(); again != text {
-					t.Errorf("%s is written as %s", text, again)
+					t.Errorf("%s is formatted as %s", text, again)
 				}
 			}
 			_, err := s.Seal(t.Context(), make([]byte, access.MaxPlaintext+1), nil)
@@ -68,7 +68,8 @@ func TestSealRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSealVectors: values that another program sealed through OpenSSH's agent open here, whichever hash it asked that agent for.
+// TestSealVectors: values that another program sealed through OpenSSH's agent open here, whichever
+// hash it requested.
 func TestSealVectors(t *testing.T) {
 	t.Parallel()
 	sealers := map[string]*access.Sealer{"ed25519": enrolled(t, "ed25519"), "rsa3072": enrolled(t, "rsa3072")}
@@ -83,7 +84,7 @@ func TestSealVectors(t *testing.T) {
 			t.Errorf("%s %s: %q, %v", name, want, plaintext, err)
 		}
 		if sealed := must(access.ParseSealed(text))(t); sealed.Fingerprint() != vectorKey(t, name).Fingerprint() {
-			t.Errorf("it names the key %s", sealed.Fingerprint())
+			t.Errorf("the value names the key %s", sealed.Fingerprint())
 		}
 	}
 	key := sealers["ed25519"]
@@ -101,7 +102,7 @@ func TestSealedBitFlips(t *testing.T) {
 	opens := func(text []byte) bool {
 		plaintext, _, err := s.Open(t.Context(), string(text))
 		if err != nil && strings.Contains(err.Error(), "swordfish") {
-			t.Errorf("%v tells the secret", err)
+			t.Errorf("%v reveals the secret", err)
 		}
 		return err == nil || plaintext != nil
 	}
@@ -110,13 +111,13 @@ func TestSealedBitFlips(t *testing.T) {
 			for bit := range 8 {
 				in[i] ^= 1 << bit
 				if opens(as(in)) {
-					t.Fatalf("bit %d of byte %d says nothing", bit, i)
+					t.Fatalf("the value opens with bit %d of byte %d flipped", bit, i)
 				}
 				in[i] ^= 1 << bit
 			}
 		}
 		if !opens(as(in)) {
-			t.Fatal("it does not open any more")
+			t.Fatal("the unchanged value does not open")
 		}
 	}
 	flip(text, func(b []byte) []byte { return b })
@@ -210,11 +211,12 @@ func TestSealedForms(t *testing.T) {
 	other := must(enrolled(t, "rsa3072").Seal(t.Context(), []byte("x"), nil))(t)
 	_, _, err = s.Open(t.Context(), other)
 	if e := refused(t, err, fault.CryptoOtherKey); !strings.Contains(e.Message, vectorKey(t, "rsa3072").Fingerprint()) {
-		t.Errorf("%q does not say whose it is", e.Message)
+		t.Errorf("%q does not name the key", e.Message)
 	}
 }
 
-// TestEnroll: a key that does not sign the same text the same way each time seals nothing, whether its type says so or it does.
+// TestEnroll: a key that signs the same text differently each time is refused, by its type or by a
+// trial.
 func TestEnroll(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*access.Signer{newSigner(t, "p256"), newSigner(t, "p384")} {
@@ -223,7 +225,7 @@ func TestEnroll(t *testing.T) {
 	}
 	seed := make([]byte, ed25519.SeedSize)
 	loose := must(access.NewSigner(&looseKey{seed}, "a card"))(t)
-	must(loose.Sign(t.Context(), access.Namespace, []byte("x")))(t) // its signatures are good ones
+	must(loose.Sign(t.Context(), access.Namespace, []byte("x")))(t) // its signatures verify
 	_, err := access.Enroll(t.Context(), loose)
 	if e := refused(t, err, fault.CryptoCannot); fault.Of(err).Code() != 422 {
 		t.Errorf("got %v", e)
@@ -271,7 +273,8 @@ func (k *looseKey) Sign(_ io.Reader, data []byte) (*ssh.Signature, error) {
 	return &ssh.Signature{Format: ssh.KeyAlgoED25519, Blob: append(point, low...)}, nil
 }
 
-// TestSealStopsWithItsAgent: a sealer whose agent has ended says so, and does not report a broken seal.
+// TestSealStopsWithItsAgent: after its agent has ended, a sealer reports that, and not a broken
+// seal.
 func TestSealStopsWithItsAgent(t *testing.T) {
 	t.Parallel()
 	f := newFakeAgent(t, "rsa3072")
@@ -287,6 +290,6 @@ func TestSealStopsWithItsAgent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Seal(ctx, []byte("x"), nil); err == nil {
-		t.Error("it seals for a caller that is gone")
+		t.Error("it seals after its context has ended")
 	}
 }

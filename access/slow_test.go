@@ -29,8 +29,8 @@ func newDoor(auth access.Authenticator) *access.Door { return access.NewDoor(aut
 func (pipe) Dialect() schema.Dialect { return schema.OsEvent }
 func (pipe) LineLimit() int          { return schema.MaxLine }
 
-// receive leads one end of a pipe through the gate and the prologue of door; client gets the other end. It returns how
-// long that took.
+// receive passes one end of a pipe through the prologue of door; client gets the other end. It
+// returns how long that took.
 func receive(t *testing.T, door *access.Door, client func(net.Conn)) (took time.Duration, err error) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -48,7 +48,7 @@ func receive(t *testing.T, door *access.Door, client func(net.Conn)) (took time.
 	return took, err
 }
 
-// The ten seconds of a client are for the whole prologue, however often it sends a byte.
+// TestSlowClients: AuthTimeout bounds the whole prologue, however often the client sends a byte.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	clients := map[string]func(net.Conn){
@@ -90,7 +90,7 @@ func TestSlowClients(t *testing.T) {
 					t.Errorf("got %v, want the deadline", err)
 				}
 				if took != access.AuthTimeout {
-					t.Errorf("it was let go after %v, want %v", took, access.AuthTimeout)
+					t.Errorf("the prologue ended after %v, want %v", took, access.AuthTimeout)
 				}
 			})
 		})
@@ -114,7 +114,8 @@ func TestClientInItsLastSecond(t *testing.T) {
 	})
 }
 
-// A client that is refused gets an error in the socket's dialect, unless it does not read.
+// TestSentAwayClientIsTold: a client that is refused gets an error in the socket's dialect, unless
+// it does not read.
 func TestSentAwayClientIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestSentAwayClientIsTold(t *testing.T) {
 	})
 }
 
-// slowVerifier is a daemon's check of a signature that takes its time.
+// slowVerifier is an authenticator whose Verify takes time.
 type slowVerifier func()
 
 func (v slowVerifier) Offer(context.Context, access.Peer, string) (access.Offer, error) {
@@ -146,7 +147,7 @@ func (v slowVerifier) Offer(context.Context, access.Peer, string) (access.Offer,
 	}}, nil
 }
 
-// A connection that is evicted after it has answered is admitted nevertheless.
+// TestEvictedTooLate: a connection that is evicted after it has answered is admitted.
 func TestEvictedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +168,8 @@ func TestEvictedTooLate(t *testing.T) {
 	})
 }
 
-// No line follows one that was cut: the client could not tell them apart.
+// TestSentAwayInTheMiddleOfALine: no line follows one that was cut: the client could not tell them
+// apart.
 func TestSentAwayInTheMiddleOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

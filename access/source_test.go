@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// write puts a file of mode 0600 into place as an editor does that writes into it.
+// write writes a file of mode 0600 in place, as some editors do.
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -23,11 +23,11 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// later is a clock on which what was written now is long settled.
+// later is a clock far enough ahead for files written now to be settled.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-// TestSourceFollowsTheFile: a change is seen by the next Load, one of the same size and time too; no change is the same
-// pointer.
+// TestSourceFollowsTheFile: the next Load sees a change, also one of the same size and time;
+// without a change the pointer stays the same.
 func TestSourceFollowsTheFile(t *testing.T) {
 	t.Parallel()
 	for name, clock := range map[string]func() time.Time{"settled": later, "at once": time.Now} {
@@ -42,7 +42,7 @@ func TestSourceFollowsTheFile(t *testing.T) {
 			write(t, path, one)
 			first := must(source.Load())(t)
 			if again := must(source.Load())(t); again != first {
-				t.Error("it was read again without a change")
+				t.Error("the file was read again without a change")
 			}
 			write(t, path, one+two)
 			second := must(source.Load())(t)
@@ -53,7 +53,7 @@ func TestSourceFollowsTheFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := source.Load(); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("a removed file still lets in: %v", err)
+				t.Errorf("a removed file still admits: %v", err)
 			}
 			write(t, path, two)
 			if keys := must(source.Load())(t); len(keys.Keys()) != 1 {
@@ -78,13 +78,13 @@ func TestSourceFollowsTheFile(t *testing.T) {
 		write(t, path, "#"+line[1:])
 		touch()
 		if keys := must(source.Load())(t); len(keys.Keys()) != 0 {
-			t.Error("the change was not seen")
+			t.Error("Load did not see the change")
 		}
 	})
 }
 
-// TestSourceStands: what is done to the mode, the owner or the leases of a file that still says the same takes nobody's right
-// away; a change made under such a mode gives nobody one.
+// TestSourceStands: a change of the mode, the owner or the leases of a file removes no rights while
+// its content is the same; a change of content under such a mode adds none.
 func TestSourceStands(t *testing.T) {
 	t.Parallel()
 	chmod := func(t *testing.T, path string, mode fs.FileMode) {
@@ -138,7 +138,7 @@ func TestSourceStands(t *testing.T) {
 			first := must(source.Load())(t)
 			c.spoil(t, path)
 			if keys := must(source.Load())(t); keys != first {
-				t.Error("the keys are others")
+				t.Error("the keys have changed")
 			}
 			bad, ok := errors.AsType[*fault.Fault](source.Trouble())
 			if !ok || !strings.Contains(bad.Message, c.problem) || bad.Fix == "" {
@@ -159,7 +159,8 @@ func TestSourceStands(t *testing.T) {
 	}
 }
 
-// TestSourceLeased: a lease on the file that was read, where the system gives one at all while it is open, keeps nobody out.
+// TestSourceLeased: a lease on the file that was read, if the system grants one while it is open,
+// locks no user out.
 func TestSourceLeased(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(privateDir(t), "authorized_keys")
@@ -167,16 +168,17 @@ func TestSourceLeased(t *testing.T) {
 	source := access.NewSource(path, later)
 	t.Cleanup(func() { _ = source.Close() })
 	first := must(source.Load())(t)
-	if err := os.Chmod(path, 0o640); err != nil { // so that it is to be read again
+	if err := os.Chmod(path, 0o640); err != nil { // so that Load reads it again
 		t.Fatal(err)
 	}
 	t.Logf("lease while it is open: %v", takeLease(t, path))
 	if keys := must(source.Load())(t); keys != first {
-		t.Error("the keys are others")
+		t.Error("the keys have changed")
 	}
 }
 
-// TestSourceUnreadable: if the kernel cannot open the file any more, the keys that were loaded stay valid.
+// TestSourceUnreadable: if the kernel can no longer open the file, the keys already read stay
+// valid.
 func TestSourceUnreadable(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
@@ -202,7 +204,7 @@ func TestSourceUnreadable(t *testing.T) {
 	}
 }
 
-// TestSourceRefuses: another file in place of a good one is ignored unless it is good.
+// TestSourceRefuses: a file that replaces a good one is ignored unless it is good too.
 func TestSourceRefuses(t *testing.T) {
 	t.Parallel()
 	replace := func(t *testing.T, path string, mode fs.FileMode) {
@@ -228,12 +230,12 @@ func TestSourceRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"a directory", "no regular file", func(t *testing.T, path string) {
+		{"a directory", "not a regular file", func(t *testing.T, path string) {
 			if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"a pipe that nobody writes", "no regular file", func(t *testing.T, path string) {
+		{"a pipe without a writer", "not a regular file", func(t *testing.T, path string) {
 			if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)); err != nil {
 				t.Fatal(err)
 			}

@@ -23,18 +23,19 @@ const (
 
 	armorBegin = "-----BEGIN SSH SIGNATURE-----\n"
 	armorEnd   = "-----END SSH SIGNATURE-----"
-	armorWidth = 70 // what ssh-keygen wraps at
+	armorWidth = 70 // of ssh-keygen
 
 	// MaxArmor bounds an armored signature in bytes. The key and the signature of an RSA key of 16,384 bits need 5,700.
 	MaxArmor = 8192
 )
 
-// Signature is a detached signature in OpenSSH's SSHSIG form, version 1, of which nothing is verified yet.
+// Signature is a detached signature in OpenSSH's SSHSIG form, version 1; it is not verified yet.
 //
-// The form is read strictly, more so than OpenSSH does: nothing before, behind or between what has to be there, no reserved
-// bytes, one way to write each value. So a signature is known by its bytes, and what a verifier sees is all that there is.
+// The form is parsed more strictly than OpenSSH does: nothing before, behind or between the
+// required parts, no reserved bytes, one encoding of each value. So a signature has one form, and
+// the verifier sees all of it.
 type Signature struct {
-	Key       PublicKey // that it says has signed
+	Key       PublicKey // that claims to have signed
 	Namespace string
 	Hash      string // sha256 or sha512
 	raw       *ssh.Signature
@@ -45,7 +46,8 @@ func malformed(problem string) *fault.Fault {
 	return fault.AuthMalformed.New("the signature %s: send what \"ssh-keygen -Y sign -n %s\" writes", problem, Namespace)
 }
 
-// ParseArmored reads a signature as ssh-keygen -Y sign writes it; the last line's end may be missing.
+// ParseArmored parses a signature as ssh-keygen -Y sign writes it; the end of the last line may be
+// missing.
 func ParseArmored(text string) (*Signature, error) {
 	sig, err := decodeArmor(text)
 	if err != nil {
@@ -65,7 +67,7 @@ func decodeArmor(text string) (*Signature, *fault.Fault) {
 	}
 	lines := strings.Split(body, "\n")
 	for i, line := range lines {
-		// A line of another width than the first is the last, so that line ends say nothing.
+		// Only the last line may have another width, so that line ends carry no information.
 		if line == "" || len(line) != len(lines[0]) && (i != len(lines)-1 || len(line) > len(lines[0])) || strings.Contains(line, "\r") {
 			return nil, malformed("is not armored in lines of one width")
 		}
@@ -77,7 +79,7 @@ func decodeArmor(text string) (*Signature, *fault.Fault) {
 	return parseSignature(blob)
 }
 
-// signatureForm is what follows the magic of a signature in its binary form.
+// signatureForm is the binary form of a signature after its magic.
 type signatureForm struct {
 	Version   uint32
 	Key       []byte
@@ -88,14 +90,14 @@ type signatureForm struct {
 	Rest      []byte `ssh:"rest"`
 }
 
-// parseSignature reads a signature in its binary form.
+// parseSignature parses a signature in its binary form.
 func parseSignature(blob []byte) (*Signature, *fault.Fault) {
 	rest, ok := bytes.CutPrefix(blob, []byte(magic))
 	if !ok || len(rest) < 4 {
-		return nil, malformed("does not begin as one")
+		return nil, malformed("does not begin with the SSHSIG magic")
 	}
 	if binary.BigEndian.Uint32(rest) != version {
-		return nil, malformed("is of another version than 1")
+		return nil, malformed("is not of version 1")
 	}
 	var in signatureForm
 	if ssh.Unmarshal(rest, &in) != nil {
@@ -121,7 +123,8 @@ func parseSignature(blob []byte) (*Signature, *fault.Fault) {
 	return s, nil
 }
 
-// parseRaw reads the signature proper, as an ssh-agent returns it, and checks that its algorithm and its size are the key's.
+// parseRaw parses the raw signature, as an ssh-agent returns it, and checks its algorithm and size
+// against the key.
 func parseRaw(key PublicKey, blob []byte) (*ssh.Signature, *fault.Fault) {
 	raw := new(ssh.Signature)
 	if ssh.Unmarshal(blob, raw) != nil {
@@ -137,7 +140,7 @@ func parseRaw(key PublicKey, blob []byte) (*ssh.Signature, *fault.Fault) {
 	return raw, checkAlgorithm(key, raw.Format)
 }
 
-// checkAlgorithm refuses a signature algorithm that is not the key's, SHA-1 with RSA above all.
+// checkAlgorithm refuses a signature algorithm that does not match the key, and SHA-1 with RSA.
 func checkAlgorithm(key PublicKey, algorithm string) *fault.Fault {
 	switch {
 	case key.typ != ssh.KeyAlgoRSA && algorithm == key.typ,
@@ -170,7 +173,8 @@ func (s *Signature) Armor() string {
 	return b.String()
 }
 
-// signedData is what the key signs: never the message itself, always a text that no other protocol over SSH keys has.
+// signedData is what the key signs: never the message itself, always a text that no other protocol
+// over SSH keys has.
 func signedData(namespace, hash string, message []byte) []byte {
 	var sum []byte
 	switch hash {
@@ -187,16 +191,16 @@ func signedData(namespace, hash string, message []byte) []byte {
 	}{namespace, "", hash, sum})...)
 }
 
-// Signer is a key that signs: one in an ssh-agent, in a file, or of the program itself.
+// Signer is a key that signs: in an ssh-agent, in a file, or in memory.
 type Signer struct {
 	key    PublicKey
 	source string
-	// sign returns the raw signature of data. An empty algorithm is whatever the key does unasked.
+	// sign returns the raw signature of data. An empty algorithm means the key's default.
 	sign func(ctx context.Context, data []byte, algorithm string) (*ssh.Signature, error)
 }
 
-// NewSigner returns a Signer over a key of the library; source says where it comes from, for messages. The error is an
-// fault: the key is of a type or a size that is not accepted.
+// NewSigner returns a Signer over a key of the library; source says where it comes from, for
+// messages. The error is a fault: the key's type or size is not accepted.
 func NewSigner(key ssh.Signer, source string) (*Signer, error) {
 	public, failure := parseKeyBlob(key.PublicKey().Marshal())
 	if failure != nil {
@@ -221,8 +225,9 @@ func (s *Signer) Key() PublicKey { return s.key }
 // Source says where the private key is, such as "ssh-agent" or a file's path.
 func (s *Signer) Source() string { return s.source }
 
-// Sign signs message under a namespace. The signature is verified before it is returned: an agent or a card that signs
-// something else, or with another key, is found out here and not by the daemon. The error is an *fault.Fault, or ctx's cause.
+// Sign signs message under a namespace. The signature is verified before it is returned, so that an
+// agent or a card that signs something else, or with another key, is detected here and not by the
+// daemon. The error is a *fault.Fault, or ctx's cause.
 func (s *Signer) Sign(ctx context.Context, namespace string, message []byte) (*Signature, error) {
 	const hash = "sha512"
 	algorithm := s.key.typ
@@ -233,7 +238,7 @@ func (s *Signer) Sign(ctx context.Context, namespace string, message []byte) (*S
 	if err != nil {
 		return nil, err
 	}
-	// The raw form is read as a daemon would, so that nothing leaves that a daemon could not read.
+	// The raw form is parsed as a daemon would, so that no signature is sent that a daemon refuses.
 	parsed, failure := parseRaw(s.key, ssh.Marshal(raw))
 	if failure != nil {
 		return nil, s.lied(failure)
@@ -247,17 +252,17 @@ func (s *Signer) Sign(ctx context.Context, namespace string, message []byte) (*S
 
 // lied is the error of a signature that its own key does not verify.
 func (s *Signer) lied(err error) *fault.Fault {
-	return fault.AuthAgentLied.New("%s returned something that is no signature by %s: nothing was sent; name another key with --identity",
+	return fault.AuthAgentLied.New("%s returned an invalid signature by %s: nothing was sent; name another key with --identity",
 		s.source, s.key.Fingerprint()).With("key", s.key.Fingerprint()).Wrap(err)
 }
 
-// flagTouched is the bit of a security key's signature that says that it was touched.
+// flagTouched is the bit of a security key's signature that reports a touch.
 const flagTouched = 0x01
 
 // Verify checks that s is a signature of message by its key under the namespace. A security key
 // must have been touched unless noTouch is true. The error is a fault.
 //
-// It does not say whose the key is: look up s.Key first, so that only known keys cost a
+// It does not check whose key it is: look up s.Key first, so that only known keys cost a
 // verification.
 func (s *Signature) Verify(namespace string, message []byte, noTouch bool) error {
 	if s.Namespace != namespace {
@@ -273,14 +278,14 @@ func (s *Signature) Verify(namespace string, message []byte, noTouch bool) error
 	return nil
 }
 
-// verify checks a raw signature of data, whether a security key was touched or not: the library insists on that.
+// verify checks a raw signature of data. It does not check for a touch, which the library requires.
 func (k PublicKey) verify(data []byte, sig *ssh.Signature) error {
 	if k.typ == ssh.KeyAlgoSKED25519 {
 		return k.verifySecurityKey(data, sig)
 	}
 	key := k.parsed()
 	if crypto, ok := key.(ssh.CryptoPublicKey); ok {
-		// The library pads a short RSA signature, so that one signature had several forms.
+		// The library pads a short RSA signature, which would give one signature several forms.
 		if n, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok && len(sig.Blob) != n.Size() {
 			return errVerify
 		}
@@ -288,8 +293,8 @@ func (k PublicKey) verify(data []byte, sig *ssh.Signature) error {
 	return key.Verify(data, sig)
 }
 
-// errVerify is a signature that is none.
-var errVerify = fault.AuthSignature.New("the signature does not fit")
+// errVerify is the error of a signature that does not verify.
+var errVerify = fault.AuthSignature.New("the signature does not verify")
 
 // verifySecurityKey checks the signature of a FIDO authenticator, which signs its application, its flags and its counter along
 // with the data (OpenSSH's PROTOCOL.u2f).
@@ -300,7 +305,7 @@ func (k PublicKey) verifySecurityKey(data []byte, sig *ssh.Signature) error {
 		Application string
 	}
 	err := ssh.Unmarshal([]byte(k.blob), &key)
-	// A key that was made for a web site signs what the site's browser wants.
+	// A key made for a web site signs what the site's browser sends.
 	if err != nil || len(key.Point) != ed25519.PublicKeySize || !strings.HasPrefix(key.Application, "ssh:") || len(sig.Rest) != 5 {
 		return errVerify
 	}

@@ -27,7 +27,8 @@ func vectorBinding(t testing.TB) *access.Binding {
 	return b
 }
 
-// TestVectors: a signature that OpenSSH made of the text that a shell printed is one of the text that we build.
+// TestVectors: OpenSSH's signature of a text that a shell printed verifies for the text that the
+// package builds.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	text := must(vectorBinding(t).Text(access.Client))(t)
@@ -46,7 +47,7 @@ func TestVectors(t *testing.T) {
 			}
 			refused(t, sig.Verify(access.Namespace, slices.Concat(text, []byte("\n")), false), fault.AuthSignature)
 			if sig.Armor() != vector(t, name+".sig") {
-				t.Error("it is not written as OpenSSH wrote it")
+				t.Error("it is not formatted as OpenSSH wrote it")
 			}
 		})
 	}
@@ -60,11 +61,11 @@ func TestRefusedKeys(t *testing.T) {
 			t.Parallel()
 			_, _, err := access.ParsePublicKey(vector(t, name+".pub"))
 			if e := refused(t, err, fault.AuthKeyType); !strings.Contains(e.Message, access.AcceptedTypes) {
-				t.Errorf("%q does not say what is accepted", e.Message)
+				t.Errorf("%q does not name the accepted keys", e.Message)
 			}
 			keys := access.ParseAuthorizedKeys([]byte(vector(t, name+".pub")), time.UTC)
 			if len(keys.Keys()) != 0 || len(keys.Refused()) != 1 {
-				t.Errorf("authorized_keys takes it: %v", keys.Refused())
+				t.Errorf("authorized_keys admits it: %v", keys.Refused())
 			}
 		})
 	}
@@ -76,11 +77,12 @@ func TestRefusedKeys(t *testing.T) {
 	refused(t, err, fault.AuthKeyType)
 }
 
-// TestKeysHaveOneForm: a key that is not encoded as OpenSSH does is refused: a comparison of bytes would see two keys.
+// TestKeysHaveOneForm: a key that is not encoded as OpenSSH does is refused, since a comparison of
+// bytes would see two keys.
 func TestKeysHaveOneForm(t *testing.T) {
 	t.Parallel()
 	blob := []byte(wireKey(vectorKey(t, "rsa3072")))
-	const exponent = 4 + len("ssh-rsa") // where its length stands
+	const exponent = 4 + len("ssh-rsa") // offset of its length
 	padded := slices.Concat(blob[:exponent], []byte{0, 0, 0, 4, 0}, blob[exponent+4:])
 	_, _, err := access.ParsePublicKey("ssh-rsa " + base64.StdEncoding.EncodeToString(padded))
 	refused(t, err, fault.AuthMalformed)
@@ -166,14 +168,14 @@ func TestMalformedSignatures(t *testing.T) {
 		t.Parallel()
 		for n := range blob {
 			if _, err := access.ParseArmored(armored(blob[:n])); err == nil {
-				t.Fatalf("its first %d bytes are one", n)
+				t.Fatalf("its first %d bytes are a signature", n)
 			}
 		}
 	})
 }
 
-// TestOneSignatureHasOneForm: no bit of a good signature can be flipped so that it still holds. That of RSA may not be
-// shortened either.
+// TestOneSignatureHasOneForm: a good signature with any bit flipped does not verify, and that of
+// RSA may not be shortened.
 func TestOneSignatureHasOneForm(t *testing.T) {
 	t.Parallel()
 	text := must(vectorBinding(t).Text(access.Client))(t)
@@ -197,9 +199,10 @@ func TestOneSignatureHasOneForm(t *testing.T) {
 				for bit := range 8 {
 					blob[i] ^= 1 << bit
 					sig, err := access.ParseArmored(armored(blob))
-					// Whose the key is was asked before: another key is another login.
+					// A signature by another key would be another login, so only the same key
+					// counts.
 					if err == nil && sig.Key == key && sig.Verify(access.Namespace, text, false) == nil {
-						t.Fatalf("bit %d of byte %d says nothing", bit, i)
+						t.Fatalf("it verifies with bit %d of byte %d flipped", bit, i)
 					}
 					blob[i] ^= 1 << bit
 				}

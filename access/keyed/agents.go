@@ -17,24 +17,25 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// agents are the processes of the keys that are an agent's and not the operator's: one a key, spawned at its first login
-// and the same at each later one, as long as it lives.
+// agents are the processes of agents' keys: each key has one, spawned at its first login and used
+// again at each later one, as long as it lives.
 type agents struct {
 	kernel interface {
 		Do(origin string, request schema.Request) ([]byte, error)
 	}
 	processes kernel.Processes
 	tokens    kernel.Tokens
-	pools     []string // there are
-	origin    string   // of keys whose line gives no other
+	pools     []string // that exist
+	origin    string   // of keys whose line has none
 	intent    string   // prefix of the intent of their processes, before the fingerprint
-	file      string   // that the lines are in
+	file      string   // of the lines
 
 	mu    sync.Mutex
 	known map[string]keyAgent // by fingerprint
 }
 
-// keyAgent is the process of a key, and what its line granted at the latest login; nil: that was before this start.
+// keyAgent is the process of a key, and what its line granted at the latest login; nil: that login
+// was before this start.
 type keyAgent struct {
 	pid   int64
 	grant *access.AgentGrant
@@ -55,9 +56,9 @@ func newAgents(o *Options, intent, file string) *agents {
 	return a
 }
 
-// noGrant says that a key's line grants what cannot be granted. It is shown to the key's holder.
+// noGrant is the error of a line whose grant is invalid. It is shown to the key's holder.
 func (a *agents) noGrant(fingerprint string, why *fault.Fault) *fault.Fault {
-	return fault.AuthGrant.New("the line of the key %s in %s is no grant: %s", fingerprint, a.file, why.Text()).With("key", fingerprint)
+	return fault.AuthGrant.New("the line of the key %s in %s is not a valid grant: %s", fingerprint, a.file, why.Text()).With("key", fingerprint)
 }
 
 // of returns the process of a key, with the token that its line grants. The error is a fault.AuthGrant, or the kernel's.
@@ -65,7 +66,7 @@ func (a *agents) of(key *access.AuthorizedKey) (pid int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	fingerprint := key.Key.Fingerprint()
-	// Before the process that it has is touched.
+	// Check before the existing process is changed.
 	if why := a.check(key); why != nil {
 		return 0, a.noGrant(fingerprint, why)
 	}
@@ -74,7 +75,8 @@ func (a *agents) of(key *access.AuthorizedKey) (pid int64, err error) {
 		ok = false
 	}
 	if ok && !a.same(agent.pid, key) {
-		// Neither its name nor its origin can be changed. What it holds is not to be another agent's.
+		// A process cannot change its name or origin, and what it holds must not pass to another
+		// agent.
 		reason := "its key is another agent's now"
 		if _, err := a.kernel.Do("", schema.SyscallTerminate.With(&schema.TerminateInput{TargetPID: agent.pid, Reason: &reason})); err != nil {
 			return 0, fmt.Errorf("end agent of a key: %w", err)
@@ -108,7 +110,7 @@ func (a *agents) same(pid int64, key *access.AuthorizedKey) bool {
 	return named && p.Origin == a.originOf(key)
 }
 
-// agentID is the name that the line gives, else one that tells the key.
+// agentID is the name in the line, else a name made from the key.
 func agentID(key *access.AuthorizedKey) string {
 	if key.Agent.Name != "" {
 		return key.Agent.Name
@@ -116,11 +118,11 @@ func agentID(key *access.AuthorizedKey) string {
 	return strings.ReplaceAll(oldAgentID(key), "/", "_") // a slash separates an agent's name from its child's
 }
 
-// oldAgentID is the name that older kernels gave the agent of a key whose line has none.
+// oldAgentID is the name that older kernels gave the agent of a key whose line has no name.
 func oldAgentID(key *access.AuthorizedKey) string { return process.KeyIntent + key.Key.Fingerprint() }
 
-// originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the
-// kernel. check has validated it.
+// originOf is the origin of the line in its normal form (ABI 6.2), else that of the kernel. check
+// has validated it.
 func (a *agents) originOf(key *access.AuthorizedKey) string {
 	if origin, err := uri.Origin(key.Agent.Origin, a.origin); err == nil {
 		return origin
@@ -128,7 +130,7 @@ func (a *agents) originOf(key *access.AuthorizedKey) string {
 	return a.origin
 }
 
-// check says what is wrong with the grant of a key's line, nil where that is nothing.
+// check returns what is wrong with the grant of a key's line, or nil.
 func (a *agents) check(key *access.AuthorizedKey) *fault.Fault {
 	if key.Agent == nil {
 		return nil
@@ -158,14 +160,14 @@ func (a *agents) spawn(key *access.AuthorizedKey) (int64, error) {
 	return out.ChildPID, nil
 }
 
-// allowed is what a line allows; nothing is a list too.
+// allowed is what a line allows; a line without allow has an empty list.
 func allowed(key *access.AuthorizedKey) []string {
 	return append([]string{}, key.Agent.Allow...)
 }
 
 // renew grants the process of a key what its line says, if the line has changed since the previous
-// login. Until then a grant or a revocation by the operator stays. Whether a line changed while no
-// daemon ran shows in the token; a token that was revoked is not restored for that reason.
+// login. Otherwise a later grant or revocation by the operator stays in force. The token shows
+// whether a line changed while no daemon ran; a revoked token is not restored for that reason.
 func (a *agents) renew(agent keyAgent, key *access.AuthorizedKey) error {
 	grant := &schema.GrantInput{PID: agent.pid, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}
 	if agent.grant != nil {
@@ -192,17 +194,18 @@ func equal(a, b *schema.TokenGrant) bool {
 		a.ExpiresAtTick == nil && b.ExpiresAtTick == nil
 }
 
-// Members maps the other kernels of a cluster to processes: one a kernel, with the grant of its line in the members file. That
-// process makes the calls of its kernel.
+// Members maps the other kernels of a cluster to processes: one for each kernel, with the grant of
+// its line in the members file. That process makes the calls of its kernel.
 type Members struct{ agents *agents }
 
-// NewMembers finds the processes of kernels, before the first call to the kernel. It uses of the options what concerns
-// processes.
+// NewMembers finds the processes of kernels, before the first call to the kernel. It uses the
+// options that concern processes.
 func NewMembers(o Options) *Members {
 	return &Members{newAgents(&o, process.KernelIntent, "the members file")}
 }
 
-// Process returns the process of a kernel. It makes one at the first call, and grants it what the line says now.
+// Process returns the process of a kernel. It spawns one at the first call, and grants it what the
+// line says now.
 func (m *Members) Process(line *access.AuthorizedKey) (pid int64, err error) {
 	if line.Agent == nil || len(line.Agent.Allow) == 0 {
 		return 0, fault.CapabilityDenied.New("the kernel %s may do nothing here: its line in the members file has no option allow", line.Kernel)

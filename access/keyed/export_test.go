@@ -6,10 +6,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Refusals is what records refused logins.
+// Refusals records refused logins.
 type Refusals struct{ refusals }
 
-// NewRefusals hands each record to note.
+// NewRefusals passes each record to note.
 func NewRefusals(log *slog.Logger, note func(schema.Request)) *Refusals {
 	return &Refusals{refusals{log: log, note: note}}
 }

@@ -19,16 +19,16 @@ import (
 // Options are what signature mode needs of a kernel.
 type Options struct {
 	Keys string         // path of authorized_keys
-	Host *access.Signer // shows clients which kernel it is
+	Host *access.Signer // proves the kernel to clients
 
 	Kernel interface {
 		Do(origin string, request schema.Request) ([]byte, error)
-	} // makes calls of the operator's
+	} // makes calls as the operator
 	Processes kernel.Processes
 	Tokens    kernel.Tokens
 	Living    func(func(*schema.Descriptor)) // visits the living processes; called by New only
-	Pools     []string                       // there are
-	Origin    string                         // of agents of keys whose line gives none
+	Pools     []string                       // that exist
+	Origin    string                         // of agents of keys whose line has none
 	Note      func(schema.Request)           // journals a step
 	Log       *slog.Logger
 }
@@ -42,14 +42,14 @@ type Mode struct {
 	failures access.Failures
 	agents   *agents
 	refusals refusals
-	logged   atomic.Pointer[access.AuthorizedKeys] // whose refused lines are in the log
-	warned   atomic.Pointer[string]                // the trouble with the file that is in the log last
+	logged   atomic.Pointer[access.AuthorizedKeys] // whose refused lines were logged last
+	warned   atomic.Pointer[string]                // the trouble with the file that was logged last
 }
 
 var _ access.Authenticator = (*Mode)(nil)
 
 // New finds the agents of keys, before the first call to the kernel, and reads the authorized keys
-// for the first time: a daemon that could admit no client says so at its start.
+// for the first time: a daemon that could admit no client reports it at its start.
 func New(o Options) (*Mode, error) {
 	k := &Mode{log: o.Log, source: access.NewSource(o.Keys, time.Now), agents: newAgents(&o, process.KeyIntent, "authorized_keys"), refusals: refusals{log: o.Log, note: o.Note}}
 	k.verifier = access.Verifier{Host: o.Host, Keys: k.keys, Now: time.Now}
@@ -64,7 +64,7 @@ func New(o Options) (*Mode, error) {
 	return k, nil
 }
 
-// keys returns the keys that are authorized now, and logs the lines that are refused whenever they have changed.
+// keys returns the keys that are authorized now, and logs the refused lines when they have changed.
 func (k *Mode) keys() (*access.AuthorizedKeys, error) {
 	keys, err := k.source.Load()
 	if err != nil {
@@ -87,7 +87,7 @@ func (k *Mode) keys() (*access.AuthorizedKeys, error) {
 	return keys, nil
 }
 
-// Trouble says which problem with a key file needs the operator, or "".
+// Trouble returns the problem with a key file that needs the operator, or "".
 func Trouble(source *access.Source) string {
 	err := source.Trouble()
 	if err == nil {
@@ -96,13 +96,13 @@ func Trouble(source *access.Source) string {
 	return "the keys of an earlier reading still count, since the file says the same: " + err.Error()
 }
 
-// Trouble says which problem with authorized_keys needs the operator, or "".
+// Trouble returns the problem with authorized_keys that needs the operator, or "".
 func (k *Mode) Trouble() string { return Trouble(k.source) }
 
-// End records the logins that were refused and only counted until now. Nothing is counted after it.
+// End records the refused logins that were only counted until now. Nothing is counted after it.
 func (k *Mode) End() { k.refusals.close() }
 
-// Close frees what the file of keys is read with.
+// Close closes the file of keys.
 func (k *Mode) Close() error { return k.source.Close() }
 
 // Offer implements access.Authenticator.
@@ -128,7 +128,7 @@ func (k *Mode) Offer(ctx context.Context, peer access.Peer, socket string) (acce
 	}, nil
 }
 
-// judge says whom an answer proves the client to be.
+// judge returns the identity that an answer proves.
 func (k *Mode) judge(challenge *access.Challenge, answer []byte) (access.Identity, error) {
 	key, err := challenge.Verify(answer)
 	if err != nil {
@@ -143,12 +143,12 @@ func (k *Mode) judge(challenge *access.Challenge, answer []byte) (access.Identit
 	return identity, nil
 }
 
-// failed records a refused login: in the journal what anyone may know, in the log also the cause.
+// failed records a refused login: the public facts in the journal, and in the log also the cause.
 func (k *Mode) failed(peer access.Peer, err error) {
 	record := &schema.LoginFailedInput{Reason: "internal error", UID: int64(peer.UID), OSPID: int64(peer.PID)}
 	attrs := []any{"error", err}
 	if refused := fault.Of(err); refused.ID.Domain() == "auth" {
-		// The record says it in the words of its first days: auth.bad_signature is "bad signature".
+		// The journal keeps its first wording: auth.bad_signature is "bad signature".
 		record.Reason = strings.ReplaceAll(strings.TrimPrefix(string(refused.ID), "auth."), "_", " ")
 		record.Fingerprint = refused.Detail("key")
 		if refused.Err != nil {

@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// refusalWindow is for how long refused logins are counted together.
+	// refusalWindow is how long refused logins are counted together.
 	refusalWindow = time.Minute
-	// refusalsTold is how many of a window are recorded one by one.
+	// refusalsTold is how many refusals of a window are recorded one by one.
 	refusalsTold = 10
 )
 
 // refusals records refused logins, in the journal and in the log. Any client that reaches the
-// socket can cause them, in any number, and must not fill the disk with them: the first of each
-// window are recorded one by one, the rest at the window's end with one record for each reason,
-// with their number. The reasons are few and fixed.
+// socket can cause them, and must not fill the disk with them: the first of each window are
+// recorded one by one, the rest at the window's end, one record with a count for each reason. The
+// reasons are few and fixed.
 type refusals struct {
 	log  *slog.Logger
 	note func(schema.Request)
 
 	mu     sync.Mutex
-	since  time.Time // the window's begin; zero before the first
+	since  time.Time // start of the window; zero before the first
 	told   int
 	rest   map[string]*schema.LoginFailedInput // by reason: the latest, with the count of them
 	timer  *time.Timer                         // ends the window; nil if there is no rest
 	closed bool
 }
 
-// refused records one login. cause is for the log only.
+// refused records one refused login. cause is only logged.
 func (r *refusals) refused(one *schema.LoginFailedInput, cause ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,12 +62,12 @@ func (r *refusals) refused(one *schema.LoginFailedInput, cause ...any) {
 	r.rest[one.Reason] = one
 }
 
-// flush records what was counted. r is locked.
+// flush records what was counted. The caller holds r.mu.
 func (r *refusals) flush() {
 	if r.rest == nil {
 		return
 	}
-	r.timer.Stop() // it may be running already, and then finds nothing
+	r.timer.Stop() // if it runs already, it finds nothing to record
 	for _, reason := range slices.Sorted(maps.Keys(r.rest)) {
 		r.record(r.rest[reason])
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Of a flood of refused logins a few are recorded one by one, and of the rest how many there were: none is lost, and the
-// journal does not grow with them.
+// TestRefusalsAreBounded: of a flood of refused logins a few are recorded one by one, and the rest
+// are counted: none is lost, and the journal does not grow with them.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
