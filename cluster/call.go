@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -26,15 +25,15 @@ type flight struct {
 }
 
 // call answers a request with a call: the reply's data, or the error.
-func (r *receiver) call(ctx context.Context, member *access.AuthorizedKey, req *request, out *answer) {
+func (r *receiver) call(ctx context.Context, peer *Peer, req *request, out *answer) {
 	var err error
 	switch {
 	case req.Errand != nil && req.Query == nil:
 		var data []byte
-		data, err = r.run(ctx, member, req)
+		data, err = r.run(ctx, peer, req)
 		out.Data = data
 	case req.Query != nil && req.Errand == nil:
-		out.Data, out.Seq, err = r.query(ctx, member, req.Query)
+		out.Data, out.Seq, err = r.query(ctx, peer, req.Query)
 	default:
 		err = fault.ClusterRequest.New("a call is an errand or a query")
 	}
@@ -44,7 +43,7 @@ func (r *receiver) call(ctx context.Context, member *access.AuthorizedKey, req *
 }
 
 // run makes a call that changes something. A request that repeats one in flight gets its outcome.
-func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *request) ([]byte, error) {
+func (r *receiver) run(ctx context.Context, peer *Peer, req *request) ([]byte, error) {
 	if strings.Contains(req.Instance, "/") || len(req.Instance) > maxOrigin || (req.Errand.Spawn == nil) == (req.Errand.Terminate == nil) {
 		return nil, fault.ClusterRequest.New("the call of %s does not have its form", req.From)
 	}
@@ -58,7 +57,7 @@ func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *r
 	}
 	r.mu.Unlock()
 	if first {
-		f.data, f.err = r.kernel.Run(ctx, member, req.Instance, req.Epoch, req.Errand)
+		f.data, f.err = r.kernel.Run(ctx, peer, req.Instance, req.Epoch, req.Errand)
 		r.mu.Lock()
 		delete(r.flights, id)
 		r.mu.Unlock()
@@ -73,11 +72,11 @@ func (r *receiver) run(ctx context.Context, member *access.AuthorizedKey, req *r
 }
 
 // query makes a call that only reads, of those that other kernels may make.
-func (r *receiver) query(ctx context.Context, member *access.AuthorizedKey, q *query) (schema.Value, int64, error) {
+func (r *receiver) query(ctx context.Context, peer *Peer, q *query) (schema.Value, int64, error) {
 	if !asked(q.Type) {
 		return nil, 0, fault.ClusterNotAsked.New("%s is no query that a kernel answers to others", fault.Clip(q.Type))
 	}
-	data, seq, err := r.kernel.Ask(ctx, member, q.Type, q.Data)
+	data, seq, err := r.kernel.Ask(ctx, peer, q.Type, q.Data)
 	if err == nil && len(data) > maxAnswer {
 		err = fault.ClusterTooLarge.New("the answer to %s has %d bytes; to another kernel it may have %d", q.Type, len(data), maxAnswer)
 	}

@@ -89,7 +89,7 @@ func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool
 		l.refuse(l.to, true, f)
 		return nil, true, f
 	}
-	if !l.members.signed(member, answerPurpose, m.Data, reply) {
+	if _, ok := l.members.signer(member, answerPurpose, m.Data, reply); !ok {
 		return refuse(fault.ClusterSigned.New("the answer is not signed by the key that %s knows of the kernel %s", l.Name, l.to))
 	}
 	value, invalid := answers.Decode(reply.Data)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -15,11 +14,11 @@ import (
 // Kernel is what a Link needs of its kernel. Its methods are safe for concurrent use.
 type Kernel interface {
 	// Accept takes a letter of a member into a mailbox, as the process of that member.
-	Accept(ctx context.Context, member *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error)
+	Accept(ctx context.Context, peer *Peer, in *schema.AcceptInput) (*schema.AcceptOutput, error)
 	// Run makes a call for a member, as its process, once: a call that was made before is not made again.
-	Run(ctx context.Context, member *access.AuthorizedKey, instance string, epoch int64, call *schema.Errand) (data []byte, err error)
+	Run(ctx context.Context, peer *Peer, instance string, epoch int64, call *schema.Errand) (data []byte, err error)
 	// Ask makes a query for a member, as its operator if the line says in which role, else as its process. seq is its entry.
-	Ask(ctx context.Context, member *access.AuthorizedKey, typ string, data []byte) (answer []byte, seq uint64, err error)
+	Ask(ctx context.Context, peer *Peer, typ string, data []byte) (answer []byte, seq uint64, err error)
 	// EndIntent journals the outcome of an intent that no call waits for any more.
 	EndIntent(intent uint64, data []byte, failed *fault.Fault)
 	// Note journals a command of the kernel's own; an entry that is made after it is behind it.

@@ -31,16 +31,17 @@ type recorder struct {
 	settled  []string // statuses, or ids
 	ran      []string // names of processes that were spawned
 	answer   string   // to queries
+	signers  []string // fingerprints of the keys that signed accepted messages
 }
 
-func (r *recorder) Run(_ context.Context, _ *access.AuthorizedKey, _ string, _ int64, e *schema.Errand) ([]byte, error) {
+func (r *recorder) Run(_ context.Context, _ *cluster.Peer, _ string, _ int64, e *schema.Errand) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ran = append(r.ran, e.Spawn.ChildAgentID)
 	return fmt.Appendf(nil, `{"child_pid":%d,"child_agent_id":"x"}`, len(r.ran)), nil
 }
 
-func (r *recorder) Ask(context.Context, *access.AuthorizedKey, string, []byte) ([]byte, uint64, error) {
+func (r *recorder) Ask(context.Context, *cluster.Peer, string, []byte) ([]byte, uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return []byte(r.answer), 7, nil
@@ -48,10 +49,10 @@ func (r *recorder) Ask(context.Context, *access.AuthorizedKey, string, []byte) (
 
 func (r *recorder) EndIntent(uint64, []byte, *fault.Fault) {}
 
-func (r *recorder) Accept(_ context.Context, _ *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
+func (r *recorder) Accept(_ context.Context, peer *cluster.Peer, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.accepted = append(r.accepted, string(in.Payload))
+	r.accepted, r.signers = append(r.accepted, string(in.Payload)), append(r.signers, peer.Signer.Fingerprint())
 	return &schema.AcceptOutput{Status: schema.MailDelivered, MsgID: int64(len(r.accepted))}, nil
 }
 
@@ -192,6 +193,25 @@ func TestForgedRequests(t *testing.T) {
 	}
 	if !receiver.has(&receiver.ran, "child") {
 		t.Errorf("beta has spawned %q", receiver.ran)
+	}
+}
+
+// A kernel that its standby leads makes requests with the standby's key. The receiver gets that key, and not the one of the line.
+func TestSignedByStandby(t *testing.T) {
+	t.Parallel()
+	_, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", `allow="Syscall.SendMsg"`)
+	standby, lineOfStandby := testbus.Key(t, testkit.Dir(t), "alpha", "standby")
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, lineOfAlpha, lineOfStandby, lineOfBeta)
+	members := strings.Join([]string{lineOfAlpha, lineOfStandby, lineOfBeta}, "\n") + "\n"
+	_, receiver := linked(t, b, "beta", beta, members)
+	from, _ := linked(t, b, "alpha", standby, members)
+	from.Link().Post(letter(1, `"first"`))
+	if status, reason, err := from.Link().Wait(testkit.Context(t), 1); err != nil || status != schema.MailDelivered {
+		t.Fatal(status, reason, err)
+	}
+	if want := standby.Key().Fingerprint(); !receiver.has(&receiver.signers, want) {
+		t.Errorf("signed by %q, want %s", receiver.signers, want)
 	}
 }
 

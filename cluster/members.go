@@ -13,6 +13,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
+// Peer is a kernel that makes a request: its line of the members file, and the key that signed the request. That is another than the
+// key of the line if a standby leads the kernel.
+type Peer struct {
+	*access.AuthorizedKey
+	Signer access.PublicKey
+}
+
 // Members are the kernels of a members file, read again whenever it has changed.
 type Members struct{ source *access.Source }
 
@@ -45,13 +52,20 @@ func (m *Members) Keys(name string) (keys []access.PublicKey, err error) {
 	return keys, err
 }
 
-// signed reports whether a host that may lead a member has signed a message. Which of them leads is not known here.
-func (m *Members) signed(member *access.AuthorizedKey, purpose string, about []byte, msg *nats.Msg) bool {
+// signer returns the key that signed a message of a member, which is that of its line, or of a standby. ok is false if none did.
+func (m *Members) signer(member *access.AuthorizedKey, purpose string, about []byte, msg *nats.Msg) (key access.PublicKey, ok bool) {
 	if verified(member.Key, purpose, about, msg) {
-		return true
+		return member.Key, true
 	}
 	keys, err := m.Keys(member.Kernel)
-	return err == nil && slices.ContainsFunc(keys, func(key access.PublicKey) bool { return verified(key, purpose, about, msg) })
+	if err != nil {
+		return key, false
+	}
+	i := slices.IndexFunc(keys, func(key access.PublicKey) bool { return verified(key, purpose, about, msg) })
+	if i < 0 {
+		return key, false
+	}
+	return keys[i], true
 }
 
 // Find returns the member of a name.

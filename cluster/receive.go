@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -69,11 +68,11 @@ func (r *receiver) handle(m *nats.Msg) {
 		return // it names nobody who could use an answer
 	}
 	req := value.(*request)
-	member, out := r.member(req, m)
+	peer, out := r.peer(req, m)
 	if out.Error == nil {
 		ctx, cancel := context.WithTimeout(r.ctx, handleTime)
 		defer cancel()
-		out = r.answer(ctx, member, req)
+		out = r.answer(ctx, peer, req)
 	}
 	if out == nil {
 		return
@@ -88,9 +87,9 @@ func (r *receiver) handle(m *nats.Msg) {
 	}
 }
 
-// member is the kernel that signed a request. An answer with an error says why it is not believed.
-func (r *receiver) member(req *request, m *nats.Msg) (*access.AuthorizedKey, *answer) {
-	refused := func(err error) (*access.AuthorizedKey, *answer) {
+// peer is the kernel that signed a request. An answer with an error says why the request is refused.
+func (r *receiver) peer(req *request, m *nats.Msg) (*Peer, *answer) {
+	refused := func(err error) (*Peer, *answer) {
 		f := fault.Of(err)
 		r.refuse(req.From, false, f)
 		return nil, &answer{Error: failureOf(f)}
@@ -102,14 +101,15 @@ func (r *receiver) member(req *request, m *nats.Msg) (*access.AuthorizedKey, *an
 	if err != nil || req.From == r.Name {
 		return refused(fault.ClusterNoKernel.New("no valid line of the members file of %s names the kernel %q", r.Name, fault.Clip(req.From)))
 	}
-	if !r.members.signed(member, requestPurpose, nil, m) {
+	key, ok := r.members.signer(member, requestPurpose, nil, m)
+	if !ok {
 		return refused(fault.ClusterSigned.New("the request is not signed by the key that %s knows of the kernel %s", r.Name, req.From))
 	}
-	return member, &answer{}
+	return &Peer{AuthorizedKey: member, Signer: key}, &answer{}
 }
 
-// answer handles a request of a member; nil: too many of its requests wait.
-func (r *receiver) answer(ctx context.Context, member *access.AuthorizedKey, req *request) *answer {
+// answer handles a request of a peer; nil: too many of its requests wait.
+func (r *receiver) answer(ctx context.Context, peer *Peer, req *request) *answer {
 	most := maxHandledEach
 	if req.Stream == callStream {
 		most = maxCallsEach
@@ -141,9 +141,9 @@ func (r *receiver) answer(ctx context.Context, member *access.AuthorizedKey, req
 	switch {
 	case !take:
 	case req.Stream == "":
-		out.Outcomes = r.accept(ctx, member, req)
+		out.Outcomes = r.accept(ctx, peer, req)
 	default:
-		r.call(ctx, member, req, out)
+		r.call(ctx, peer, req, out)
 	}
 	return out
 }
@@ -194,7 +194,7 @@ func (c *caller) take(req *request) bool {
 }
 
 // accept has the letters accepted: those for one process one after the other, up to the first that is not taken for now.
-func (r *receiver) accept(ctx context.Context, member *access.AuthorizedKey, req *request) []outcome {
+func (r *receiver) accept(ctx context.Context, peer *Peer, req *request) []outcome {
 	lanes := map[int64][]*schema.Posted{}
 	for i := range req.Letters {
 		l := &req.Letters[i]
@@ -209,7 +209,7 @@ func (r *receiver) accept(ctx context.Context, member *access.AuthorizedKey, req
 			turns <- struct{}{}
 			defer func() { <-turns }()
 			for _, l := range lane {
-				o, more := r.one(ctx, member, req, l)
+				o, more := r.one(ctx, peer, req, l)
 				mu.Lock()
 				list = append(list, o)
 				mu.Unlock()
@@ -224,9 +224,9 @@ func (r *receiver) accept(ctx context.Context, member *access.AuthorizedKey, req
 }
 
 // one has a letter accepted. more says whether the next one for that process may be: the order has to hold.
-func (r *receiver) one(ctx context.Context, member *access.AuthorizedKey, req *request, l *schema.Posted) (o outcome, more bool) {
+func (r *receiver) one(ctx context.Context, peer *Peer, req *request, l *schema.Posted) (o outcome, more bool) {
 	in := &schema.AcceptInput{Kernel: req.From, Instance: req.Instance, Epoch: req.Epoch, Posted: *l}
-	out, err := r.kernel.Accept(ctx, member, in)
+	out, err := r.kernel.Accept(ctx, peer, in)
 	if err != nil {
 		f := fault.Of(err)
 		return outcome{MsgID: l.MsgID, Error: failureOf(f)}, !passing(f)

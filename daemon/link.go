@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/cluster"
@@ -28,12 +27,12 @@ type link struct {
 }
 
 // Accept implements cluster.Kernel.
-func (l *link) Accept(ctx context.Context, member *access.AuthorizedKey, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
-	pid, err := l.members.Process(member)
+func (l *link) Accept(ctx context.Context, peer *cluster.Peer, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
+	pid, err := l.members.Process(peer.AuthorizedKey)
 	if err != nil {
 		return nil, err
 	}
-	data, err := l.DoFor(ctx, l.caller(member, pid), schema.IPCAccept.With(in), in.Causation, in.Correlation)
+	data, err := l.DoFor(ctx, l.caller(peer, pid), schema.IPCAccept.With(in), in.Causation, in.Correlation)
 	if err != nil {
 		return nil, err
 	}
@@ -45,19 +44,19 @@ func (l *link) Accept(ctx context.Context, member *access.AuthorizedKey, in *sch
 }
 
 // Run implements cluster.Kernel.
-func (l *link) Run(ctx context.Context, member *access.AuthorizedKey, instance string, epoch int64, call *schema.Errand) ([]byte, error) {
+func (l *link) Run(ctx context.Context, peer *cluster.Peer, instance string, epoch int64, call *schema.Errand) ([]byte, error) {
 	if call.Spawn != nil {
-		if out, done := l.processes.Served(member.Kernel, instance, epoch, call.Number); done {
+		if out, done := l.processes.Served(peer.Kernel, instance, epoch, call.Number); done {
 			return schema.Marshal(&out)
 		}
 	}
-	pid, err := l.members.Process(member)
+	pid, err := l.members.Process(peer.AuthorizedKey)
 	if err != nil {
 		return nil, err
 	}
 	message := schema.Message{Kind: schema.KindCommand, Type: call.Type()}
 	message.Meta.Causation, message.Meta.Correlation = call.Causation, call.Correlation
-	message.Meta.Errand = process.ErrandName(member.Kernel, instance, epoch, call.Number)
+	message.Meta.Errand = process.ErrandName(peer.Kernel, instance, epoch, call.Number)
 	if call.Terminate != nil {
 		message.Data, err = schema.SyscallTerminate.Encode(call.Terminate)
 	} else {
@@ -66,7 +65,7 @@ func (l *link) Run(ctx context.Context, member *access.AuthorizedKey, instance s
 	if err != nil {
 		return nil, err
 	}
-	return l.Call(ctx, l.caller(member, pid), message)
+	return l.Call(ctx, l.caller(peer, pid), message)
 }
 
 // spawn is the data of a spawn for the process of another kernel. Of a default grant only what that process has is granted.
@@ -89,10 +88,10 @@ func (l *link) spawn(pid int64, call *schema.Errand) *schema.SpawnInput {
 }
 
 // Ask implements cluster.Kernel.
-func (l *link) Ask(ctx context.Context, member *access.AuthorizedKey, typ string, data []byte) ([]byte, uint64, error) {
-	caller := l.caller(member, kernel.Operator)
-	if caller.Role = member.Role; caller.Role == "" {
-		pid, err := l.members.Process(member)
+func (l *link) Ask(ctx context.Context, peer *cluster.Peer, typ string, data []byte) ([]byte, uint64, error) {
+	caller := l.caller(peer, kernel.Operator)
+	if caller.Role = peer.Role; caller.Role == "" {
+		pid, err := l.members.Process(peer.AuthorizedKey)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -101,11 +100,11 @@ func (l *link) Ask(ctx context.Context, member *access.AuthorizedKey, typ string
 	return l.CallProved(ctx, caller, schema.Message{Kind: schema.KindQuery, Type: typ, Data: data})
 }
 
-// caller is a member that makes a call as a process.
-func (l *link) caller(member *access.AuthorizedKey, pid int64) kernel.Caller {
+// caller is a peer that makes a call as a process. Its key is the one that signed: a standby's, if that leads the kernel.
+func (l *link) caller(peer *cluster.Peer, pid int64) kernel.Caller {
 	return kernel.Caller{
-		PID: pid, Via: "cluster", Key: member.Key.Fingerprint(),
-		Conn: "k-" + member.Kernel + "-" + strconv.FormatUint(l.conns.Add(1), 10),
+		PID: pid, Via: "cluster", Key: peer.Signer.Fingerprint(),
+		Conn: "k-" + peer.Kernel + "-" + strconv.FormatUint(l.conns.Add(1), 10),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -18,10 +19,10 @@ const MaxPayload = 1 << 20
 
 // Settings are those of one node of the bus.
 type Settings struct {
-	Listen   string // host:port; port 0 chooses one
-	Dir      string // of the streams
-	Members  *access.AuthorizedKeys
-	MaxBytes int64 // of all streams on disk; 0: what the disk has
+	Listen   string                 // host:port; port 0 chooses one
+	Dir      string                 // of the streams
+	Members  *access.AuthorizedKeys // without those whose line has expired when the node starts or reloads
+	MaxBytes int64                  // of all streams on disk; 0: what the disk has
 
 	Cert, Key string // files for TLS; "": none
 
@@ -45,7 +46,7 @@ func (s Settings) Options() (*server.Options, error) {
 	if port == 0 {
 		o.Port = server.RANDOM_PORT
 	}
-	for _, member := range s.Members.Keys() {
+	for _, member := range current(s.Members) {
 		user, err := cluster.User(member.Key)
 		if err != nil {
 			return nil, err
@@ -63,19 +64,9 @@ func (s Settings) Options() (*server.Options, error) {
 		if o.Cluster.Host, o.Cluster.Port, err = address(s.Peers, "--peers"); err != nil {
 			return nil, err
 		}
-		o.Routes = server.RoutesFromStr(join(s.Routes))
+		o.Routes = server.RoutesFromStr(strings.Join(s.Routes, ","))
 	}
 	return o, nil
-}
-
-func join(list []string) (all string) {
-	for i, one := range list {
-		if i > 0 {
-			all += ","
-		}
-		all += one
-	}
-	return all
 }
 
 func address(text, flag string) (string, int, error) {

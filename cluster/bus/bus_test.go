@@ -19,11 +19,12 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// settings are those of a bus with one member, alpha, whose key is returned.
+// settings are those of a bus with one member, alpha, whose key is returned. The line of another member has expired.
 func settings(t *testing.T) (bus.Settings, *access.HostKey) {
 	t.Helper()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
-	members := access.ParseMembers([]byte(line), time.UTC)
+	_, expired := testbus.Key(t, testkit.Dir(t), "gone", `expiry-time="20200101"`)
+	members := access.ParseMembers([]byte(line+"\n"+expired+"\n"), time.UTC)
 	return bus.Settings{Listen: "127.0.0.1:0", Dir: testkit.Dir(t), Members: members, MaxBytes: 1 << 20}, key
 }
 

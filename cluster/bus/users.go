@@ -2,7 +2,9 @@ package bus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
@@ -13,7 +15,7 @@ import (
 func Users(members *access.AuthorizedKeys) (string, error) {
 	var b strings.Builder
 	b.WriteString("authorization {\n  users = [\n")
-	for _, member := range members.Keys() {
+	for _, member := range current(members) {
 		user, err := cluster.User(member.Key)
 		if err != nil {
 			return "", err
@@ -26,6 +28,12 @@ func Users(members *access.AuthorizedKeys) (string, error) {
 	}
 	b.WriteString("  ]\n}\n")
 	return b.String(), nil
+}
+
+// current are the members whose line has not expired.
+func current(members *access.AuthorizedKeys) []*access.AuthorizedKey {
+	now := time.Now()
+	return slices.DeleteFunc(slices.Clone(members.Keys()), func(m *access.AuthorizedKey) bool { return !m.Expires.IsZero() && now.After(m.Expires) })
 }
 
 func quoted(subjects []string) string {
