@@ -113,7 +113,7 @@ func Dial(ctx context.Context, o Options) (*nats.Conn, jetstream.JetStream, erro
 			if errors.Is(last, nats.ErrAuthorization) {
 				return nil, nil, fault.ClusterBus.New("the bus at %s does not know the key of this kernel: add the line that \"pwos cluster key\" prints to its members, and reload it with SIGHUP", o.Servers)
 			}
-			if last == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			if last == nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 				last = errors.New("no server has answered there")
 			}
 			last = cmp.Or(last, context.Cause(ctx))

@@ -123,7 +123,10 @@ func reportObject(dir string, archives []string, r *journal.Report) []byte {
 }
 
 // verifyFlags are the flags of `pwos audit verify`.
-type verifyFlags struct{ keys, checkpoints, kernel string }
+type verifyFlags struct {
+	keys, checkpoints string
+	kernel            kernelName
+}
 
 func newAuditVerify(a *app) *cobra.Command {
 	var f verifyFlags
@@ -157,7 +160,7 @@ Exit status: 0 nothing contradicts the record, 4 no journal, 10 something does
 				if len(args) > 0 || f.keys != "" || f.checkpoints != "" {
 					return usage(cmd, errors.New("--kernel takes neither a directory nor another flag"))
 				}
-				return a.verifyKernel(cmd.Context(), f.kernel)
+				return a.verifyKernel(cmd.Context(), string(f.kernel))
 			}
 			options, err := f.options()
 			if err != nil {
@@ -179,7 +182,7 @@ Exit status: 0 nothing contradicts the record, 4 no journal, 10 something does
 			return a.auditVerify(cmd.Context(), dirs, options)
 		},
 	}
-	cmd.Flags().StringVar(&f.kernel, "kernel", "", "check this kernel's journal on the bus")
+	cmd.Flags().Var(&f.kernel, "kernel", "check this kernel's journal on the bus")
 	cmd.Flags().StringVar(&f.checkpoints, "checkpoints", "", "file of checkpoints that were kept elsewhere")
 	cmd.Flags().StringVar(&f.keys, "keys", "", "file of the public keys that may sign checkpoints, one a line")
 	return cmd

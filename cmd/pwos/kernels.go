@@ -14,15 +14,33 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
+// kernelName is the value of a flag: the name of a kernel. An empty one is refused, since it would mean the own kernel.
+type kernelName string
+
+// Set implements pflag.Value.
+func (k *kernelName) Set(name string) error {
+	if !access.KernelName(name) {
+		return errors.New("it takes the name of a kernel, such as beta")
+	}
+	*k = kernelName(name)
+	return nil
+}
+
+// String implements pflag.Value.
+func (k *kernelName) String() string { return string(*k) }
+
+// Type implements pflag.Value.
+func (k *kernelName) Type() string { return "string" }
+
 // kernelChoice says which kernels of the cluster a verb asks. The zero value is the one that it connects to.
 type kernelChoice struct {
-	name string // one; "": see all
-	all  bool   // of a cluster: all of them
+	name kernelName // one; "": see all
+	all  bool       // of a cluster: all of them
 }
 
 // flag adds --kernel to a verb.
 func (k *kernelChoice) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&k.name, "kernel", "", "ask this kernel of the cluster, through the one that pwos connects to")
+	cmd.Flags().Var(&k.name, "kernel", "ask this kernel of the cluster, through the one that pwos connects to")
 }
 
 // kernelsOf returns the name of the kernel that a client is connected to, "" if it is in no cluster, and the names of the others.
@@ -48,9 +66,6 @@ type asked struct {
 // withKernels connects to the chosen kernels, to others through the one that pwos connects to, and calls do with them. The
 // own kernel is the first.
 func (a *app) withKernels(ctx context.Context, otherwise time.Duration, k kernelChoice, do func(ctx context.Context, list []asked) error) error {
-	if k.name != "" && !access.KernelName(k.name) {
-		return misuse("pwos", errors.New("--kernel takes the name of a kernel, such as beta"))
-	}
 	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) (err error) {
 		if k.name == "" && !k.all {
 			return do(ctx, []asked{{Client: c, own: c}})
@@ -61,8 +76,8 @@ func (a *app) withKernels(ctx context.Context, otherwise time.Duration, k kernel
 		}
 		list := []asked{{c, own, c}}
 		switch {
-		case k.name != "" && k.name != own:
-			list, others = nil, []string{k.name}
+		case k.name != "" && string(k.name) != own:
+			list, others = nil, []string{string(k.name)}
 		case k.name != "":
 			others = nil
 		}
