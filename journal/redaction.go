@@ -136,23 +136,23 @@ func loadRedactions(fsys FS, dir string) (rs redactions, lost string, err error)
 	if len(firsts) < 2 && !damaged { // it may be new, and no line is rewritten but in a complete segment
 		return nil, "", nil
 	}
-	rs, err = vouchedIn(fsys, dir, firsts)
+	rs, err = redactionsIn(fsys, dir, firsts)
 	return rs, lost, err
 }
 
-// vouchedIn returns what the entries of a directory say of lines that were rewritten. It skips what it cannot read: whoever asks
-// checks the chain.
-func vouchedIn(fsys FS, dir string, firsts []uint64) (redactions, error) {
+// redactionsIn collects the redactions that the entries of a directory record. It skips unreadable lines, since its callers check the
+// chain.
+func redactionsIn(fsys FS, dir string, firsts []uint64) (redactions, error) {
 	rs := make(redactions)
 	for _, first := range firsts {
-		if err := rs.addVouched(fsys, segmentPath(dir, first)); err != nil {
+		if err := rs.addFrom(fsys, segmentPath(dir, first)); err != nil {
 			return nil, fmt.Errorf("look for redactions: %w", err)
 		}
 	}
 	return rs, nil
 }
 
-func (rs redactions) addVouched(fsys FS, path string) (err error) {
+func (rs redactions) addFrom(fsys FS, path string) (err error) {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return err

@@ -194,7 +194,7 @@ func (l *Log) finishRedactions(x *examiner, pending bool) error {
 		return nil
 	}
 	if x.lost == "" && pending {
-		said, err := vouchedIn(l.opt.FS, l.opt.Dir, x.firsts)
+		said, err := redactionsIn(l.opt.FS, l.opt.Dir, x.firsts)
 		if err != nil {
 			return err
 		}

@@ -64,11 +64,11 @@ func (s *State) note(cfg *config.Config, in *schema.BootedInput) error {
 	return actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelBooted.With(in))
 }
 
-// TakeOver journals that this host leads the kernel from now on. Nothing is signed before that: until then the key is not the record's.
+// TakeOver journals that this host leads the kernel from now on. The key signs nothing before: the record does not name it until then.
 func (s *State) TakeOver(cfg *config.Config, key string, here journal.Location) (schema.TakeOverInput, error) {
 	last := s.Self.Booted()
 	if last == nil {
-		return schema.TakeOverInput{}, fault.StateDamaged.New("the record of the kernel %s names no start: nothing shows whose it is", cfg.Cluster.Name)
+		return schema.TakeOverInput{}, fault.StateDamaged.New("the record of the kernel %s has no start of it, so the key of its host is unknown: check it with \"pwos audit verify --kernel %s\"", cfg.Cluster.Name, cfg.Cluster.Name)
 	}
 	in := schema.TakeOverInput{Epoch: last.Epoch + 1, HostKey: key, Machine: here.Machine, Directory: here.Directory}
 	in.Epochs = epochs(last, in.Epoch, int64(s.Journal.Head().Seq)+1)

@@ -224,7 +224,7 @@ func (d *Domain) applySettle(_ *kernel.Entry, in *schema.ErrandSettled) {
 	d.abroad.outbox.Delete(in.Number)
 }
 
-// applySpawnedAbroad notes who has spawned a process at another kernel.
+// applySpawnedAbroad records the spawner of a process at another kernel.
 func (d *Domain) applySpawnedAbroad(e *kernel.Entry, in *schema.EffectEnd) {
 	out := kernel.Reply[schema.SpawnOutput](e, schema.SyscallSpawn.Output())
 	list := append(d.abroad.spawned, spawnedAbroad{out.Kernel, out.ChildPID, in.PID})

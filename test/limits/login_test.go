@@ -28,7 +28,7 @@ import (
 
 const (
 	badLogins = 10_000
-	// flooders is how many of them connect at once: as many as there are places for who has not logged in yet.
+	// flooders is the number of clients that connect at once: the limit of connections that have not logged in.
 	flooders = access.AuthWaiting
 )
 
@@ -83,7 +83,7 @@ func TestBadLogins(t *testing.T) {
 		Identity: filepath.Join(home, "key"), Known: access.KnownKernels{Path: filepath.Join(home, "known_kernels")},
 	}}
 	var took []time.Duration
-	var past []int64 // how many bad logins began meanwhile: time as the flood has it, however fast the machine is
+	var past []int64 // bad logins that began meanwhile: a measure of time that does not depend on the speed of the machine
 	for next.Load() < badLogins && !t.Failed() {
 		begin, before := time.Now(), next.Load()
 		c, err := pwos.Dial(t.Context(), options)
