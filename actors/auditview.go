@@ -468,7 +468,7 @@ func (v view) requestOf(ctx context.Context, record *journal.Record, row *schema
 	return slices.Clone(schema.Value(call.Message.Data)), nil // the record's memory is reused by the reader
 }
 
-// requestAt reads the data of the message of one record; none where that is archived and not at hand.
+// requestAt reads the data of the message of one record; none if that is archived and not at hand.
 func (v view) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
 	record, err := v.recordAt(ctx, seq)
 	if err != nil || record == nil {

@@ -20,9 +20,9 @@ import (
 type book struct {
 	kernel.Stateless
 
-	// decide, where set, is asked first; ok is false where it leaves the answer to the book.
+	// decide, if set, is asked first; ok is false if it leaves the answer to the book.
 	decide func(call *kernel.Call, pages []string) (result kernel.Result, ok bool, err error)
-	apply  func(call *kernel.Call) // where set, called by Apply first
+	apply  func(call *kernel.Call) // if set, called by Apply first
 
 	mu    sync.Mutex
 	pages []string

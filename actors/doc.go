@@ -18,7 +18,7 @@
 //     the kernel, is then answered from its own disk and marked so.
 //   - A parked call delays no other call, and is given up when its connection closes or the kernel ends.
 //   - A call that waits at the gate delays the frames behind it on its connection, and no others. It passes the gate
-//     again when its question is answered (Kernel.Answered), and is refused where that takes too long.
+//     again when its question is answered (Kernel.Answered), and is refused if that takes too long.
 //   - What a connection subscribed to is pushed on it as long as it lasts, and not past what its peer reads: the next
 //     is asked for when all before is written. A push leaves when its answer would. A subscription ends with an event
 //     that says so, or with its connection; its end is journaled then, or as soon as the journal can be written.

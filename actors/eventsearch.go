@@ -69,7 +69,7 @@ func (s *eventSearch) ask(ctx context.Context, q index.Question) ([]index.Docume
 	return index.Scan(ctx, index.Options{FS: s.kernel.files, Dir: s.kernel.journalDir, Synced: s.journal.Synced, Name: s.nameOf}, 1, q)
 }
 
-// nameOf is the name of a process, "" where there is none.
+// nameOf is the name of a process, "" if there is none.
 func (v view) nameOf(pid int64) string {
 	if p := v.kernel.processes.Process(pid); p != nil {
 		return p.AgentID

@@ -309,7 +309,7 @@ func TestPendedBehindSteps(t *testing.T) {
 }
 
 // TestPendedSubscription shows that a subscription goes on for as long as the gate lets its subscriber subscribe: it waits for an
-// answer, and ends where that is no, or does not come.
+// answer, and ends if that is no, or does not come.
 func TestPendedSubscription(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -43,7 +43,7 @@ type system struct {
 	stopped func() error // closes the kernel
 	closed  func() error // and the journal
 
-	restoring func(schema.Domain) // where set, called before a domain's state is rebuilt
+	restoring func(schema.Domain) // if set, called before a domain's state is rebuilt
 }
 
 // An option of a system is one of these, or the metrics of what its disk holds.

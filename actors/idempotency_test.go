@@ -51,7 +51,7 @@ func refusing(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 }
 
 // TestKeyedCommandRunsOnce shows what a second command with the same key gets: exactly the outcome of the first,
-// where the first had one that holds; where it had none, it is run.
+// where the first had one that holds; if it had none, it is run.
 func TestKeyedCommandRunsOnce(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

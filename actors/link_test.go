@@ -23,8 +23,8 @@ type link struct {
 	err        error  // what comes behind it
 
 	taken   atomic.Int64 // lines that were handed out
-	onWrite func()       // called by Write first, where it is set
-	breaks  func()       // called by the first Interrupt, where it is set
+	onWrite func()       // called by Write first, if it is set
+	breaks  func()       // called by the first Interrupt, if it is set
 }
 
 var _ actors.Link = (*link)(nil)

@@ -81,7 +81,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next returns what was written in one go, or nothing where it would have to wait; more where there is more to come at once.
+// next returns what was written in one go, or nothing if it would have to wait; more if there is more to come at once.
 func (s *stream) next() (chunk []byte, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ func TestLinkForAMoment(t *testing.T) {
 	}
 }
 
-// A file that was changed a moment ago is waited for once, and where that is not done it is a conflict, which says to wait.
+// A file that was changed a moment ago is waited for once, and if that is not done it is a conflict, which says to wait.
 func TestYoung(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")

@@ -16,7 +16,7 @@ import (
 
 // Options are the settings of a Store; 0 means the default.
 type Options struct {
-	Dir       string           // <runtime>/blobs, absolute; made 0700 where it is missing
+	Dir       string           // <runtime>/blobs, absolute; made 0700 if it is missing
 	Origin    string           // the kernel's own: its blobs lie in Dir itself
 	FileBytes int64            // of one blob: 64 MiB
 	DirBytes  int64            // of all: 1 GiB

@@ -36,7 +36,7 @@ type keyed struct {
 	stop   func()
 }
 
-// writeKey makes a key file, with a passphrase where that is not empty, and returns its public line.
+// writeKey makes a key file, with a passphrase if that is not empty, and returns its public line.
 func writeKey(t testing.TB, path, passphrase string) string {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)

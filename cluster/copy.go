@@ -158,7 +158,7 @@ func (c *Copy) set(change func()) {
 	change()
 }
 
-// sleep returns false where ctx ended first.
+// sleep returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -170,7 +170,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// follow goes on where the stream ends, until something is wrong. It looks at the stream again after each disconnection: the
+// follow goes on if the stream ends, until something is wrong. It looks at the stream again after each disconnection: the
 // bus may have come back with less.
 func (c *Copy) follow(ctx context.Context) error {
 	if !c.conn.IsConnected() {
@@ -263,7 +263,7 @@ func (c *Copy) deposed(at journal.Checkpoint) bool {
 	return slices.ContainsFunc(c.leaders(), func(key access.PublicKey) bool { return key.String() == at.Key })
 }
 
-// compare returns errDiverged where the journal does not have the entry that the stream ends with.
+// compare returns errDiverged if the journal does not have the entry that the stream ends with.
 func (c *Copy) compare(ctx context.Context, at journal.Head) (err error) {
 	if synced := c.source.Synced(); at.Seq > synced {
 		return fmt.Errorf("%w: it goes up to entry %d, the journal only to %d: another kernel has this name, or this state directory is an older copy", errDiverged, at.Seq, synced)

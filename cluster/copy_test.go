@@ -111,7 +111,7 @@ func verify(t *testing.T, m *member, name string, keys ...access.PublicKey) *clu
 	return testkit.Value(cluster.Verify(testkit.Context(t), m.js, name, keys, nil))(t)
 }
 
-// whole fails the test where the stream is not a copy of the journal.
+// whole fails the test if the stream is not a copy of the journal.
 func whole(t *testing.T, m *member, s *scribe, name string) {
 	t.Helper()
 	r := verify(t, m, name)

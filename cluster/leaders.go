@@ -63,7 +63,7 @@ func (l *leaders) checkpoint(c journal.Checkpoint) (reason string) {
 	return ""
 }
 
-// end returns what is wrong where the stream ends.
+// end returns what is wrong if the stream ends.
 func (l *leaders) end(last uint64) (reason string) {
 	if l.early != "" {
 		return l.unnamed(last + 1)

@@ -160,7 +160,7 @@ func (l *Lease) Run(ctx context.Context, changed func(held bool)) {
 	}
 }
 
-// within returns d, or less where the lease ends before: that is noticed at once.
+// within returns d, or less if the lease ends before: that is noticed at once.
 func (l *Lease) within(d time.Duration) time.Duration {
 	now := l.Clock()
 	l.mu.Lock()
@@ -276,5 +276,5 @@ func (l *Lease) lookFirst(ctx context.Context, kv jetstream.KeyValue) error {
 	return nil
 }
 
-// started is when this process began to measure time, where the system has no better clock.
+// started is when this process began to measure time, if the system has no better clock.
 var started = time.Now()

@@ -90,7 +90,7 @@ type mirrorSink struct {
 	out     *bufio.Writer
 	size    int64
 	checked uint64
-	last    journal.Checkpoint // the latest, where it is not written; zero: it is
+	last    journal.Checkpoint // the latest, if it is not written; zero: it is
 }
 
 // Line implements Sink.

@@ -47,7 +47,7 @@ func (c *Copy) lead(ctx context.Context) (err error) {
 	return err
 }
 
-// LastKey returns the key that signed the end of a kernel's stream, as a line of authorized_keys; "" where there is no stream, or its
+// LastKey returns the key that signed the end of a kernel's stream, as a line of authorized_keys; "" if there is no stream, or its
 // end is not signed.
 func LastKey(ctx context.Context, js jetstream.JetStream, kernel string) (string, error) {
 	last, err := LastCheckpoint(ctx, js, kernel)
@@ -57,7 +57,7 @@ func LastKey(ctx context.Context, js jetstream.JetStream, kernel string) (string
 	return last.Key, nil
 }
 
-// LastCheckpoint returns the checkpoint at the end of a kernel's stream, which is signed; nil where there is no stream, or its end is
+// LastCheckpoint returns the checkpoint at the end of a kernel's stream, which is signed; nil if there is no stream, or its end is
 // not signed.
 func LastCheckpoint(ctx context.Context, js jetstream.JetStream, kernel string) (*journal.Checkpoint, error) {
 	stream, err := js.Stream(ctx, Stream(kernel))

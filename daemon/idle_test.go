@@ -113,7 +113,7 @@ func connectOrRefused(t *testing.T, path string) bool {
 	return true
 }
 
-// reach returns a connection that the daemon has spoken the first word on, nil where it has refused it.
+// reach returns a connection that the daemon has spoken the first word on, nil if it has refused it.
 func reach(t *testing.T, path string) *peer {
 	t.Helper()
 	nc, err := unixsock.Dial(testkit.Context(t), path)

@@ -121,7 +121,7 @@ func syncDir(path string) error {
 	return nil
 }
 
-// lastLine returns the last line with its line break, and where it ends; 0 if there is none. It reads back from the
+// lastLine returns the last line with its line break, and if it ends; 0 if there is none. It reads back from the
 // end, so its time and memory depend on that line alone.
 func lastLine(r io.ReaderAt, size int64) (line []byte, end int64, err error) {
 	const step = 64 << 10

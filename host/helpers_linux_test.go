@@ -332,7 +332,7 @@ func echoFD3([]string) int {
 
 // lonely ends its first thread and lives on in another: /proc calls it a zombie.
 func lonely(args []string) int {
-	// Before: what the runtime had the thread do is lost with it, and where there is one processor that is everything.
+	// Before: what the runtime had the thread do is lost with it, and if there is one processor that is everything.
 	if err := writeNumber(args[0]); err != nil {
 		return 1
 	}

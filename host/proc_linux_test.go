@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// stat returns the state and the parent of a process; state is 0 where there is none.
+// stat returns the state and the parent of a process; state is 0 if there is none.
 func stat(pid int) (state byte, parent int) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -33,7 +33,7 @@ func TestSandboxRuns(t *testing.T) {
 	}
 }
 
-// installed is a program among the system's files; the test is skipped where there is none.
+// installed is a program among the system's files; the test is skipped if there is none.
 func installed(t *testing.T, name string) string {
 	t.Helper()
 	for _, dir := range []string{"/usr/bin", "/usr/local/bin", "/bin"} {

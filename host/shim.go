@@ -69,7 +69,7 @@ func Shim() {
 // is not confined yet.
 type order struct {
 	parent  int   // the daemon; a shim whose parent is another has lost it
-	mark    mark  // 0: none, where the system has no marks
+	mark    mark  // 0: none, if the system has no marks
 	status  int   // descriptor for what goes wrong; it closes when the program runs
 	hand    int   // socket over which the sockets of its network go to the daemon; 0: none
 	born    int   // pipe for the number of the process that replaces this one in a user namespace; 0: this one is it

@@ -87,7 +87,7 @@ func (p *Process) failed(stage string, err error) error {
 	return &StartError{Program: name, Stage: stage, Err: err}
 }
 
-// fork starts the shim. Of the returned files the pipe says how it fares, and the socket, where there is one, brings the
+// fork starts the shim. Of the returned files the pipe says how it fares, and the socket, if there is one, brings the
 // sockets of its network. The process is entered before it exists, so that its first word to the kernel's socket is
 // already its own.
 func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, err error) {

@@ -22,12 +22,12 @@ type Tags struct {
 	Head        journal.Head // the entry
 	Time        int64        // Unix milliseconds
 	PID         int64        // process that the call was made as
-	Type        string       // type of the message; "" where it could not be read, which fits every filter of a message
+	Type        string       // type of the message; "" if it could not be read, which fits every filter of a message
 	Correlation string       // metadata.correlation, or ""
 	ID          string       // metadata.id, or ""
 	Causation   string       // metadata.causation, or ""
 	Origin      string       // of the stored data that the call sees
-	Key         string       // key of the memory that a command is about; "" where it is about none
+	Key         string       // key of the memory that a command is about; "" if it is about none
 	Denied      bool         // whether it was refused
 	Holders     []int64      // processes whose token it changes
 }
@@ -130,7 +130,7 @@ func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
 	return mark, nil
 }
 
-// readBlocks calls do with one state of the blocks, and the entry behind which they begin: the zero Head where that is the first.
+// readBlocks calls do with one state of the blocks, and the entry behind which they begin: the zero Head if that is the first.
 func (x *Index) readBlocks(ctx context.Context, do func(tx *sql.Tx, base journal.Head) error) error {
 	return x.use(&x.blocks, func(db *sql.DB) error {
 		return transact(ctx, db, func(tx *sql.Tx) error {

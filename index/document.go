@@ -102,7 +102,7 @@ func (d *documents) request(ctx context.Context, seq uint64) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, err
 	}
-	return data, nil // none where the archive is not at hand
+	return data, nil // none if the archive is not at hand
 }
 
 // requestIn takes the data of the message of an entry from a reader, which it closes.

@@ -41,7 +41,7 @@ func searchable(ctx context.Context, db interface {
 	return readHead(ctx, db, "SELECT seq, hash FROM mark")
 }
 
-// readHead reads an entry's number and hash, the zero Head where there is no row.
+// readHead reads an entry's number and hash, the zero Head if there is no row.
 func readHead(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, query string,

@@ -90,7 +90,7 @@ func parseAnchor(text []byte) (*Anchor, error) {
 	return a, nil
 }
 
-// ReadAnchor returns the anchor of the journal in dir, nil where nothing was archived. A nil fsys means OSFS. It is a
+// ReadAnchor returns the anchor of the journal in dir, nil if nothing was archived. A nil fsys means OSFS. It is a
 // *DamageError if its signature is not that of the key that it names.
 func ReadAnchor(fsys FS, dir string) (*Anchor, error) {
 	if fsys == nil {
@@ -234,7 +234,7 @@ func (a *Anchor) writeState(fsys FS, dir string, write func(put func(part string
 }
 
 // WriteAnchor writes the state of a and then a itself, signed: when it returns the segments up to a are needed no more, and
-// where it fails they are needed as before. The state of the anchor before it goes.
+// if it fails they are needed as before. The state of the anchor before it goes.
 func WriteAnchor(fsys FS, dir string, a *Anchor, signer Signer, write func(put func(part string, chunk []byte) error) error) error {
 	if fsys == nil {
 		fsys = OSFS{}

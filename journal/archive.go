@@ -34,7 +34,7 @@ type Archive struct {
 }
 
 // PlanArchive takes the complete segments of entries before seq, or, where seq is 0, of entries before a time in Unix
-// milliseconds. It returns nil where there is none.
+// milliseconds. It returns nil if there is none.
 func PlanArchive(fsys FS, dir string, seq uint64, ms int64) (*Archive, error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -78,7 +78,7 @@ func PlanArchive(fsys FS, dir string, seq uint64, ms int64) (*Archive, error) {
 // First returns the first entry that is moved.
 func (a *Archive) First() uint64 { return a.firsts[0] }
 
-// Running returns number and time of the first entry of the segment that is being written, the zero Record where that is
+// Running returns number and time of the first entry of the segment that is being written, the zero Record if that is
 // empty.
 func Running(fsys FS, dir string) (rec Record, err error) {
 	if fsys == nil {
@@ -123,7 +123,7 @@ func (a *Archive) end(first uint64) (rec Record, size int64, err error) {
 }
 
 // Copy copies the segments into to, with the checkpoints and redactions that are about them, and verifies what is there then.
-// to is made where it is missing, and may have what was archived of this journal before; anything else is refused.
+// to is made if it is missing, and may have what was archived of this journal before; anything else is refused.
 func (a *Archive) Copy(ctx context.Context, to string) error {
 	if err := a.fsys.Mkdir(to); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make archive: %w", err)

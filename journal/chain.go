@@ -12,7 +12,7 @@ import (
 // unfinished is what is wrong with a segment that ends in the middle of a line and is not the last.
 const unfinished = "the segment does not end with a line end, but another follows it"
 
-// chainFault says why r cannot follow h, or nothing where it does.
+// chainFault says why r cannot follow h, or nothing if it does.
 func chainFault(h Head, r *Record) string {
 	switch {
 	case r.Seq <= h.Seq:
@@ -116,7 +116,7 @@ type Chain struct {
 }
 
 // Add takes the next line in, without its '\n', and returns its entry, valid until the next. It returns what is wrong with the
-// line, as a Finding of Verify says it, "" where that is nothing; the chain stays as it was then.
+// line, as a Finding of Verify says it, "" if that is nothing; the chain stays as it was then.
 func (c *Chain) Add(line []byte) (*Record, string) {
 	if err := ParseLine(line, &c.rec); err != nil {
 		return nil, err.Error()

@@ -222,7 +222,7 @@ type checkpointReader struct {
 	over  bool   // nothing can be read after a line of endless length
 }
 
-// openCheckpoints returns nil where dir has no such file.
+// openCheckpoints returns nil if dir has no such file.
 func openCheckpoints(fsys FS, dir string) (*checkpointReader, error) {
 	path := filepath.Join(dir, checkpointsName)
 	f, err := fsys.Open(path)
@@ -311,7 +311,7 @@ func parseKey(line string) (ed25519.PublicKey, string, error) {
 	return key, keyType + " " + base64.StdEncoding.EncodeToString(blob), nil
 }
 
-// Covering returns the first checkpoint in dir that covers an entry, its signature not checked; ok is false where none
+// Covering returns the first checkpoint in dir that covers an entry, its signature not checked; ok is false if none
 // does yet. Lines of the file that are damaged are passed over: Verify reports them. A nil fsys means OSFS.
 func Covering(fsys FS, dir string, seq uint64) (cp Checkpoint, ok bool, err error) {
 	if fsys == nil {

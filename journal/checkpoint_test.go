@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// checkpoints reads the checkpoints on a disk, and fails where one is not good.
+// checkpoints reads the checkpoints on a disk, and fails if one is not good.
 func checkpoints(t *testing.T, disk *faultfs.Disk) []journal.Checkpoint {
 	t.Helper()
 	var all []journal.Checkpoint

@@ -25,11 +25,11 @@ var (
 	ErrLocked = errors.New("journal is in use by another kernel")
 )
 
-// A DamageError names a place where a journal is not what was written to it: a fault.StateDamaged. No start goes over one. It is a
+// A DamageError names a place if a journal is not what was written to it: a fault.StateDamaged. No start goes over one. It is a
 // type of its own since reports list places, and callers complete them.
 type DamageError struct {
 	File   string // path of the file
-	Line   int64  // line in File, from 1; 0 where it was not counted
+	Line   int64  // line in File, from 1; 0 if it was not counted
 	Offset int64  // bytes from the start of File
 	Seq    uint64 // the entry that is or should be there; 0 if unknown
 	Reason string // what contradicts what

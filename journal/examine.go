@@ -15,7 +15,7 @@ type examiner struct {
 	fsys   FS
 	dir    string
 	firsts []uint64 // segments, without those that an anchor stands in for
-	anchor *Anchor  // nil where nothing was archived
+	anchor *Anchor  // nil if nothing was archived
 	edited redactions
 	lost   string // what is wrong with the file of them, which the entries stand in for
 	proofs proofs
@@ -331,7 +331,7 @@ func (x *examiner) readEdges(first uint64, _ bool) error {
 	})
 }
 
-// lastLine returns a file's last line without its '\n', and where it begins; nothing where the file does not end with a
+// lastLine returns a file's last line without its '\n', and where it begins; nothing if the file does not end with a
 // line end.
 func lastLine(f File) ([]byte, int64, error) {
 	size, err := f.Size()

@@ -14,7 +14,7 @@ import (
 // Leader is whose record an entry begins: that of a kernel's start, or of another host that leads the kernel from then on.
 type Leader struct {
 	Seq         uint64
-	Instance    string // "" where a host takes over: it stays what it was
+	Instance    string // "" if a host takes over: it stays what it was
 	Epoch       int64
 	HostKey     string // line of authorized_keys
 	TakesOver   bool

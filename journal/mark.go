@@ -51,7 +51,7 @@ func parseMark(b []byte) (Head, bool) {
 	return h, string(appendMark(nil, h)) == string(b)
 }
 
-// ReadMark returns the head mark of the journal in dir, the zero Head where there is none to be believed. A nil fsys means OSFS.
+// ReadMark returns the head mark of the journal in dir, the zero Head if there is none to be believed. A nil fsys means OSFS.
 func ReadMark(fsys FS, dir string) (h Head, err error) {
 	if fsys == nil {
 		fsys = OSFS{}

@@ -200,9 +200,9 @@ type Recovery struct {
 	Entries       uint64 // entries in the journal now, archived ones too
 	Head          Head   // the last of them
 	Segments      int
-	Anchor        *Anchor  // of what is archived; nil where nothing is
+	Anchor        *Anchor  // of what is archived; nil if nothing is
 	Vouched       uint64   // the last entry that a checkpoint or the head mark was found right about
-	Cut           *Cut     // what was cut off the last segment; nil where nothing was
+	Cut           *Cut     // what was cut off the last segment; nil if nothing was
 	CheckpointCut int64    // bytes of a torn checkpoint that were cut
 	Notes         []string // other things that an operator should read
 }

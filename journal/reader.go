@@ -21,7 +21,7 @@ type ReaderOptions struct {
 	// Follow makes Next wait for more at the end, instead of returning io.EOF.
 	Follow bool
 
-	// Notify, where not nil, wakes a waiting Next; a capacity of one and a sender that does not block are enough.
+	// Notify, if not nil, wakes a waiting Next; a capacity of one and a sender that does not block are enough.
 	Notify <-chan struct{}
 
 	// Poll is how often a waiting Next looks for new entries; 0 means every 100 ms.
@@ -68,7 +68,7 @@ func NewReader(fsys FS, dir string, o ReaderOptions) *Reader {
 }
 
 // Next returns the next entry, valid until the call after. It returns io.EOF at the end of the journal, or of what Limit
-// allows, unless it follows; a later call may find more. It returns a *DamageError where the chain is broken, and
+// allows, unless it follows; a later call may find more. It returns a *DamageError if the chain is broken, and
 // ctx's error when that is done.
 func (r *Reader) Next(ctx context.Context) (*Record, error) {
 	for {
@@ -275,7 +275,7 @@ func (r *Reader) readRedactions() (err error) {
 	return err
 }
 
-// advance is called at the end of a segment and returns the first line of the next, or io.EOF where there is none yet.
+// advance is called at the end of a segment and returns the first line of the next, or io.EOF if there is none yet.
 func (r *Reader) advance() ([]byte, error) {
 	r.lines.discard() // an unfinished line may yet be taken back
 	next := r.head.Seq + 1
@@ -307,7 +307,7 @@ func (r *Reader) advance() ([]byte, error) {
 	return r.lines.next()
 }
 
-// atTail returns io.EOF where the open segment is the last. It looks once a segment: after that, the next one to be made
+// atTail returns io.EOF if the open segment is the last. It looks once a segment: after that, the next one to be made
 // is the one that advance tries.
 func (r *Reader) atTail() ([]byte, error) {
 	if r.tail {
@@ -364,7 +364,7 @@ type lineReader struct {
 
 func newLineReader(f File, off int64) *lineReader { return &lineReader{f: f, off: off} }
 
-// next returns the next line without its '\n'; it is valid until the call after. It returns io.EOF where no whole line
+// next returns the next line without its '\n'; it is valid until the call after. It returns io.EOF if no whole line
 // follows; rest then tells how much of one. With errLongLine, after which there is no next, it returns the first MaxLine
 // bytes and some more.
 func (lr *lineReader) next() ([]byte, error) {

@@ -210,7 +210,7 @@ func (rs redactions) write(fsys FS, dir string, signer Signer) error {
 	return replace(fsys, dir, redactionsName, writeAll(text))
 }
 
-// latest is the one that was written last, nil where there is none.
+// latest is the one that was written last, nil if there is none.
 func (rs redactions) latest() (last *Redaction) {
 	for _, list := range rs {
 		if r := &list[len(list)-1]; last == nil || r.By > last.By {
@@ -220,7 +220,7 @@ func (rs redactions) latest() (last *Redaction) {
 	return last
 }
 
-// chained is the hash that a line has in the chain: its own, unless it was rewritten. at is that redaction, nil where it was
+// chained is the hash that a line has in the chain: its own, unless it was rewritten. at is that redaction, nil if it was
 // not.
 func (rs redactions) chained(seq uint64, hash Hash) (_ Hash, at *Redaction) {
 	for i := range rs[seq] {

@@ -18,14 +18,14 @@ type Report struct {
 	KeysTrusted bool     // whether they were compared with keys that the caller named
 	Outside     uint64   // the last entry that a checkpoint from outside was compared with
 
-	Anchor   *Anchor  // what the first segment follows; nil where the first entry is there
+	Anchor   *Anchor  // what the first segment follows; nil if the first entry is there
 	Unknown  []string // keys of anchors that are not trusted by themselves
 	Redacted int      // lines that were rewritten, with somebody to vouch for that
 	// VouchedElsewhere is how many of them are vouched for by an entry that was not read, and here by a signature alone.
 	VouchedElsewhere int
 	Lost             []string // files of redactions that are not as they were written, with what is wrong
 
-	TornFile  string // the segment that ends in an unfinished write, empty where none does
+	TornFile  string // the segment that ends in an unfinished write, empty if none does
 	TornBytes int64  // how much of one; a running kernel may be in the middle of it
 
 	Findings []*DamageError // in order of place: segments first, then checkpoints

@@ -16,7 +16,7 @@ const checkpointRoom = 16 << 10
 
 // extent is the room that the disk keeps for a file.
 type extent struct {
-	end    int64 // in bytes from the start of the file; the size or less where nothing is kept
+	end    int64 // in bytes from the start of the file; the size or less if nothing is kept
 	cannot bool  // nothing can be kept for this file
 }
 

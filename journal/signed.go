@@ -86,7 +86,7 @@ func VerifyText(key string, text, signature []byte) error {
 	return (&seal{Key: key, Sig: sig}).verify(text)
 }
 
-// readSmall reads a file of a few lines, nil where there is none.
+// readSmall reads a file of a few lines, nil if there is none.
 func readSmall(fsys FS, dir, name string) (text []byte, err error) {
 	f, err := fsys.Open(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ type VerifyOptions struct {
 	// key is accepted, and the Report says so.
 	Keys []string
 
-	// Names, where not nil, returns the host key that an entry names as the one of what follows, "" for an entry that names
+	// Names, if not nil, returns the host key that an entry names as the one of what follows, "" for an entry that names
 	// none. A checkpoint signed with a key that is not in Keys is accepted where the record, vouched for by a later
 	// checkpoint of one that is, names its key as the host key at its entry.
 	Names func(*Record) string

@@ -32,7 +32,7 @@ func (v *verifier) readSegments() error {
 	}
 	slices.SortStableFunc(all, func(a, b segmentAt) int { return cmp.Compare(a.first, b.first) })
 	all = slices.CompactFunc(all, func(a, b segmentAt) bool { return a.first == b.first }) // one that was copied and not removed yet
-	v.path = v.dir                                                                         // for what is found where there is no segment at all
+	v.path = v.dir                                                                         // for what is found if there is no segment at all
 	if len(all) > 0 {
 		v.begin(base[all[0].dir], all[0].first)
 	}

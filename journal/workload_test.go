@@ -27,7 +27,7 @@ type workload struct {
 	prev   [sha256.Size]byte
 	synced uint64
 
-	faults   *faultfs.Failing // between the log and the disk; nil where nothing fails
+	faults   *faultfs.Failing // between the log and the disk; nil if nothing fails
 	stopped  bool             // the log said ErrStopped
 	left     *workload        // the model with the entries that an ErrUncertain was about; nil: there are none
 	tight    bool             // others have taken most of the disk

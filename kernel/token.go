@@ -98,7 +98,7 @@ func (t *Token) AllowsNamed(name string, tick int64) bool {
 }
 
 // grantNames reports whether a grant names the syscall. A grant of user-space syscalls names Syscall.Call, one of tools
-// Host.ToolUse; which of them is checked where the name is known.
+// Host.ToolUse; which of them is checked if the name is known.
 func grantNames(g *schema.TokenGrant, row *schema.Syscall) bool { return naming(g, row) != "" }
 
 // naming is the first pattern of a grant that names the syscall, "" if none does.

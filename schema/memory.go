@@ -55,7 +55,7 @@ type MemoryRestoreInput struct {
 	Text  string `json:"text,omitzero" keep:"applied" doc:"The value in place of value, exactly as it was written, if encoding would change its text."`
 }
 
-// Set sets the value, nil where there is none.
+// Set sets the value, nil if there is none.
 func (in *MemoryRestoreInput) Set(value Value) error {
 	written, err := Marshal(value)
 	if err != nil {
@@ -69,7 +69,7 @@ func (in *MemoryRestoreInput) Set(value Value) error {
 	return nil
 }
 
-// Restored is the value, nil where there is none.
+// Restored is the value, nil if there is none.
 func (in *MemoryRestoreInput) Restored() Value {
 	if in.Text != "" {
 		return Value(in.Text)

@@ -50,7 +50,7 @@ func refusal(meta string) string {
 
 const hungUp = "daemon.hung_up 503 with a fix"
 
-// TestStrangeKernels: whatever a kernel does, each call ends, in one clear error where it cannot end well.
+// TestStrangeKernels: whatever a kernel does, each call ends, in one clear error if it cannot end well.
 func TestStrangeKernels(t *testing.T) {
 	t.Parallel()
 	// Milliseconds; short is for what never comes. A first call that is in a hurry has 50.

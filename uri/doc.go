@@ -18,7 +18,7 @@
 //   - In os: names, an encoding of what may be written plainly (%41, %2e), of a slash, a backslash, a percent sign or
 //     a control character, and one that is broken or no UTF-8. So no dot and no slash can hide, and nothing is
 //     decoded twice. In https: names %2F, %5C and %25 stay as they are, what may be plain becomes plain, and an
-//     encoded dot is refused where it would make the segment . or .. .
+//     encoded dot is refused if it would make the segment . or .. .
 //   - Control characters, NUL among them, backslashes, invisible and private characters, characters that look like a
 //     dot, a slash or a backslash, a query or fragment in an os: name, a fragment anywhere, and a segment that begins
 //     or ends with a space.

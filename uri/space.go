@@ -22,7 +22,7 @@ type Mount struct {
 type Place struct {
 	// URI is the name in canonical form: os:///…, or https://… where it was that or lies in a mount of one.
 	URI string
-	// Dir is the directory, root or a mount, that holds the resource; "" where it has to be fetched.
+	// Dir is the directory, root or a mount, that holds the resource; "" if it has to be fetched.
 	Dir string
 	// Name is the path below Dir, decoded, with slashes; it never leads out of Dir. "." is Dir itself.
 	Name string

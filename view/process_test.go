@@ -185,7 +185,7 @@ func tree(list []schema.Descriptor) (pids []int64, depths []int) {
 // row is a process as ps shows it to people.
 func row(d schema.Descriptor) ([]string, error) { return (&view.Process{Descriptor: d}).Row(nil) }
 
-// What is withheld is shown where there is some.
+// What is withheld is shown if there is some.
 func TestBudgetTable(t *testing.T) {
 	t.Parallel()
 	calls := &schema.BudgetLine{Given: "9", Spent: "1", Reserved: "2", Below: "3", Left: "3"}

@@ -44,7 +44,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// Columns go where there is no room for all, and only there.
+// Columns go if there is no room for all, and only there.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
 	head := []string{"pid", "priority", "birth tick", "command"}

@@ -71,7 +71,7 @@ func LastLines(text string, lines int64) string { return string(lastLines([]byte
 // Bearer reads the token of `pwos mcp serve --http`, or makes it.
 func Bearer(file string) (string, error) { return bearer(file) }
 
-// ToolUse is what `pwos hook run` says of a question to the kernel in a directory, "" where the tool may be used.
+// ToolUse is what `pwos hook run` says of a question to the kernel in a directory, "" if the tool may be used.
 func ToolUse(ctx context.Context, question *os.File, dir string) string {
 	a := newApp(question, os.Stdout, os.Stderr)
 	a.runtimeDir, a.timeout = dir, usualTimeout

@@ -15,7 +15,7 @@ var (
 	WithRaw  = withRaw
 )
 
-// Misused is why a command line makes no sense; no kernel is asked. "" where it makes sense.
+// Misused is why a command line makes no sense; no kernel is asked. "" if it makes sense.
 func Misused(ctx context.Context, args ...string) string {
 	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))
 	root.SetArgs(append([]string{"--no-spawn", "--runtime-dir", os.DevNull}, args...))

@@ -10,7 +10,7 @@ import (
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 )
 
-// TestBearer: a token is made where there is none, for its owner alone, and read again; a file that others may read, or that holds no
+// TestBearer: a token is made if there is none, for its owner alone, and read again; a file that others may read, or that holds no
 // token, is refused.
 func TestBearer(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ type Archiver struct {
 }
 
 // Archiver returns what archives. end ends the segment that is being written. copied is the last entry that the cluster's bus
-// has, nil where there is no cluster. private are the kernel's own directories.
+// has, nil if there is no cluster. private are the kernel's own directories.
 func (p *Past) Archiver(end func(context.Context) error, copied func() uint64, private ...string) *Archiver {
 	return &Archiver{past: p, end: end, copied: copied, private: private, busy: make(chan struct{}, 1), log: p.state.log}
 }

@@ -10,7 +10,7 @@
 //     and a console that writes to the kernel's log, 4 KiB a call.
 //   - Each call has a runtime of its own. Nothing that a handler changes is seen by another call.
 //   - Time, memory and output of a call are bounded (Limits). A call that is over a bound gets one error; its worker
-//     is replaced where it does not stop by itself.
+//     is replaced if it does not stop by itself.
 //   - A worker does one call at a time, so that one that ends takes no other call with it. A worker that has ended
 //     between two calls is replaced, and the call is made on another: a handler has no effects that could be had
 //     twice.

@@ -10,7 +10,7 @@ import (
 )
 
 // TestMetered: of an agent whose tokens and dollars are bounded, requests are journaled with the most that they ask for, and their answers
-// with what they cost. The upstream gets what was sent. A model without a price is refused where dollars are bounded.
+// with what they cost. The upstream gets what was sent. A model without a price is refused if dollars are bounded.
 func TestMetered(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5<<20)

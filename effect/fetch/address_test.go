@@ -81,7 +81,7 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// Each spelling is refused where a server redirects to it, too, after several redirects that are in order.
+// Each spelling is refused if a server redirects to it, too, after several redirects that are in order.
 func TestForbiddenByRedirect(t *testing.T) {
 	t.Parallel()
 	tr := setTrap(t)

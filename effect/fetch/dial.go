@@ -216,7 +216,7 @@ func (h Host) Admits(e Endpoint) bool {
 // AdmitsName reports whether the pattern allows the host of e on any port.
 func (h Host) AdmitsName(e Endpoint) bool { return h.names(e.target) }
 
-// Ported returns the port that the pattern names, 0 where it names none.
+// Ported returns the port that the pattern names, 0 if it names none.
 func (h Host) Ported() uint16 { return h.port }
 
 // RootCAs are the authorities that servers are verified against; nil: the system's.

@@ -124,7 +124,7 @@ func (p *Policy) grounds(address string) string {
 	return "it may fetch from everywhere"
 }
 
-// opener returns what opens sealed values that are sent to the target, nil where nothing may.
+// opener returns what opens sealed values that are sent to the target, nil if nothing may.
 func (p *Policy) opener(t *target) func(ctx context.Context, sealed string) (string, error) {
 	for one := p; one != nil; one = one.Else {
 		if one.Open != nil && one.allows(t) {

@@ -3,5 +3,5 @@ package ingest
 // Proof returns what answers for the resource.
 func (v *Valid) Proof() string { return v.proof }
 
-// Signer returns the fingerprint of the trusted key that has signed the resource; "" where none has.
+// Signer returns the fingerprint of the trusted key that has signed the resource; "" if none has.
 func (v *Valid) Signer() string { return v.signer }

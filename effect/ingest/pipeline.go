@@ -43,7 +43,7 @@ const (
 type Request struct {
 	URI       string
 	Base      string // the caller's adopted identity, or ""
-	Integrity string // "" where the caller gives none
+	Integrity string // "" if the caller gives none
 	Now       time.Time
 }
 

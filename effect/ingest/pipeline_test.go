@@ -157,7 +157,7 @@ func TestLoadForms(t *testing.T) {
 	}
 }
 
-// TestWeb: what is fetched is bounded, whatever the source returns, and not at all where there is no source or time is over.
+// TestWeb: what is fetched is bounded, whatever the source returns, and not at all if there is no source or time is over.
 func TestWeb(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, nil, web{"https://h.example/v1.0.0/a.md": "---\nskills: [./b.md, c/d]\n---\nx"})

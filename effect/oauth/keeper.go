@@ -23,7 +23,7 @@ type Keeper struct {
 	LogIn  string // command that logs in, for errors; "": the credential is a bearer token, and Fix says what to do
 	Fix    string
 	Secure bool // a credential may be sent to the server: the connection is encrypted, or on loopback
-	// Load returns what is stored, "" where nothing is. Its error is a *fault.Fault.
+	// Load returns what is stored, "" if nothing is. Its error is a *fault.Fault.
 	Load func(context.Context) (string, error)
 	// Store replaces what Load has returned with the next login, unless something else is stored by now.
 	Store func(ctx context.Context, loaded, next string) error
@@ -180,7 +180,7 @@ func (k *Keeper) Answered(secret string, status int, header http.Header) error {
 	return fault.UpstreamToken.New("%s does not take the access token any more: send the request again", k.Name)
 }
 
-// lacking is the error of a login that was made for less than the server asks for; nil where that is not why it refuses. The command that
+// lacking is the error of a login that was made for less than the server asks for; nil if that is not why it refuses. The command that
 // it names asks for what the login has too.
 func (k *Keeper) lacking(header http.Header) error {
 	challenges, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))

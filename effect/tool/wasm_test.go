@@ -19,7 +19,7 @@ func module(pages uint32, data []byte, body ...[]byte) []byte {
 	return assemble(pages, data, nil, body...)
 }
 
-// assemble is module with a table section, where there is one.
+// assemble is module with a table section, if there is one.
 func assemble(pages uint32, data, tables []byte, body ...[]byte) []byte {
 	const i32, i64 = 0x7f, 0x7e
 	types := vector(

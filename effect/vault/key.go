@@ -43,7 +43,7 @@ type Key struct {
 	over    chan struct{} // closed when the current attempt has ended
 }
 
-// NewKey makes ready the SSH key of a file, "" where the configuration names none, or one of the agent at a socket. It begins at once where the configuration names a key, so that a fault shows at the start. A key of an agent that
+// NewKey makes ready the SSH key of a file, "" if the configuration names none, or one of the agent at a socket. It begins at once where the configuration names a key, so that a fault shows at the start. A key of an agent that
 // merely is there is left alone until somebody seals or opens: it may ask its user each time.
 func NewKey(file, agentSocket string, log *slog.Logger) *Key {
 	i := &Key{
@@ -162,7 +162,7 @@ func (i *Key) enrol(ctx context.Context) (*access.Held, error) {
 	return nil, refusals
 }
 
-// blamed is the error of there being no key as the agent's, where it did not say which it has: that passes.
+// blamed is the error of there being no key as the agent's, if it did not say which it has: that passes.
 func blamed(err error) error {
 	for _, id := range []fault.ID{fault.AuthAgentSilent, fault.AuthAgentNo} {
 		if errors.Is(err, id) {
@@ -187,7 +187,7 @@ func (i *Key) Close() {
 	i.work.Wait()
 }
 
-// noSealer is the error of a call that needs a key where there is none. It is 422, since the caller can correct it, unless the agent
+// noSealer is the error of a call that needs a key if there is none. It is 422, since the caller can correct it, unless the agent
 // was asked and failed.
 func noSealer(cause *fault.Fault) *fault.Fault {
 	id := fault.CryptoNoSealer

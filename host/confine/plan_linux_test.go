@@ -17,7 +17,7 @@ func full() confine.Means {
 	return confine.Means{ABI: 7, Filter: true, Mounts: true, Overlay: true, Network: true, IPC: true}
 }
 
-// TestLevels: what each level comes to where a means is missing: strict names it and refuses, default starts with a gap more, and
+// TestLevels: what each level comes to if a means is missing: strict names it and refuses, default starts with a gap more, and
 // where the kernel's own cannot be hidden only with AllowGaps.
 func TestLevels(t *testing.T) {
 	t.Parallel()

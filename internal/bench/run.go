@@ -197,7 +197,7 @@ func (h *histogram) merge(other *histogram) {
 	h.total += other.total
 }
 
-// quantile returns the duration that a share q of all does not exceed; 0 where there are none.
+// quantile returns the duration that a share q of all does not exceed; 0 if there are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	rank := max(uint64(math.Ceil(q*float64(h.total))), 1)
 	var seen uint64

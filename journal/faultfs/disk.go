@@ -18,7 +18,7 @@ import (
 //
 // It knows regular files below directories of one level, which is all that a journal uses.
 type Disk struct {
-	// Hook, where not nil, is called before each operation that changes something takes effect, an Op at a time: each
+	// Hook, if not nil, is called before each operation that changes something takes effect, an Op at a time: each
 	// call is a point at which the power may go. It may read and write the disk, and Crash it.
 	Hook func(Op)
 

@@ -205,7 +205,7 @@ func (f *failingFile) Allocate(off, length int64) error {
 	return f.File.Allocate(off, length)
 }
 
-// Sync, where it fails, loses what it should have made durable.
+// Sync, if it fails, loses what it should have made durable.
 func (f *failingFile) Sync() error {
 	if !f.fs.fail("sync") {
 		return f.File.Sync()

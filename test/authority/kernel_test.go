@@ -88,7 +88,7 @@ func (d *domains) snapshot() (map[schema.Domain][]byte, error) {
 	return state, nil
 }
 
-// differ names the first domain whose state is not the same, nothing where all are.
+// differ names the first domain whose state is not the same, nothing if all are.
 func differ(a, b map[schema.Domain][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if !bytes.Equal(a[name], b[name]) {

@@ -180,7 +180,7 @@ func changed(change func(*schema.Token)) breach {
 	}}
 }
 
-// mutant is a domain that decides or applies in another way, where that is set.
+// mutant is a domain that decides or applies in another way, if that is set.
 type mutant struct {
 	kernel.Domain
 	decide func(*kernel.Call) (kernel.Result, error)

@@ -98,7 +98,7 @@ type answer struct {
 	} `json:"metadata"`
 }
 
-// value is what a get has returned; ok is false where it was refused.
+// value is what a get has returned; ok is false if it was refused.
 func (a *answer) value() (value string, ok bool) {
 	if a.Kind != "reply" {
 		return "", a.Metadata.Error == "memory.not_found"

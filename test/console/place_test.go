@@ -112,7 +112,7 @@ func (s *served) ask(t *testing.T, data string) <-chan error {
 	return came
 }
 
-// browserPath is the browser to test with; the test is skipped where there is none.
+// browserPath is the browser to test with; the test is skipped if there is none.
 func browserPath(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PWOS_BROWSER")

@@ -79,7 +79,7 @@ func TestKilled(t *testing.T) {
 	daemon.Stop(t)
 }
 
-// mostSeen is more than the records that are seen before an export is killed; where that is none, it may not have begun.
+// mostSeen is more than the records that are seen before an export is killed; if that is none, it may not have begun.
 const mostSeen = 100
 
 func kill(t *testing.T, e *exec.Cmd) {

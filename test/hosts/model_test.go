@@ -83,7 +83,7 @@ func answer(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // a host that has gone is the test's to notice
 }
 
-// next notes what the tools gave, and returns the step that is next, with the full name of its tool; "" where there is none.
+// next notes what the tools gave, and returns the step that is next, with the full name of its tool; "" if there is none.
 func (m *model) next(offered, results []string) (string, any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -83,7 +83,7 @@ func (p *place) killKernel() {
 	testkit.Must(p.t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// restored fails the test where a terminal is not as it was.
+// restored fails the test if a terminal is not as it was.
 func restored(t *testing.T, s *screen.Screen, before unix.Termios) {
 	t.Helper()
 	if after := s.Settings(); after != before {

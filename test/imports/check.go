@@ -19,7 +19,7 @@ const (
 
 // Violation is one place that breaks one rule.
 type Violation struct {
-	// File is a file's or a folder's path from the module's root; Line is 0 where the whole is meant.
+	// File is a file's or a folder's path from the module's root; Line is 0 if the whole is meant.
 	File string
 	Line int
 	// Found says what is there, Rule what should be, Reason why.
@@ -66,7 +66,7 @@ func (r *Rules) Check(tree *Tree) []Violation {
 	return c.found
 }
 
-// report adds a violation, of a whole file or folder where there is no node.
+// report adds a violation, of a whole file or folder if there is no node.
 func (c *check) report(file string, at ast.Node, found, rule, reason string) {
 	v := Violation{File: file, Found: found, Rule: rule, Reason: reason}
 	if at != nil {
@@ -75,7 +75,7 @@ func (c *check) report(file string, at ast.Node, found, rule, reason string) {
 	c.found = append(c.found, v)
 }
 
-// rule returns the rule of the package at dir, nil where there is none.
+// rule returns the rule of the package at dir, nil if there is none.
 func (c *check) rule(dir string) *Rule {
 	for i := range c.Packages {
 		if fits(c.Packages[i].Path, dir) {

@@ -18,7 +18,7 @@ func (c *client) explain(typ, data, more string) (out schema.CheckOutput) {
 	return out
 }
 
-// foretells makes a call, and reports where it was not answered as had been said.
+// foretells makes a call, and reports if it was not answered as had been said.
 func (c *client) foretells(said schema.CheckOutput, typ, data string) {
 	c.t.Helper()
 	a := c.ask(typ, data)

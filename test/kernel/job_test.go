@@ -104,7 +104,7 @@ func TestJobTrace(t *testing.T) {
 	}
 }
 
-// TestJobAuthority: a job may what its process may when it runs, not when it was started; and nothing where that has ended.
+// TestJobAuthority: a job may what its process may when it runs, not when it was started; and nothing if that has ended.
 func TestJobAuthority(t *testing.T) {
 	t.Parallel()
 	d := start(t)

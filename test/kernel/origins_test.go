@@ -33,7 +33,7 @@ func TestOriginsCannotTell(t *testing.T) {
 	t.Error("this machine stands still too often")
 }
 
-// compared makes the calls in all three kernels. It returns false where one came too late at something outside: whether a call
+// compared makes the calls in all three kernels. It returns false if one came too late at something outside: whether a call
 // does is nobody's doing.
 func compared(t *testing.T, s *scenery) bool {
 	t.Helper()

@@ -82,7 +82,7 @@ func flips(text []byte) (all [][]byte) {
 	return all
 }
 
-// quote writes any bytes as a JSON string, which is none where they are no UTF-8.
+// quote writes any bytes as a JSON string, which is none if they are no UTF-8.
 func quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -240,7 +240,7 @@ func (l *streamLink) ReadOnce(p []byte) (n int, more bool, err error) {
 func (l *streamLink) Fill() (more bool)                       { return l.LineReader.Fill(l) }
 func (l *streamLink) Next() (line []byte, ok bool, err error) { return l.LineReader.TryNext() }
 
-// Write takes what it is given where nothing is being written.
+// Write takes what it is given if nothing is being written.
 func (l *streamLink) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -303,7 +303,7 @@ func TestNotStored(t *testing.T) {
 	k.good()
 }
 
-// TestOtherCredentials: none is sent where there is none, where it would be read on its way, or to another than it was made for.
+// TestOtherCredentials: none is sent if there is none, where it would be read on its way, or to another than it was made for.
 func TestOtherCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/rootfs"
 )
 
-// identity is what GetState shows that a process has adopted; "" where nothing.
+// identity is what GetState shows that a process has adopted; "" if nothing.
 func (c *client) identity(pid int) string {
 	c.t.Helper()
 	return member(c.t, c.call("Syscall.GetState", fmt.Sprintf(`{"target_pid":%d}`, pid)), "identity")
@@ -27,7 +27,7 @@ func (c *client) uri(pid int) string {
 	return ""
 }
 
-// agent spawns a process that may do all that a pattern can grant, and more where it is given.
+// agent spawns a process that may do all that a pattern can grant, and more if it is given.
 func (c *client) agent(more string) int {
 	c.t.Helper()
 	out := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":{"allowed_syscalls":["*"]%s}}`, len(more), more))

@@ -139,7 +139,7 @@ func (c *client) refused(code int, says, typ, data string) {
 	}
 }
 
-// member is a member of an object, as it is written; "" where it is not there.
+// member is a member of an object, as it is written; "" if it is not there.
 func member(t *testing.T, object, name string) string {
 	t.Helper()
 	var m map[string]json.RawMessage

@@ -38,7 +38,7 @@ type side struct {
 	p50, p99 time.Duration
 }
 
-// TestCompare prints how many answers a second both give. It fails where one does not work, never for what it measured.
+// TestCompare prints how many answers a second both give. It fails if one does not work, never for what it measured.
 func TestCompare(t *testing.T) {
 	rounds, duration := 1, 50*time.Millisecond
 	if os.Getenv("PWOS_LONG") != "" {

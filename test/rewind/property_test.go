@@ -262,7 +262,7 @@ func TestReplayProperty(t *testing.T) {
 	})
 }
 
-// member is the text of a member of an object, byte for byte; "" where it has none.
+// member is the text of a member of an object, byte for byte; "" if it has none.
 func member(object schema.Value, name string) (text string) {
 	jsontype.Members(object, func(key, value []byte) bool {
 		if string(key) == name {

@@ -16,7 +16,7 @@ import (
 // busKey finds a script's bus.
 type busKey struct{}
 
-// scriptBus is the bus of a script, nil where none runs.
+// scriptBus is the bus of a script, nil if none runs.
 type scriptBus struct{ cmd *exec.Cmd }
 
 func (b *scriptBus) stop() {

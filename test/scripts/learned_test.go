@@ -74,7 +74,7 @@ type outcome struct {
 	refused      string // "1 refused"
 }
 
-// run runs a command line, with meanwhile beside it where there is one.
+// run runs a command line, with meanwhile beside it if there is one.
 func (l lesson) run(t *testing.T, line string, meanwhile func()) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

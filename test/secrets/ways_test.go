@@ -14,7 +14,7 @@ import (
 //
 //   - the plaintext of Crypto.Seal, whatever the outcome of the call;
 //   - the plaintext that Crypto.Open answers;
-//   - the value of Crypto.Open, and that of Memory.Set below vault/, where the call fails: each may be a text that
+//   - the value of Crypto.Open, and that of Memory.Set below vault/, if the call fails: each may be a text that
 //     its caller believed to be sealed;
 //   - who logs in with a URL, and with what, and the headers that let somebody in;
 //   - all of a frame that does not become a call: what is malformed, too long, of no known name, or of data that does

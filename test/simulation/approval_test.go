@@ -200,7 +200,7 @@ func (o *oracle) stands(e *entry, q *request) error {
 	return errors.New("is carried out, and its process is paused")
 }
 
-// resume has the operator let every process go on. It returns false where none is paused.
+// resume has the operator let every process go on. It returns false if none is paused.
 func (w *world) resume() bool {
 	var paused []int64
 	w.state.procs.Living(func(p *schema.Descriptor) {

@@ -70,7 +70,7 @@ func (r *realm) reset() {
 	r.endowed, r.ruled, r.booked = make(map[int64]bool), 0, 0
 }
 
-// boxOf is the mailbox of a process, empty where it has none.
+// boxOf is the mailbox of a process, empty if it has none.
 func (r *realm) boxOf(pid int64) *model.Box {
 	if b := r.BoxOf(pid); b != nil {
 		return b
@@ -392,7 +392,7 @@ func (o *oracle) recorded(conn string, m *schema.Message, disk *faultfs.Disk) er
 	return nil
 }
 
-// shows is the next entry that a subscription to the audit log is to be pushed, nil where there is none yet.
+// shows is the next entry that a subscription to the audit log is to be pushed, nil if there is none yet.
 func (o *oracle) shows(w *watch) *entry {
 	for ; w != nil && w.next <= uint64(len(o.entries)); w.next++ {
 		e := &o.entries[w.next-1]

@@ -119,7 +119,7 @@ func (x *effects) forget() {
 // fetchData asks for an effect.
 const fetchData = `{"url":"https://far.local/"}`
 
-// finish ends one that runs, as the seed says. It returns false where none does.
+// finish ends one that runs, as the seed says. It returns false if none does.
 func (w *world) finish() bool {
 	w.effects.mu.Lock()
 	n := len(w.effects.running)

@@ -98,7 +98,7 @@ func (w *world) boot() {
 	}
 }
 
-// start starts a kernel on what the disk holds. It returns false where the power went meanwhile, or the disk failed.
+// start starts a kernel on what the disk holds. It returns false if the power went meanwhile, or the disk failed.
 func (w *world) start() bool {
 	w.gate = new(faultfs.Gate)
 	w.gate.Open()

@@ -29,7 +29,7 @@ func (s *state) parts() map[schema.Domain]actors.Part {
 	return parts
 }
 
-// replay makes the states of snapshots, where there are any, and of what the journal says behind them up to the entry limit.
+// replay makes the states of snapshots, if there are any, and of what the journal says behind them up to the entry limit.
 func (s *state) replay(disk journal.FS, from *actors.Snapshots, limit uint64) error {
 	made := make(map[schema.Domain]actors.Position)
 	least, most := uint64(math.MaxUint64), uint64(0)

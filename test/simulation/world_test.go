@@ -84,7 +84,7 @@ type state struct {
 	budgets   *budget.Ledger
 	approvals *approval.Domain
 	tick      int64
-	made      uint64 // the entry that every snapshot is of; 0 where they differ
+	made      uint64 // the entry that every snapshot is of; 0 if they differ
 }
 
 type noNames struct{ kernel.Names }

@@ -23,7 +23,7 @@ type conn struct {
 
 // due is what a frame has to be answered with: a reply where the code is 0, else an error of that code.
 type due struct {
-	id   string // "" where the kernel cannot have read one
+	id   string // "" if the kernel cannot have read one
 	code int
 }
 

@@ -370,7 +370,7 @@ func (s *readersStream) Close() error {
 	return s.file.Close() // it waits for the looks that run, which take mu
 }
 
-// leave forgets the stream. It returns false where that was done before.
+// leave forgets the stream. It returns false if that was done before.
 func (s *readersStream) leave() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

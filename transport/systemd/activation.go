@@ -24,7 +24,7 @@ type Socket struct {
 	Listener *net.UnixListener
 }
 
-// Sockets takes the sockets that were passed to this process, in the manager's order; none where it was not started
+// Sockets takes the sockets that were passed to this process, in the manager's order; none if it was not started
 // that way. It is called once, before anything else opens a file. Descriptors and variables are hidden from children.
 // Anything other than listening Unix stream sockets is an error, since what serves them all cannot be served.
 func Sockets(getenv func(string) string, unsetenv func(string) error) ([]Socket, error) {
@@ -54,7 +54,7 @@ func Sockets(getenv func(string) string, unsetenv func(string) error) ([]Socket,
 	return sockets, nil
 }
 
-// announced reads how many sockets were passed, with their names, nil where none were told.
+// announced reads how many sockets were passed, with their names, nil if none were told.
 func announced(getenv func(string) string, pid int) (count int, names []string, err error) {
 	if getenv("LISTEN_PID") != strconv.Itoa(pid) {
 		return 0, nil, nil // none were passed, or they are the parent's

@@ -34,7 +34,7 @@ type Keeper struct {
 	All    bool     // programs run as another user
 
 	Watch func(dirs []string) (*os.File, error) // tells when to look at them, as dirwatch.Open does
-	Looks <-chan time.Time                      // when to look where that fails; nil: after socketLook
+	Looks <-chan time.Time                      // when to look if that fails; nil: after socketLook
 
 	said map[*Listener]string // the logged reason why one cannot be bound again; for nil, why their directories cannot be watched
 }

@@ -161,7 +161,7 @@ func (l *Link) Interrupt() {
 // should not wait for room to write any more.
 func (l *Link) Gone() { l.end(inputDrained, poll.In|poll.Out|poll.Hup) }
 
-// end ends the input in a way and tells so. It returns false where the link is not open.
+// end ends the input in a way and tells so. It returns false if the link is not open.
 func (l *Link) end(state int32, e poll.Event) bool {
 	l.input.CompareAndSwap(inputOpen, state)
 	if !l.opened.Load() {

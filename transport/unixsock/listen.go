@@ -18,7 +18,7 @@ type Listener struct {
 
 	mu     sync.Mutex
 	ln     *net.UnixListener // replaced when Repair has bound again
-	file   fs.FileInfo       // what we put at path; nil where we put nothing there
+	file   fs.FileInfo       // what we put at path; nil if we put nothing there
 	closed bool
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// locked refuses the instance lock because another process holds it: pid, 0 where that has not yet written its number into the file.
+// locked refuses the instance lock because another process holds it: pid, 0 if that has not yet written its number into the file.
 func locked(path string, pid int) *fault.Fault {
 	held := fault.PlaceLocked.New("another daemon holds %s", path).WithFix("end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory")
 	if pid != 0 {
@@ -72,7 +72,7 @@ func AcquireInstanceLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-// lockDir locks a directory. It returns nil where the file system has no such lock.
+// lockDir locks a directory. It returns nil if the file system has no such lock.
 func lockDir(path string) (*os.File, error) {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {

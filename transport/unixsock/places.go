@@ -219,7 +219,7 @@ func checkAbsolute(path string) error {
 	return fault.Unsafe(path, "is not an absolute path", "write it from the root on")
 }
 
-// ownerOf returns the user whose file it is, -1 where the system does not say.
+// ownerOf returns the user whose file it is, -1 if the system does not say.
 func ownerOf(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid)

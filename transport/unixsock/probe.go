@@ -31,7 +31,7 @@ const (
 )
 
 // occupied says that a socket path cannot be had because of a daemon, or else of what has the problem. pid is whose socket it is, 0
-// where the system did not say.
+// if the system did not say.
 func occupied(path string, pid int, problem string) *fault.Fault {
 	by := ""
 	if pid != 0 {

@@ -30,9 +30,9 @@ type Endpoint struct {
 type ServerConfig struct {
 	Endpoints     []Endpoint
 	Handler       Handler
-	Authenticator access.Authenticator                // access.OpenMode where nil
-	Log           *slog.Logger                        // nowhere where nil
-	Identify      func(net.Conn) (access.Peer, error) // PeerOf where nil
+	Authenticator access.Authenticator                // access.OpenMode if nil
+	Log           *slog.Logger                        // nowhere if nil
+	Identify      func(net.Conn) (access.Peer, error) // PeerOf if nil
 	Bounds        Bounds                              // each the default's where zero
 	Flood         func(agent int64)                   // called on a goroutine of the Server's for each second in which an agent has a hundred failed connections; may be nil
 }

@@ -104,7 +104,7 @@ func (g *Grant) with(more *Grant, tick int64) *Grant {
 // Token is what a process was granted: by the Operator, by an agent, or by both, in this order.
 type Token []*Grant
 
-// by is the grant of one granter, nil where there is none.
+// by is the grant of one granter, nil if there is none.
 func (t Token) by(granter int64) *Grant {
 	for _, g := range t {
 		if g.By == granter {
@@ -114,10 +114,10 @@ func (t Token) by(granter int64) *Grant {
 	return nil
 }
 
-// agent is the agent that granted, the Operator where none did.
+// agent is the agent that granted, the Operator if none did.
 func (t Token) agent() int64 { return t[len(t)-1].By }
 
-// of is the grant that names a resource, nil where none does.
+// of is the grant that names a resource, nil if none does.
 func (t Token) of(resource string) *Grant {
 	for _, g := range t {
 		if _, ok := g.Quotas[resource]; ok {

@@ -23,7 +23,7 @@ type Verdict struct {
 	Who int64 // the process that it is made as
 
 	// Barred are the reasons why it may not be made at all, Refused those why it cannot be done. Where there is more than
-	// one, any may be told; where there is none, the call must succeed.
+	// one, any may be told; if there is none, the call must succeed.
 	Barred, Refused []int
 
 	Want  string // the reply's data; with Open, its beginning
@@ -41,7 +41,7 @@ func (v *Verdict) deny(bad bool, code int) {
 // everyone may call these without a token.
 var everyone = []string{"Syscall.Ping", "Syscall.Echo", "Syscall.List", "Syscall.Describe"}
 
-// Bar returns why who may not call a syscall at all, nothing where it may.
+// Bar returns why who may not call a syscall at all, nothing if it may.
 func (m *Model) Bar(who int64, typ string) []int {
 	switch p := m.Proc(who); {
 	case p != nil && p.Exit != nil:
@@ -340,7 +340,7 @@ func (m *Model) audience(who int64) (get, full []int64) {
 }
 
 // send: to one process, or as 0 from the operator to all that have a mailbox and from an agent to the operator; a full mailbox is an
-// error where nobody gets the message. One that comes too late has a number too.
+// error if nobody gets the message. One that comes too late has a number too.
 func (m *Model) send(v *Verdict, c *Call, in *schema.SendMsgInput) {
 	late := in.ExpiresAtTick != nil && m.Tick > *in.ExpiresAtTick
 	get := []int64{in.ReceiverPID}

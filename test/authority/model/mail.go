@@ -18,7 +18,7 @@ type Letter struct {
 	Conn string // the connection that it was delivered to, and waits there to be acknowledged; empty: it was not delivered yet
 }
 
-// BoxOf is the mailbox of pid, nil where it has none.
+// BoxOf is the mailbox of pid, nil if it has none.
 func (m *Model) BoxOf(pid int64) *Box {
 	if pid == Operator {
 		return m.Box

@@ -44,7 +44,7 @@ func New(pools map[string]Tenths, capacity int) *Model {
 // Operator is the PID that may do everything.
 const Operator int64 = 0
 
-// Proc is the process with this PID, nil where there never was one.
+// Proc is the process with this PID, nil if there never was one.
 func (m *Model) Proc(pid int64) *Proc {
 	if pid < 1 || pid > int64(len(m.Procs)) {
 		return nil
@@ -52,7 +52,7 @@ func (m *Model) Proc(pid int64) *Proc {
 	return m.Procs[pid-1]
 }
 
-// Token is that of pid, nil where it has none.
+// Token is that of pid, nil if it has none.
 func (m *Model) Token(pid int64) Token {
 	if p := m.Proc(pid); p != nil {
 		return p.Token
@@ -92,7 +92,7 @@ func (m *Model) Quota(pid int64, resource string) Tenths {
 	return min(g.Quotas[resource], m.Quota(g.By, resource))
 }
 
-// Last is the last tick at which anything of a token holds, nil where it does not expire.
+// Last is the last tick at which anything of a token holds, nil if it does not expire.
 func (m *Model) Last(pid int64) (last *int64) {
 	for i, g := range m.Token(pid) {
 		until := g.Expires
