@@ -49,7 +49,7 @@ type audit struct {
 	moved      uint64 // seq of the first entry of that tick
 	snapshots  snapshotting
 	retries    []*step        // steps to be made again once the journal can be written
-	endings    []chan<- error // of those who wait for the segment to end
+	endings    []chan<- error // of callers that wait for the end of the segment
 	quorum     *quorumState   // nil: answers wait for the kernel's own disk alone
 
 	rebuilding map[schema.Domain]bool // registries that have not rebuilt their state yet

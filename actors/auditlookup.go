@@ -55,7 +55,7 @@ type unreadableError struct{ dir string }
 
 func (e *unreadableError) Error() string { return "read archive in " + e.dir }
 
-// untilNow calls look with the first entry that can be read, again where entries were archived meanwhile, or an archive turns
+// untilNow calls look with the first entry that can be read, again if entries were archived meanwhile, or an archive turns
 // out to be unreadable.
 func (s *showing) untilNow(look func(floor uint64) error) error {
 	for {
@@ -125,7 +125,7 @@ func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo ui
 }
 
 // earliest returns the first record from an entry on that fits, nil if there is none, or none that can be read. fits
-// may see a record again, where others were archived meanwhile.
+// may see a record again if others were archived meanwhile.
 func (s *showing) earliest(ctx context.Context, f index.Filter, from uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
 	err = s.untilNow(func(floor uint64) (err error) {
 		found, err = s.earliestFrom(ctx, f, max(from, floor), fits)
@@ -188,7 +188,7 @@ func kept(r *journal.Record) *journal.Record {
 	return &c
 }
 
-// scan calls each with the records of a range until it returns true. It reads what is archived where that is at hand.
+// scan calls each with the records of a range until it returns true. It also reads archived records whose archive is available.
 func (s *showing) scan(ctx context.Context, r index.Range, each func(*journal.Record) bool) error {
 	for i := range s.parts {
 		part := &s.parts[i]

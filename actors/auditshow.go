@@ -376,7 +376,7 @@ func (s *showing) isRow(r *journal.Record, fits func(*schema.AuditEntry) bool) b
 	return err == nil && row != nil && fits(row)
 }
 
-// row is the row of a record, with the data of its message where the caller may see that.
+// row is the row of a record, with the data of its message if the caller may see it.
 func (s *showing) row(ctx context.Context, record *journal.Record) (*schema.AuditEntry, error) {
 	row, err := auditEntry(record, s.unended, s.call.PID)
 	if err != nil {

@@ -30,7 +30,7 @@ type eventSearch struct {
 	seen
 }
 
-// Search implements audit.Journal. An agent's search looks at the data of a call only where the gate would let the agent
+// Search implements audit.Journal. An agent's search looks at the data of a call only if the gate would let the agent
 // read that now: whether a word is in what it may not read cannot be found out by asking for it.
 func (v view) Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error) {
 	now, err := v.look(ctx)
@@ -193,7 +193,7 @@ func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) 
 	return e, nil
 }
 
-// recordAt reads one record, from the archive where it was moved there; nil: there is none of that number, or the archive
+// recordAt reads one record, from the archive if it was moved there; nil: there is none of that number, or the archive
 // is not at hand.
 func (v view) recordAt(ctx context.Context, seq uint64) (*journal.Record, error) {
 	record, err := readOne(ctx, v.reader(seq, func() uint64 { return min(seq, v.journal.Synced()) }))

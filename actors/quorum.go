@@ -42,7 +42,7 @@ func newQuorumState(of *Quorum, head uint64) *quorumState {
 	return &quorumState{Quorum: *of, base: head}
 }
 
-// leads reports that this kernel leads, or that another one may by now.
+// leads reports whether this host leads the kernel, or another one may lead it now.
 type leads struct{ held bool }
 
 // Lead notes whether no other kernel can lead in place of this one. If one can, programs are ended and commands refused. It may be called

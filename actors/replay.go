@@ -46,7 +46,7 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 }
 
 // Fold applies the journal's commands to some domains, and decodes no entry of another one. After each entry it calls
-// passed with it, and with the call where that was decoded; both are valid until passed returns, and its error ends the
+// passed with it, and with the call if that was decoded; both are valid until passed returns, and its error ends the
 // fold.
 func Fold(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]Position, passed func(*journal.Record, *kernel.Call) error) error {
 	for {

@@ -22,7 +22,7 @@ func (k *Kernel) EndSegment(ctx context.Context) error {
 	}
 }
 
-// endSegment ends the running segment for all who wait for that, once no sync runs.
+// endSegment ends the running segment for all callers that wait for it, once no sync runs.
 func (a *audit) endSegment() {
 	if len(a.endings) == 0 || a.syncing {
 		return

@@ -135,7 +135,7 @@ type snapshotting struct {
 	missing int // domains that have not answered yet
 
 	pauses  int               // of PauseSnapshots: no round begins
-	pausing []chan<- struct{} // of those who wait for the end of the round
+	pausing []chan<- struct{} // of callers that wait for the end of the round
 }
 
 type savedPart struct {

@@ -25,15 +25,15 @@ type flight struct {
 }
 
 // call answers a request with a call: the reply's data, or the error.
-func (r *receiver) call(ctx context.Context, peer *Peer, req *request, out *answer) {
+func (r *receiver) call(ctx context.Context, from *Requester, req *request, out *answer) {
 	var err error
 	switch {
 	case req.Errand != nil && req.Query == nil:
 		var data []byte
-		data, err = r.run(ctx, peer, req)
+		data, err = r.run(ctx, from, req)
 		out.Data = data
 	case req.Query != nil && req.Errand == nil:
-		out.Data, out.Seq, err = r.query(ctx, peer, req.Query)
+		out.Data, out.Seq, err = r.query(ctx, from, req.Query)
 	default:
 		err = fault.ClusterRequest.New("a call is an errand or a query")
 	}
@@ -43,7 +43,7 @@ func (r *receiver) call(ctx context.Context, peer *Peer, req *request, out *answ
 }
 
 // run makes a call that changes something. A request that repeats one in flight gets its outcome.
-func (r *receiver) run(ctx context.Context, peer *Peer, req *request) ([]byte, error) {
+func (r *receiver) run(ctx context.Context, from *Requester, req *request) ([]byte, error) {
 	if strings.Contains(req.Instance, "/") || len(req.Instance) > maxOrigin || (req.Errand.Spawn == nil) == (req.Errand.Terminate == nil) {
 		return nil, fault.ClusterRequest.New("the call of %s does not have its form", req.From)
 	}
@@ -57,7 +57,7 @@ func (r *receiver) run(ctx context.Context, peer *Peer, req *request) ([]byte, e
 	}
 	r.mu.Unlock()
 	if first {
-		f.data, f.err = r.kernel.Run(ctx, peer, req.Instance, req.Epoch, req.Errand)
+		f.data, f.err = r.kernel.Run(ctx, from, req.Instance, req.Epoch, req.Errand)
 		r.mu.Lock()
 		delete(r.flights, id)
 		r.mu.Unlock()
@@ -72,11 +72,11 @@ func (r *receiver) run(ctx context.Context, peer *Peer, req *request) ([]byte, e
 }
 
 // query makes a call that only reads, of those that other kernels may make.
-func (r *receiver) query(ctx context.Context, peer *Peer, q *query) (schema.Value, int64, error) {
+func (r *receiver) query(ctx context.Context, from *Requester, q *query) (schema.Value, int64, error) {
 	if !asked(q.Type) {
 		return nil, 0, fault.ClusterNotAsked.New("%s is no query that a kernel answers to others", fault.Clip(q.Type))
 	}
-	data, seq, err := r.kernel.Ask(ctx, peer, q.Type, q.Data)
+	data, seq, err := r.kernel.Ask(ctx, from, q.Type, q.Data)
 	if err == nil && len(data) > maxAnswer {
 		err = fault.ClusterTooLarge.New("the answer to %s has %d bytes; to another kernel it may have %d", q.Type, len(data), maxAnswer)
 	}

@@ -20,7 +20,7 @@ import (
 const (
 	// linger is how long the copy waits for more entries before it sends: it bounds how often the bus syncs.
 	linger = 20 * time.Millisecond
-	// ackWait is how long the bus may take for a message, and quorumWait the same where answers wait for it.
+	// ackWait is how long the bus may take for a message, and quorumWait the same if answers wait for it.
 	ackWait, quorumWait = 15 * time.Second, 3 * time.Second
 	// minPause and maxPause bound the time between two attempts to go on.
 	minPause, maxPause = 250 * time.Millisecond, 5 * time.Second
@@ -47,7 +47,7 @@ type Copy struct {
 	quorum   bool                      // answers wait for the copy
 
 	mu     sync.Mutex
-	told   *Quorum // nil: nobody is told
+	told   *Quorum // nil: no one is told
 	copied uint64
 	alarm  string // why the copy has stopped for good; "": it has not
 	wrong  string // why it does not get on at present; "": it does
@@ -71,7 +71,7 @@ type Quorum struct {
 	Lease func(held bool)
 }
 
-// Tell has to told how far the copy is, from now on; nil: nobody. If answers wait for that, entries are copied without a delay from
+// Tell reports from now on to told how far the copy is; nil: to no one. If answers wait for that, entries are copied without a delay from
 // then on. It must be called before Run, except for nil.
 func (c *Copy) Tell(told *Quorum) {
 	c.set(func() { c.told = told })

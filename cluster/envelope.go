@@ -14,10 +14,10 @@ import (
 )
 
 // A request goes from kernel to kernel, and an answer back. Each is a JSON object in a message of the bus, and its signature by
-// the host key of the kernel that sends it is a header: who runs the bus can withhold them, but neither make nor change them.
+// the host key of the kernel that sends it is a header: the operator of the bus can withhold them, but neither make nor change them.
 //
 // The kernel that answers keeps a session for each other kernel, and takes each number of a session once, ascending. So a
-// request that somebody repeats is refused, with no clock involved. An answer's signature covers the request.
+// repeated request is refused, with no clock involved. An answer's signature covers the request.
 
 // signatureHeader has the signature of a message.
 const signatureHeader = "Pwos-Signature"

@@ -14,7 +14,7 @@ type leaders struct {
 	trusted map[string]bool // keys that the members file lists, canonical
 	current *journal.Leader // nil: no entry has named a key yet
 	early   string          // a key that has signed before the entry that names it; "": none has
-	signer  string          // who signed last
+	signer  string          // key of the last checkpoint
 	vouched uint64          // the last entry that a listed key has signed
 }
 

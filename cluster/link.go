@@ -14,11 +14,11 @@ import (
 // Kernel is what a Link needs of its kernel. Its methods are safe for concurrent use.
 type Kernel interface {
 	// Accept takes a letter of a member into a mailbox, as the process of that member.
-	Accept(ctx context.Context, peer *Peer, in *schema.AcceptInput) (*schema.AcceptOutput, error)
+	Accept(ctx context.Context, from *Requester, in *schema.AcceptInput) (*schema.AcceptOutput, error)
 	// Run makes a call for a member, as its process, once: a call that was made before is not made again.
-	Run(ctx context.Context, peer *Peer, instance string, epoch int64, call *schema.Errand) (data []byte, err error)
+	Run(ctx context.Context, from *Requester, instance string, epoch int64, call *schema.Errand) (data []byte, err error)
 	// Ask makes a query for a member, as its operator if the line says in which role, else as its process. seq is its entry.
-	Ask(ctx context.Context, peer *Peer, typ string, data []byte) (answer []byte, seq uint64, err error)
+	Ask(ctx context.Context, from *Requester, typ string, data []byte) (answer []byte, seq uint64, err error)
 	// EndIntent journals the outcome of an intent that no call waits for any more.
 	EndIntent(intent uint64, data []byte, failed *fault.Fault)
 	// Note journals a command of the kernel's own; an entry that is made after it is behind it.
@@ -183,7 +183,7 @@ func (l *Link) queued(kernel string) (n int64, trouble string) {
 }
 
 const (
-	// refusalWindow and refusalsEach bound how many refusals are journaled and logged: anybody who reaches the bus can cause them.
+	// refusalWindow and refusalsEach bound how many refusals are journaled and logged: any user of the bus can cause them.
 	refusalWindow = time.Minute
 	refusalsEach  = 10
 )

@@ -34,14 +34,14 @@ type recorder struct {
 	signers  []string // fingerprints of the keys that signed accepted messages
 }
 
-func (r *recorder) Run(_ context.Context, _ *cluster.Peer, _ string, _ int64, e *schema.Errand) ([]byte, error) {
+func (r *recorder) Run(_ context.Context, _ *cluster.Requester, _ string, _ int64, e *schema.Errand) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ran = append(r.ran, e.Spawn.ChildAgentID)
 	return fmt.Appendf(nil, `{"child_pid":%d,"child_agent_id":"x"}`, len(r.ran)), nil
 }
 
-func (r *recorder) Ask(context.Context, *cluster.Peer, string, []byte) ([]byte, uint64, error) {
+func (r *recorder) Ask(context.Context, *cluster.Requester, string, []byte) ([]byte, uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return []byte(r.answer), 7, nil
@@ -49,10 +49,10 @@ func (r *recorder) Ask(context.Context, *cluster.Peer, string, []byte) ([]byte, 
 
 func (r *recorder) EndIntent(uint64, []byte, *fault.Fault) {}
 
-func (r *recorder) Accept(_ context.Context, peer *cluster.Peer, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
+func (r *recorder) Accept(_ context.Context, from *cluster.Requester, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.accepted, r.signers = append(r.accepted, string(in.Payload)), append(r.signers, peer.Signer.Fingerprint())
+	r.accepted, r.signers = append(r.accepted, string(in.Payload)), append(r.signers, from.Signer.Fingerprint())
 	return &schema.AcceptOutput{Status: schema.MailDelivered, MsgID: int64(len(r.accepted))}, nil
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Peer is a kernel that makes a request: its line of the members file, and the key that signed the request. That is another than the
+// Requester is a kernel that makes a request: its line of the members file, and the key that signed the request. That is another than the
 // key of the line if a standby leads the kernel.
-type Peer struct {
+type Requester struct {
 	*access.AuthorizedKey
 	Signer access.PublicKey
 }

@@ -27,5 +27,5 @@ const inboxes = "_INBOX_"
 func InboxPrefix(kernel string) string { return inboxes + kernel }
 
 // isInbox reports whether a subject is an inbox of a kernel. Answers go nowhere else: this kernel may publish to its own stream and
-// lease, and whoever sends a request chooses where its answer goes.
+// lease, and the sender of a request chooses the subject of its answer.
 func isInbox(subject string) bool { return strings.HasPrefix(subject, inboxes) }

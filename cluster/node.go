@@ -97,7 +97,7 @@ func (n *Node) hasStandbys() bool {
 	return err != nil || slices.ContainsFunc(keys, func(key access.PublicKey) bool { return key != n.Key.Key() })
 }
 
-// Silence has the copy tell nobody any more how far it is: the kernel is about to close.
+// Silence ends the reports of how far the copy is: the kernel is about to close.
 func (n *Node) Silence() {
 	if n != nil {
 		n.copy.Tell(nil)

@@ -65,14 +65,14 @@ func (r *receiver) handle(m *nats.Msg) {
 	value, invalid := requests.Decode(m.Data)
 	if invalid != nil {
 		r.refuse("", false, fault.ClusterRequest.New("a request does not have its form: %s", invalid.Message))
-		return // it names nobody who could use an answer
+		return // there is no kernel to answer
 	}
 	req := value.(*request)
-	peer, out := r.peer(req, m)
+	from, out := r.requester(req, m)
 	if out.Error == nil {
 		ctx, cancel := context.WithTimeout(r.ctx, handleTime)
 		defer cancel()
-		out = r.answer(ctx, peer, req)
+		out = r.answer(ctx, from, req)
 	}
 	if out == nil {
 		return
@@ -87,9 +87,9 @@ func (r *receiver) handle(m *nats.Msg) {
 	}
 }
 
-// peer is the kernel that signed a request. An answer with an error says why the request is refused.
-func (r *receiver) peer(req *request, m *nats.Msg) (*Peer, *answer) {
-	refused := func(err error) (*Peer, *answer) {
+// requester is the kernel that signed a request. An answer with an error says why the request is refused.
+func (r *receiver) requester(req *request, m *nats.Msg) (*Requester, *answer) {
+	refused := func(err error) (*Requester, *answer) {
 		f := fault.Of(err)
 		r.refuse(req.From, false, f)
 		return nil, &answer{Error: failureOf(f)}
@@ -105,11 +105,11 @@ func (r *receiver) peer(req *request, m *nats.Msg) (*Peer, *answer) {
 	if !ok {
 		return refused(fault.ClusterSigned.New("the request is not signed by the key that %s knows of the kernel %s", r.Name, req.From))
 	}
-	return &Peer{AuthorizedKey: member, Signer: key}, &answer{}
+	return &Requester{AuthorizedKey: member, Signer: key}, &answer{}
 }
 
-// answer handles a request of a peer; nil: too many of its requests wait.
-func (r *receiver) answer(ctx context.Context, peer *Peer, req *request) *answer {
+// answer handles a request; nil: too many of its requests wait.
+func (r *receiver) answer(ctx context.Context, from *Requester, req *request) *answer {
 	most := maxHandledEach
 	if req.Stream == callStream {
 		most = maxCallsEach
@@ -141,9 +141,9 @@ func (r *receiver) answer(ctx context.Context, peer *Peer, req *request) *answer
 	switch {
 	case !take:
 	case req.Stream == "":
-		out.Outcomes = r.accept(ctx, peer, req)
+		out.Outcomes = r.accept(ctx, from, req)
 	default:
-		r.call(ctx, peer, req, out)
+		r.call(ctx, from, req, out)
 	}
 	return out
 }
@@ -194,7 +194,7 @@ func (c *caller) take(req *request) bool {
 }
 
 // accept has the letters accepted: those for one process one after the other, up to the first that is not taken for now.
-func (r *receiver) accept(ctx context.Context, peer *Peer, req *request) []outcome {
+func (r *receiver) accept(ctx context.Context, from *Requester, req *request) []outcome {
 	lanes := map[int64][]*schema.Posted{}
 	for i := range req.Letters {
 		l := &req.Letters[i]
@@ -209,7 +209,7 @@ func (r *receiver) accept(ctx context.Context, peer *Peer, req *request) []outco
 			turns <- struct{}{}
 			defer func() { <-turns }()
 			for _, l := range lane {
-				o, more := r.one(ctx, peer, req, l)
+				o, more := r.one(ctx, from, req, l)
 				mu.Lock()
 				list = append(list, o)
 				mu.Unlock()
@@ -224,9 +224,9 @@ func (r *receiver) accept(ctx context.Context, peer *Peer, req *request) []outco
 }
 
 // one has a letter accepted. more says whether the next one for that process may be: the order has to hold.
-func (r *receiver) one(ctx context.Context, peer *Peer, req *request, l *schema.Posted) (o outcome, more bool) {
+func (r *receiver) one(ctx context.Context, from *Requester, req *request, l *schema.Posted) (o outcome, more bool) {
 	in := &schema.AcceptInput{Kernel: req.From, Instance: req.Instance, Epoch: req.Epoch, Posted: *l}
-	out, err := r.kernel.Accept(ctx, peer, in)
+	out, err := r.kernel.Accept(ctx, from, in)
 	if err != nil {
 		f := fault.Of(err)
 		return outcome{MsgID: l.MsgID, Error: failureOf(f)}, !passing(f)

@@ -23,7 +23,7 @@ type Rejoined struct {
 	Fetched uint64 // entries that were taken from the stream
 }
 
-// Rejoin makes a journal that nobody writes end as its stream does, or later. Entries that the stream lacks stay, for the copy to send,
+// Rejoin makes a journal without a writer end as its stream does, or later. Entries that the stream lacks stay, for the copy to send,
 // if they follow the stream's end; if the stream has others in their place, they are set aside, and those of the stream are appended. What
 // is taken from the stream must be signed with one of the keys, each in its epoch.
 //
@@ -77,7 +77,7 @@ type rejoining struct {
 	dir    string
 	local  journal.Head // the last entry of the journal
 
-	leader *journal.Leader // who led at start
+	leader *journal.Leader // the leader at the start
 	start  journal.Head    // the end of the last message that the journal has whole
 	next   uint64          // the message behind that
 	common journal.Head    // the last entry that both have

@@ -13,9 +13,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Lead sends the end of a journal that nobody writes to the stream of its kernel, which makes its host the leader. It is the fence: the
+// Lead sends the end of a journal without a writer to the stream of its kernel, which makes its host the leader. It is the fence: the
 // first message names the last one of the stream as this journal knows it, and from then on no append of the host that led before
-// fits. It fails where that host has appended something that this journal does not have.
+// fits. It fails if that host has appended entries that this journal does not have.
 func Lead(ctx context.Context, name string, signer journal.Signer, source Source, replicas int, conn *nats.Conn) error {
 	c, err := NewCopy(name, signer, source, replicas, conn, slog.New(slog.DiscardHandler))
 	if err != nil {

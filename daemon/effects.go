@@ -32,7 +32,7 @@ func openBlobs(cfg *config.Config, log *slog.Logger) (*blob.Directory, error) {
 
 func blobDir(cfg *config.Config) string { return filepath.Join(cfg.RuntimeDir, "blobs") }
 
-// newKeyed makes signature mode, before anybody calls the kernel.
+// newKeyed makes signature mode, before the first call.
 func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*keyed.Mode, error) {
 	signer, err := s.HostKey.Signer()
 	if err != nil {
@@ -44,7 +44,7 @@ func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Lo
 	})
 }
 
-// newMembers finds the processes of other kernels, before anybody calls the kernel.
+// newMembers finds the processes of other kernels, before the first call.
 func newMembers(cfg *config.Config, s *state.State, k *actors.Kernel) *keyed.Members {
 	return keyed.NewMembers(keyed.Options{
 		Kernel: k, Processes: s.Processes.Processes(), Tokens: s.Tokens, Living: s.Processes.Living, Pools: s.Pools, Origin: cfg.Origin,

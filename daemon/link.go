@@ -27,12 +27,12 @@ type link struct {
 }
 
 // Accept implements cluster.Kernel.
-func (l *link) Accept(ctx context.Context, peer *cluster.Peer, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
-	pid, err := l.members.Process(peer.AuthorizedKey)
+func (l *link) Accept(ctx context.Context, from *cluster.Requester, in *schema.AcceptInput) (*schema.AcceptOutput, error) {
+	pid, err := l.members.Process(from.AuthorizedKey)
 	if err != nil {
 		return nil, err
 	}
-	data, err := l.DoFor(ctx, l.caller(peer, pid), schema.IPCAccept.With(in), in.Causation, in.Correlation)
+	data, err := l.DoFor(ctx, l.caller(from, pid), schema.IPCAccept.With(in), in.Causation, in.Correlation)
 	if err != nil {
 		return nil, err
 	}
@@ -44,19 +44,19 @@ func (l *link) Accept(ctx context.Context, peer *cluster.Peer, in *schema.Accept
 }
 
 // Run implements cluster.Kernel.
-func (l *link) Run(ctx context.Context, peer *cluster.Peer, instance string, epoch int64, call *schema.Errand) ([]byte, error) {
+func (l *link) Run(ctx context.Context, from *cluster.Requester, instance string, epoch int64, call *schema.Errand) ([]byte, error) {
 	if call.Spawn != nil {
-		if out, done := l.processes.Served(peer.Kernel, instance, epoch, call.Number); done {
+		if out, done := l.processes.Served(from.Kernel, instance, epoch, call.Number); done {
 			return schema.Marshal(&out)
 		}
 	}
-	pid, err := l.members.Process(peer.AuthorizedKey)
+	pid, err := l.members.Process(from.AuthorizedKey)
 	if err != nil {
 		return nil, err
 	}
 	message := schema.Message{Kind: schema.KindCommand, Type: call.Type()}
 	message.Meta.Causation, message.Meta.Correlation = call.Causation, call.Correlation
-	message.Meta.Errand = process.ErrandName(peer.Kernel, instance, epoch, call.Number)
+	message.Meta.Errand = process.ErrandName(from.Kernel, instance, epoch, call.Number)
 	if call.Terminate != nil {
 		message.Data, err = schema.SyscallTerminate.Encode(call.Terminate)
 	} else {
@@ -65,7 +65,7 @@ func (l *link) Run(ctx context.Context, peer *cluster.Peer, instance string, epo
 	if err != nil {
 		return nil, err
 	}
-	return l.Call(ctx, l.caller(peer, pid), message)
+	return l.Call(ctx, l.caller(from, pid), message)
 }
 
 // spawn is the data of a spawn for the process of another kernel. Of a default grant only what that process has is granted.
@@ -88,10 +88,10 @@ func (l *link) spawn(pid int64, call *schema.Errand) *schema.SpawnInput {
 }
 
 // Ask implements cluster.Kernel.
-func (l *link) Ask(ctx context.Context, peer *cluster.Peer, typ string, data []byte) ([]byte, uint64, error) {
-	caller := l.caller(peer, kernel.Operator)
-	if caller.Role = peer.Role; caller.Role == "" {
-		pid, err := l.members.Process(peer.AuthorizedKey)
+func (l *link) Ask(ctx context.Context, from *cluster.Requester, typ string, data []byte) ([]byte, uint64, error) {
+	caller := l.caller(from, kernel.Operator)
+	if caller.Role = from.Role; caller.Role == "" {
+		pid, err := l.members.Process(from.AuthorizedKey)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -100,11 +100,11 @@ func (l *link) Ask(ctx context.Context, peer *cluster.Peer, typ string, data []b
 	return l.CallProved(ctx, caller, schema.Message{Kind: schema.KindQuery, Type: typ, Data: data})
 }
 
-// caller is a peer that makes a call as a process. Its key is the one that signed: a standby's, if that leads the kernel.
-func (l *link) caller(peer *cluster.Peer, pid int64) kernel.Caller {
+// caller is a requester that makes a call as a process. Its key is the one that signed: a standby's, if that leads the kernel.
+func (l *link) caller(from *cluster.Requester, pid int64) kernel.Caller {
 	return kernel.Caller{
-		PID: pid, Via: "cluster", Key: peer.Signer.Fingerprint(),
-		Conn: "k-" + peer.Kernel + "-" + strconv.FormatUint(l.conns.Add(1), 10),
+		PID: pid, Via: "cluster", Key: from.Signer.Fingerprint(),
+		Conn: "k-" + from.Kernel + "-" + strconv.FormatUint(l.conns.Add(1), 10),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // unfinished is what is wrong with a segment that ends in the middle of a line and is not the last.
 const unfinished = "the segment does not end with a line end, but another follows it"
 
-// chainFault says why r cannot follow h, or nothing if it does.
+// chainFault says why r cannot follow h; "": it does.
 func chainFault(h Head, r *Record) string {
 	switch {
 	case r.Seq <= h.Seq:

@@ -14,7 +14,7 @@
 //	Append        each entry
 //	RotateDue     if so: Rotate, while nothing but Append is called; no Sync may be running, or Rotate waits for it
 //	Flush         or FlushFromReserve; may run beside a Sync and a Checkpoint
-//	Sync          where somebody waits for entries to be durable, or CheckpointWaits; one at a time
+//	Sync          if a caller waits for entries to be durable, or CheckpointWaits; one at a time
 //	CheckpointDue after each Sync, Rotate and Checkpoint. If so: Checkpoint, on another goroutine, one at a time
 //
 // # Files
@@ -22,7 +22,7 @@
 //	00000000000000000001.ndjson   a segment, named after its first seq; all but the last are complete and synced
 //	checkpoints                   signed heads, one a line; only of entries that were synced before
 //	head                          the last synced seq and hash, rewritten in place after each fsync, itself unsynced
-//	next                          the next segment, where it could not be begun; nothing in it counts
+//	next                          the next segment, if it could not be begun; nothing in it counts
 //	anchor                        what was archived: its last entry, and where it is; signed
 //	00000000000000000000.state    the state of all entries up to the anchor's, named after that; the anchor has its SHA-256
 //	redactions                    lines that were rewritten, signed, with the entry of the chain that vouches for each

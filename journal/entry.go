@@ -17,7 +17,7 @@ type Entry struct {
 	Time      int64  // Unix milliseconds
 	Tick      int64  // the kernel's tick
 	PID       int64  // the caller
-	Origin    string // who the message said it came from
+	Origin    string // sender that the message named
 	Conn      string // the connection that it came in on
 	Request   []byte // the message, one JSON value on one line, secrets redacted; nil is written as null
 	Outcome   []byte // in the same form

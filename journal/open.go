@@ -35,7 +35,7 @@ func Open(o Options) (*Log, *Recovery, error) {
 	return l, rec, nil
 }
 
-// makeDir syncs the parent each time: who made the directory may have died before.
+// makeDir syncs the parent each time: the process that made the directory may have died before it did.
 func makeDir(o Options) error {
 	if err := o.FS.Mkdir(o.Dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

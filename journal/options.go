@@ -27,7 +27,7 @@ type Options struct {
 	SegmentBytes int64
 
 	// ReserveBytes is what the disk is to keep for entries that FlushFromReserve writes, in bytes. Up to twice as much is
-	// allocated beyond the end of the journal. 0 means nothing: so it is also where the file system cannot do it.
+	// allocated beyond the end of the journal. 0 means nothing: so it is also if the file system cannot do it.
 	ReserveBytes int64
 
 	// CheckpointEvery is the number of synced entries after which a checkpoint is due.

@@ -321,7 +321,7 @@ func (r *Reader) atTail() ([]byte, error) {
 		r.tail = true
 		return nil, io.EOF
 	}
-	// Others follow it by now, so it is complete.
+	// Other segments follow it, so it is complete.
 	line, err := r.lines.next()
 	if errors.Is(err, io.EOF) {
 		if anchor, err := ReadAnchor(r.fsys, r.dir); err == nil && anchor != nil && anchor.Seq >= r.nextSeq() {

@@ -80,7 +80,7 @@ func (l *Log) keepReserve() {
 	}
 }
 
-// makeRoom readies the segment for what was appended, and begins another where it would be too long. It leaves the reserve
+// makeRoom readies the segment for what was appended, and begins another if it would be too long. It leaves the reserve
 // whole.
 func (l *Log) makeRoom() error {
 	reserve, need := l.opt.ReserveBytes, int64(len(l.buf))

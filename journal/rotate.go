@@ -47,7 +47,7 @@ func (l *Log) Rotate() (through uint64, err error) {
 }
 
 // EndSegment begins the next segment although there is room in this one, unless it is empty: see Rotate. Segments that are
-// complete can be archived, and their lines rewritten. A failure to begin one is returned, and told to nobody else.
+// complete can be archived, and their lines rewritten. A failure to begin one is returned, and reported in no other way.
 func (l *Log) EndSegment() (through uint64, err error) {
 	if l.size > 0 && l.stopCause() == nil {
 		if err = l.cutBack(); err == nil {

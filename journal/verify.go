@@ -18,7 +18,7 @@ type VerifyOptions struct {
 	Keys []string
 
 	// Names, if not nil, returns the host key that an entry names as the one of what follows, "" for an entry that names
-	// none. A checkpoint signed with a key that is not in Keys is accepted where the record, vouched for by a later
+	// none. A checkpoint signed with a key that is not in Keys is accepted if the record, vouched for by a later
 	// checkpoint of one that is, names its key as the host key at its entry.
 	Names func(*Record) string
 

@@ -138,7 +138,7 @@ func (v *verifier) edit(h Head, number int64) Hash {
 	return hash
 }
 
-// justEdited reports whether the line before was rewritten while it was read here: its redaction is in the file by now.
+// justEdited reports whether the line before was rewritten while it was read here: its redaction is in the file now.
 func (v *verifier) justEdited(prev Hash, number int64) bool {
 	again, err := readRedactions(v.fsys, v.dir)
 	if err != nil {

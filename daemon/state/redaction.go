@@ -35,7 +35,7 @@ type redaction struct {
 
 	hash   journal.Hash  // of the entry in the chain
 	domain schema.Domain // whose state the entry has changed; "": none
-	blob   string        // what the member refers to, where that is the value: the line has no more of it
+	blob   string        // the blob that the member refers to, if that is the value: the line has no more of it
 
 	request, outcome []byte   // without the member
 	words            [][]byte // forms in which the value may be elsewhere
@@ -118,7 +118,7 @@ func referred(value []byte) string {
 	return string(jsontype.Unquote(value[start:end]))
 }
 
-// mayBeRedacted refuses members that say who did what, or what somebody may do: only content below
+// mayBeRedacted refuses members that name a caller, a call or a permission: only content below
 // the data of request and outcome may go.
 func mayBeRedacted(record *journal.Record, member string) error {
 	kept := func(why string) error {

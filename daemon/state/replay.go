@@ -131,7 +131,7 @@ func LoadAnchor(ctx context.Context, dir string, anchor *journal.Anchor, parts m
 	})
 }
 
-// read replays the journal from where the oldest of the states ends, up to a limit.
+// read replays the journal from the end of the oldest state, up to a limit.
 func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, limit func() uint64, seen func(*kernel.Call)) error {
 	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: oldest(made) + 1, Limit: limit})
 	return errors.Join(actors.Replay(ctx, reader, domains, made, seen), reader.Close())

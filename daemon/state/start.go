@@ -40,7 +40,7 @@ func (s *State) Begin(cfg *config.Config, here journal.Location) error {
 	}
 	s.Booted = now
 	err := s.note(cfg, &now)
-	if err != nil && !errors.Is(err, journal.ErrStopped) { // as on a full disk, where a kernel still starts
+	if err != nil && !errors.Is(err, journal.ErrStopped) { // a kernel still starts on a full disk
 		s.log.Error("start not journaled", "error", err)
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *State) TakeOver(cfg *config.Config, key string, here journal.Location) 
 	return in, actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelTakeOver.With(&in))
 }
 
-// MailEpoch is the epoch that numbers messages to other kernels. An epoch that goes on where the one before ended goes on counting,
+// MailEpoch is the epoch that numbers messages to other kernels. An epoch that continues the one before without a loss goes on counting,
 // so that a message which had arrived is not taken again.
 func (s *State) MailEpoch() int64 {
 	all := s.Booted.Epochs

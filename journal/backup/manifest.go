@@ -2,7 +2,7 @@
 //
 // The file is a tar archive, compressed with gzip. Its first member says what it is and how much follows; the last one has the
 // SHA-256 of each member in between, signed with the host key. In between is the record up to an entry that was synced: its
-// segments, checkpoints and redactions, and the anchor with its state where older entries are archived. What can be rebuilt
+// segments, checkpoints and redactions, and the anchor with its state if older entries are archived. What can be rebuilt
 // (snapshots, the index), what must not be in two places (the private host key) and what is not the kernel's state (the
 // configuration, agents' own directories, blobs on their way) is not in it.
 //

@@ -19,7 +19,7 @@ const smallBytes = 64 << 20
 
 // Read reads a backup into dir, an empty directory, and verifies all of it: the signature of its manifest, each file, and the
 // chain of the record with its checkpoints under the key that the record itself names. free says how many bytes may be written;
-// it is asked once the backup has said how many it has. The error is a fault.BackupBroken where the backup is at fault.
+// it is asked once the backup has said how many it has. The error is a fault.BackupBroken if the backup is at fault.
 func Read(ctx context.Context, r io.Reader, dir string, free func() (int64, error)) (*Manifest, error) {
 	packed, err := gzip.NewReader(reading{ctx, r})
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	KeepAll
 	// Prefix keeps, of each file, the first so many changes, the last of them up to any byte.
 	Prefix
-	// Sectors keeps any of the sectors of any of the changes, in any order; where the file grew past one that is not kept,
+	// Sectors keeps any of the sectors of any of the changes, in any order; if the file grew past one that is not kept,
 	// it reads as NULs.
 	Sectors
 

@@ -24,7 +24,7 @@ func newInode(data []byte) *inode {
 	return &inode{data: slices.Clone(data), disk: slices.Clone(data), kept: int64(len(data))}
 }
 
-// A change is a write of data at off, or, where data is nil, a truncation to off.
+// A change is a write of data at off, or, if data is nil, a truncation to off.
 type change struct {
 	off  int64
 	data []byte

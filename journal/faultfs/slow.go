@@ -21,7 +21,7 @@ type Slow struct {
 	syncs int
 }
 
-// Hook waits, where op is a sync.
+// Hook waits if op is a sync.
 func (s *Slow) Hook(op Op) {
 	if op.Kind == Sync || op.Kind == SyncDir {
 		time.Sleep(s.next())
