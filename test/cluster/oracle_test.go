@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,8 +172,15 @@ func (r *rig) checkStream(hashes []journal.Hash) {
 	for _, h := range r.hosts {
 		keys = append(keys, h.key.Key())
 	}
-	sink := &compared{hashes: hashes}
-	report, err := cluster.Verify(r.t.Context(), js, "alpha", keys, sink)
+	var sink *compared
+	var report *cluster.Report
+	for end := time.Now().Add(testkit.Patience); ; { // nodes that elect a leader do not answer meanwhile
+		sink = &compared{hashes: hashes}
+		report, err = cluster.Verify(r.t.Context(), js, "alpha", keys, sink)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Now().After(end) {
+			break
+		}
+	}
 	switch {
 	case err != nil:
 		r.history.found("the stream cannot be read: %v", err)

@@ -177,7 +177,7 @@ func TestAgentsThatDoNotSeal(t *testing.T) {
 		{"locked", locked, 422, "ssh-add -X", func() { _ = locked.Unlock([]byte("x")) }},
 		{"empty", newAgent(t), 422, "ssh-add", nil},
 		{"a key that signs differently", newAgent(t, curveKey(t)), 422, "ecdsa-sha2-nistp256 cannot seal", nil},
-		{"refusing", refusing, 502, "does not sign", func() { refusing.signs(nil) }},
+		{"refusing", refusing, 502, "refuses to sign", func() { refusing.signs(nil) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
