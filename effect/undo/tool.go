@@ -136,7 +136,8 @@ func (a *attempt) call(ctx context.Context, in *schema.CallInput, cause string) 
 	if err != nil {
 		return nil, err
 	}
-	caller := kernel.Caller{PID: kernel.Operator, Conn: "undo-" + a.job.ID, Origin: a.entry.Origin}
+	a.calls++ // the connection of the call before may not have ended yet
+	caller := kernel.Caller{PID: kernel.Operator, Conn: "undo-" + a.job.ID + "." + strconv.Itoa(a.calls), Origin: a.entry.Origin}
 	return a.Kernel.Call(ctx, caller, schema.Message{
 		Kind: schema.KindCommand, Type: schema.CallType, Data: data,
 		Meta: schema.Metadata{Causation: cause, Correlation: a.entry.Message.Meta.Correlation},

@@ -107,6 +107,7 @@ type attempt struct {
 
 	seq   uint64 // what is undone
 	entry *kernel.Call
+	calls int // made of user-space syscalls
 	out   schema.UndoOutput
 }
 

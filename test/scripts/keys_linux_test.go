@@ -2,6 +2,7 @@ package scripts_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -189,7 +190,7 @@ func TestTop(t *testing.T) {
 func TestTopOfKernels(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	demo := p.command(t.Context(), "cluster", "demo", p.Path("two"))
+	demo := p.command(context.Background(), "cluster", "demo", p.Path("two")) // ends by the interrupt below, and then ends its kernels
 	demo.Env = append(demo.Env, "PATH="+filepath.Dir(testkit.Program(t, "pwos-bus"))+":"+os.Getenv(binDirEnv)+":"+os.Getenv("PATH"))
 	out := testkit.Value(demo.StdoutPipe())(t)
 	testkit.Must(t, demo.Start())
