@@ -143,9 +143,16 @@ func TestRunDecodesAnswers(t *testing.T) {
 	}
 	w, _ := bench.Find("ping-1")
 	for _, lean := range []bool{false, true} {
-		_, err := bench.Run(context.Background(), w, bench.Config{
-			Kernel: kernel(t, broken), Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 1, Lean: lean,
-		})
+		run := func() error {
+			_, err := bench.Run(context.Background(), w, bench.Config{
+				Kernel: kernel(t, broken), Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 1, Lean: lean,
+			})
+			return err
+		}
+		err := run()
+		for end := time.Now().Add(testkit.Patience); err == nil && !lean && time.Now().Before(end); { // a busy machine may get the first answer only
+			err = run()
+		}
 		if (err == nil) != lean {
 			t.Errorf("lean %t: error %v", lean, err)
 		}
