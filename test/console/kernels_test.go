@@ -182,7 +182,7 @@ type hostile struct{}
 
 const harm = `<img src=x onerror=owned=1><script>owned=1<\/script>\u001b[2J\u202e\u0000"'`
 
-func (hostile) Ask(_ context.Context, _ *access.AuthorizedKey, typ string, data []byte) ([]byte, uint64, error) {
+func (hostile) Ask(_ context.Context, _ *cluster.Requester, typ string, data []byte) ([]byte, uint64, error) {
 	text := strings.ReplaceAll(harm, `"`, `\"`)
 	entry := func(seq, at int64) string {
 		return fmt.Sprintf(`{"success":false,"syscall_code":"%[1]s","pid":%[2]d,"tick":-1,"payload":{"%[1]s":"%[1]s"},"error":"%[1]s","latency_us":-9007199254740991,"seq":%[2]d,"type":"%[1]s","time":%[3]d,
@@ -205,11 +205,11 @@ func (hostile) Ask(_ context.Context, _ *access.AuthorizedKey, typ string, data 
 	return nil, 0, fault.CapabilityDenied.New("%s", strings.ReplaceAll(harm, `\/`, "/"))
 }
 
-func (hostile) Accept(context.Context, *access.AuthorizedKey, *schema.AcceptInput) (*schema.AcceptOutput, error) {
+func (hostile) Accept(context.Context, *cluster.Requester, *schema.AcceptInput) (*schema.AcceptOutput, error) {
 	return nil, fault.CapabilityDenied.New("no")
 }
 
-func (hostile) Run(context.Context, *access.AuthorizedKey, string, int64, *schema.Errand) ([]byte, error) {
+func (hostile) Run(context.Context, *cluster.Requester, string, int64, *schema.Errand) ([]byte, error) {
 	return nil, fault.CapabilityDenied.New("no")
 }
 func (hostile) EndIntent(uint64, []byte, *fault.Fault) {}
