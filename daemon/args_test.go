@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
@@ -21,7 +21,7 @@ func TestTexts(t *testing.T) {
 	}{
 		{[]string{"--help"}, []string{"--runtime-dir", "--state-dir", "--config", "--idle-timeout", "--log-level", "--log-format", "--version"}},
 		{[]string{"-h"}, []string{"--runtime-dir"}},
-		{[]string{"--version"}, []string{"pwosd " + daemon.Version()}},
+		{[]string{"--version"}, []string{"pwosd " + config.Version()}},
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
