@@ -16,7 +16,7 @@ import (
 
 // newLeader returns this host as one that may lead the configuration's kernel. It makes the host key if there is none.
 func newLeader(cfg *config.Config, log *slog.Logger) (h *lead.Host, err error) {
-	h = &lead.Host{Config: cfg, Version: config.Version(), Log: log}
+	h = &lead.Host{Config: cfg, Log: log}
 	if cfg.Origin, err = cfg.Principal(); err == nil {
 		h.Key, err = access.OpenHostKey(cfg.StateDir)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -40,7 +41,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	if err != nil {
 		return refuse(stderr, waiting, err, exitFailed)
 	}
-	cfg, done, err := config.Settings(args, getenv, stdout, config.Version())
+	cfg, done, err := config.Settings(args, getenv, stdout, version.Build())
 	if done {
 		return 0
 	}
@@ -63,7 +64,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	err = d.Open(ctx)
 	waiting.tell(err)
 	if err == nil {
-		log.Info("ready", "version", config.Version(), "pid", os.Getpid(), "runtime_dir", cfg.RuntimeDir)
+		log.Info("ready", "version", version.Build(), "pid", os.Getpid(), "runtime_dir", cfg.RuntimeDir)
 		manager(getenv, log, systemd.Ready, systemd.Status("serving "+cfg.RuntimeDir))
 		defer onHangup(d.Reload)()
 		d.stopping = func() { manager(getenv, log, systemd.Stopping) }

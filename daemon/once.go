@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -63,7 +64,7 @@ func Inline(ctx context.Context, args []string, getenv func(string) string, stde
 
 // alone calls use with a kernel in this process.
 func alone(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, use func(*Daemon) error) (err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, config.Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return notMade(err)
 	}

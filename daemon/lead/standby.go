@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -27,7 +28,7 @@ func (h *Host) StandBy(ctx context.Context, standing func()) (seen cluster.Seen,
 	}
 	defer l.conn.Close()
 	standing()
-	h.Log.Info("standing by: another host leads this kernel, or will", "kernel", c.Name, "lease", time.Duration(c.Lease).String())
+	h.Log.Info("standing by: another host leads this kernel, or will", "version", version.Build(), "kernel", c.Name, "lease", time.Duration(c.Lease).String())
 	s := &standby{leading: l, lease: cluster.NewWatch(l.js, cluster.LeaseOptions{Kernel: c.Name, Replicas: c.Replicas, Term: time.Duration(c.Lease), Clock: cluster.BootClock})}
 	every := time.NewTicker(time.Duration(c.Lease) / rejoinEvery)
 	defer every.Stop()

@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -35,10 +36,9 @@ type TakenOver struct {
 
 // Host is a host that leads a kernel, or may.
 type Host struct {
-	Config  *config.Config
-	Version string // of the program, for the record
-	Key     *access.HostKey
-	Log     *slog.Logger
+	Config *config.Config
+	Key    *access.HostKey
+	Log    *slog.Logger
 }
 
 // TakeOver makes the host the leader of its configuration's kernel: it fetches the record from the bus, checks it, and
@@ -109,7 +109,7 @@ func (l *leading) keys() ([]access.PublicKey, error) {
 // begin journals the epoch of this host, unless an earlier attempt has.
 func (l *leading) begin(ctx context.Context, t *TakenOver) (err error) {
 	// Unsigned: until the entry is there, this key is not the record's.
-	s, err := state.Open(ctx, l.Config, l.Version, nil, host.Means{}, l.Log)
+	s, err := state.Open(ctx, l.Config, version.Build(), nil, host.Means{}, l.Log)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
@@ -24,16 +25,16 @@ import (
 // Fetcher returns the fetcher of a daemon with the given flags, with the configuration's address rules and
 // authorities.
 func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, config.Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return nil, err
 	}
-	return state.Fetcher(&cfg.HTTP, config.Version())
+	return state.Fetcher(&cfg.HTTP, version.Build())
 }
 
 // Parameters returns the root and the normalized origin of a daemon with the given flags.
 func Parameters(args []string, getenv func(string) string) (root, origin string, err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, config.Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return "", "", err
 	}
@@ -72,7 +73,7 @@ func Restore(ctx context.Context, args []string, getenv func(string) string, std
 		return r, err
 	}
 	// Unsigned: this is not the key of the last epoch.
-	s, err := state.Open(ctx, &cfg, config.Version(), nil, host.Means{}, log)
+	s, err := state.Open(ctx, &cfg, version.Build(), nil, host.Means{}, log)
 	if errors.Is(err, journal.ErrLocked) {
 		return r, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", cfg.StateDir, err)
 	}
@@ -93,7 +94,7 @@ func TakeOver(ctx context.Context, args []string, getenv func(string) string, st
 	if err := unixsock.EnsurePrivateDir(cfg.StateDir); err != nil {
 		return t, err
 	}
-	h := lead.Host{Config: &cfg, Version: config.Version(), Log: log}
+	h := lead.Host{Config: &cfg, Log: log}
 	if h.Key, err = access.OpenHostKey(cfg.StateDir); err != nil {
 		return t, err
 	}
@@ -102,7 +103,7 @@ func TakeOver(ctx context.Context, args []string, getenv func(string) string, st
 
 // settings are those of a daemon with the given flags, and a log of what goes wrong.
 func settings(args []string, getenv func(string) string, stderr io.Writer) (cfg config.Config, log *slog.Logger, err error) {
-	if cfg, _, err = config.Settings(args, getenv, io.Discard, config.Version()); err != nil {
+	if cfg, _, err = config.Settings(args, getenv, io.Discard, version.Build()); err != nil {
 		return cfg, nil, err
 	}
 	if cfg.Origin, err = cfg.Principal(); err != nil {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/blob"
-	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/lead"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -36,7 +36,7 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 	if err := unixsock.CheckPrivateDir(cfg.StateDir); err != nil {
 		return out, err
 	}
-	s, err := state.Open(ctx, &cfg, config.Version(), key, host.Means{}, log)
+	s, err := state.Open(ctx, &cfg, version.Build(), key, host.Means{}, log)
 	if errors.Is(err, journal.ErrLocked) {
 		return out, fault.AuditInUse.New("a kernel runs on %s, and none answers on the socket: set PWOS_RUNTIME_DIR to its runtime directory, or end it", cfg.StateDir).Wrap(err)
 	}
@@ -46,7 +46,7 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var onBus func(context.Context) (uint64, error)
 	if cfg.Cluster.Name != "" {
-		h := lead.Host{Config: &cfg, Version: config.Version(), Key: key, Log: log}
+		h := lead.Host{Config: &cfg, Key: key, Log: log}
 		onBus = h.LastOnBus
 	}
 	dir := cfg.BlobDir()
