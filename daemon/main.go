@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -41,7 +41,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	if err != nil {
 		return refuse(stderr, waiting, err, exitFailed)
 	}
-	cfg, done, err := config.Settings(args, getenv, stdout, Version())
+	cfg, done, err := config.Settings(args, getenv, stdout, version.Build())
 	if done {
 		return 0
 	}
@@ -54,7 +54,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	// being ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	logged, log := logging.NewQueue(stderr, logForm(&cfg, getenv))
+	logged, log := logging.NewQueue(stderr, cfg.LogForm(getenv))
 	defer logged.Close()
 	d := New(cfg, sockets, log)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -64,7 +64,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	err = d.Open(ctx)
 	waiting.tell(err)
 	if err == nil {
-		log.Info("ready", "version", Version(), "pid", os.Getpid(), "runtime_dir", cfg.RuntimeDir)
+		log.Info("ready", "version", version.Build(), "pid", os.Getpid(), "runtime_dir", cfg.RuntimeDir)
 		manager(getenv, log, systemd.Ready, systemd.Status("serving "+cfg.RuntimeDir))
 		defer onHangup(d.Reload)()
 		d.stopping = func() { manager(getenv, log, systemd.Stopping) }
@@ -80,10 +80,6 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	return 0
 }
 
-func logForm(cfg *config.Config, getenv func(string) string) logging.Form {
-	return logging.Form{Level: cfg.Log.Level, Format: cfg.Log.Format, Plain: getenv("NO_COLOR") != ""}
-}
-
 // refuse reports why the daemon does not start, also to the process that waits for it.
 func refuse(stderr io.Writer, waiting *waiter, err error, status int) int {
 	waiting.tell(err)
@@ -96,14 +92,6 @@ func manager(getenv func(string) string, log *slog.Logger, states ...string) {
 	if _, err := systemd.Notify(getenv, states...); err != nil {
 		log.Warn("service manager not told", "error", err)
 	}
-}
-
-// Version is the version of the program, as its build recorded it.
-func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }
 
 // ReadyVariable names the descriptor on which the process that started the daemon waits for one line: "READY <pid>",
