@@ -3,6 +3,7 @@ package clustermail_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +13,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// asks is a policy that asks before alpha spawns a process.
-const asks = `@id("spawns") @ask("30m") forbid(principal == Agent::"kernel-alpha", action == Syscall::"Syscall.Spawn", resource);`
+// asks is a policy that asks before alpha spawns a process, or sends a message.
+const asks = `@id("spawns") @ask("30m") forbid(principal == Agent::"kernel-alpha", action == Syscall::"Syscall.Spawn", resource);
+@id("sends") @ask("30m") forbid(principal == Agent::"kernel-alpha", action == Syscall::"Syscall.SendMsg", resource);`
 
 // asker spawns processes at beta through alpha, and answers the questions there.
 type asker struct {
@@ -198,4 +200,33 @@ func TestSpawnAskedKilled(t *testing.T) {
 	beta.start(t)
 	a.decide(id, schema.Approve)
 	a.one("kept", a.outcome(made, 0, "kept"))
+}
+
+// A message that another kernel has to approve is queued, and arrives once it is approved. It is asked about once, however often it is sent.
+func TestMailAsked(t *testing.T) {
+	t.Parallel()
+	alpha, beta, _ := pair(t, mayMail, mayMail)
+	reached(t, alpha, beta)
+	a := newAsker(t, alpha, beta, beta.place)
+	to := beta.spawn("reader")
+	tick := ask(a, alpha, schema.ClockGet, &schema.ClockGetInput{}).Tick
+	in := &schema.SendMsgInput{ReceiverPID: to, ReceiverKernel: new("beta"), Payload: schema.Value(`"please"`), ExpiresAtTick: new(tick + 1000)}
+	if out := ask(a, alpha, schema.SyscallSendMsg, in); out.Status != schema.MailQueued {
+		t.Fatalf("%+v", out)
+	}
+	id := a.question()
+	testkit.Eventually(t, "alpha sends it again", func() bool { return beta.recorded("Ipc.Accept") > 2 }) // with the question
+	if a.question() != id {
+		t.Error("it is asked about again")
+	}
+	a.decide(id, schema.Approve)
+	var got []string
+	testkit.Eventually(t, "it arrives", func() bool {
+		got = append(got, beta.mail(to)...)
+		return len(got) > 0
+	})
+	testkit.Eventually(t, "alpha knows", func() bool { return alpha.recorded("Ipc.Settle") == 1 })
+	if got = append(got, beta.mail(to)...); !slices.Equal(got, []string{`0@alpha "please"`}) {
+		t.Errorf("%q", got)
+	}
 }
