@@ -157,9 +157,9 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 	return data, err
 }
 
-// begun reports whether a runner that returned err has begun.
+// begun reports whether a runner that returned err has begun. A call at another kernel that waits for an approval there was not made.
 func begun(err error) bool {
-	return !errors.Is(err, fault.ClusterKernelAway) && !errors.Is(err, fault.ProviderAway) && !errors.Is(err, fault.ProviderItself) && !errors.Is(err, fault.WireInvalidInput)
+	return !errors.Is(err, fault.ClusterKernelAway) && !errors.Is(err, fault.ApprovalPending) && !errors.Is(err, fault.ProviderAway) && !errors.Is(err, fault.ProviderItself) && !errors.Is(err, fault.WireInvalidInput)
 }
 
 // checked validates call and answer of a registered syscall by its schemas. It runs here because it is slow.

@@ -448,7 +448,7 @@ func (k *Kernel) settle(i *idempotency.Intent, outcome idempotency.Outcome, unkn
 	}
 	k.keys.Presume(i, outcome)
 	end := &schema.EffectEnd{
-		Intent: int64(i.Seq), Type: i.Type, Name: i.Name, PID: i.PID, Ran: true, Causation: i.Causation, Unknown: unknown,
+		Intent: int64(i.Seq), Type: i.Type, Name: i.Name, PID: i.PID, Ran: outcome.Err == nil || begun(outcome.Err), Causation: i.Causation, Unknown: unknown,
 		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: outcome.Data, Err: outcome.Err}),
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: conn}, Origin: i.Origin}

@@ -110,14 +110,11 @@ func Dial(ctx context.Context, o Options) (*nats.Conn, jetstream.JetStream, erro
 		case <-ctx.Done():
 			last := conn.LastError()
 			conn.Close()
-			if errors.Is(last, nats.ErrAuthorization) {
-				return nil, nil, fault.ClusterBus.New("the bus at %s does not know the key of this kernel: add the line that \"pwos cluster key\" prints to its members, and reload it with SIGHUP", o.Servers)
-			}
 			if last == nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 				last = errors.New("no server has answered there")
 			}
 			last = cmp.Or(last, context.Cause(ctx))
-			return nil, nil, fault.ClusterBus.New("the bus at %s cannot be reached: %v", o.Servers, last)
+			return nil, nil, fault.ClusterBus.New("the bus at %s cannot be reached: %v", o.Servers, unreached(last))
 		}
 	}
 	return conn, stream, nil

@@ -38,6 +38,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 		}
 	}
 	_, targeted := call.Input.(schema.Targeted)
+	_, arrives := call.Input.(*schema.AcceptInput)
 	out := []byte{'{'}
 	member := func(name string, value []byte) {
 		if len(out) > 1 {
@@ -51,6 +52,8 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 		case targeted && (named == "pid" || named == "tick"): // the caller is part of the question already
 			return true
 		case noted && named == "bodyRef":
+			return true
+		case arrives && named == "ticks_left": // it is less each time the other kernel asks
 			return true
 		case tool && named == "syscall":
 			value = jsontype.AppendString(nil, j.resolve(call, string(jsontype.Unquote(value))))

@@ -38,8 +38,8 @@ func (s *State) Begin(cfg *config.Config, here journal.Location) error {
 	if cfg.Cluster.Name != "" && cfg.Cluster.Acknowledge == config.Quorum {
 		now.Acknowledge = config.Quorum
 	}
+	err := s.note(cfg, &now) // completes now
 	s.Booted = now
-	err := s.note(cfg, &now)
 	if err != nil && !errors.Is(err, journal.ErrStopped) { // a kernel still starts on a full disk
 		s.log.Error("start not journaled", "error", err)
 		return nil

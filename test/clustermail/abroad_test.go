@@ -199,7 +199,7 @@ func TestAsk(t *testing.T) {
 // attached is a connection that acts as a process of the kernel.
 func (n *node) attached(pid int64) *client.Client {
 	n.t.Helper()
-	c := testkit.Value(client.Dial(testkit.Context(n.t), client.Options{RuntimeDir: n.place.RuntimeDir(), Patience: testkit.Patience}))(n.t)
+	c := testkit.Value(n.dial(testkit.Context(n.t)))(n.t)
 	n.t.Cleanup(func() { testkit.Must(n.t, c.Close()) })
 	testkit.Value(client.Call(testkit.Context(n.t), c, schema.ProcessAttach, &schema.AttachInput{AgentID: n.process(pid).AgentID}))(n.t)
 	return c

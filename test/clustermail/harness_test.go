@@ -1,6 +1,7 @@
 package clustermail_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/internal/testkit/testbus"
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
@@ -21,32 +23,41 @@ type node struct {
 	t       testing.TB
 	name    string
 	place   *testkit.Place
-	members string // its members file
-	line    string // its own line
-	bus     *testbus.Bus
+	members string               // its members file
+	line    string               // its own line
+	bus     string               // addresses
+	with    func(*config.Config) // what else is configured; nil: nothing
 	stop    func()
 }
 
 // pair is two kernels that may send each other messages, alpha and beta, and their bus. Options are of their lines.
 func pair(t testing.TB, optionsOfAlpha, optionsOfBeta string) (alpha, beta *node, bus *testbus.Bus) {
 	t.Helper()
-	list := []*node{{name: "alpha"}, {name: "beta"}}
-	options := []string{optionsOfAlpha, optionsOfBeta}
-	var lines []string
-	for i, n := range list {
-		n.t, n.place = t, testkit.NewPlace(t, "")
-		testkit.Must(t, os.MkdirAll(n.place.StateDir(), 0o700))
-		_, n.line = testbus.Key(t, n.place.StateDir(), n.name, options[i])
-		lines = append(lines, n.line)
-	}
+	alpha, beta = &node{name: "alpha"}, &node{name: "beta"}
+	lines := []string{alpha.home(t, optionsOfAlpha), beta.home(t, optionsOfBeta)}
 	bus = testbus.Start(t, lines...)
-	for _, n := range list {
-		n.bus = bus
-		n.members = n.place.Path("members")
-		testkit.Must(t, os.WriteFile(n.members, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	for _, n := range []*node{alpha, beta} {
+		n.know(lines...)
+		n.bus = bus.URL()
 		n.start()
 	}
-	return list[0], list[1], bus
+	return alpha, beta, bus
+}
+
+// home makes the place and the key of the kernel, and returns its line of a members file.
+func (n *node) home(t testing.TB, options string) string {
+	t.Helper()
+	n.t, n.place = t, testkit.NewPlace(t, "")
+	testkit.Must(t, os.MkdirAll(n.place.StateDir(), 0o700))
+	_, n.line = testbus.Key(t, n.place.StateDir(), n.name, options)
+	n.members = n.place.Path("members")
+	return n.line
+}
+
+// know writes the kernel's members file.
+func (n *node) know(lines ...string) {
+	n.t.Helper()
+	testkit.Must(n.t, os.WriteFile(n.members, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
 // start runs the kernel, and connects to it as the operator.
@@ -54,9 +65,17 @@ func (n *node) start() {
 	n.t.Helper()
 	cfg := testkernel.Settings(n.place)
 	cfg.File, cfg.Resources = n.place.Path("config.toml"), map[string]float64{"gpu": 8}
-	cfg.Cluster.Name, cfg.Cluster.Bus, cfg.Cluster.Members = n.name, n.bus.URL(), n.members
+	cfg.Cluster.Name, cfg.Cluster.Bus, cfg.Cluster.Members = n.name, n.bus, n.members
+	if n.with != nil {
+		n.with(&cfg)
+	}
 	n.stop = testkernel.Start(n.t, cfg)
-	n.Client = testkit.Value(client.Dial(testkit.Context(n.t), client.Options{RuntimeDir: n.place.RuntimeDir(), Patience: testkit.Patience}))(n.t)
+	n.Client = testkit.Value(n.dial(testkit.Context(n.t)))(n.t)
+}
+
+// dial is a connection of its own, as the operator.
+func (n *node) dial(ctx context.Context) (*client.Client, error) {
+	return client.Dial(ctx, client.Options{RuntimeDir: n.place.RuntimeDir(), Patience: testkit.Patience})
 }
 
 // end ends the kernel.

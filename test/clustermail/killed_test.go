@@ -3,6 +3,7 @@ package clustermail_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,12 +16,18 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/cluster/bus"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/internal/testkit/testbus"
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
+
+// dialer is a kernel that may be connected to as its operator.
+type dialer interface {
+	dial(ctx context.Context) (*client.Client, error)
+}
 
 // site is a kernel in a process of its own.
 type site struct {
@@ -40,21 +47,21 @@ func (s *site) dial(ctx context.Context) (*client.Client, error) {
 	return client.Dial(ctx, client.Options{RuntimeDir: s.place.RuntimeDir(), Patience: testkit.Patience})
 }
 
-// busProcess is a bus in a process of its own.
+// busProcess is a node of the bus in a process of its own.
 type busProcess struct {
-	dir, addr string
-	cmd       *exec.Cmd
+	bus.Settings // its directory has the members file
+	cmd          *exec.Cmd
 }
 
 func (b *busProcess) start(t *testing.T) {
 	t.Helper()
 	b.cmd = exec.Command(testkit.Value(os.Executable())(t))
-	b.cmd.Dir, b.cmd.Env = b.dir, append(os.Environ(), asBus+"="+b.addr)
+	b.cmd.Dir, b.cmd.Env = b.Dir, append(os.Environ(), asBus+"="+string(testkit.Value(json.Marshal(b.Settings))(t)))
 	out := testkit.Value(b.cmd.StdoutPipe())(t)
 	testkit.Must(t, b.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	testkit.Must(t, err)
-	b.addr = strings.TrimSpace(line)
+	b.Listen = strings.TrimSpace(line)
 }
 
 func (b *busProcess) kill(t *testing.T) {
@@ -73,7 +80,7 @@ type writer struct {
 }
 
 // write sends n messages.
-func (w *writer) write(ctx context.Context, alpha *site, to int64, n int) error {
+func (w *writer) write(ctx context.Context, alpha dialer, to int64, n int) error {
 	for range n {
 		data, err := schema.SyscallSendMsg.Encode(&schema.SendMsgInput{
 			Target: schema.Target{PID: &w.pid}, ReceiverPID: to, ReceiverKernel: new("beta"), Payload: schema.Value(strconv.Itoa(w.next)),
@@ -92,7 +99,7 @@ func (w *writer) write(ctx context.Context, alpha *site, to int64, n int) error 
 }
 
 // send makes the call until it is answered. An outcome that the kernel does not know is one: it sends the message on by itself.
-func (w *writer) send(ctx context.Context, alpha *site, data []byte) (string, error) {
+func (w *writer) send(ctx context.Context, alpha dialer, data []byte) (string, error) {
 	m := schema.Message{Kind: schema.KindCommand, Type: schema.SyscallSendMsg.Type, Data: data}
 	m.Meta.IdempotencyKey = fmt.Sprintf("m-%d", w.next)
 	for ctx.Err() == nil {
@@ -121,7 +128,7 @@ func (w *writer) send(ctx context.Context, alpha *site, data []byte) (string, er
 }
 
 // read takes messages of beta until all that were written are there, in the order of each sender.
-func read(ctx context.Context, beta *site, pid int64, writers []*writer, seen map[int64]int) error {
+func read(ctx context.Context, beta dialer, pid int64, writers []*writer, seen map[int64]int) error {
 	for {
 		left := 0
 		for _, w := range writers {
@@ -143,41 +150,73 @@ func read(ctx context.Context, beta *site, pid int64, writers []*writer, seen ma
 	}
 }
 
-func receive(ctx context.Context, beta *site, pid int64) ([]schema.MailMessage, error) {
-	c, err := beta.dial(ctx)
-	if err != nil {
-		return nil, err
+func receive(ctx context.Context, beta dialer, pid int64) ([]schema.MailMessage, error) {
+	for {
+		c, err := beta.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		in := &schema.ReceiveInput{Target: schema.Target{PID: &pid}, WaitMS: new(int64(1000))}
+		out, err := client.Call(ctx, c, schema.IPCReceive, in)
+		err = errors.Join(err, c.Close())
+		if errors.Is(err, fault.ClusterAway) {
+			continue // nothing was done
+		}
+		if err != nil {
+			return nil, err
+		}
+		return out.Messages, nil
 	}
-	in := &schema.ReceiveInput{Target: schema.Target{PID: &pid}, WaitMS: new(int64(1000))}
-	out, err := client.Call(ctx, c, schema.IPCReceive, in)
-	if err := errors.Join(err, c.Close()); err != nil {
-		return nil, err
-	}
-	return out.Messages, nil
 }
 
 // sites runs alpha, beta and their bus, each in a process of its own. Options are of the lines of both.
 func sites(t *testing.T, options string) (alpha, beta *site, b *busProcess) {
 	t.Helper()
 	list := []*site{{name: "alpha"}, {name: "beta"}}
-	b = &busProcess{dir: testkit.Dir(t), addr: "127.0.0.1:0"}
-	members := ""
+	var lines []string
 	for _, s := range list {
-		s.place = testkit.NewPlace(t, "")
-		testkit.Must(t, os.MkdirAll(s.place.StateDir(), 0o700))
-		_, line := testbus.Key(t, s.place.StateDir(), s.name, options)
-		members += line + "\n"
+		lines = append(lines, s.home(t, options))
 	}
-	testkit.WriteFile(t, b.dir+"/members", members)
-	b.start(t)
-	t.Cleanup(func() { b.kill(t) })
+	b = startBus(t, lines...)
 	for _, s := range list {
-		testkit.WriteFile(t, s.place.Path("members"), members)
-		testkit.WriteFile(t, s.place.Path("config.toml"), fmt.Sprintf(
-			"cluster = {name = %q, bus = \"nats://%s\", members = %q}\nipc = {mailbox = 1000}\n", s.name, b.addr, s.place.Path("members")))
+		s.configure(t, b, lines, "")
 		s.start(t)
 	}
 	return list[0], list[1], b
+}
+
+// home makes the place and the key of the kernel, and returns its line of a members file.
+func (s *site) home(t *testing.T, options string) (line string) {
+	t.Helper()
+	s.place = testkit.NewPlace(t, "")
+	testkit.Must(t, os.MkdirAll(s.place.StateDir(), 0o700))
+	_, line = testbus.Key(t, s.place.StateDir(), s.name, options)
+	return line
+}
+
+// configure writes the kernel's configuration, with more of its section, and its members file.
+func (s *site) configure(t *testing.T, b *busProcess, lines []string, more string) {
+	t.Helper()
+	members := s.place.Path("members")
+	testkit.WriteFile(t, members, strings.Join(lines, "\n")+"\n")
+	testkit.WriteFile(t, s.place.Path("config.toml"), fmt.Sprintf(
+		"cluster = {name = %q, bus = \"nats://%s\", members = %q%s}\nipc = {mailbox = 1000}\n", s.name, b.Listen, members, more))
+}
+
+// startBus runs a bus with these members.
+func startBus(t *testing.T, lines ...string) *busProcess {
+	t.Helper()
+	b := &busProcess{Settings: bus.Settings{Dir: testkit.Dir(t), Listen: "127.0.0.1:0"}}
+	b.run(t, lines)
+	return b
+}
+
+// run starts it for the first time. The end of the test kills it.
+func (b *busProcess) run(t *testing.T, lines []string) {
+	t.Helper()
+	testkit.WriteFile(t, b.Dir+"/members", strings.Join(lines, "\n")+"\n")
+	b.start(t)
+	t.Cleanup(func() { b.kill(t) })
 }
 
 // killer kills sites and the bus, in turns, at random moments.
@@ -295,7 +334,7 @@ func TestSpawnKilled(t *testing.T) {
 }
 
 // spawnAndEnd spawns a process at beta, and ends it if so wished.
-func spawnAndEnd(ctx context.Context, alpha *site, name string, end bool) (int64, error) {
+func spawnAndEnd(ctx context.Context, alpha dialer, name string, end bool) (int64, error) {
 	data, err := schema.SyscallSpawn.Encode(&schema.SpawnInput{ChildAgentID: name, Kernel: new("beta")})
 	if err != nil {
 		return 0, err
@@ -314,8 +353,21 @@ func spawnAndEnd(ctx context.Context, alpha *site, name string, end bool) (int64
 	return out.ChildPID, err
 }
 
+// spawnedAt are the processes of a name that alpha has at beta.
+func spawnedAt(ctx context.Context, t *testing.T, beta dialer, name string) (list []int64) {
+	t.Helper()
+	c := testkit.Value(beta.dial(ctx))(t)
+	defer func() { testkit.Must(t, c.Close()) }()
+	for _, p := range testkit.Value(client.Call(ctx, c, schema.ProcessList, &schema.ProcessListInput{}))(t).Processes {
+		if p.AgentID == "kernel-alpha/"+name {
+			list = append(list, p.PID)
+		}
+	}
+	return list
+}
+
 // insist makes a call under a key until it has an outcome.
-func insist(ctx context.Context, s *site, typ, key string, data []byte) ([]byte, error) {
+func insist(ctx context.Context, s dialer, typ, key string, data []byte) ([]byte, error) {
 	m := schema.Message{Kind: schema.KindCommand, Type: typ, Data: data}
 	m.Meta.IdempotencyKey = key
 	for ctx.Err() == nil {
@@ -344,7 +396,7 @@ func pause(d time.Duration) {
 	<-ctx.Done()
 }
 
-func spawnAt(ctx context.Context, t *testing.T, s *site, name string) int64 {
+func spawnAt(ctx context.Context, t *testing.T, s dialer, name string) int64 {
 	t.Helper()
 	c := testkit.Value(s.dial(ctx))(t)
 	defer func() { testkit.Must(t, c.Close()) }()

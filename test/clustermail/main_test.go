@@ -2,6 +2,7 @@
 package clustermail_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
-// asBus in the environment makes the test binary a bus: its value is the address to listen at.
+// asBus in the environment makes the test binary a bus: its value are the bus.Settings, as JSON.
 const asBus = "PWOS_TEST_BUS"
 
 func TestMain(m *testing.M) {
-	if listen := os.Getenv(asBus); listen != "" {
-		if err := runBus(listen); err != nil {
+	if settings := os.Getenv(asBus); settings != "" {
+		if err := runBus(settings); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -29,14 +30,18 @@ func TestMain(m *testing.M) {
 }
 
 // runBus runs a bus in the working directory, with the members file there, until it is interrupted. It prints its address.
-func runBus(listen string) error {
+func runBus(settings string) error {
+	var s bus.Settings
+	if err := json.Unmarshal([]byte(settings), &s); err != nil {
+		return err
+	}
 	text, err := os.ReadFile("members")
 	if err != nil {
 		return err
 	}
+	s.Dir, s.Members = "streams", access.ParseMembers(text, time.UTC)
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
-	s := bus.Settings{Listen: listen, Dir: "streams", Members: access.ParseMembers(text, time.UTC)}
 	node, err := bus.Start(s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

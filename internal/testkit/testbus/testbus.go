@@ -17,6 +17,8 @@ type Bus struct {
 	Dir     string
 	Members string // the text of its members file
 
+	Cert, Key string // files for TLS from the next start on; "": none
+
 	t    testing.TB
 	node *bus.Node
 	addr string
@@ -34,7 +36,7 @@ func Start(t testing.TB, members ...string) *Bus {
 // Restart starts it again at the same address.
 func (b *Bus) Restart() {
 	b.t.Helper()
-	s := bus.Settings{Listen: b.addr, Dir: b.Dir, Members: access.ParseMembers([]byte(b.Members), time.UTC)}
+	s := bus.Settings{Listen: b.addr, Dir: b.Dir, Cert: b.Cert, Key: b.Key, Members: access.ParseMembers([]byte(b.Members), time.UTC)}
 	b.node = testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(b.t)
 	b.addr = b.node.Addr().String()
 }
@@ -48,7 +50,12 @@ func (b *Bus) Stop() {
 }
 
 // URL is its address.
-func (b *Bus) URL() string { return "nats://" + b.addr }
+func (b *Bus) URL() string {
+	if b.Cert != "" {
+		return "tls://" + b.addr
+	}
+	return "nats://" + b.addr
+}
 
 // Key makes the host key of a kernel in its state directory, and returns it with the line of a members file.
 func Key(t testing.TB, stateDir, name, options string) (*access.HostKey, string) {
