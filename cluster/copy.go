@@ -24,6 +24,8 @@ const (
 	ackWait, quorumWait = 15 * time.Second, 3 * time.Second
 	// minPause and maxPause bound the time between two attempts to go on.
 	minPause, maxPause = 250 * time.Millisecond, 5 * time.Second
+	// lookEvery is how often a copy with nothing to send checks that the stream still ends with its last message.
+	lookEvery = 2 * time.Second
 )
 
 // Source is the journal that is copied.
@@ -290,7 +292,9 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 	r := c.read(from)
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for {
-		c.source.Await(ctx, from)
+		if err := c.await(ctx, from, last); err != nil {
+			return err
+		}
 		if ctx.Err() != nil || !c.quorum && !sleep(ctx, linger) {
 			return ctx.Err()
 		}
@@ -302,6 +306,28 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 			from = through + 1
 		}
 	}
+}
+
+// await returns once the journal has an entry that is synced, or ctx is done. While it waits, it checks that the stream ends with
+// the message last: a kernel that has nothing to send must notice too that another host has taken it over.
+func (c *Copy) await(ctx context.Context, entry, last uint64) error {
+	for ctx.Err() == nil {
+		waiting, stop := context.WithTimeout(ctx, lookEvery)
+		c.source.Await(waiting, entry)
+		idle := waiting.Err() != nil
+		stop()
+		if !idle {
+			return nil
+		}
+		stream, err := c.stream.Stream(ctx, Stream(c.name))
+		if err != nil {
+			return fmt.Errorf("look at stream: %w", err)
+		}
+		if now := stream.CachedInfo().State.LastSeq; now != last {
+			return fmt.Errorf("the stream ends with message %d, and this copy of it with %d", now, last)
+		}
+	}
+	return nil
 }
 
 // catchUp sends what the journal has behind r, and returns the last entry, 0 if there was none, and the number of the stream's

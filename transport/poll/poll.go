@@ -62,13 +62,3 @@ type Source struct {
 	File    File
 	In, Out syscall.RawConn // the descriptors for reading and writing; the same one for a socket
 }
-
-// SourceOf returns f as a source of one descriptor.
-func SourceOf(f interface {
-	File
-	syscall.Conn
-},
-) (Source, error) {
-	raw, err := f.SyscallConn()
-	return Source{File: f, In: raw, Out: raw}, err
-}

@@ -1,5 +1,5 @@
-// Package systemd is the daemon's side of two protocols of a service manager: socket activation (sd_listen_fds) and
-// readiness (sd_notify).
+// Package systemd is the daemon's side of a service manager's protocols: socket activation (sd_listen_fds), readiness
+// (sd_notify).
 package systemd
 
 import (
