@@ -368,7 +368,7 @@ func (l *Lesson) Report(what string, denied map[string]int) (lines []string) {
 		say("  %s would have denied %s, %s", what, typ, times(denied[typ]))
 	}
 	for _, typ := range slices.Sorted(maps.Keys(l.refused)) {
-		say(" %s was refused in spite of a grant of everything, %s: %s", typ, times(l.refused[typ].n), Escaped(l.refused[typ].why))
+		say("  %s was refused in spite of a grant of everything, %s: %s", typ, times(l.refused[typ].n), Escaped(l.refused[typ].why))
 	}
 	if len(denied) == 0 {
 		say("  %s would have denied nothing", what)
@@ -425,6 +425,9 @@ func (l *Lesson) CommandLine(kept, args []string) string {
 func agentsText(n int) string {
 	if n == 1 {
 		return "the agent"
+	}
+	if n == 2 {
+		return "the agent and its descendant"
 	}
 	return fmt.Sprintf("the agent and its %d descendants", n-1)
 }
