@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// CloudEvents is the format of the CloudEvents specification 1.0: one structured event a line. The id is the record's,
-// the source names the kernel's record, and data is the entry.
+// CloudEvents is the format of the CloudEvents specification 1.0: one structured event a line. The id is that of the
+// record, the source names the journal's instance, and data is the entry.
 var CloudEvents = Format{Begin: `{"specversion":"1.0","id":"`, Line: cloudEventLine, At: cloudEventAt}
 
 // Prefixes of the source and the type of an event.
@@ -40,8 +40,8 @@ func cloudEventLine(r *Record) ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-// cloudEvent is a record as an event. correlationid and causationid are the names of the specification's extension for
-// correlation.
+// cloudEvent converts a record to an event. correlationid and causationid are the names of the specification's
+// extension for correlation.
 func cloudEvent(r *Record) (*cloudevents.Event, error) {
 	data, err := schema.Marshal(&r.Entry)
 	if err != nil {
@@ -66,7 +66,7 @@ func cloudEvent(r *Record) (*cloudevents.Event, error) {
 	return &e, nil
 }
 
-// cloudEventAt finds the position of a line that cloudEventLine wrote.
+// cloudEventAt returns the position in a line of cloudEventLine.
 func cloudEventAt(line []byte) (Position, error) {
 	var e cloudevents.Event
 	if err := cloudevents.ReadJson(&e, bytes.NewReader(line)); err != nil {
@@ -77,7 +77,7 @@ func cloudEventAt(line []byte) (Position, error) {
 	case err != nil:
 		return Position{}, err
 	case e.Source() != sourcePrefix+at.Instance || !strings.HasPrefix(e.Type(), typePrefix):
-		return Position{}, errors.New("it is an event of something else")
+		return Position{}, errors.New("it is an event of another source")
 	}
 	return at, nil
 }

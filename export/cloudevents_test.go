@@ -30,7 +30,7 @@ func entryAt(seq int64) *export.Record {
 	}
 }
 
-// TestCloudEvents: each line is a valid event by the SDK's own validator, and leads back to its record.
+// TestCloudEvents: each line is a valid event by the SDK's validator, and its position is that of its record.
 func TestCloudEvents(t *testing.T) {
 	t.Parallel()
 	r := entryAt(42)
@@ -65,12 +65,12 @@ func TestCloudEvents(t *testing.T) {
 		`{"specversion":"1.0","id":"1","source":"urn:pwos:a","type":"pwos.X.Y"}`, `{}`, `nonsense`,
 	} {
 		if at, err := export.CloudEvents.At([]byte(foreign)); err == nil {
-			t.Errorf("%s is taken for record %v", foreign, at)
+			t.Errorf("%s: got record %v, want an error", foreign, at)
 		}
 	}
 }
 
-// receiver takes events, and answers what answers says of the n-th request, from 0 on.
+// receiver receives events, and answers the n-th request, from 0 on, with the status of answers(n).
 type receiver struct {
 	mu      sync.Mutex
 	ids     []string
@@ -98,7 +98,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(code)
 }
 
-// TestWebhook: a record is posted until the receiver takes it, in order; what the receiver refuses for good ends the export.
+// TestWebhook: records are posted in order, each until the receiver accepts it; a final refusal ends the export.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -108,7 +108,7 @@ func TestWebhook(t *testing.T) {
 		ids     []string
 		notices int
 	}{
-		{"all taken", nil, nil, []string{"0123456789abcdef/2/1", "0123456789abcdef/2/2"}, 0},
+		{"all accepted", nil, nil, []string{"0123456789abcdef/2/1", "0123456789abcdef/2/2"}, 0},
 		{"busy at first", func(n int) int { return []int{503, 429, 408, 200}[min(n, 3)] }, nil, []string{"0123456789abcdef/2/1", "0123456789abcdef/2/2"}, 1},
 		{"second refused", func(n int) int { return []int{200, 422}[min(n, 1)] }, fault.ExportRefused, []string{"0123456789abcdef/2/1"}, 0},
 		{"moved", func(int) int { return http.StatusTemporaryRedirect }, fault.ExportRefused, nil, 0},
@@ -133,8 +133,8 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestWebhookAway: a receiver that is away is an error once patience is over, and waiting for it ends with the export.
-func TestWebhookAway(t *testing.T) {
+// TestWebhookUnreachable: an unreachable receiver is an error after patience, and the end of the export ends the wait.
+func TestWebhookUnreachable(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(nil)
 	server.Close()
@@ -151,7 +151,7 @@ func TestWebhookAway(t *testing.T) {
 	}
 }
 
-// TestCheckReceiver: the record leaves the machine encrypted only.
+// TestCheckReceiver: records leave the machine only encrypted.
 func TestCheckReceiver(t *testing.T) {
 	t.Parallel()
 	for to, fine := range map[string]bool{

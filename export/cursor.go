@@ -13,15 +13,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Cursor is a file with the position of an export. It is replaced as a whole, and locked by a file next to it, NAME.lock,
-// which is kept.
+// Cursor is a file with the position of an export. Move replaces the file atomically. The lock is on a file next to it,
+// NAME.lock, which stays.
 type Cursor struct {
 	path string
 	lock *os.File
 	at   Position
 }
 
-// OpenCursor reads a cursor, which may not exist yet, and locks it until Close.
+// OpenCursor reads a cursor, if it exists, and locks it until Close. It returns a fault.ExportBusy or
+// fault.ExportUnreadable.
 func OpenCursor(path string) (_ *Cursor, err error) {
 	c := &Cursor{path: path}
 	if c.lock, err = lockedFile(path+".lock", path); err != nil {
@@ -44,13 +45,14 @@ func OpenCursor(path string) (_ *Cursor, err error) {
 		at = decoded[Position](text)
 	}
 	if at == nil || !at.valid() {
-		return nil, fault.ExportUnreadable.New(`%s is no cursor of an export, which is one line such as {"instance":"…","epoch":1,"seq":42}: nothing was changed; name another file`, path)
+		return nil, fault.ExportUnreadable.New(`%s is not a cursor of an export, which is one line such as {"instance":"…","epoch":1,"seq":42}: nothing was changed; name another file`, path)
 	}
 	c.at = *at
 	return c, nil
 }
 
-// lockedFile opens and locks a file, and creates it if it does not exist. what names what the lock protects.
+// lockedFile opens and locks the file path, and creates it if it does not exist. what is the protected file, for
+// errors.
 func lockedFile(path, what string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -65,10 +67,10 @@ func lockedFile(path, what string) (*os.File, error) {
 	return f, nil
 }
 
-// At is the position of the last entry that was delivered.
+// At returns the position of the last delivered entry.
 func (c *Cursor) At() Position { return c.at }
 
-// Move writes the position of the export.
+// Move writes a new position.
 func (c *Cursor) Move(at Position) error {
 	text, err := schema.Marshal(&at)
 	if err == nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCursor: a cursor keeps its position, belongs to one export at a time, and a file that is none is refused and not changed.
+// TestCursor: a cursor stores its position and is used by one export at a time. Another file is refused and not
+// changed.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	path := testkit.Dir(t) + "/cursor"
@@ -44,7 +45,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestOtherFiles: a file of other lines is refused and not changed; a file that a kill has left incomplete is not refused.
+// TestOtherFiles: a file of other lines is refused and not changed; an incomplete last line is cut off.
 func TestOtherFiles(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)
@@ -86,9 +87,9 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// TestWhichRecord: an export goes on only in the record that it has read. One that was restored from before the cursor
-// begins again where the copy began.
-func TestWhichRecord(t *testing.T) {
+// TestWhichJournal: an export continues only with the journal that it has read. After a restore from an older copy it
+// continues from the entry at which the copies diverge.
+func TestWhichJournal(t *testing.T) {
 	t.Parallel()
 	epochs := []schema.Epoch{{Epoch: 1, FirstSeq: 1}, {Epoch: 2, FirstSeq: 101}}
 	for at, want := range map[export.Position]struct {
@@ -112,7 +113,7 @@ func TestWhichRecord(t *testing.T) {
 		}
 	}
 	if _, err := export.Check("", nil, 200, export.Position{}); !errors.Is(err, fault.ExportUnreadable) {
-		t.Errorf("a record without a name: %v", err)
+		t.Errorf("a journal without an instance: %v", err)
 	}
 }
 

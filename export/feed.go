@@ -13,28 +13,31 @@ import (
 // feed follows the audit log on one connection.
 type feed struct {
 	client    *client.Client
-	arguments bool // keep what calls were given and answered
-	agent     bool // an agent's, which is not told what calls were given; names of tools are missing then
-	live      bool // go on when everything that was there is read
+	arguments bool // keep the requests and replies of calls
+	agent     bool // the connection is an agent's, whose entries have no requests, and so no names of tools
+	live      bool // continue after the entries that existed at the start
 
 	instance string
 	epochs   []schema.Epoch
-	last     int64 // what was there ends before this entry, the subscription's own
+	last     int64 // entry of the subscription; earlier ones existed at the start
 }
 
-// errEnd ends a feed that is not live.
-var errEnd = errors.New("everything that was there is read")
+// errEnd ends a feed that is not live, after the entries that existed at the start.
+var errEnd = errors.New("the export is complete")
 
-// errAgent asks for another connection, which asks only for what an agent may see.
-var errAgent = errors.New("only the operator is told what calls were given")
+// errAgent means that an agent's connection has to subscribe again without requests.
+var errAgent = errors.New("only the operator may see the requests of calls")
 
-// again asks for another connection, which begins with an earlier entry.
-type again struct{ from int64 }
+// restoredError means that the kernel was restored from a copy older than the cursor: the export has to begin again
+// with the entry from.
+type restoredError struct{ from int64 }
 
-func (again) Error() string { return "the record was restored from before the cursor" }
+func (restoredError) Error() string {
+	return "the journal was restored from a copy older than the cursor"
+}
 
-// run reads the entries after a position until take fails, or all are read. from is the first to ask for; 0: the
-// position says.
+// run calls take for the entries after a position until it fails, or all are read. It subscribes from the entry from,
+// at least from the one after the position.
 func (f *feed) run(ctx context.Context, after Position, from int64, take func(*Record) error) error {
 	from = max(from, after.Seq+1)
 	requests := !f.agent
@@ -64,7 +67,7 @@ func (f *feed) subscribe(ctx context.Context, in *schema.AuditSubscribeInput, af
 	}, func(event schema.Message) error {
 		e := decoded[schema.AuditEntry](event.Data)
 		if e == nil {
-			return fault.ExportUnreadable.New("read entry: the kernel sent one of another form than this pwos knows: %.200s", event.Data)
+			return fault.ExportUnreadable.New("read entry: it has a form that this pwos does not know: %.200s", event.Data)
 		}
 		if !f.live && e.Seq >= f.last {
 			return errEnd
@@ -73,28 +76,28 @@ func (f *feed) subscribe(ctx context.Context, in *schema.AuditSubscribeInput, af
 	})
 }
 
-// check compares the record of the kernel with the position that the export has reached.
+// check returns an error unless the kernel's journal continues the one that the export has read up to after.
 func (f *feed) check(after Position, from int64) error {
 	if f.instance == "" || len(f.epochs) == 0 || f.last == 0 {
-		return fault.ExportUnreadable.New("the kernel does not name its record: it is older than this pwos, or could not note its start; see \"pwos status\"")
+		return fault.ExportUnreadable.New("the kernel does not name its journal: it is older than this pwos, or could not record its start; see \"pwos status\"")
 	}
 	if after.Seq == 0 {
 		return nil
 	}
 	if after.Instance != f.instance {
-		return fault.ExportOtherRecord.New("the export is at %s, and the record of this kernel is %s: name another cursor, or another file, for this one", after, f.instance)
+		return fault.ExportOtherRecord.New("the export is at %s, and the journal of this kernel is %s: name another cursor or another file for this kernel", after, f.instance)
 	}
 	i := slices.IndexFunc(f.epochs, func(e schema.Epoch) bool { return e.Epoch == after.Epoch })
 	switch {
 	case i < 0 || i == len(f.epochs)-1 && after.Seq >= f.last:
-		return fault.ExportOtherRecord.New("the export is at %s, and the record of this kernel ends at %s: it is an older copy of what was exported", after, f.at(f.last))
+		return fault.ExportOtherRecord.New("the export is at %s, and the journal of this kernel ends at %s: it is an older copy of the exported one", after, f.at(f.last))
 	case i+1 < len(f.epochs) && from > f.epochs[i+1].FirstSeq:
-		return again{f.epochs[i+1].FirstSeq}
+		return restoredError{f.epochs[i+1].FirstSeq}
 	}
 	return nil
 }
 
-// at is the position of an entry.
+// at returns the position of an entry.
 func (f *feed) at(seq int64) Position {
 	p := Position{Instance: f.instance, Seq: seq, Epoch: f.epochs[0].Epoch}
 	for _, e := range f.epochs {

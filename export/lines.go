@@ -14,16 +14,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Sink receives records.
+// Sink delivers records.
 type Sink interface {
-	// Deliver returns once all records of batch are delivered. It may be called with the same records again.
+	// Deliver returns after all records of batch are delivered. It may be called again with the same records.
 	Deliver(ctx context.Context, batch []*Record) error
 	Close() error
 }
 
-// Format writes a record as a line of text, without the line break, and finds the position of a line that it wrote.
+// Format converts a record to a line of text, without the line break, and such a line to its position.
 type Format struct {
-	Begin string // of all lines
+	Begin string // prefix of all lines
 	Line  func(r *Record) ([]byte, error)
 	At    func(line []byte) (Position, error)
 }
@@ -49,8 +49,8 @@ type File struct {
 	buf    []byte
 }
 
-// OpenFile opens a file for appending, creates it if it does not exist, and locks it until Close. An incomplete last line,
-// which a crash may leave, is cut off. A file with other lines is refused.
+// OpenFile opens a file for appending, creates it if it does not exist, and locks it until Close. It cuts off an
+// incomplete last line, which a crash may leave. A file with other lines is refused.
 func OpenFile(path string, format Format) (_ *File, err error) {
 	f := &File{format: format}
 	if f.file, err = lockedFile(path, path); err != nil {
@@ -66,24 +66,24 @@ func OpenFile(path string, format Format) (_ *File, err error) {
 		return nil, fmt.Errorf("open export: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fault.ExportUnreadable.New("%s is no regular file: leave --to out to write to stdout", path)
+		return nil, fault.ExportUnreadable.New("%s is not a regular file: leave --to out to write to stdout", path)
 	}
 	return f, f.resume(path, info.Size())
 }
 
-// resume finds the last complete line, and cuts off the rest.
+// resume reads the position from the last complete line, and cuts off the rest.
 func (f *File) resume(path string, size int64) error {
 	line, end, err := lastLine(f.file, size)
 	if err != nil {
 		return fmt.Errorf("read export: %w", err)
 	}
-	if end == 0 && size > 0 { // a crash in the first line leaves its beginning
+	if end == 0 && size > 0 { // after a crash, the file may have a part of the first line
 		begin := make([]byte, min(size, int64(len(f.format.Begin))))
 		if _, err := f.file.ReadAt(begin, 0); err != nil {
 			return fmt.Errorf("read export: %w", err)
 		}
 		if !strings.HasPrefix(f.format.Begin, string(begin)) {
-			return fault.ExportUnreadable.New("%s has something else than exported records in it: nothing was changed; name another file", path)
+			return fault.ExportUnreadable.New("%s has other content than exported records: nothing was changed; name another file", path)
 		}
 	}
 	if end > 0 {
@@ -93,7 +93,7 @@ func (f *File) resume(path string, size int64) error {
 			f.at, err = f.format.At(line)
 		}
 		if err != nil {
-			return fault.ExportUnreadable.New("the last line of %s is no exported record (%v): nothing was changed; name another file", path, err)
+			return fault.ExportUnreadable.New("the last line of %s is not an exported record (%v): nothing was changed; name another file", path, err)
 		}
 	}
 	if end < size {
@@ -107,7 +107,7 @@ func (f *File) resume(path string, size int64) error {
 	if size > 0 {
 		return nil
 	}
-	return syncDir(filepath.Dir(path)) // so that the file is not lost with records that a cursor counts
+	return syncDir(filepath.Dir(path)) // so that a power loss does not remove the file
 }
 
 func syncDir(path string) error {
@@ -121,8 +121,8 @@ func syncDir(path string) error {
 	return nil
 }
 
-// lastLine returns the last line with its line break, and if it ends; 0 if there is none. It reads back from the
-// end, so its time and memory depend on that line alone.
+// lastLine returns the last complete line with its line break, and the offset of its end, 0 if there is none. It reads
+// backwards from the end of the file, so its time and memory depend on that line alone.
 func lastLine(r io.ReaderAt, size int64) (line []byte, end int64, err error) {
 	const step = 64 << 10
 	var tail []byte // of the file, from start on
@@ -147,7 +147,7 @@ func lastLine(r io.ReaderAt, size int64) (line []byte, end int64, err error) {
 	return nil, 0, nil
 }
 
-// At is the position of the last record in the file.
+// At returns the position of the last record in the file.
 func (f *File) At() Position { return f.at }
 
 // Deliver implements Sink. The records are on disk when it returns.
@@ -158,7 +158,7 @@ func (f *File) Deliver(_ context.Context, batch []*Record) error {
 	}
 	f.buf = text
 	if _, err := f.file.Write(text); err != nil {
-		return fmt.Errorf("write export: %w", err) // what of it was written is found at the next start
+		return fmt.Errorf("write export: %w", err) // the next start reads the position from the file
 	}
 	if err := f.file.Sync(); err != nil {
 		return fmt.Errorf("sync export: %w", err)

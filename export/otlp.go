@@ -19,8 +19,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Names of attributes, by OpenTelemetry's semantic conventions 1.44 and those for generative AI and MCP, which have a
-// repository of their own since 2026.
+// Names of attributes, by OpenTelemetry's semantic conventions 1.44, and those for generative AI and MCP, which are in
+// a repository of their own since 2026.
 const (
 	attrService       = "service.name"
 	attrInstance      = "service.instance.id"
@@ -48,14 +48,15 @@ const (
 	attrResult    = "pwos.result"
 )
 
-// OTLP sends records as spans to an OpenTelemetry collector, over HTTP in protobuf. Ids of traces and spans are made from the
-// record, so a span that is sent again is the same span. A call is sent when it has ended.
+// OTLP sends records as spans to an OpenTelemetry collector, over HTTP in protobuf. The ids of traces and spans are
+// derived from the record, so a span that is sent again is the same span. A call is sent after it has ended.
 type OTLP struct {
 	*poster
 	version string
 }
 
-// NewOTLP returns a Sink for the collector at to. A URL without a path means /v1/traces. version is of the program that exports.
+// NewOTLP returns a Sink for the collector at to. A URL without a path means /v1/traces. version is that of the
+// exporting program.
 func NewOTLP(to Receiver, version string) (*OTLP, error) {
 	p, err := newPoster(to, "application/x-protobuf")
 	if err != nil {
@@ -68,7 +69,7 @@ func NewOTLP(to Receiver, version string) (*OTLP, error) {
 	return &OTLP{p, version}, nil
 }
 
-// Deliver implements Sink. A collector that rejects a part of what it takes is an error, since the part is lost there.
+// Deliver implements Sink. It returns an error if the collector rejects a part of the spans, which is lost.
 func (o *OTLP) Deliver(ctx context.Context, batch []*Record) error {
 	body, err := proto.Marshal(o.traces(batch))
 	if err != nil {
@@ -84,7 +85,7 @@ func (o *OTLP) Deliver(ctx context.Context, batch []*Record) error {
 	return nil
 }
 
-// traces is a request of OTLP: TracesData has the same form on the wire.
+// traces returns a request of OTLP: TracesData has the same encoding.
 func (o *OTLP) traces(batch []*Record) *trace.TracesData {
 	all := new(trace.TracesData)
 	for begin := 0; begin < len(batch); {
@@ -107,8 +108,8 @@ func (o *OTLP) traces(batch []*Record) *trace.TracesData {
 	return all
 }
 
-// rejected reads the answer of a collector, an ExportTraceServiceResponse: its member 1 is a partial success, whose member 1
-// counts the rejected spans and whose member 2 says why. A warning is no error.
+// rejected returns an error if a collector's answer, an ExportTraceServiceResponse, has rejected spans: member 1 is the
+// partial success, with their number as member 1 and the reason as member 2. A warning alone is not an error.
 func rejected(answer []byte) error {
 	partial, _, err := members(answer)
 	if err != nil || partial == nil {
@@ -121,7 +122,7 @@ func rejected(answer []byte) error {
 	return err
 }
 
-// members reads members 1 and 2 of a message, which of the two are there: the last that is text, and the last that is a number.
+// members returns members 1 and 2 of a message, if present: the last one of bytes, and the last one that is a number.
 func members(message []byte) (data []byte, number uint64, err error) {
 	for len(message) > 0 {
 		field, kind, n := protowire.ConsumeTag(message)
@@ -147,13 +148,13 @@ func members(message []byte) (data []byte, number uint64, err error) {
 
 var errAnswer = errors.New("the receiver's answer is not OTLP's")
 
-// spanOf is a record as a span. Its trace is its correlation, its parent the message that caused it. A call without a correlation
-// has a trace of its own.
+// spanOf converts a record to a span. The trace is the correlation, and the parent the message that caused it. A call
+// without a correlation has a trace of its own.
 func spanOf(r *Record) *trace.Span {
 	e := &r.Entry
 	begin, end := time.UnixMilli(e.Time), time.UnixMilli(e.Time)
 	if took := time.Duration(e.LatencyUS) * time.Microsecond; e.Intent != 0 {
-		begin = end.Add(-took) // its time is that of its end
+		begin = end.Add(-took) // the time of the entry is that of the end
 	} else {
 		end = begin.Add(took)
 	}
@@ -179,7 +180,7 @@ func spanOf(r *Record) *trace.Span {
 	return s
 }
 
-// addFacts adds the object of a call, and names the span after it.
+// addFacts adds the object of a call as attributes and in the name of the span.
 func addFacts(s *trace.Span, f *Facts) {
 	add := func(all ...*common.KeyValue) { s.Attributes = append(s.Attributes, all...) }
 	switch {
@@ -212,7 +213,7 @@ func addFacts(s *trace.Span, f *Facts) {
 	}
 }
 
-// addArguments adds the arguments and the answer of a call, if the record has them.
+// addArguments adds the arguments and the reply of a call, if the record has them.
 func addArguments(s *trace.Span, r *Record) {
 	given, answered := attrArguments, attrResult
 	if r.Facts.Tool != "" {
@@ -226,15 +227,15 @@ func addArguments(s *trace.Span, r *Record) {
 	}
 }
 
-// spanID is the span of a message of the same record. A client chooses the ids of its messages; one that uses an id twice makes
-// two spans with one id.
+// spanID returns the span id of a message in the same journal. Clients choose the ids of messages: two messages with
+// one id have one span id.
 func spanID(r *Record, message string) []byte { return hashOf(8, r.At.Instance, "span", message) }
 
-// hashOf is the first n bytes of the hash of some texts, which is never all zeros, as OTLP asks of an id.
+// hashOf returns the first n bytes of a hash of texts, which are never all zeros, as OTLP requires of ids.
 func hashOf(n int, texts ...string) []byte {
 	h := sha256.New()
 	for _, t := range texts {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(t), t) // a hash takes all writes
+		_, _ = fmt.Fprintf(h, "%d:%s", len(t), t) // a hash returns no errors
 	}
 	return slices.Clip(h.Sum(nil)[:n])
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// collect delivers records to a collector that answers answer, and returns the spans that came.
+// collect delivers records to a collector that answers with answer, and returns the received spans.
 func collect(t *testing.T, answer []byte, records ...*export.Record) ([]*trace.Span, error) {
 	t.Helper()
 	var spans []*trace.Span
@@ -47,7 +47,7 @@ func collect(t *testing.T, answer []byte, records ...*export.Record) ([]*trace.S
 	return spans, err
 }
 
-// attributes are those of a span, as text.
+// attributes returns the attributes of a span as text.
 func attributes(s *trace.Span) map[string]string {
 	all := make(map[string]string)
 	for _, a := range s.Attributes {
@@ -59,7 +59,7 @@ func attributes(s *trace.Span) map[string]string {
 	return all
 }
 
-// TestOTLP: traces are correlations, parents are causes, and the time of an effect is that of its end.
+// TestOTLP: a trace is a correlation, a parent the cause, and an effect lasts until its end.
 func TestOTLP(t *testing.T) {
 	t.Parallel()
 	cause := entryAt(41)
@@ -77,7 +77,7 @@ func TestOTLP(t *testing.T) {
 	spans, err := collect(t, nil, cause, effect, running, alone)
 	testkit.Must(t, err)
 	if len(spans) != 3 {
-		t.Fatalf("%d spans, want 3: a call that has not ended has none yet", len(spans))
+		t.Fatalf("%d spans, want 3: a call in flight has none", len(spans))
 	}
 	a, b, c := spans[0], spans[1], spans[2]
 	if hex.EncodeToString(a.TraceId) != hex.EncodeToString(b.TraceId) || hex.EncodeToString(a.TraceId) == hex.EncodeToString(c.TraceId) {
@@ -106,7 +106,7 @@ func TestOTLP(t *testing.T) {
 	}
 }
 
-// TestConventions: tools, MCP servers and models have the names that OpenTelemetry's conventions give them.
+// TestConventions: attributes of tools, MCP servers and models have the names of OpenTelemetry's conventions.
 func TestConventions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -137,7 +137,7 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// TestPartialSuccess: spans that a collector rejects end the export; what it only warns of does not.
+// TestPartialSuccess: rejected spans end the export; a warning does not.
 func TestPartialSuccess(t *testing.T) {
 	t.Parallel()
 	partial := func(rejected uint64, message string) []byte {

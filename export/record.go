@@ -9,17 +9,17 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Position is an entry among those of all kernels. The zero Position lies before the first entry.
+// Position identifies an entry among those of all kernels. The zero Position is before the first entry.
 type Position struct {
-	Instance string `json:"instance"` // of the record
+	Instance string `json:"instance"` // of the journal
 	Epoch    int64  `json:"epoch"`
 	Seq      int64  `json:"seq"`
 }
 
-// String is the id of an entry: instance/epoch/seq.
+// String returns the id of an entry: instance/epoch/seq.
 func (p Position) String() string { return fmt.Sprintf("%s/%d/%d", p.Instance, p.Epoch, p.Seq) }
 
-// ParsePosition reads an id.
+// ParsePosition parses an id.
 func ParsePosition(id string) (Position, error) {
 	if parts := strings.Split(id, "/"); len(parts) == 3 {
 		epoch, bad := strconv.ParseInt(parts[1], 10, 64)
@@ -36,11 +36,11 @@ func (p Position) valid() bool { return p.Instance != "" && p.Epoch > 0 && p.Seq
 // Record is an entry of the audit log.
 type Record struct {
 	At    Position
-	Entry schema.AuditEntry // without what it was given and answered, unless Options.Arguments
+	Entry schema.AuditEntry // without request and payload, unless Options.Arguments
 	Facts Facts
 }
 
-// ID is the record's id.
+// ID returns the record's id.
 func (r *Record) ID() string { return r.At.String() }
 
 // recordLine is a record as a line of JSON.
@@ -52,7 +52,7 @@ type recordLine struct {
 	Entry    schema.AuditEntry `json:"entry"`
 }
 
-// Line is the record as one line of JSON, without the line break. It begins with the id.
+// Line returns the record as one line of JSON, without the line break. It begins with the id.
 func (r *Record) Line() ([]byte, error) {
 	text, err := schema.Marshal(&recordLine{r.ID(), r.At.Instance, r.At.Epoch, r.At.Seq, r.Entry})
 	if err != nil {
@@ -68,7 +68,7 @@ func LineID(text []byte) (string, error) {
 		members = decoded[map[string]schema.Value](text)
 	}
 	if members == nil {
-		return "", errors.New("it is no JSON object")
+		return "", errors.New("it is not a JSON object")
 	}
 	id := decoded[string]((*members)["id"])
 	if id == nil {
@@ -77,19 +77,19 @@ func LineID(text []byte) (string, error) {
 	return *id, nil
 }
 
-// Facts describes the object of a call without its arguments.
+// Facts describe the object of a call without its arguments.
 type Facts struct {
-	Tool     string // name of the tool that was called; "": none
-	Host     string // agent host whose own tool it is; "": none
+	Tool     string // name of the called tool; "": none
+	Host     string // agent host that has the tool built in; "": none
 	MCP      string // MCP server that has the tool; "": none
-	Upstream string // upstream that was asked; "": none
+	Upstream string // upstream of a request; "": none
 	Usage    *schema.NetUsage
-	Status   int64 // of an HTTP answer; 0: there was none
+	Status   int64 // of an HTTP response; 0: none
 	Server   string
 	Port     int64
 }
 
-// factsOf reads the facts of an entry, as far as its request and payload are recorded.
+// factsOf returns the facts of an entry, as far as its request and payload are recorded.
 func factsOf(e *schema.AuditEntry) (f Facts) {
 	switch e.Type {
 	case schema.CallType:
@@ -122,13 +122,13 @@ func factsOf(e *schema.AuditEntry) (f Facts) {
 		path, _ := schema.ToolPath(f.Tool)
 		f.Tool = strings.TrimPrefix(strings.TrimPrefix(path, entry), "/")
 	}
-	if _, known := schema.Lookup(e.Type); !known { // a registered syscall is a tool of its own
+	if _, known := schema.Lookup(e.Type); !known { // a registered syscall is a tool
 		f.Tool = e.Type
 	}
 	return f
 }
 
-// decoded reads a value as a T; nil if it is none.
+// decoded decodes a value as a T; nil if it is not one.
 func decoded[T any](raw schema.Value) *T {
 	if len(raw) == 0 {
 		return nil

@@ -15,37 +15,38 @@ import (
 type Options struct {
 	// Dial connects to the kernel. A live export calls it again after the connection was lost.
 	Dial func(ctx context.Context, again bool) (*client.Client, error)
-	// After is the position of the export.
+	// After is the position after which the export begins.
 	After Position
-	// Live exports follow the record; others end with the last entry at their start.
+	// Live exports follow the journal; others end with the last entry that existed at their start.
 	Live bool
-	// Arguments adds the arguments and answers of calls.
+	// Arguments adds the requests and payloads of calls.
 	Arguments bool
 	Sink      Sink
-	// Moved is called with the position of the export after each delivery; nil: it is not reported.
+	// Moved is called with the position after each delivery; it may be nil.
 	Moved func(at Position) error
-	// Notice tells people why the export waits.
+	// Notice is called with the reason, for people, why the export waits.
 	Notice func(text string)
 }
 
-// Bounds of records that are read but not delivered.
+// Bounds of records that are read and not delivered.
 const (
 	queued    = 64
 	batchSize = 512
 	batchData = 1 << 20
 )
 
-// linger is how long a record waits for others that are delivered with it.
+// linger is the time for which a record waits for others in its batch.
 const linger = 100 * time.Millisecond
 
-// Run exports until everything that was there is delivered; a live export until ctx ends, whose cause it returns.
+// Run exports until every entry that existed at the start is delivered; a live export until ctx ends, whose cause it
+// returns.
 func Run(ctx context.Context, o Options) error {
 	r := transfer{Options: o}
 	wait := pace()
 	for redial := false; ; redial = true {
 		before := r.After
 		err := r.connect(ctx, redial)
-		var restored again
+		var restored restoredError
 		switch {
 		case errors.As(err, &restored):
 			r.from = restored.from
@@ -59,9 +60,9 @@ func Run(ctx context.Context, o Options) error {
 		if r.After != before {
 			wait.Reset()
 		}
-		if !r.told {
-			o.Notice(err.Error() + "; the export goes on when the kernel is back")
-			r.told = true
+		if !r.noticed {
+			o.Notice(err.Error() + "; the export continues when the kernel runs again")
+			r.noticed = true
 		}
 		select {
 		case <-time.After(wait.NextBackOff()):
@@ -71,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// gone reports whether the error means that the kernel has ended, or has not started yet.
+// gone reports whether err means that the kernel has ended, or has not started yet.
 func gone(err error) bool {
 	for _, id := range []fault.ID{fault.DaemonHungUp, fault.DaemonNotRunning, fault.DaemonUnreachable, fault.DaemonNoAnswer} {
 		if errors.Is(err, id) {
@@ -81,13 +82,13 @@ func gone(err error) bool {
 	return false
 }
 
-// transfer is an export that is running.
+// transfer is a running export.
 type transfer struct {
 	Options
-	from      int64 // entry to begin with after the record was restored; 0: the one after After
+	from      int64 // entry to begin with after a restore of the journal; 0: the one after After
 	agent     bool  // the connection is an agent's
-	connected bool  // once
-	told      bool  // that the kernel is away
+	connected bool  // whether a connection has succeeded
+	noticed   bool  // whether Notice was called for this interruption
 }
 
 // connect exports over one connection.
@@ -97,7 +98,7 @@ func (r *transfer) connect(ctx context.Context, redial bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	r.connected, r.told = true, false
+	r.connected, r.noticed = true, false
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	records, ended := make(chan *Record, queued), make(chan error, 1)
@@ -125,7 +126,7 @@ func (r *transfer) connect(ctx context.Context, redial bool) (err error) {
 // deliver delivers records until there are no more.
 func (r *transfer) deliver(ctx context.Context, records <-chan *Record) error {
 	for {
-		batch := gather(records)
+		batch := nextBatch(records)
 		if len(batch) == 0 {
 			return nil
 		}
@@ -141,8 +142,8 @@ func (r *transfer) deliver(ctx context.Context, records <-chan *Record) error {
 	}
 }
 
-// gather waits for a record, and takes those that come soon after it, within the bounds.
-func gather(records <-chan *Record) (batch []*Record) {
+// nextBatch waits for a record, and adds those that follow within linger, within the bounds.
+func nextBatch(records <-chan *Record) (batch []*Record) {
 	first, ok := <-records
 	if !ok {
 		return nil
@@ -150,13 +151,13 @@ func gather(records <-chan *Record) (batch []*Record) {
 	batch = append(batch, first)
 	soon := time.NewTimer(linger)
 	defer soon.Stop()
-	for size := weight(first); len(batch) < batchSize && size < batchData; {
+	for size := sizeOf(first); len(batch) < batchSize && size < batchData; {
 		select {
 		case next, ok := <-records:
 			if !ok {
 				return batch
 			}
-			batch, size = append(batch, next), size+weight(next)
+			batch, size = append(batch, next), size+sizeOf(next)
 		case <-soon.C:
 			return batch
 		}
@@ -164,8 +165,8 @@ func gather(records <-chan *Record) (batch []*Record) {
 	return batch
 }
 
-// weight is about how much memory a record takes.
-func weight(r *Record) int {
+// size returns the approximate memory of a record in bytes.
+func sizeOf(r *Record) int {
 	return 512 + len(r.Entry.Request) + len(r.Entry.Payload) + len(r.Entry.Error)
 }
 
@@ -182,11 +183,12 @@ func pace() *backoff.ExponentialBackOff {
 	return b
 }
 
-// retry calls try until it succeeds, its error is final, ctx ends, or patience is over; 0: it is endless. With an error, try
-// returns the least time before the next attempt; 0: there is none. notice is called before the first wait.
+// retry calls try until it succeeds, its error is final, ctx ends, or patience is over; 0: without limit. With an
+// error, try returns the minimum time before the next attempt; 0: the error is final. notice is called before the first
+// wait.
 func retry(ctx context.Context, patience time.Duration, notice func(text string), try func() (least time.Duration, err error)) error {
 	wait, begin := pace(), time.Now()
-	for told := false; ; told = true {
+	for noticed := false; ; noticed = true {
 		least, err := try()
 		switch {
 		case err == nil:
@@ -195,8 +197,8 @@ func retry(ctx context.Context, patience time.Duration, notice func(text string)
 			return context.Cause(ctx)
 		case least == 0 || patience > 0 && time.Since(begin) > patience:
 			return err
-		case !told:
-			notice(err.Error() + "; it is tried again")
+		case !noticed:
+			notice(err.Error() + "; the export tries again")
 		}
 		select {
 		case <-time.After(max(least, wait.NextBackOff())):

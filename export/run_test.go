@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// kernel is a kernel with some calls in its record.
+// kernel is a kernel with some calls in its journal.
 type kernel struct {
 	*client.Client
 	dir  string
@@ -37,7 +37,7 @@ func start(t *testing.T) *kernel {
 	return k
 }
 
-// set makes calls that are recorded.
+// set makes a number of recorded calls.
 func (k *kernel) set(t *testing.T, calls int) {
 	t.Helper()
 	for i := range calls {
@@ -46,7 +46,7 @@ func (k *kernel) set(t *testing.T, calls int) {
 	}
 }
 
-// seqs are the entries that Audit.Log shows up to one.
+// seqs returns the entries of Audit.Log up to last.
 func (k *kernel) seqs(t *testing.T, last int64) (all []int64) {
 	t.Helper()
 	limit, since := int64(1000), int64(0)
@@ -72,7 +72,7 @@ func (k *kernel) options(sink export.Sink, after export.Position) export.Options
 	}
 }
 
-// toFile exports once to a file of lines.
+// toFile exports to a file of lines, not live.
 func (k *kernel) toFile(t *testing.T, path string) error {
 	t.Helper()
 	f, err := export.OpenFile(path, export.JSONL)
@@ -82,7 +82,7 @@ func (k *kernel) toFile(t *testing.T, path string) error {
 	return errors.Join(export.Run(testkit.Context(t), k.options(f, f.At())), f.Close())
 }
 
-// exported are the entries of a file, whose ids must be what they say.
+// exported returns the entries in a file, and checks their ids.
 func exported(t *testing.T, text []byte) (seqs []int64) {
 	t.Helper()
 	for line := range bytes.Lines(text) {
@@ -100,7 +100,8 @@ func exported(t *testing.T, text []byte) (seqs []int64) {
 	return seqs
 }
 
-// TestCutAnywhere: whatever a kill leaves of a file, the next export completes it: no entry is missing or written twice.
+// TestCutAnywhere: after a kill at any byte of a file, the next export completes it: no entry is missing or written
+// twice.
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
 	k := start(t)
@@ -111,7 +112,7 @@ func TestCutAnywhere(t *testing.T) {
 	before := exported(t, whole)
 	last := before[len(before)-1]
 	if want := k.seqs(t, last); !slices.Equal(before, want) {
-		t.Fatalf("exported %v, the record has %v", before, want)
+		t.Fatalf("exported %v, the journal has %v", before, want)
 	}
 	step := 1 + len(whole)/40
 	for cut := 0; cut <= len(whole); cut += step {
@@ -125,7 +126,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestArgumentsStay: arguments and answers are exported only if the caller asks for them.
+// TestArgumentsStay: requests and payloads are exported only with Options.Arguments.
 func TestArgumentsStay(t *testing.T) {
 	t.Parallel()
 	k := start(t)
@@ -169,7 +170,7 @@ func TestAgentExports(t *testing.T) {
 	}
 }
 
-// counting is a sink that keeps ids and reports each.
+// counting is a sink that stores ids.
 type counting struct {
 	mu  sync.Mutex
 	ids []string
@@ -194,7 +195,7 @@ func (c *counting) seq() int64 {
 	return c.at.Seq
 }
 
-// TestLiveSurvivesTheKernel: a live export goes on when the kernel is back, without a gap and without a repetition.
+// TestLiveSurvivesTheKernel: a live export continues after a restart of the kernel, without a gap or a repetition.
 func TestLiveSurvivesTheKernel(t *testing.T) {
 	t.Parallel()
 	p := testkit.NewPlace(t, "")

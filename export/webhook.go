@@ -18,16 +18,16 @@ import (
 const (
 	requestTimeout = 30 * time.Second
 	mostAnswer     = 64 << 10
-	shownAnswer    = 200 // bytes of a refusal that the error has
+	shownAnswer    = 200 // bytes of a refusal in the error
 )
 
-// Receiver is where an export posts to.
+// Receiver is the HTTP server that an export posts to.
 type Receiver struct {
 	URL    string
-	Header http.Header // of each request, such as one that authenticates
-	// Patience bounds the retries of one request; 0: it is retried as long as the export runs.
+	Header http.Header // of each request, such as Authorization
+	// Patience bounds the retries of a request; 0: as long as the export runs.
 	Patience time.Duration
-	// Notice tells people why the export waits.
+	// Notice is called with the reason, for people, why the export waits.
 	Notice func(text string)
 }
 
@@ -50,13 +50,13 @@ func newPoster(to Receiver, contentType string) (*poster, error) {
 	}}, nil
 }
 
-// CheckReceiver returns an error unless the URL of a receiver is https, or http on this machine's loopback: records are not sent
-// over a network that others can read.
+// CheckReceiver returns an error unless the URL of a receiver is https, or http on this machine's loopback: records are
+// not sent unencrypted over a network.
 func CheckReceiver(to string) error {
 	at, err := url.Parse(to)
 	switch {
 	case err != nil || at.Host == "" || at.User != nil || at.Fragment != "":
-		return fmt.Errorf("%q is no URL of a receiver, such as https://events.example/in", to)
+		return fmt.Errorf("%q is not the URL of a receiver, such as https://events.example/in", to)
 	case at.Scheme == "https", at.Scheme == "http" && isLoopback(at.Hostname()):
 		return nil
 	}
@@ -68,7 +68,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// post sends body until the receiver takes it, and returns the receiver's answer.
+// post sends body until the receiver accepts it, and returns the receiver's answer.
 func (p *poster) post(ctx context.Context, body []byte) (answer []byte, err error) {
 	err = retry(ctx, p.Patience, p.Notice, func() (again time.Duration, err error) {
 		answer, again, err = p.try(ctx, body)
@@ -77,7 +77,7 @@ func (p *poster) post(ctx context.Context, body []byte) (answer []byte, err erro
 	return answer, err
 }
 
-// try sends one request. again is the time before a retry; 0: a retry is useless.
+// try sends one request. again is the minimum time before a retry; 0: the error is final.
 func (p *poster) try(ctx context.Context, body []byte) (text []byte, again time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(body))
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *poster) try(ctx context.Context, body []byte) (text []byte, again time.
 	if err != nil {
 		return nil, minWait, fault.ExportUndelivered.New("the receiver cannot be reached: %v", err)
 	}
-	defer func() { _ = answer.Body.Close() }() // it was read as far as anybody needs it
+	defer func() { _ = answer.Body.Close() }() // read as far as needed
 	text, err = io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 && err == nil {
 		return text, 0, nil
@@ -99,7 +99,7 @@ func (p *poster) try(ctx context.Context, body []byte) (text []byte, again time.
 	refusal := fault.ExportRefused.New("the receiver answered %s: %.*q", answer.Status, shownAnswer, text)
 	switch code := answer.StatusCode; {
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500, err != nil:
-		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // a date is not waited for
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // the form with a date is ignored
 		return nil, max(minWait, min(time.Duration(seconds)*time.Second, maxWait)), refusal
 	}
 	return nil, 0, refusal

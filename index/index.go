@@ -1,5 +1,6 @@
-// Package index stores data derived from the journal, so that neither a start nor a query reads the whole journal. It
-// can be rebuilt from the journal: its loss costs a replay, never data. One directory, mode 0700, has:
+// Package index stores data derived from the journal, so that neither a start nor a query reads the whole journal.
+//
+// It can be rebuilt from the journal: its loss costs a replay, never data. One directory, mode 0700, has:
 //
 //   - NAME.snapshot: the state of a part of the kernel as of one entry of the journal, in a file with a SHA-256. A
 //     start loads it and replays only later entries.
@@ -8,8 +9,9 @@
 //     blocks that can hold matching entries. For each span of 16 blocks a row with the processes whose tokens change,
 //     so that the last grant of a process is found fast.
 //   - search.db: for each call a document of its words, for a search: the call, its process, origin and correlation, an
-//     error's text, and the beginning of its data in the journal. Until Close, SQLite's logs are beside them, such as
-//     index.db-wal and index.db-shm.
+//     error's text, and the beginning of its data in the journal.
+//
+// Until Close, SQLite's logs are beside them, such as index.db-wal and index.db-shm.
 //
 // # What it promises
 //

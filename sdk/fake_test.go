@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/sdk"
 )
 
-// fake is the kernel's end of a connection, which a test speaks for.
+// fake is the kernel's end of a connection, which a test controls.
 type fake struct {
 	net.Conn
 	lines *bufio.Scanner
@@ -22,41 +22,41 @@ type fake struct {
 
 const prologue = `{"kind":"command","type":"Syscall.Authenticate","data":{"scheme":"none"},"metadata":{"id":"p","timestamp":0}}` + "\n"
 
-// say writes to the client, which may be gone.
+// say writes to the client, which may have ended.
 func (f *fake) say(text string) { _, _ = f.Write([]byte(text)) }
 
-// greet goes through the prologue.
+// greet completes the prologue.
 func (f *fake) greet() {
 	f.say(prologue)
 	f.lines.Scan()
 }
 
-// hear reads a call, and returns its id.
+// hear reads a call and returns its id.
 func (f *fake) hear() string {
 	f.lines.Scan()
 	m, _ := schema.Decode(f.lines.Bytes(), schema.OsMessage)
 	return m.Meta.ID
 }
 
-// reply is an answer with a payload.
+// reply returns an answer with a payload.
 func reply(id, payload string) string {
 	return fmt.Sprintf(`{"kind":"reply","type":"Syscall.Ping","data":{"payload":%s},"metadata":{"id":"a","timestamp":0,"causation":"%s"}}`+"\n", payload, id)
 }
 
-// refusal is an error. meta follows the metadata that every message has.
+// refusal returns an error. meta is appended to the metadata.
 func refusal(meta string) string {
 	return `{"kind":"error","type":"Syscall.Ping","data":{"code":418,"message":"no"},"metadata":{"id":"a","timestamp":0` + meta + `}}` + "\n"
 }
 
 const hungUp = "daemon.hung_up 503 with a fix"
 
-// TestStrangeKernels: whatever a kernel does, each call ends, in one clear error if it cannot end well.
-func TestStrangeKernels(t *testing.T) {
+// TestFaultyKernels: each call ends, with one error, also if the kernel violates the protocol or stops answering.
+func TestFaultyKernels(t *testing.T) {
 	t.Parallel()
-	// Milliseconds; short is for what never comes. A first call that is in a hurry has 50.
+	// Timeouts in milliseconds; short is for answers that never come. With "hurry" the first call has 50.
 	const long, short = "60000", "50"
 	for name, tt := range map[string]struct {
-		args   []string // timeout, calls, what else
+		args   []string // timeout, number of calls, options
 		kernel func(f *fake)
 		want   string
 	}{
@@ -78,12 +78,12 @@ func TestStrangeKernels(t *testing.T) {
 			f.greet()
 			f.say(reply(f.hear(), `1`+strings.Repeat(" ", 3<<20)))
 		}, "1"},
-		"dies in a call":      {[]string{long, "2"}, func(f *fake) { f.greet(); f.hear() }, hungUp + "\n" + hungUp},
-		"dies in an answer":   {[]string{long, "1"}, func(f *fake) { f.greet(); f.say(strings.TrimSpace(reply(f.hear(), "1"))) }, hungUp},
-		"dies at once":        {[]string{long, "1"}, func(*fake) {}, hungUp},
-		"says no message":     {[]string{long, "2"}, func(f *fake) { f.greet(); f.hear(); f.say("moon\n"); f.hear() }, hungUp + "\n" + hungUp},
-		"says no object":      {[]string{long, "1"}, func(f *fake) { f.greet(); f.hear(); f.say("null\n"); f.hear() }, hungUp},
-		"never says anything": {[]string{short, "1"}, func(f *fake) { f.hear() }, "daemon.no_answer 503 with a fix"},
+		"dies in a call":       {[]string{long, "2"}, func(f *fake) { f.greet(); f.hear() }, hungUp + "\n" + hungUp},
+		"dies in an answer":    {[]string{long, "1"}, func(f *fake) { f.greet(); f.say(strings.TrimSpace(reply(f.hear(), "1"))) }, hungUp},
+		"dies at once":         {[]string{long, "1"}, func(*fake) {}, hungUp},
+		"sends no message":     {[]string{long, "2"}, func(f *fake) { f.greet(); f.hear(); f.say("moon\n"); f.hear() }, hungUp + "\n" + hungUp},
+		"sends no object":      {[]string{long, "1"}, func(f *fake) { f.greet(); f.hear(); f.say("null\n"); f.hear() }, hungUp},
+		"never sends anything": {[]string{short, "1"}, func(f *fake) { f.hear() }, "daemon.no_answer 503 with a fix"},
 		"answers too late": {[]string{long, "2", "hurry"}, func(f *fake) {
 			f.greet()
 			late := f.hear()
@@ -91,13 +91,13 @@ func TestStrangeKernels(t *testing.T) {
 			f.say(reply(late, "1") + reply(now, "2"))
 			f.hear()
 		}, "daemon.no_answer 503 with a fix\n2"},
-		"answers late, as it was asked to": {[]string{long, "1", "hurry", "wait"}, func(f *fake) {
+		"answers late, within wait_ms": {[]string{long, "1", "hurry", "wait"}, func(f *fake) {
 			f.greet()
 			id := f.hear()
-			time.Sleep(300 * time.Millisecond) // six times what it has without the wait
+			time.Sleep(300 * time.Millisecond) // six times the timeout without wait_ms
 			f.say(reply(id, "1"))
 		}, "1"},
-		"has all the time there is": {[]string{"Infinity", "1"}, func(f *fake) {
+		"has no timeout": {[]string{"Infinity", "1"}, func(f *fake) {
 			f.greet()
 			id := f.hear()
 			time.Sleep(10 * time.Millisecond)
@@ -106,16 +106,16 @@ func TestStrangeKernels(t *testing.T) {
 		"refuses without an id": {[]string{long, "4"}, func(f *fake) {
 			f.greet()
 			f.hear()
-			f.say(refusal("")) // it could not read whose it is
+			f.say(refusal("")) // as if the id could not be read
 			for _, id := range []string{`"moon.full"`, `"constructor"`, `"memory.not_found"`} {
 				f.say(refusal(`,"causation":"` + f.hear() + `","error":` + id))
 			}
 		}, " 418 without a fix\nmoon.full 418 without a fix\nconstructor 418 without a fix\nmemory.not_found 418 with a fix"},
-		"says why it hangs up": {[]string{long, "2"}, func(f *fake) {
+		"gives a reason for hanging up": {[]string{long, "2"}, func(f *fake) {
 			f.greet()
 			f.say(reply(f.hear(), "1") + refusal(`,"error":"kernel.stopping"`))
 		}, "1\nkernel.stopping 418 with a fix"},
-		"lets nobody in": {[]string{long, "1"}, func(f *fake) { f.say(refusal(`,"error":"auth.busy"`)) }, "auth.busy 418 with a fix"},
+		"refuses the login": {[]string{long, "1"}, func(f *fake) { f.say(refusal(`,"error":"auth.busy"`)) }, "auth.busy 418 with a fix"},
 		"wants a key": {[]string{long, "1"}, func(f *fake) {
 			f.say(strings.Replace(prologue, `"none"`, `"signature","challenge":"AA=="`, 1))
 			f.hear()
@@ -136,7 +136,7 @@ func TestStrangeKernels(t *testing.T) {
 				`"kind":"error"`, `"kind":"event"`, 1), "Syscall.Ping", "Ipc.Unsubscribed", 1))
 			f.hear()
 		}, "A.B 1\nkernel.stopping 418 with a fix"},
-		"ends while events are awaited": {[]string{long, "0", "events"}, func(f *fake) {
+		"ends while the client waits for events": {[]string{long, "0", "events"}, func(f *fake) {
 			f.greet()
 			f.say(`{"kind":"event","type":"A.B","data":1}` + "\n")
 		}, "A.B 1"},
@@ -154,10 +154,10 @@ func TestStrangeKernels(t *testing.T) {
 	}
 }
 
-// listen answers one connection to a socket as kernel says, and returns the socket's path.
+// listen serves one connection to a socket with kernel, and returns the socket's path.
 func listen(t *testing.T, kernel func(f *fake)) string {
 	t.Helper()
-	path := filepath.Join(testkit.Dir(t), "fake.sock") // by which name no pwos finds it
+	path := filepath.Join(testkit.Dir(t), "fake.sock") // a name that pwos does not use
 	listener, err := net.Listen("unix", path)
 	testkit.Must(t, err)
 	ended := make(chan struct{})
@@ -178,7 +178,7 @@ func listen(t *testing.T, kernel func(f *fake)) string {
 	return path
 }
 
-// TestNoKernel: where nobody listens, that is what is said.
+// TestNoKernel: if no kernel listens, the error is daemon.not_running.
 func TestNoKernel(t *testing.T) {
 	t.Parallel()
 	for _, r := range runners() {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/sdk"
 )
 
-// inEach runs a test once for each language, with a kernel of its own and the language's client of it.
+// inEach runs a test for each language, with a kernel and its client in that language.
 func inEach(t *testing.T, run func(t *testing.T, p *project, runtime string, c *client.Client)) {
 	t.Helper()
 	for _, r := range runners() {
@@ -26,7 +26,7 @@ func inEach(t *testing.T, run func(t *testing.T, p *project, runtime string, c *
 	}
 }
 
-// TestMethods: each syscall has a method, which calls it.
+// TestMethods: each syscall has a method that calls it.
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, p *project, runtime string, c *client.Client) {
@@ -35,7 +35,7 @@ func TestMethods(t *testing.T) {
 		for _, s := range described(t, c).Syscalls {
 			name := methodOf(t, p.language, s)
 			if strings.Contains(string(s.Input), `"properties":{}`) {
-				continue // there is nothing to say, and so nothing that is refused
+				continue // it takes no data, and so refuses none
 			}
 			methods = append(methods, name+"="+s.Name)
 			fmt.Fprintln(&want, s.Name)
@@ -44,10 +44,10 @@ func TestMethods(t *testing.T) {
 	})
 }
 
-// aMethod is how the first method begins in either language.
+// aMethod matches the beginning of a method in either language.
 var aMethod = regexp.MustCompile(`(?m)^(?:    def |  )(\w+)\(`)
 
-// methodOf is the name of a syscall's method.
+// methodOf returns the name of a syscall's method.
 func methodOf(t testing.TB, language string, s schema.DescribeOutput) string {
 	t.Helper()
 	source := written(t, language, sdk.Kernel{Syscalls: []schema.DescribeOutput{s}})
@@ -59,11 +59,11 @@ func methodOf(t testing.TB, language string, s schema.DescribeOutput) string {
 	return m[1]
 }
 
-// TestCalls: what is written comes back whatever it is, refusals have their id and their fix, and no call gets another's answer.
+// TestCalls: values come back unchanged, refusals have their id and fix, and no call gets another's answer.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, p *project, runtime string, _ *client.Client) {
-		unsendable := "true\ntrue\ntrue\ntrue" // three values, and metadata that there are not
+		unsendable := "true\ntrue\ntrue\ntrue" // three values, and unknown metadata
 		if p.language == "typescript" {
 			unsendable = "true\ntrue\nwire.invalid_json 400 True Send one JSON object a line: UTF-8, no duplicate names, at most 64 levels deep.\ntrue"
 		}
@@ -84,8 +84,7 @@ daemon.hung_up 503 True See kernel.log in the runtime directory.`)
 	})
 }
 
-// TestEvents: events come in order to their handlers, and calls of a syscall that is provided are answered, whatever
-// their outcome.
+// TestEvents: handlers get their events in order, and calls of a provided syscall are answered, whatever their outcome.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, p *project, runtime string, _ *client.Client) {
@@ -106,8 +105,8 @@ provider.away`)
 	})
 }
 
-// TestFingerprint: what Syscall.List tells is the digest of what Syscall.Describe answers about each syscall that it names, and the
-// same for who may call less; an event of it has none.
+// TestFingerprint: schemas in Syscall.List is the digest of the answers of Syscall.Describe about the listed syscalls,
+// also for an agent that may call fewer.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	_, c := newKernel(t)
@@ -117,7 +116,7 @@ func TestFingerprint(t *testing.T) {
 		digest.Write(append(s.AppendJSON(nil), '\n'))
 	}
 	if got := hex.EncodeToString(digest.Sum(nil)); got != k.Schemas {
-		t.Errorf("the syscalls have %s, and Syscall.List says %s", got, k.Schemas)
+		t.Errorf("the digest is %s, and that of Syscall.List %s", got, k.Schemas)
 	}
 	name := "bob"
 	_, err := client.Call(testkit.Context(t), c, schema.ProcessAttach, &schema.AttachInput{AgentID: name})

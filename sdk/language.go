@@ -9,14 +9,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// language describes how to write a client in a programming language.
+// language describes how to generate a client in a programming language.
 type language struct {
 	template string
-	taken    []string                    // reserved names
+	taken    []string                    // names that a method must not have
 	method   func(syscall string) string // name of a syscall's method
-	spell    func(*shape) string         // a type
-	isName   func(string) bool           // a member needs no quotes
-	escape   *strings.Replacer           // escapes what would end a documentation comment
+	spell    func(*shape) string         // source of a type
+	isName   func(string) bool           // reports whether a member needs no quotes
+	escape   *strings.Replacer           // escapes the ends of a documentation comment
 }
 
 // key returns the name of a member, quoted if necessary.
@@ -32,14 +32,13 @@ func (l *language) isPlain(s *shape) bool {
 	return !slices.ContainsFunc(s.Members, func(m *member) bool { return !l.isName(m.Name) })
 }
 
-// doc formats a text as a documentation comment.
+// doc formats s as a documentation comment.
 func (l *language) doc(prefix, s string) string { return comment(prefix, l.escape.Replace(s)) }
 
 // width bounds a line of a comment, unless one word is longer.
 const width = 100
 
-// comment wraps a text into lines, with the prefix before each except the first. It cannot end the
-// comment.
+// comment wraps s into lines, with the prefix before each except the first. Control characters become spaces.
 func comment(prefix, s string) string {
 	var b strings.Builder
 	column := utf8.RuneCountInString(prefix)
@@ -87,7 +86,7 @@ func escaped(r rune) string {
 	return string([]byte{'\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15]})
 }
 
-// joined spells each shape.
+// joined spells shapes, with the separator between them.
 func (l *language) joined(shapes []*shape, separator string) string {
 	spelled := make([]string, len(shapes))
 	for i, s := range shapes {
@@ -96,7 +95,7 @@ func (l *language) joined(shapes []*shape, separator string) string {
 	return strings.Join(spelled, separator)
 }
 
-// quoted writes each word as a literal.
+// quoted returns words as literals, with the separator between them.
 func quoted(words []string, separator string) string {
 	literals := make([]string, len(words))
 	for i, word := range words {

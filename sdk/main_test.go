@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// newKernel begins the life of a kernel, and returns its runtime directory and a connection to it.
+// newKernel starts a kernel, and returns its runtime directory and a connection to it.
 func newKernel(t testing.TB) (string, *client.Client) {
 	t.Helper()
 	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
@@ -28,7 +28,7 @@ func newKernel(t testing.TB) (string, *client.Client) {
 	return cfg.RuntimeDir, testkernel.Dial(t, cfg.RuntimeDir)
 }
 
-// described is a kernel as a client is made from it.
+// described returns the description of a kernel for its client.
 func described(t testing.TB, c *client.Client) sdk.Kernel {
 	t.Helper()
 	list, err := client.Call(testkit.Context(t), c, schema.SyscallList, &schema.ListInput{})
@@ -42,7 +42,7 @@ func described(t testing.TB, c *client.Client) sdk.Kernel {
 	return k
 }
 
-// written is the client of a kernel in a language.
+// written returns the client of a kernel in a language.
 func written(t testing.TB, language string, k sdk.Kernel) string {
 	t.Helper()
 	var b strings.Builder
@@ -56,7 +56,7 @@ type runner struct {
 	program                   func() (string, error)
 }
 
-// runners are those of all languages.
+// runners returns the runners of all languages.
 func runners() []runner {
 	return []runner{
 		{"python", "pwos.py", ".py", python},
@@ -69,7 +69,7 @@ var (
 	node   = sync.OnceValues(interpreters.Node)
 )
 
-// project is a directory with a client, and programs of testdata beside it.
+// project is a directory with a client and the programs of testdata.
 type project struct {
 	t testing.TB
 	runner
@@ -87,7 +87,7 @@ func (r runner) project(t testing.TB, source string) *project {
 	return p
 }
 
-// run runs a program of testdata, which must exit with 0, and returns what it has printed.
+// run runs a program of testdata, which must exit with 0, and returns its output.
 func (p *project) run(runtime, name string, args ...string) string {
 	p.t.Helper()
 	program, err := os.ReadFile(filepath.Join("testdata", name+p.extension))
@@ -107,10 +107,10 @@ func (p *project) run(runtime, name string, args ...string) string {
 	return stdout.String()
 }
 
-// same compares what a program has printed.
+// same compares the output of a program.
 func same(t *testing.T, got, want string) {
 	t.Helper()
 	if got, want := strings.TrimSpace(got), strings.TrimSpace(want); got != want {
-		t.Errorf("it printed\n%s\nand not\n%s", got, want)
+		t.Errorf("it printed\n%s\nwant\n%s", got, want)
 	}
 }

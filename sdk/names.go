@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// names are the names in use.
+// names is a set of names in use.
 type names map[string]bool
 
 func namesBeside(taken ...string) names {

@@ -10,7 +10,7 @@ import (
 //go:embed pwos.py.tmpl
 var pythonTemplate string
 
-// python writes for Python 3.9 or later, with its standard library.
+// python generates for Python 3.9 or later, with its standard library.
 func python() *language {
 	l := &language{
 		template: pythonTemplate,

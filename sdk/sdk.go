@@ -11,16 +11,17 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Kernel is the description of a kernel that a client is made from.
+// Kernel describes a kernel for its client.
 type Kernel struct {
-	Schemas  string                  // from Syscall.List
-	Syscalls []schema.DescribeOutput // each once, in the order of their names
+	Schemas  string                  // digest of Syscall.List
+	Syscalls []schema.DescribeOutput // sorted by name, without duplicates
 }
 
-// Languages are the languages of clients.
+// Languages returns the languages of clients.
 func Languages() []string { return []string{"python", "typescript"} }
 
-// Write writes the client of a kernel in one of the Languages.
+// Write writes the client of a kernel in the language name. It returns an error if that is not one of Languages, and
+// those of w.
 func Write(w io.Writer, name string, k Kernel) error {
 	var l *language
 	switch name {
@@ -84,7 +85,7 @@ func (l *language) file(k Kernel) file {
 	return f
 }
 
-// named names the objects in s, the first with the given name, and appends them to the types.
+// named gives names to the objects in s, the first with the given name, and appends them to all.
 func (s *shape) named(all []*shape, taken names, name string) []*shape {
 	switch s.kind {
 	case list, dictionary:

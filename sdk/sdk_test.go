@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/sdk"
 )
 
-// TestSameBytes: the same kernel makes the same file, in another life too.
+// TestSameBytes: the output for the same syscalls is the same, also of another kernel.
 func TestSameBytes(t *testing.T) {
 	t.Parallel()
 	_, one := newKernel(t)
@@ -25,11 +25,11 @@ func TestSameBytes(t *testing.T) {
 		}
 	}
 	if err := sdk.Write(&strings.Builder{}, "cobol", sdk.Kernel{}); err == nil || !strings.Contains(err.Error(), "python and typescript") {
-		t.Errorf("a language that is none: %v", err)
+		t.Errorf("an unknown language: %v", err)
 	}
 }
 
-// TestShapes: what a JSON Schema says is a type, as far as there is one for it.
+// TestShapes: a JSON Schema becomes a type, as far as the language can express it.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ schema, python, typescript string }{
@@ -63,7 +63,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestNames: words are found, and no two syscalls or types have one name.
+// TestNames: names are split into words, and no two syscalls or types have the same name.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	object := schema.Value(`{"type":"object","properties":{"a-b":{"type":"object","properties":{"c":{}}},"a_b":{"type":"object","properties":{"c":{}}}}}`)
@@ -72,7 +72,7 @@ func TestNames(t *testing.T) {
 		k.Syscalls = append(k.Syscalls, schema.DescribeOutput{Name: name, Kind: "query", Input: object, Output: object})
 	}
 	k.Syscalls = append(k.Syscalls, schema.DescribeOutput{Name: "A.B", Kind: "query", Input: schema.Value(`{"type":"object","properties":{"input":{"type":"object","properties":{"c":{}}}}}`), Output: object})
-	for _, name := range []string{"class", "list", "__x", "X", "a b"} { // none can be an attribute, or would be the list of another
+	for _, name := range []string{"class", "list", "__x", "X", "a b"} { // keywords, and names that an attribute cannot have
 		members := schema.Value(fmt.Sprintf(`{"type":"object","properties":{%q:{"type":"array"}}}`, name))
 		k.Syscalls = append(k.Syscalls, schema.DescribeOutput{Name: "N" + strconv.Itoa(len(k.Syscalls)) + ".O", Kind: "query", Input: members, Output: members})
 	}
@@ -90,19 +90,19 @@ func TestNames(t *testing.T) {
 		source := written(t, language, k)
 		for _, name := range names {
 			if strings.Count(source, name) != 1 {
-				t.Errorf("%s: %q is there %d times", language, name, strings.Count(source, name))
+				t.Errorf("%s: %q occurs %d times", language, name, strings.Count(source, name))
 			}
 		}
 	}
 }
 
-// hostile is text that would end a comment or a string, and go on as a program.
+// hostile are texts that would end a comment or a string, and continue with code.
 var hostile = []string{
 	`"""` + "\nimport os\nos._exit(9)\n" + `"""`, `\"""`, `*/ process.exit(9); /*`, "\u2028process.exit(9)//", "\u202e", "\x00\x7f", `\`, `"`, `\u0000`, `{{.Schemas}}`, "${process.exit(9)}",
 	"__proto__", "constructor", "class", "None", "__mangled", "list", "ключ", "a b", "",
 }
 
-// register registers syscalls Evil.N0 and so on, which have hostile text wherever text can be, and returns how many there are.
+// register registers syscalls Evil.N0 and so on with hostile text in all their texts, and returns their number.
 func register(t testing.TB, c *client.Client) int {
 	t.Helper()
 	var members, words []string
@@ -123,8 +123,8 @@ func register(t testing.TB, c *client.Client) int {
 	return len(descriptions)
 }
 
-// TestHostileSchemas: a registered syscall can have any text in its description, its members and its words; the file is a
-// program all the same, which calls it, and nothing of the text is carried out.
+// TestHostileSchemas: with any text in the description, members and words of a registered syscall, the client is a
+// valid program that calls it, and does not run the text.
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, p *project, runtime string, c *client.Client) {
@@ -135,7 +135,7 @@ func TestHostileSchemas(t *testing.T) {
 	})
 }
 
-// TestTypesHold: mypy finds nothing in the client in Python, where there is a mypy.
+// TestTypesHold: mypy reports nothing about the client in Python, if mypy is installed.
 func TestTypesHold(t *testing.T) {
 	t.Parallel()
 	mypy, err := exec.LookPath("mypy")

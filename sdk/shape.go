@@ -5,7 +5,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// kind is the kind of a type in a programming language.
+// kind is the kind of a shape.
 type kind uint8
 
 const (
@@ -20,12 +20,12 @@ const (
 	either     // one of several shapes
 )
 
-// shape is a JSON Schema as a type. Bounds, which a type cannot express, are left out. An unknown schema allows any
+// shape is a JSON Schema as a type. It leaves out bounds, which a type cannot express. An unknown schema allows any
 // value.
 type shape struct {
 	kind     kind
 	nullable bool
-	words    []string // text: its possible values; none: any
+	words    []string // text: its possible values; empty: any
 	element  *shape
 	choices  []*shape
 	Members  []*member
@@ -39,7 +39,7 @@ type member struct {
 	Shape     *shape
 }
 
-// shapeOf reads a JSON Schema.
+// shapeOf converts a JSON Schema.
 func shapeOf(raw schema.Value) *shape {
 	s := &shape{}
 	if len(raw) == 0 || raw[0] != '{' {
@@ -68,7 +68,8 @@ func shapeOf(raw schema.Value) *shape {
 	return s
 }
 
-// readObject reads the schema of an object. An object without known members is a dictionary, unless it must be empty.
+// readObject converts the schema of an object. An object without known members is a dictionary, unless it must be
+// empty.
 func (s *shape) readObject(parts map[string]schema.Value) {
 	required := make(map[string]bool)
 	for _, name := range texts(parts["required"]) {

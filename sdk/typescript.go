@@ -9,7 +9,7 @@ import (
 //go:embed pwos.ts.tmpl
 var typescriptTemplate string
 
-// typescript writes for Node 22 or later, which strips the types, with its own modules.
+// typescript generates for Node 22 or later, which strips types, with its standard modules.
 func typescript() *language {
 	l := &language{
 		template: typescriptTemplate,

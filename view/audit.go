@@ -37,8 +37,8 @@ func (e *Entry) who(names Names) string {
 // Line describes the call and its outcome: "Http.Fetch GET https://example.com → 200, 29 B".
 func (e *Entry) Line(names Names, style Paint) string {
 	line := style(Bold, Escaped(e.Type))
-	if asked := e.asked(names); asked != "" {
-		line += " " + asked
+	if object := e.object(names); object != "" {
+		line += " " + object
 	}
 	if outcome := e.outcome(names, style); outcome != "" {
 		line += " → " + outcome
@@ -46,24 +46,24 @@ func (e *Entry) Line(names Names, style Paint) string {
 	return line
 }
 
-// Parts returns the parts of a line: what the call was about, and its outcome. It is for a front end that shows the
-// verdict by other means.
-func (e *Entry) Parts(names Names) (about, came string) {
-	about = e.asked(names)
+// Parts returns the object of the call and its outcome without the status, for a front end that shows the status by
+// other means.
+func (e *Entry) Parts(names Names) (object, outcome string) {
+	object = e.object(names)
 	if e.Success || e.Error == "" {
-		return about, e.outcome(names, Plain)
+		return object, e.outcome(names, Plain)
 	}
-	came = Escaped(string(e.Error))
+	outcome = Escaped(string(e.Error))
 	if advice := e.Advice(); advice != "" {
-		came += "; " + advice
+		outcome += "; " + advice
 	}
-	return about, came
+	return object, outcome
 }
 
-// Plain is a Paint that leaves text as it is.
+// Plain is a Paint that returns text unchanged.
 func Plain(_ Look, text string) string { return text }
 
-// outcome returns the outcome of the call in words; "" if a success needs none.
+// outcome describes the outcome of the call; "" for a success without a result to show.
 func (e *Entry) outcome(names Names, style Paint) string {
 	switch {
 	case e.Status == schema.StatusRunning:
@@ -71,7 +71,7 @@ func (e *Entry) outcome(names Names, style Paint) string {
 	case e.Status == schema.StatusUnknown && e.Error == "":
 		return style(Bad, "unknown: its end could not be recorded")
 	case e.Success:
-		return e.answered(names)
+		return e.result(names)
 	}
 	verdict := Escaped(e.Status)
 	if e.ErrorID != "" {
@@ -84,11 +84,11 @@ func (e *Entry) outcome(names Names, style Paint) string {
 	return text
 }
 
-// Advice returns what to do about a refusal whose message does not name a command; "" if there is nothing to add.
+// Advice returns the fix for a refusal whose message does not name a command; "" if there is none.
 func (e *Entry) Advice() string {
 	id := fault.ID(e.ErrorID)
 	if Exceptable(id) {
-		return Exception(e.Seq) + " shows what would let it through"
+		return Exception(e.Seq) + " shows the exception that would allow it"
 	}
 	if e.Status != schema.StatusDenied || strings.Contains(string(e.Error), `"pwos `) {
 		return ""
@@ -106,8 +106,8 @@ func lowered(text string) string {
 	return strings.ToLower(text[:1]) + text[1:]
 }
 
-// MetricsTable has one row for each syscall. Counts are by CAP's code if there is one, latencies by
-// type.
+// MetricsTable returns a table with a row for each syscall. The counts of a syscall with a code of CAP are by that
+// code, the latencies by type.
 func MetricsTable(m *schema.AuditMetricsOutput) *Table {
 	typeOf := make(map[string]string)
 	for _, row := range schema.Syscalls() {
@@ -135,8 +135,8 @@ func Exceptable(id fault.ID) bool { return id == fault.PolicyDenied || id == fau
 // Exception returns the command that adds the narrowest exception for the call of an entry.
 func Exception(seq int64) string { return fmt.Sprintf(`"pwos policy allow --from %d"`, seq) }
 
-// Internal reports whether entries of the type are the kernel's own, which no agent asked for. An effect of the
-// kernel for an agent, such as Net.Connect, is the agent's call.
+// Internal reports whether entries of the type are steps of the kernel that no agent has requested. An effect of the
+// kernel for an agent, such as Net.Connect, is a call of the agent.
 func Internal(typ string) bool {
 	row, ok := schema.Lookup(typ)
 	return ok && row.Internal && row.Outcome == ""
@@ -148,43 +148,43 @@ func OperatorQuery(e *schema.AuditEntry) bool {
 	return ok && e.PID == 0 && row.Kind == schema.KindQuery
 }
 
-// Refusal reports whether an error code means that the caller may not, rather than that it cannot be done: a denial
-// (CAP 6).
+// Refusal reports whether an error code means that the caller is not allowed to make the call: a denial (CAP 6).
 func Refusal(code int64) bool {
 	return (&fault.Fault{Kind: fault.KindOf(int(code))}).Denied()
 }
 
-// ArchiveTable says what an Audit.Archive has moved out of the journal in a directory, and how to check it.
+// ArchiveTable describes the entries that an Audit.Archive has moved out of the journal in a directory, and how to
+// verify them.
 func ArchiveTable(out *schema.AuditArchiveOutput, journal string) *Table {
 	t := new(Table)
 	t.Row("moved", fmt.Sprintf("entries %d to %d: %d segments, %d bytes", out.First, out.Last, out.Segments, out.Bytes))
 	t.Row("from", Escaped(journal))
 	t.Row("to", Escaped(out.Directory))
 	t.Row("ends with", out.Hash)
-	t.Row("state", fmt.Sprintf("%d bytes stand in for them", out.State))
+	t.Row("state", fmt.Sprintf("%d bytes replace them", out.State))
 	t.Row("verify with", `"pwos audit verify `+Escaped(out.Directory)+` `+Escaped(journal)+`"`)
 	return t
 }
 
-// ArchivedText says which entries are archived, and where.
+// ArchivedText describes which entries are archived, and where.
 func ArchivedText(a *schema.Archived) string {
 	if a.Directory == "" {
-		return fmt.Sprintf("entries %d to %d are archived: they are not in the journal any more", a.First, a.Last)
+		return fmt.Sprintf("entries %d to %d are archived: they are no longer in the journal", a.First, a.Last)
 	}
 	return fmt.Sprintf("entries %d to %d are archived in %s", a.First, a.Last, Escaped(a.Directory))
 }
 
-// RedactTable says what an Audit.Redact has removed, and what still has the value.
+// RedactTable describes what an Audit.Redact has removed, and which places still have the value.
 func RedactTable(out *schema.AuditRedactOutput) *Table {
 	t := new(Table)
 	t.Row("redacted", Escaped(out.Member)+" of entry "+strconv.FormatInt(out.Seq, 10))
 	switch {
 	case out.By != 0:
-		t.Row("vouched for", "by entry "+strconv.FormatInt(out.By, 10))
+		t.Row("signed", "by entry "+strconv.FormatInt(out.By, 10))
 	case out.Already:
-		t.Row("vouched for", "it was redacted before: nothing was changed")
+		t.Row("signed", "by an earlier entry: it was redacted before, and nothing was changed")
 	default:
-		t.Row("vouched for", "the line refers to a blob, and was not changed")
+		t.Row("signed", "as before: the line refers to a blob, and was not changed")
 	}
 	if len(out.Also) > 0 {
 		list := make([]string, len(out.Also))
@@ -197,13 +197,13 @@ func RedactTable(out *schema.AuditRedactOutput) *Table {
 		t.Row("also in", "entries "+strings.Join(list, ", ")+": redact these too")
 	}
 	if out.Blobs > 0 {
-		t.Row("removed", fmt.Sprintf("%d blobs that were the value", out.Blobs))
+		t.Row("removed", fmt.Sprintf("%d blobs with the value", out.Blobs))
 	}
 	for _, path := range out.Left {
 		t.Row("not changed", "the blob "+Escaped(path)+", which may have the value: remove it, or wait until it expires")
 	}
 	if out.Cluster {
-		t.Row("not changed", "the copy of the journal on the cluster's bus, which keeps the value")
+		t.Row("not changed", "the copy of the journal on the cluster's bus, which still has the value")
 	}
 	return t
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// did is an entry of a call, with what it was asked and what it answered.
+// did returns the entry of a successful call with that request and payload.
 func did(typ, request, payload string) view.Entry {
 	return view.Entry{AuditEntry: schema.AuditEntry{
 		Success: true, Status: schema.StatusOK, PID: 7, Type: typ, Request: schema.Value(request), Payload: schema.Value(payload),
 	}}
 }
 
-// refused is an entry of a call that failed.
+// refused returns the entry of a failed call.
 func refused(typ, request, status, id, message string) view.Entry {
 	e := did(typ, request, "")
 	e.Success, e.Status, e.ErrorID, e.Error, e.Seq = false, status, id, schema.MaybeText(message), 12
 	return e
 }
 
-// TestLine: a line says what was done in the terms of the syscall, and its outcome.
+// TestLine: a line describes the object of a call, in the terms of its syscall, and the outcome.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	names := view.Names{7: "reader", 8: "writer"}
@@ -62,7 +62,7 @@ func TestLine(t *testing.T) {
 		},
 		{
 			refused("Memory.Set", `{"key":"a"}`, schema.StatusDenied, "policy.denied", "the rule r says no"),
-			`Memory.Set a → denied (policy.denied): the rule r says no; "pwos policy allow --from 12" shows what would let it through`,
+			`Memory.Set a → denied (policy.denied): the rule r says no; "pwos policy allow --from 12" shows the exception that would allow it`,
 		},
 		{
 			refused("Memory.Set", `{"key":"proc/x"}`, schema.StatusDenied, "memory.read_only", "proc/ is read-only"),
@@ -75,7 +75,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// Strings that agents choose are drawn, never obeyed, and do not break the line.
+// TestLineIsOneLine: text that an agent has chosen is escaped, and does not break the line.
 func TestLineIsOneLine(t *testing.T) {
 	t.Parallel()
 	const evil = `\u001b[2J\n\r\u202e\u2028\u0000`
@@ -84,7 +84,7 @@ func TestLineIsOneLine(t *testing.T) {
 		refused("Memory.Set", `{"key":"`+evil+`"}`, schema.StatusFailed, "x\n\x1b", "a\x1b[2J\nb\u202e"),
 		did("Odd\n\x1b.Type", `{"data":{"`+evil+`":"`+evil+`"}}`, ``),
 	}
-	for typ := range view.Deeds() {
+	for typ := range view.Summaries() {
 		row, ok := schema.Lookup(typ)
 		if !ok {
 			t.Errorf("no syscall has the type %s", typ)
@@ -101,7 +101,7 @@ func TestLineIsOneLine(t *testing.T) {
 	}
 }
 
-// hostile is an object in which each member that may be a text is one.
+// hostile returns an object of a type with text in all members of type string.
 func hostile(typ *schema.Type, text string) string {
 	members := []string{}
 	for _, name := range namesOf(typ) {
@@ -110,18 +110,18 @@ func hostile(typ *schema.Type, text string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// namesOf are the members that a type has.
+// namesOf returns the names of a type's members.
 func namesOf(typ *schema.Type) []string {
 	described, _ := view.Members(typ.AppendJSONSchema(nil))
 	properties, _ := view.Members(described["properties"])
 	return slices.Sorted(maps.Keys(properties))
 }
 
-// Each member that a line shows is one of the syscall's.
-func TestDeedsNameMembers(t *testing.T) {
+// TestSummariesNameMembers: summaries name only members of the syscall's types.
+func TestSummariesNameMembers(t *testing.T) {
 	t.Parallel()
 	member := regexp.MustCompile(`\{(=?)([a-zA-Z_.]*)`)
-	for typ, templates := range view.Deeds() {
+	for typ, templates := range view.Summaries() {
 		row, ok := schema.Lookup(typ)
 		if !ok {
 			t.Errorf("no syscall has the type %s", typ)

@@ -1,10 +1,10 @@
 package view
 
-// Deeds are the templates of the syscalls that have some.
-func Deeds() map[string][2]string {
-	all := make(map[string][2]string, len(deeds))
-	for typ, d := range deeds {
-		all[typ] = [2]string{d.asked, d.answered}
+// Summaries returns the templates of each syscall that has a summary: of its object and of its result.
+func Summaries() map[string][2]string {
+	all := make(map[string][2]string, len(summaries))
+	for typ, s := range summaries {
+		all[typ] = [2]string{s.object, s.result}
 	}
 	return all
 }

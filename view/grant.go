@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TokenTable formats the token of a Capability.Grant or Capability.Get, one line for each part.
+// TokenTable formats the token in the answer of a Capability.Grant or Capability.Get, one line for each part.
 func TokenTable(data schema.Value) (*Table, error) {
 	t := new(Table)
 	members, _ := Members(data)
@@ -58,19 +58,19 @@ func tokenRows(t *Table, token *schema.Token) {
 	}
 }
 
-// fetchText describes what a token's holder may fetch.
+// fetchText describes the servers from which a token's holder may fetch.
 func fetchText(grant *schema.HTTPGrant) string {
 	text := strings.Join(grant.Hosts, " ")
 	if grant.Plain {
 		text += " (http: too)"
 	}
 	if grant.Open {
-		text += " (sealed headers are opened)"
+		text += " (with sealed headers)"
 	}
 	return text
 }
 
-// Expiry describes until when a grant is valid.
+// Expiry describes when a grant expires.
 func Expiry(tick *int64) string {
 	if tick == nil {
 		return "never"
@@ -78,7 +78,7 @@ func Expiry(tick *int64) string {
 	return fmt.Sprintf("after tick %d", *tick)
 }
 
-// resourcesOf lists the resources that a token has a quota of, or that its holder holds without one.
+// resourcesOf returns the resources of a token's quotas, and those that its holder holds without one.
 func resourcesOf(token *schema.CapabilityGetOutput) []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(token.ResourceQuotas)), maps.Keys(token.Held))
 	slices.Sort(names)
@@ -97,7 +97,7 @@ func quotaText(token *schema.CapabilityGetOutput, resource string) string {
 	return text
 }
 
-// QuotaTexts shows the usage of each resource for which a token has a quota.
+// QuotaTexts describes the usage of each resource for which a token has a quota.
 func QuotaTexts(token *schema.CapabilityGetOutput) string {
 	var texts []string
 	for _, resource := range resourcesOf(token) {
@@ -106,17 +106,17 @@ func QuotaTexts(token *schema.CapabilityGetOutput) string {
 	return strings.Join(texts, ", ")
 }
 
-// ApprovalCells are the cells of a question.
+// ApprovalCells returns the cells of an approval.
 func ApprovalCells(s *schema.ApprovalState, now time.Time) []string {
 	return []string{s.ID, s.State, ApprovalAgent(s), Escaped(s.Rule), leftOf(s, now), ApprovalCall(s)}
 }
 
-// ApprovalAgent names the agent that made the call.
+// ApprovalAgent returns the name and PID of the agent that made the call.
 func ApprovalAgent(s *schema.ApprovalState) string {
 	return Escaped(s.Agent) + " (" + strconv.FormatInt(s.PID, 10) + ")"
 }
 
-// leftOf returns how long a question can be answered, or an approval used.
+// leftOf returns the time left to answer a question, or to use an approval.
 func leftOf(s *schema.ApprovalState, now time.Time) string {
 	end := s.Expires
 	switch s.State {
@@ -128,7 +128,7 @@ func leftOf(s *schema.ApprovalState, now time.Time) string {
 	return max(0, time.UnixMilli(end).Sub(now)).Round(time.Second).String()
 }
 
-// ApprovalCall describes the call in question.
+// ApprovalCall describes the call of an approval.
 func ApprovalCall(s *schema.ApprovalState) string {
 	text := s.Type + " " + string(s.Data)
 	if s.Exhausted != "" {

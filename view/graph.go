@@ -20,11 +20,10 @@ const (
 	maxLabel            = 30 // characters
 )
 
-// drawing is a graph with the places of its nodes: in columns from left to right, so that causes are left of their
-// effects.
+// drawing is a graph with the positions of its nodes. These are in columns: causes are left of their effects.
 type drawing struct {
 	graph  *schema.EventGraphOutput
-	ahead  [][]int // successors of each node, without those that would close a cycle
+	ahead  [][]int // successors of each node, without edges that would close a cycle
 	before [][]int // predecessors of each node
 	column []int
 	y      []int // upper edge of the node's box
@@ -32,7 +31,7 @@ type drawing struct {
 	height int
 }
 
-// GraphSVG draws a graph as a self-contained picture, without scripts or external resources.
+// GraphSVG draws a graph as a self-contained SVG, without scripts or external resources.
 func GraphSVG(g *schema.EventGraphOutput) string {
 	d := &drawing{graph: g}
 	d.connect()
@@ -41,7 +40,7 @@ func GraphSVG(g *schema.EventGraphOutput) string {
 	return d.svg()
 }
 
-// connect reads the edges. It leaves out those that close a cycle.
+// connect sets ahead and before. It leaves out edges that close a cycle.
 func (d *drawing) connect() {
 	index := make(map[string]int, len(d.graph.Nodes))
 	for i := range d.graph.Nodes {
@@ -82,7 +81,7 @@ func (d *drawing) connect() {
 	}
 }
 
-// layer puts each node into the column after its last predecessor.
+// layer puts each node into the column after that of its last predecessor.
 func (d *drawing) layer() {
 	d.column = make([]int, len(d.ahead))
 	waits := make([]int, len(d.ahead))
@@ -104,7 +103,7 @@ func (d *drawing) layer() {
 	}
 }
 
-// place sets the height of each node of a column to the middle of its predecessors, in the order of these middles.
+// place puts each node of a column at the middle of its predecessors, without overlap.
 func (d *drawing) place() {
 	d.y = make([]int, len(d.ahead))
 	var columns [][]int
@@ -136,7 +135,7 @@ func (d *drawing) place() {
 
 func (d *drawing) x(i int) int { return d.column[i] * (boxWidth + columnGap) }
 
-// graphStyle is the look of a graph, by day and by night.
+// graphStyle is the style of a graph, for light and dark color schemes.
 const graphStyle = `text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}.s{font-size:10px;fill:#59636e}
 rect{fill:#f6f8fa;stroke:#8c959f}.process rect{fill:#ddf4ff;stroke:#54aeff}.denied rect,.failed rect{fill:#ffebe9;stroke:#cf222e}
 .running rect,.unknown rect{fill:#fff8c5;stroke:#bf8700}path{fill:none;stroke:#8c959f}path.mail{stroke-dasharray:4 3}marker path{fill:#8c959f;stroke:none}

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// wellFormed fails the test unless a picture is one document of XML without a script, and returns its texts.
+// wellFormed fails the test unless svg is one XML document without a script, and returns its texts.
 func wellFormed(t *testing.T, svg string) (texts []string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(svg))
@@ -53,7 +53,7 @@ func edge(from, to int, kind string) schema.GraphEdge {
 	return schema.GraphEdge{From: fmt.Sprint("c", from), To: fmt.Sprint("c", to), Kind: kind}
 }
 
-// TestGraphSVG: any graph is drawn, with cycles, with edges to nowhere, and with texts that mean something to a browser.
+// TestGraphSVG: any graph is drawn, also with cycles, invalid edges, and markup in its texts.
 func TestGraphSVG(t *testing.T) {
 	t.Parallel()
 	hostile := "</text><script>alert(1)</script>\x00\u202e\" onload=x \xff&amp;]]>"
@@ -63,7 +63,7 @@ func TestGraphSVG(t *testing.T) {
 	cycle.Edges = []schema.GraphEdge{edge(0, 1, "caused"), edge(1, 2, hostile), edge(2, 0, "delivered"), edge(1, 1, "caused"), edge(1, 99, "caused"), edge(99, 1, "made")}
 	texts := strings.Join(wellFormed(t, view.GraphSVG(cycle)), "\n")
 	if !strings.Contains(texts, "</text><script>") {
-		t.Errorf("the label is not there as a text:\n%s", texts)
+		t.Errorf("the label is not a text:\n%s", texts)
 	}
 
 	wellFormed(t, view.GraphSVG(new(schema.EventGraphOutput)))
@@ -78,7 +78,7 @@ func TestGraphSVG(t *testing.T) {
 	}
 }
 
-// TestGraphSVGLayers: what is caused stands right of its cause, and no two boxes of a column overlap.
+// TestGraphSVGLayers: effects are right of their causes, and no boxes of a column overlap.
 func TestGraphSVGLayers(t *testing.T) {
 	t.Parallel()
 	g := nodes(100, "Memory.Set")

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Texts is a JSON array of strings.
+// Texts returns a JSON array of strings.
 func Texts(all []string) []byte {
 	list := []byte{'['}
 	for i, text := range all {
@@ -24,7 +24,7 @@ func Texts(all []string) []byte {
 // Units formats an amount without an exponent: 1000000, not 1e+06.
 func Units(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
-// Counts is a JSON object of whole numbers, by name.
+// Counts returns a JSON object of whole numbers, sorted by name.
 func Counts(of map[string]int) []byte {
 	var o Object
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -33,7 +33,7 @@ func Counts(of map[string]int) []byte {
 	return o.Close()
 }
 
-// Numbers is a JSON object of amounts, by name.
+// Numbers returns a JSON object of amounts, sorted by name.
 func Numbers(of map[string]float64) []byte {
 	var o Object
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -57,7 +57,7 @@ func (o Object) name(name string) Object {
 // Text adds a string.
 func (o Object) Text(name, value string) Object { return schema.AppendString(o.name(name), value) }
 
-// Raw adds a value that is JSON already.
+// Raw adds a JSON value.
 func (o Object) Raw(name string, value []byte) Object { return append(o.name(name), value...) }
 
 // Integer adds a whole number.
@@ -83,7 +83,7 @@ func (o Object) Close() []byte {
 	return append(o, '}')
 }
 
-// The functions of this file parse valid JSON.
+// The functions below parse valid JSON.
 
 // Members returns the members of an object; ok is false if raw is not an object.
 func Members(raw schema.Value) (members map[string]schema.Value, ok bool) {
@@ -110,7 +110,7 @@ func As[T any](raw schema.Value) (value T, ok bool) {
 	return *decoded.(*T), true
 }
 
-// AnswerAs reads the data of a reply to a syscall.
+// AnswerAs decodes the data of a reply to a syscall.
 func AnswerAs[T any](typ string, data schema.Value) (T, error) {
 	value, ok := As[T](data)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// recordOf is a record with entries at these times, numbered from 1.
+// recordOf returns entries with these times, numbered from 1.
 func recordOf(times ...int64) []view.Entry {
 	entries := make([]view.Entry, len(times))
 	for i, at := range times {
@@ -21,7 +21,7 @@ func recordOf(times ...int64) []view.Entry {
 	return entries
 }
 
-// merged is the time line of records: the letter of the record and the number of the entry, each.
+// merged merges records, and returns the letter of the record and the number of the entry for each.
 func merged(t interface{ Fatal(...any) }, records ...[]view.Entry) string {
 	list := make([]view.Record, len(records))
 	for i, entries := range records {
@@ -37,7 +37,7 @@ func merged(t interface{ Fatal(...any) }, records ...[]view.Entry) string {
 	return strings.Join(words, " ")
 }
 
-// Entries of several records are in the order of their times, those of one record in its order.
+// TestMerge: entries of several records are in the order of their times, those of one record in its order.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	for want, records := range map[string][][]view.Entry{
@@ -71,7 +71,7 @@ func TestMerge(t *testing.T) {
 			t.Fatalf("%d of %d entries", len(words), total)
 		}
 	})
-	effect := recordOf(30) // which was called before what it caused at the other kernel, and ended after that
+	effect := recordOf(30) // called before its consequence at the other kernel, and ended after that
 	effect[0].Intent, effect[0].LatencyUS = 1, 15_000
 	if got := merged(t, recordOf(20), effect, recordOf(10)); got != "c1 b1 a1" {
 		t.Errorf("an effect: %s", got)
@@ -87,19 +87,20 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// What one kernel causes at another is below it, and each sentence has its kernel. Kernels' names are text in a page.
+// TestNarrativeOfKernels: a call that another kernel caused is below its cause, and each sentence has its kernel, whose
+// name is escaped.
 func TestNarrativeOfKernels(t *testing.T) {
 	t.Parallel()
-	told := new(view.Told)
-	alpha := &view.Narrative{Names: view.Names{}, Kernel: "alpha", Told: told}
-	beta := &view.Narrative{Names: view.Names{}, Kernel: "<b>\x1b", Told: told}
+	told := new(view.NarratedCalls)
+	alpha := &view.Narrative{Names: view.Names{}, Kernel: "alpha", Calls: told}
+	beta := &view.Narrative{Names: view.Names{}, Kernel: "<b>\x1b", Calls: told}
 	send, accept := caused(4, "Syscall.SendMsg", "m", ""), caused(9, "Ipc.Accept", "n", "m")
 	for _, step := range []struct {
 		of    *view.Narrative
 		e     *view.Entry
 		depth int
 	}{{alpha, &send, 0}, {beta, &accept, 1}} {
-		list := step.of.Tell(step.e)
+		list := step.of.Add(step.e)
 		if len(list) != 1 || list[0].Depth != step.depth || list[0].Kernel != step.of.Kernel {
 			t.Fatalf("%+v", list)
 		}

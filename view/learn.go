@@ -13,33 +13,34 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Lesson is what a process and its descendants needed, according to the record.
+// Lesson is the grant that a process and its descendants needed, according to the record.
 type Lesson struct {
-	calls   map[string]int     // calls that a grant allowed, by type, whatever their outcome
+	calls   map[string]int     // number of calls that a grant allowed, by type
 	tools   map[string]int     // user-space syscalls among the calls, by pattern
-	refused map[string]refused // calls that were refused all the same, by type
-	handed  map[string]bool    // what they granted to others, and so must hold themselves: patterns
-	quotas  map[string]float64 // the same of resources
-	http    Servers            // the same of servers
-	fetches []Servers          // what each request needed
+	refused map[string]refused // calls that were refused in spite of the grant, by type
+	granted map[string]bool    // patterns that they granted to others, and so must hold themselves
+	quotas  map[string]float64 // resources that they granted to others
+	http    Servers            // servers that they granted to others
+	fetches []Servers          // servers that each request needed
 	Holding []holding
-	Policy  *policy.Learned // data of the calls for rules
-	Agents  int             // the process and its descendants
+	Policy  *policy.Learned // for rules of a policy
+	Agents  int             // number of processes: the process and its descendants
 }
 
-// refused are calls of one type that were refused.
+// refused counts the refused calls of a type.
 type refused struct {
 	n   int
-	why string // of the first
+	why string // error of the first
 }
 
-// Servers is what requests to servers need.
+// Servers are the servers that requests need.
 type Servers struct {
 	Hosts       []string
 	Plain, Open bool
 }
 
-// holding is a change of a process's units of a resource: to held, or by less. An end releases all resources.
+// holding is a change of the units of a resource that a process holds: to held, or by -less. The end of a process
+// releases all resources.
 type holding struct {
 	Seq, pid   int64
 	resource   string
@@ -50,18 +51,18 @@ type holding struct {
 // NewLesson returns an empty lesson.
 func NewLesson() *Lesson {
 	return &Lesson{
-		calls: map[string]int{}, tools: map[string]int{}, refused: map[string]refused{}, handed: map[string]bool{}, quotas: map[string]float64{}, Policy: policy.NewLearned(),
+		calls: map[string]int{}, tools: map[string]int{}, refused: map[string]refused{}, granted: map[string]bool{}, quotas: map[string]float64{}, Policy: policy.NewLearned(),
 	}
 }
 
-// Note takes a call into account, and returns the PID of the process that it spawned, or 0.
+// Note adds a call, and returns the PID of the process that it spawned, or 0.
 func (l *Lesson) Note(e *schema.AuditEntry) (child int64) {
 	if e.Type == "Net.Connect" {
 		l.noteConnection(e)
 		return 0
 	}
 	typ, tool := e.Type, toolPattern(e.Request)
-	if schema.UserSpace(typ) { // an MCP server's
+	if schema.UserSpace(typ) { // a tool of an MCP server
 		typ, tool = schema.CallType, "Call:"+typ
 	}
 	row, ok := schema.Lookup(typ)
@@ -90,11 +91,11 @@ func (l *Lesson) Note(e *schema.AuditEntry) (child int64) {
 	switch e.Type {
 	case "Syscall.Spawn":
 		asked, _ := Members(e.Request)
-		l.hand(asked["capabilities"])
+		l.noteGrant(asked["capabilities"])
 		out, _ := As[schema.SpawnOutput](e.Payload)
 		return out.ChildPID
 	case "Capability.Grant", "Capability.GrantDefault":
-		l.hand(e.Payload) // the token
+		l.noteGrant(e.Payload) // the token
 	case "Syscall.Alloc":
 		out, _ := As[schema.AllocOutput](e.Payload)
 		l.Holding = append(l.Holding, holding{Seq: e.Seq, pid: e.PID, resource: out.ResourceID, held: out.Reserved.Float()})
@@ -105,8 +106,8 @@ func (l *Lesson) Note(e *schema.AuditEntry) (child int64) {
 	return 0
 }
 
-// toolPattern returns the pattern that a call of a user-space syscall needs: that of its path, or the pattern for all
-// if the path depends on what its caller had adopted.
+// toolPattern returns the pattern that a call of a user-space syscall needs: its path, or the pattern for all if the
+// path depends on the caller's adopted identity.
 func toolPattern(request schema.Value) string {
 	members, _ := Members(request)
 	name, _ := Text(members["syscall"])
@@ -116,8 +117,8 @@ func toolPattern(request schema.Value) string {
 	return schema.CallType
 }
 
-// hand records a grant to another process, which counts toward the grantor's usage.
-func (l *Lesson) hand(grant schema.Value) {
+// noteGrant records a grant to another process, which counts toward the grantor's usage.
+func (l *Lesson) noteGrant(grant schema.Value) {
 	members, _ := Members(grant)
 	patterns, _ := As[[]string](members["allowed_syscalls"])
 	quotas, _ := As[map[string]float64](members["resource_quotas"])
@@ -126,9 +127,9 @@ func (l *Lesson) hand(grant schema.Value) {
 		row, ok := Named(pattern)
 		switch {
 		case !ok:
-			l.handed[pattern] = true
+			l.granted[pattern] = true
 		case row.Grant != schema.Everyone:
-			l.handed[row.Type] = true
+			l.granted[row.Type] = true
 		}
 	}
 	for resource, amount := range quotas {
@@ -172,7 +173,7 @@ func (l *Lesson) noteFetch(e *schema.AuditEntry) {
 	for i, address := range append([]string{asked, last}, via...) {
 		need.visit(address)
 		l.noteAddress(method, address)
-		if i > 0 { // a redirect may have made a GET of it
+		if i > 0 { // a redirect may change the method to GET
 			l.noteAddress("GET", address)
 		}
 	}
@@ -210,7 +211,7 @@ func (n *Servers) visit(address string) {
 	n.Plain = n.Plain || u.Scheme == "http"
 }
 
-// NoteExit records that processes have ended, and so hold nothing any more.
+// NoteExit records that processes have ended, which releases all their resources.
 func (l *Lesson) NoteExit(e *schema.AuditEntry) {
 	in, _ := As[schema.ProcessExitInput](e.Request)
 	for _, pid := range in.PIDs {
@@ -218,7 +219,7 @@ func (l *Lesson) NoteExit(e *schema.AuditEntry) {
 	}
 }
 
-// Peaks returns the needed quotas: the most in use at once, and the most granted.
+// Peaks returns the needed quotas: the maximum in use at once, and at least the maximum granted.
 func (l *Lesson) Peaks() map[string]float64 {
 	peaks := maps.Clone(l.quotas)
 	slices.SortStableFunc(l.Holding, func(a, b holding) int { return int(a.Seq - b.Seq) })
@@ -249,10 +250,10 @@ func (l *Lesson) Peaks() map[string]float64 {
 	return peaks
 }
 
-// Allow returns the smallest grant: the called types, and what was granted to others. A grant must name at least
-// one type; Syscall.Ping is allowed without a grant.
+// Allow returns the smallest grant: the called types, and those that were granted to others. A grant must name at least
+// one type, so it is Syscall.Ping if there is none.
 func (l *Lesson) Allow() []string {
-	patterns := slices.Collect(maps.Keys(l.handed))
+	patterns := slices.Collect(maps.Keys(l.granted))
 	for typ := range l.calls {
 		row, ok := schema.Lookup(typ)
 		switch {
@@ -286,7 +287,7 @@ func (l *Lesson) Servers() Servers {
 	return all
 }
 
-// Denied returns the calls that a grant refuses, by type.
+// Denied returns the number of calls that a grant refuses, by type.
 func (l *Lesson) Denied(allow []string, http *schema.HTTPGrant) map[string]int {
 	denied := make(map[string]int)
 	for typ, n := range l.calls {
@@ -322,7 +323,7 @@ func (n *Servers) within(grant *schema.HTTPGrant) bool {
 	})
 }
 
-// serves reports whether a pattern of a grant names a server. Both may have a port, which a pattern may leave open with *.
+// serves reports whether a pattern of a grant matches a server. Both may have a port, and that of the pattern may be *.
 func serves(pattern, host string) bool {
 	pattern, port := cutPort(pattern)
 	name, wanted := cutPort(host)
@@ -339,7 +340,7 @@ func cutPort(host string) (name, port string) {
 	return host, ""
 }
 
-// allows reports whether one of the patterns of a grant names the syscall (PROTOCOL 5).
+// allows reports whether one of the patterns of a grant matches the syscall (PROTOCOL 5).
 func allows(patterns []string, row *schema.Syscall) bool {
 	domain, _, _ := strings.Cut(row.Type, ".")
 	return slices.ContainsFunc(patterns, func(p string) bool {
@@ -347,7 +348,7 @@ func allows(patterns []string, row *schema.Syscall) bool {
 	})
 }
 
-// allowsTool reports whether one of the patterns of a grant names the user-space syscall of a pattern without *.
+// allowsTool reports whether one of the patterns of a grant matches the user-space syscall tool, a pattern without *.
 func allowsTool(patterns []string, tool string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		tree, below := strings.CutSuffix(p, "*")
@@ -355,11 +356,11 @@ func allowsTool(patterns []string, tool string) bool {
 	})
 }
 
-// Report describes for people what was called, and what the given grant, named by what, would have denied.
+// Report describes the calls for people, and those that a grant, named what, would have denied.
 func (l *Lesson) Report(what string, denied map[string]int) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if len(l.calls) == 0 {
-		say("%s called nothing that needs a grant: no grant is needed", agentsText(l.Agents))
+		say("%s made no calls that need a grant", agentsText(l.Agents))
 	} else {
 		say("%s made calls that need a grant, %s", agentsText(l.Agents), times(sum(l.calls)))
 	}
@@ -367,20 +368,20 @@ func (l *Lesson) Report(what string, denied map[string]int) (lines []string) {
 		say("  %s would have denied %s, %s", what, typ, times(denied[typ]))
 	}
 	for _, typ := range slices.Sorted(maps.Keys(l.refused)) {
-		say("  %s was refused although everything was granted, %s: %s", typ, times(l.refused[typ].n), Escaped(l.refused[typ].why))
+		say("  %s was refused in spite of a grant of everything, %s: %s", typ, times(l.refused[typ].n), Escaped(l.refused[typ].why))
 	}
 	if len(denied) == 0 {
 		say("  %s would have denied nothing", what)
 	}
 	if len(l.calls) == 0 {
-		say("this runs it without a grant:")
+		say("to run it without a grant:")
 	} else {
-		say("this would have been enough:")
+		say("to run it with the smallest grant:")
 	}
 	return lines
 }
 
-// JSON returns the lesson as JSON, with the command line that has the grant.
+// JSON returns the lesson as JSON, with a command line that has the grant.
 func (l *Lesson) JSON(line string, denied map[string]int) []byte {
 	return Object(nil).
 		Text("line", line).
@@ -401,7 +402,7 @@ func (l *Lesson) Refusals() map[string]int {
 	return n
 }
 
-// CommandLine returns the command that runs the same program with the smallest grant and these flags.
+// CommandLine returns a command that runs the program args with the smallest grant and the flags kept.
 func (l *Lesson) CommandLine(kept, args []string) string {
 	quotas, servers := l.Peaks(), l.Servers()
 	words := []string{"pwos", "run", "--allow", strings.Join(l.Allow(), ",")}
@@ -425,7 +426,10 @@ func agentsText(n int) string {
 	if n == 1 {
 		return "the agent"
 	}
-	return fmt.Sprintf("the agent and the %d below it", n-1)
+	if n == 2 {
+		return "the agent and its descendant"
+	}
+	return fmt.Sprintf("the agent and its %d descendants", n-1)
 }
 
 func times(n int) string {
@@ -442,7 +446,7 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// notePolicy records the data of a call for rules.
+// notePolicy adds a call to Policy.
 func (l *Lesson) notePolicy(e *schema.AuditEntry) {
 	members, _ := Members(e.Request)
 	switch e.Type {
@@ -456,7 +460,7 @@ func (l *Lesson) notePolicy(e *schema.AuditEntry) {
 	}
 }
 
-// noteAddress records an address that was fetched, or that a redirect led to.
+// noteAddress adds an address that was fetched, or the target of a redirect.
 func (l *Lesson) noteAddress(method, address string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {

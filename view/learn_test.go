@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// call is an entry of the record of process 1; without an answer the call failed, with 404.
+// call returns an entry of process 1; without an answer the call failed with 404.
 func call(typ, answer string) schema.AuditEntry {
 	e := schema.AuditEntry{PID: 1, Type: typ, Success: answer != "", Payload: schema.Value(answer)}
 	if answer == "" {
@@ -19,21 +19,21 @@ func call(typ, answer string) schema.AuditEntry {
 	return e
 }
 
-// by is a call of another process, at a place in the record, with what it said.
+// by returns an entry of another process, with that seq and request.
 func by(pid, seq int64, e schema.AuditEntry, request string) schema.AuditEntry {
 	e.PID, e.Seq, e.Request = pid, seq, schema.Value(request)
 	return e
 }
 
-// failed is a call that failed with the code.
+// failed returns an entry of a call that failed with the code.
 func failed(code int64, typ string) schema.AuditEntry {
 	e := call(typ, "")
 	e.Code = code
 	return e
 }
 
-// What was let through needs a grant, whatever its outcome; what was refused all the same, what needs none, and the kernel's own
-// do not.
+// TestLearned: a call that was allowed needs a grant, whatever its outcome. Refused calls, calls that need no grant,
+// and steps of the kernel do not.
 func TestLearned(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -53,7 +53,7 @@ func TestLearned(t *testing.T) {
 				Denied:  map[string]int{"Call:mcp/fs/read": 1, "Memory.CompareAndSet": 1, "Memory.Delete": 1, "Memory.Get": 1, "Memory.List": 1, "Sum.Add": 1},
 			},
 		},
-		"the most that was held at once, by all": {
+		"the maximum held at once, by all": {
 			[]schema.AuditEntry{
 				by(1, 1, call("Syscall.Alloc", `{"resource_id":"gpu","amount":2,"reserved":2}`), ``),
 				by(2, 2, call("Syscall.Alloc", `{"resource_id":"gpu","amount":3,"reserved":3}`), ``),
@@ -91,7 +91,7 @@ func TestLearned(t *testing.T) {
 				Denied: map[string]int{"Call:mcp/fs/read": 1, "Call:tools/today": 2},
 			},
 		},
-		"user space beside who calls": {
+		"user space, relative to the caller": {
 			[]schema.AuditEntry{by(1, 1, call("Syscall.Call", `1`), `{"syscall":"../tools/today"}`), by(1, 2, call("Syscall.Call", `1`), `{"syscall":"tools/today"}`)},
 			learning{Allow: []string{"Syscall.Call"}, Denied: map[string]int{"Call:tools/today": 1, "Syscall.Call": 1}},
 		},
@@ -117,7 +117,7 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// Patterns are types, codes, whole domains, or everything, except what has to be named.
+// TestLearnedDenied: patterns match types, codes, domains, or everything except syscalls that a grant has to name.
 func TestLearnedDenied(t *testing.T) {
 	t.Parallel()
 	for pattern, denies := range map[string]bool{
@@ -145,7 +145,7 @@ func TestLearnedDenied(t *testing.T) {
 	}
 }
 
-// learning is what learning makes of calls.
+// learning is the content of a Lesson.
 type learning struct {
 	Allow, Hosts    []string
 	Quotas          map[string]float64
@@ -154,7 +154,7 @@ type learning struct {
 	Children        []int64
 }
 
-// learned is what learning makes of the calls of processes, and what a grant would deny of them.
+// learned returns the lesson of entries, with the calls that a grant would deny.
 func learned(entries []schema.AuditEntry, patterns []string, http *schema.HTTPGrant) (got learning) {
 	l := view.NewLesson()
 	for i := range entries {

@@ -9,23 +9,23 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Narrative describes the record as a tree of causes, in words, while it is read. Each call is below the one that its
-// message names as its cause, if that came before.
+// Narrative describes the record in sentences, as a tree of causes. Each call is below its cause, if that was recorded
+// before.
 type Narrative struct {
 	Names  Names
-	Kernel string // shown with each sentence; empty: there is only one
-	Told   *Told  // shared by the narratives of several kernels; nil: it is the only one
+	Kernel string         // name of the kernel in each sentence; empty: there is only one kernel
+	Calls  *NarratedCalls // shared by the narratives of several kernels; nil: not shared
 
-	waiting []Entry // steps of the kernel whose cause is recorded after them
+	waiting []Entry // steps of the kernel that are recorded before their cause
 }
 
-// Told are the calls that were described, and may be the causes of others.
-type Told struct {
-	depths map[string]int // by the ids of their messages
-	order  []string       // these ids, the oldest first
+// NarratedCalls are the described calls, which may be causes of others.
+type NarratedCalls struct {
+	depths map[string]int // by message id
+	order  []string       // the ids, oldest first
 }
 
-// Sentence is a call of a narrative.
+// Sentence describes a call.
 type Sentence struct {
 	Entry
 
@@ -35,38 +35,38 @@ type Sentence struct {
 	Text   string
 }
 
-// Bounds of a narrative's memory: calls that may be causes, and steps that wait for their cause.
+// Bounds of a narrative's memory: calls that may be causes, and steps before their cause.
 const (
 	maxTold    = 1 << 16
 	maxWaiting = 64
 )
 
-// verbs describe successful calls. What the call was about follows.
+// verbs describe successful calls. The object of the call follows.
 var verbs = map[string]string{
-	"Approval.Decide": "answers a question:", "Approval.Requested": "asks people about", "Approval.Use": "uses the approval",
-	"Capability.Endow": "gives a token to", "Capability.Grant": "grants", "Capability.GrantDefault": "grants the default to", "Capability.Revoke": "takes the token of",
-	"Clock.Advance": "moves the clock on by", "Crypto.Open": "opens a secret", "Crypto.Seal": "seals a secret",
+	"Approval.Decide": "answers a request for approval:", "Approval.Requested": "requests approval of", "Approval.Use": "uses the approval",
+	"Capability.Endow": "gives a token to", "Capability.Grant": "grants", "Capability.GrantDefault": "grants the default to", "Capability.Revoke": "revokes the token of",
+	"Clock.Advance": "advances the clock by", "Crypto.Open": "opens a secret", "Crypto.Seal": "seals a secret",
 	"Host.ToolUse": "asks to use the tool", "Http.Fetch": "fetches", "Ipc.Ack": "acknowledges the messages", "Ipc.Broadcast": "sends to all",
-	"Ipc.Receive": "takes mail", "Ipc.Return": "puts back what was not acknowledged of the mail of", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.TakeOver": "is led by another host:", "Kernel.Ingest": "adopts",
-	"Kernel.LoginFailed": "lets nobody in:", "Kernel.Throttled": "throttles", "Memory.CompareAndSet": "sets", "Memory.Delete": "deletes", "Memory.Get": "reads",
+	"Ipc.Receive": "receives mail", "Ipc.Return": "returns unacknowledged messages to", "Job.Cancel": "cancels the job", "Job.Start": "starts the job", "Kernel.Booted": "starts:", "Kernel.TakeOver": "moves to another host:", "Kernel.Ingest": "adopts",
+	"Kernel.LoginFailed": "refuses a login:", "Kernel.Throttled": "throttles", "Memory.CompareAndSet": "sets", "Memory.Delete": "deletes", "Memory.Get": "reads",
 	"Memory.List": "lists keys", "Memory.Set": "sets", "Net.Connect": "connects to", "Net.Request": "asks the upstream", "Policy.Loaded": "loads the policy",
-	"Process.Attach": "attaches as", "Process.Exit": "notes the end of", "Process.NoteEnd": "notes the end of the program of", "Process.NoteStart": "starts the program of",
-	"Process.Pause": "pauses", "Process.RestoreFiles": "restores the files of", "Process.Resume": "lets go on", "Syscall.Alloc": "takes", "Syscall.Call": "calls the tool", "Syscall.CommitDelta": "remembers",
-	"Syscall.Register": "adds the syscall", "Syscall.Release": "gives back", "Syscall.Rollback": "rolls back", "Syscall.SendMsg": "sends mail",
+	"Process.Attach": "attaches as", "Process.Exit": "records the end of", "Process.NoteEnd": "records the end of the program of", "Process.NoteStart": "starts the program of",
+	"Process.Pause": "pauses", "Process.RestoreFiles": "restores the files of", "Process.Resume": "resumes", "Syscall.Alloc": "allocates", "Syscall.Call": "calls the tool", "Syscall.CommitDelta": "commits",
+	"Syscall.Register": "adds the syscall", "Syscall.Release": "releases", "Syscall.Rollback": "rolls back", "Syscall.SendMsg": "sends mail",
 	"Syscall.Shutdown": "ends the kernel", "Syscall.Spawn": "spawns", "Syscall.Terminate": "ends",
 }
 
-// Tell returns the sentences that an entry adds, in order: none for the kernel's housekeeping and for the operator's
-// queries, several if steps waited for it.
-func (n *Narrative) Tell(e *Entry) []Sentence {
+// Add returns the sentences that an entry adds, in order: none for housekeeping of the kernel and queries of the
+// operator, several if it is the cause of earlier steps.
+func (n *Narrative) Add(e *Entry) []Sentence {
 	n.Names.Learn(&e.AuditEntry)
-	if aside(&e.AuditEntry) || OperatorQuery(&e.AuditEntry) {
+	if isOmitted(&e.AuditEntry) || OperatorQuery(&e.AuditEntry) {
 		return nil
 	}
-	if n.Told == nil {
-		n.Told = new(Told)
+	if n.Calls == nil {
+		n.Calls = new(NarratedCalls)
 	}
-	if _, told := n.Told.depths[string(e.Causation)]; Internal(e.Type) && e.Causation != "" && !told {
+	if _, told := n.Calls.depths[string(e.Causation)]; Internal(e.Type) && e.Causation != "" && !told {
 		if n.waiting = append(n.waiting, *e); len(n.waiting) <= maxWaiting {
 			return nil
 		}
@@ -87,7 +87,7 @@ func (n *Narrative) Tell(e *Entry) []Sentence {
 	return sentences
 }
 
-// End returns the sentences of steps whose cause never came.
+// End returns the sentences of steps whose cause is not in the record.
 func (n *Narrative) End() (sentences []Sentence) {
 	for i := range n.waiting {
 		sentences = append(sentences, n.sentence(&n.waiting[i]))
@@ -96,18 +96,17 @@ func (n *Narrative) End() (sentences []Sentence) {
 	return sentences
 }
 
-// sentence describes an entry. A call that names itself or a later call as its cause is at the top
-// level.
+// sentence describes an entry. A call whose cause is itself or a later call is at the top level.
 func (n *Narrative) sentence(e *Entry) Sentence {
 	cause := string(e.Causation)
 	if m, ok := received(&e.AuditEntry); ok && cause == "" && e.Type == schema.IPCReceive.Type {
 		cause = m.Causation
 	}
 	depth := 0
-	if above, told := n.Told.depths[cause]; told && cause != e.ID {
+	if above, told := n.Calls.depths[cause]; told && cause != e.ID {
 		depth = above + 1
 	}
-	n.Told.remember(e.ID, depth)
+	n.Calls.remember(e.ID, depth)
 	who := n.Names.Of(e.PID)
 	if Internal(e.Type) {
 		who = "the kernel"
@@ -117,7 +116,7 @@ func (n *Narrative) sentence(e *Entry) Sentence {
 	return Sentence{Entry: *e, Kernel: n.Kernel, Depth: depth, Who: who, Text: n.text(e)}
 }
 
-func (t *Told) remember(id string, depth int) {
+func (t *NarratedCalls) remember(id string, depth int) {
 	if t.depths == nil {
 		t.depths = make(map[string]int)
 	}
@@ -131,7 +130,7 @@ func (t *Told) remember(id string, depth int) {
 	t.depths[id], t.order = depth, append(t.order, id)
 }
 
-// received returns the first message that an Ipc.Receive returned.
+// received returns the first message in the answer of an Ipc.Receive.
 func received(e *schema.AuditEntry) (schema.MailMessage, bool) {
 	out, ok := As[schema.ReceiveOutput](e.Payload)
 	if !ok || len(out.Messages) == 0 {
@@ -140,17 +139,17 @@ func received(e *schema.AuditEntry) (schema.MailMessage, bool) {
 	return out.Messages[0], true
 }
 
-// aside reports whether the story omits an entry: the kernel's housekeeping, and waits that timed out.
-func aside(e *schema.AuditEntry) bool {
+// isOmitted reports whether the narrative omits an entry: housekeeping of the kernel, and waits that timed out.
+func isOmitted(e *schema.AuditEntry) bool {
 	if _, ok := received(e); e.Type == "Ipc.Receive" && e.Success && !ok {
 		return true
 	}
 	return e.Success && slices.Contains([]string{"Process.Prepare", "Ipc.Open", "Capability.Strip", "Resource.Free", "Ipc.Close"}, e.Type)
 }
 
-// text describes the call in words that follow the caller's name.
+// text describes the call, as the part of a sentence after the caller's name.
 func (n *Narrative) text(e *Entry) string {
-	asked, outcome := e.asked(n.Names), e.outcome(n.Names, func(_ Look, text string) string { return text })
+	object, outcome := e.object(n.Names), e.outcome(n.Names, func(_ Look, text string) string { return text })
 	verb, ok := verbs[e.Type]
 	switch {
 	case e.Status == schema.StatusDenied:
@@ -160,14 +159,14 @@ func (n *Narrative) text(e *Entry) string {
 	case !ok:
 		verb = "calls " + Escaped(e.Type)
 	}
-	text := strings.TrimRight(verb+" "+asked, " ")
+	text := strings.TrimRight(verb+" "+object, " ")
 	if outcome != "" {
 		text += " → " + outcome
 	}
 	return text
 }
 
-// Line formats a sentence for a terminal.
+// Line formats a sentence as a line for a terminal.
 func (s *Sentence) Line(style Paint) string {
 	text := s.Text
 	if !s.Success {
@@ -180,7 +179,7 @@ func (s *Sentence) Line(style Paint) string {
 	return fmt.Sprintf("%s%7d  %s%s %s", kernel, s.Seq, strings.Repeat("  ", min(s.Depth, maxIndent)), style(Bold, s.Who), text)
 }
 
-// maxIndent bounds the indentation of a sentence: a tree may be deep.
+// maxIndent bounds the indentation of a sentence, since a tree may be deep.
 const maxIndent = 12
 
 // JSON formats a sentence for programs.
@@ -188,8 +187,8 @@ func (s *Sentence) JSON() []byte {
 	return OfKernel(s.Kernel, Object(nil).Integer("depth", int64(s.Depth)).Text("who", s.Who).Text("text", s.Text).Raw("entry", s.Raw).Close())
 }
 
-// PageHead begins a page of sentences, which is self-contained and has no scripts. note is a paragraph below its title; empty:
-// there is none.
+// PageHead returns the beginning of a page of sentences, which is self-contained and has no scripts. note is a
+// paragraph below the title, or empty.
 func PageHead(title, note string) string {
 	if note != "" {
 		note = "<p>" + html.EscapeString(note) + "</p>"
@@ -211,7 +210,7 @@ li { margin-left: calc(var(--depth) * 1.25rem); padding: .15rem .5rem; border-le
 `
 }
 
-// HTML is a sentence of a page.
+// HTML formats a sentence as an item of a page.
 func (s *Sentence) HTML() string {
 	class := ""
 	if !s.Success {
@@ -221,12 +220,12 @@ func (s *Sentence) HTML() string {
 		min(s.Depth, maxIndent), pageKernel(s.Kernel), s.Seq, Moment(s.Time), html.EscapeString(s.Who), class, html.EscapeString(s.Text))
 }
 
-// PageMissing is the line of a kernel that did not answer.
+// PageMissing returns the item of a kernel that did not answer.
 func PageMissing(kernel, why string) string {
 	return fmt.Sprintf("<li style=\"--depth:0\" class=\"bad\">%s%s</li>\n", pageKernel(kernel), html.EscapeString(Escaped(why)))
 }
 
-// pageKernel is the name of a kernel, if there are several.
+// pageKernel formats the name of a kernel; "" if that is empty.
 func pageKernel(name string) string {
 	if name == "" {
 		return ""
@@ -234,5 +233,5 @@ func pageKernel(name string) string {
 	return `<span class="kernel">` + html.EscapeString(Escaped(name)) + "</span> "
 }
 
-// PageFoot ends a page.
+// PageFoot is the end of a page.
 const PageFoot = "</ol></main></body></html>\n"

@@ -9,14 +9,14 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// caused is an entry with an id and a cause.
+// caused returns an entry with an id and a cause.
 func caused(seq int64, typ, id, cause string) view.Entry {
 	e := did(typ, `{}`, `{}`)
 	e.Seq, e.ID, e.Causation = seq, id, schema.MaybeText(cause)
 	return e
 }
 
-// told is a narrative of entries, one word a sentence: its depth and its number.
+// told returns the narrative of entries: the depth and the seq of each sentence.
 func told(entries ...view.Entry) string {
 	n := &view.Narrative{Names: view.Names{}}
 	var words []string
@@ -26,13 +26,13 @@ func told(entries ...view.Entry) string {
 		}
 	}
 	for i := range entries {
-		note(n.Tell(&entries[i]))
+		note(n.Add(&entries[i]))
 	}
 	note(n.End())
 	return strings.Join(words, " ")
 }
 
-// A call stands below its cause. Steps wait for the call that they are of; circles and missing causes end nothing.
+// TestNarrative: a call is below its cause. Steps wait for their call; cycles and missing causes are no errors.
 func TestNarrative(t *testing.T) {
 	t.Parallel()
 	for want, entries := range map[string][]view.Entry{
@@ -54,13 +54,13 @@ func TestNarrative(t *testing.T) {
 	}
 }
 
-// What agents choose is text in a page, and drawn at a terminal.
+// TestNarrativeIsInert: text that an agent has chosen is escaped, in a page and at a terminal.
 func TestNarrativeIsInert(t *testing.T) {
 	t.Parallel()
 	const evil = `</li><script>alert(1)</script>\u001b[2J\u202e`
 	n := &view.Narrative{Names: view.Names{7: "<img src=x onerror=alert(1)>\x1b]0;x\x07"}}
 	e := refused("Memory.Set", `{"key":"`+evil+`"}`, schema.StatusDenied, "<b>", "<script>\x1b[2J")
-	for _, s := range n.Tell(&e) {
+	for _, s := range n.Add(&e) {
 		if page := s.HTML(); strings.Contains(page, "<script") || strings.Contains(page, "<img") || strings.ContainsAny(page, "\x1b\x07\u202e") {
 			t.Errorf("a page has %q", page)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BudgetTable has a row for each kind of budget that a process has, and one for its time. The column for what a smaller
-// grant withholds is there only if a process has some.
+// BudgetTable returns a table with a row for each kind of budget of a process, and one for its time. The column of
+// withheld amounts is left out if they are all 0.
 func BudgetTable(budgets []schema.BudgetState, now time.Time) *Table {
 	t, withheld := new(Table), false
 	t.Header("pid", "agent", "of", "given", "spent", "reserved", "below", "withheld", "left")
@@ -56,11 +56,11 @@ type Process struct {
 	schema.Descriptor
 
 	Raw    schema.Value
-	Depth  int                 // below the processes without a parent in the list
-	Budget *schema.BudgetState // nil: it has none of its own, or it was not requested
+	Depth  int                 // in the tree; 0: no parent is in the list
+	Budget *schema.BudgetState // nil: the process has no own budget, or it was not requested
 }
 
-// Line is p as JSON, with its quotas as its token has them, and its budget.
+// Line returns p as JSON, with the quotas of its token and its budget.
 func (p *Process) Line(token schema.Value) ([]byte, error) {
 	quotas := []byte("{}")
 	if out, ok := As[schema.CapabilityGetOutput](token); ok {
@@ -84,17 +84,18 @@ func (p *Process) Line(token schema.Value) ([]byte, error) {
 	return open.Close(), nil
 }
 
-// indent shows the depth, up to a bound: agents may make a tree deeper than a terminal is wide.
+// indent returns the indentation for the depth, up to a bound, since agents may make a tree of any depth.
 func (p *Process) indent() string { return strings.Repeat("  ", min(p.Depth, 20)) }
 
-// Tree puts each process below its parent, siblings by PID. A process whose parent is not listed is at the top level. Each process
-// is in the tree once, also if another kernel lists PIDs twice, or parents in a circle: their first siblings are at the top level.
+// Tree sorts processes so that each is below its parent, and siblings are by PID. A process whose parent is not listed
+// is at the top level. Each process is in the tree once, also if the list of another kernel has a PID twice or a cycle
+// of parents; the first process of a cycle is at the top level.
 func Tree(processes []Process) []Process {
 	listed := make(map[int64]bool, len(processes))
 	for _, p := range processes {
 		listed[p.PID] = true
 	}
-	var next []Process // a stack: the tree may be deep
+	var next []Process // a stack, since the tree may be deep
 	children := make(map[int64][]Process)
 	for _, p := range slices.Backward(processes) {
 		if listed[p.ParentPID] {
@@ -117,7 +118,7 @@ func Tree(processes []Process) []Process {
 		}
 	}
 	walk()
-	for _, p := range processes { // those in a circle
+	for _, p := range processes { // in a cycle
 		next = children[p.ParentPID]
 		delete(children, p.ParentPID)
 		walk()
@@ -128,7 +129,7 @@ func Tree(processes []Process) []Process {
 // Terminated is the state of processes that have ended (PROTOCOL 6).
 const Terminated = "TERMINATED"
 
-// ProcessHeader names the cells of a Process.Row.
+// ProcessHeader returns the names of the cells of Process.Row.
 func ProcessHeader() []string {
 	return []string{"pid", "agent", "state", "priority", "birth tick", "quotas", "restarts", "command"}
 }
@@ -156,7 +157,7 @@ func (p *Process) Row(token schema.Value) ([]string, error) {
 	}, nil
 }
 
-// budgetLeft describes what is left of a budget.
+// budgetLeft describes the amounts that are left of a budget.
 func budgetLeft(b *schema.BudgetState) string {
 	if b == nil {
 		return ""
@@ -181,7 +182,7 @@ func StateText(d *schema.Descriptor) string {
 	return d.State
 }
 
-// endWord describes an end in a word or two.
+// endWord describes an exit in a word or two.
 func endWord(end *schema.Exit) string {
 	switch {
 	case end.Reason != "exited" && end.Reason != "signalled":
@@ -192,10 +193,10 @@ func endWord(end *schema.Exit) string {
 	return fmt.Sprintf("exit %d", Deref(end.Code))
 }
 
-// maxName bounds an agent's name, in characters: a longer one would push other columns out of sight.
+// maxName bounds an agent's name, in characters, so that other columns stay visible.
 const maxName = 40
 
-// CommandText formats a command as it could be typed, cut off if it is long.
+// CommandText formats a command for a shell, shortened if it is long.
 func CommandText(command []string) string {
 	return shortened(Escaped(ShellLine(command)), 60)
 }
@@ -203,12 +204,12 @@ func CommandText(command []string) string {
 // NotStarted is the reason of a program that could not be started (schema.Exit).
 const NotStarted = "not started"
 
-// Ended reports whether a process has ended and nothing of its program is left.
+// Ended reports whether a process has ended, and its program too.
 func Ended(d *schema.Descriptor) bool {
 	return d.State == Terminated && d.OSPID == nil && (d.Exit != nil || d.Command == nil)
 }
 
-// EndText describes an end in words that follow its subject.
+// EndText describes an exit, as the part of a sentence after its subject.
 func EndText(end *schema.Exit) string {
 	switch {
 	case end == nil:
@@ -237,7 +238,7 @@ func signalName(n int64) string {
 	return fmt.Sprintf("signal %d", n)
 }
 
-// Why describes the reason of an end.
+// Why returns the details of an exit, or its reason.
 func Why(end *schema.Exit) string {
 	if end.Why != nil && *end.Why != "" {
 		return *end.Why

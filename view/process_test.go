@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// Each process stands below its parent, siblings by PID, and nobody is left out.
+// TestTreeOf: each process is below its parent, siblings are by PID, and no process is left out.
 func TestTreeOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -20,10 +20,10 @@ func TestTreeOf(t *testing.T) {
 		depths  []int
 	}{
 		{"nothing", nil, nil, nil},
-		{"no families", map[int64]int64{1: 0, 2: 0}, []int64{1, 2}, []int{0, 0}},
+		{"no parents", map[int64]int64{1: 0, 2: 0}, []int64{1, 2}, []int{0, 0}},
 		{"families", map[int64]int64{1: 0, 2: 0, 3: 1, 4: 3, 5: 1, 6: 2}, []int64{1, 3, 4, 5, 2, 6}, []int{0, 1, 2, 1, 0, 1}},
 		{"a parent that is not listed", map[int64]int64{5: 2, 6: 5, 7: 0}, []int64{5, 6, 7}, []int{0, 1, 0}},
-		{"a circle", map[int64]int64{1: 2, 2: 1, 3: 0}, []int64{3, 1, 2}, []int{0, 0, 1}},
+		{"a cycle", map[int64]int64{1: 2, 2: 1, 3: 0}, []int64{3, 1, 2}, []int{0, 0, 1}},
 		{"its own parent", map[int64]int64{4: 4, 5: 4}, []int64{4, 5}, []int{0, 0}},
 	} {
 		var list []schema.Descriptor
@@ -39,7 +39,7 @@ func TestTreeOf(t *testing.T) {
 	}
 }
 
-// What another kernel lists twice is in the tree twice, and not as often as its ancestors are.
+// TestTreeOfTwins: a process that another kernel lists twice is in the tree twice, not once for each listed ancestor.
 func TestTreeOfTwins(t *testing.T) {
 	t.Parallel()
 	var list []schema.Descriptor
@@ -51,7 +51,7 @@ func TestTreeOfTwins(t *testing.T) {
 	}
 }
 
-// A tree may be as deep as agents make it.
+// TestDeepTree: a tree may have any depth.
 func TestDeepTree(t *testing.T) {
 	t.Parallel()
 	const deep = 100_000
@@ -65,7 +65,7 @@ func TestDeepTree(t *testing.T) {
 	}
 }
 
-// No agent keeps others from being seen by what it is called, or by what it runs.
+// TestRowIsBounded: a long name or command does not push other columns out of sight.
 func TestRowIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x\x1b", 128)
@@ -78,7 +78,7 @@ func TestRowIsBounded(t *testing.T) {
 	}
 }
 
-// What is printed for a shell is read back by one as it was.
+// TestQuoted: a shell reads a quoted word unchanged.
 func TestQuoted(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
@@ -90,7 +90,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// An agent is gone when its process has ended and nothing of its program is left, in whatever order that becomes known.
+// TestEnded: an agent has ended when its process and its program have ended, in either order.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	command, exit, os := []string{"x"}, &schema.Exit{Reason: "exited"}, ptr(int64(7))
@@ -101,8 +101,8 @@ func TestEnded(t *testing.T) {
 	}{
 		{"running", schema.Descriptor{State: "RUNNING", Hosted: schema.Hosted{Command: command, OSPID: os}}, false},
 		{"between restarts", schema.Descriptor{State: "READY", Hosted: schema.Hosted{Command: command, Exit: exit}}, false},
-		{"terminated, its program is still there", schema.Descriptor{State: "TERMINATED", Hosted: schema.Hosted{Command: command, OSPID: os, Exit: exit}}, false},
-		{"terminated, its end not noted", schema.Descriptor{State: "TERMINATED", Hosted: schema.Hosted{Command: command}}, false},
+		{"terminated, its program still runs", schema.Descriptor{State: "TERMINATED", Hosted: schema.Hosted{Command: command, OSPID: os, Exit: exit}}, false},
+		{"terminated, its exit not recorded", schema.Descriptor{State: "TERMINATED", Hosted: schema.Hosted{Command: command}}, false},
 		{"gone", schema.Descriptor{State: "TERMINATED", Hosted: schema.Hosted{Command: command, Exit: exit}}, true},
 		{"without a program", schema.Descriptor{State: "TERMINATED"}, true},
 	} {
@@ -112,7 +112,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// ps says of a state what there is to know about it, and shows a command as it could be typed, on one line and not too long.
+// TestPsTexts: ps shows a state with its details, and a command for a shell, on one line and of bounded length.
 func TestPsTexts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -145,7 +145,7 @@ func TestPsTexts(t *testing.T) {
 	}
 }
 
-// What an end is called, and how often something was.
+// TestEndText: exits and ordinals as text.
 func TestEndText(t *testing.T) {
 	t.Parallel()
 	for want, exit := range map[string]*schema.Exit{
@@ -170,7 +170,7 @@ func TestEndText(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// tree lists processes as ps does, each with its depth.
+// tree sorts processes as ps does, and returns their PIDs and depths.
 func tree(list []schema.Descriptor) (pids []int64, depths []int) {
 	var processes []view.Process
 	for _, d := range list {
@@ -182,10 +182,10 @@ func tree(list []schema.Descriptor) (pids []int64, depths []int) {
 	return pids, depths
 }
 
-// row is a process as ps shows it to people.
+// row returns the row of ps for a process.
 func row(d schema.Descriptor) ([]string, error) { return (&view.Process{Descriptor: d}).Row(nil) }
 
-// What is withheld is shown if there is some.
+// TestBudgetTable: the column of withheld amounts is shown if one is not 0.
 func TestBudgetTable(t *testing.T) {
 	t.Parallel()
 	calls := &schema.BudgetLine{Given: "9", Spent: "1", Reserved: "2", Below: "3", Left: "3"}

@@ -9,9 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Remedy returns the narrowest grant that, added to its process's grant, would allow a refused call: the syscall by
-// its name, the tool by its path, the one host. It is nil if no grant would, or if the entry does not have the
-// request.
+// Remedy returns the narrowest grant that, added to the process's grant, would allow a refused call: the syscall, the
+// tool by its path, or the host. It returns nil if no grant would allow it, or if the entry does not have the request.
 func Remedy(e *Entry) *schema.GrantInput {
 	if e.PID == 0 || e.Success {
 		return nil
@@ -36,8 +35,8 @@ func Remedy(e *Entry) *schema.GrantInput {
 	return grant
 }
 
-// nameOf returns the name that a grant uses for the call of an entry: its type, or the name of its tool; "" if the
-// entry does not have it.
+// nameOf returns the name of an entry's call in a grant: its type, or the path of its tool; "" if the entry does not
+// have that.
 func nameOf(e *Entry) string {
 	switch e.Type {
 	case schema.CallType:
@@ -48,7 +47,7 @@ func nameOf(e *Entry) string {
 		path := strings.TrimPrefix(in.Syscall, "os:///")
 		switch {
 		case strings.Contains(path, ":") || strings.HasPrefix(path, "."):
-			return "" // relative to an identity or another base: the entry does not contain the path
+			return "" // the path is relative to a base that the entry does not have
 		case strings.Contains(path, "/"):
 			return "Call:" + strings.TrimPrefix(path, "/")
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// TestRemedy: a refused call has the narrowest grant that would let it through, which only adds; or none, where no grant would, or the
-// entry does not tell which.
+// TestRemedy: a refused call has the narrowest additional grant that would allow it; none, if no grant would or the
+// entry does not have the request.
 func TestRemedy(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -50,14 +50,14 @@ func TestRemedy(t *testing.T) {
 	}
 }
 
-// TestParts: a refusal's parts leave out the verdict, which a front end shows by other means.
+// TestParts: the parts of a refusal leave out the status.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	e := &view.Entry{AuditEntry: schema.AuditEntry{
 		PID: 7, Type: "Memory.Set", Status: schema.StatusDenied, ErrorID: string(fault.CapabilityDenied), Error: "no\u202e", Request: schema.Value(`{"key":"a","value":1}`),
 	}}
-	about, came := e.Parts(nil)
-	if about != "a (1 B)" || came != `no\u202e; grant it: pwos cap grant PID --add SYSCALL` {
-		t.Errorf("%q, %q", about, came)
+	object, outcome := e.Parts(nil)
+	if object != "a (1 B)" || outcome != `no\u202e; grant it: pwos cap grant PID --add SYSCALL` {
+		t.Errorf("%q, %q", object, outcome)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// longest bounds a value in a line about an undo, in bytes.
+// longest bounds a value in the description of an undo, in bytes.
 const longest = 200
 
-// UndoText describes in a line what an undo did, or would do.
+// UndoText describes in a line what an undo has changed, or would change.
 func UndoText(out *schema.UndoOutput) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s of pid %d, seq %d: ", map[bool]string{false: "undid", true: "would undo"}[out.DryRun], out.Type, out.PID, out.Seq)
@@ -43,12 +43,12 @@ func UndoText(out *schema.UndoOutput) string {
 		}
 	}
 	if out.By != 0 {
-		fmt.Fprintf(&b, `; to do it again: "pwos undo %d"`, out.By)
+		fmt.Fprintf(&b, `; to revert the undo: "pwos undo %d"`, out.By)
 	}
 	return b.String()
 }
 
-// pidsText names processes.
+// pidsText lists PIDs, the first few of many.
 func pidsText(pids []int64) string {
 	const most = 8
 	var b strings.Builder

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Found is a call that a search has found, with its score and its original JSON.
+// Found is a result of a search: a call with its score and its original JSON.
 type Found struct {
 	schema.FoundEvent
 
@@ -15,10 +15,10 @@ type Found struct {
 	Raw   schema.Value
 }
 
-// FoundHeader names the cells of a Found.
+// FoundHeader returns the names of the cells of Found.Cells.
 func FoundHeader() []string { return append([]string{"score"}, EntryHeader()...) }
 
-// Cells returns the call's cells for people: its score, then the cells of the log.
+// Cells returns the score and the cells of the entry.
 func (f *Found) Cells(style Paint) []string {
 	e := Entry{AuditEntry: schema.AuditEntry{
 		Success: f.Status == schema.StatusOK, Status: f.Status, PID: f.PID, Seq: f.Seq, Type: f.Type, Time: f.Metadata.Timestamp,

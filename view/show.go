@@ -8,15 +8,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// WholeCall is everything recorded about one call.
+// WholeCall is an answer of Audit.Show.
 type WholeCall struct {
 	schema.AuditShowOutput
 
 	Raw   schema.Value
-	Asked *schema.ApprovalState // the question that was asked before the call; nil: none, or not known
+	Asked *schema.ApprovalState // the approval that was requested before the call; nil: none, or not known
 }
 
-// Names returns the names in the answer.
+// Names returns the names of processes in the answer.
 func (s *WholeCall) Names() Names {
 	names := make(Names)
 	for _, p := range s.Processes {
@@ -29,7 +29,7 @@ func (s *WholeCall) Names() Names {
 	return names
 }
 
-// Table has a row for each property of the call.
+// Table returns a table with a row for each property of the call.
 func (s *WholeCall) Table(names Names, style Paint) *Table {
 	t := new(Table)
 	e := &Entry{AuditEntry: s.Entry}
@@ -57,7 +57,7 @@ func (s *WholeCall) Table(names Names, style Paint) *Table {
 	return t
 }
 
-// Facts has the rows of Table that say who made the call, on whose authority, what decided it, and what proves it.
+// Facts returns the rows of Table about the caller, the authority, the decision and the proof.
 func (s *WholeCall) Facts(names Names) *Table {
 	t := new(Table)
 	t.Row("who", s.caller(&Entry{AuditEntry: s.Entry}, names))
@@ -106,17 +106,17 @@ func DoorText(conn string) string {
 func (s *WholeCall) authority(t *Table, names Names) {
 	switch {
 	case Internal(s.Entry.Type):
-		t.Row("authority", "the kernel's own step, for the call that is its cause")
+		t.Row("authority", "a step of the kernel, for the call that is its cause")
 		return
 	case s.Entry.PID == 0:
-		t.Row("authority", "the operator may do everything")
+		t.Row("authority", "the operator may make any call")
 		return
 	}
 	for i := range s.Authority {
 		t.Row("authority", grantText(&s.Authority[i], &s.Entry, names))
 	}
 	if len(s.Authority) == 0 {
-		t.Row("authority", "the record that you may see has no token of it")
+		t.Row("authority", "no token of it is in the record that you may see")
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *WholeCall) decision(t *Table, style Paint) {
 	}
 }
 
-// causes describes the cause that the call names, and the calls that name it.
+// causes describes the cause of the call, and the calls that it caused.
 func (s *WholeCall) causes(t *Table, names Names, style Paint) {
 	switch cause := s.Call(schema.RelationCause); {
 	case cause != nil:
@@ -177,7 +177,7 @@ func (s *WholeCall) causes(t *Table, names Names, style Paint) {
 	case s.CauseID != "":
 		t.Row("cause", fmt.Sprintf("message %s, which is not in the record that you may see", shortened(Escaped(s.CauseID), maxShown)))
 	default:
-		t.Row("cause", "it names none")
+		t.Row("cause", "none is named")
 	}
 	if s.Entry.Intent != 0 && s.Entry.Intent != s.Entry.Seq {
 		t.Row("intent", fmt.Sprintf("entry %d, written before the effect began", s.Entry.Intent))
@@ -192,13 +192,13 @@ func (s *WholeCall) causes(t *Table, names Names, style Paint) {
 	}
 }
 
-// rowText describes another call in a line.
+// rowText describes a related call in a line.
 func rowText(row *schema.AuditEntry, names Names, style Paint) string {
 	e := Entry{AuditEntry: *row}
 	return fmt.Sprintf("%d  %s  %s", e.Seq, e.who(names), e.Line(names, style))
 }
 
-// proof describes what proves the entry.
+// proof describes the hash and the signature of the entry.
 func (s *WholeCall) proof(t *Table) {
 	t.Row("hash", Escaped(s.Proof.Hash))
 	t.Row("previous", Escaped(s.Proof.Prev))

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// rowsOf are the texts of a table's rows of a name.
+// rowsOf returns the texts of a table's rows with that name.
 func rowsOf(t *view.Table, name string) (texts []string) {
 	for _, cells := range t.Rows {
 		if cells[0] == name {
@@ -19,7 +19,7 @@ func rowsOf(t *view.Table, name string) (texts []string) {
 	return texts
 }
 
-// TestShowDecision: what is shown of a call names the approval and the rule that decided it, and marks an advisory approval.
+// TestShowDecision: Audit.Show names the approval and the rule that decided a call, and marks an advisory approval.
 func TestShowDecision(t *testing.T) {
 	t.Parallel()
 	call := func(change func(*view.WholeCall)) *view.WholeCall {
@@ -37,7 +37,7 @@ func TestShowDecision(t *testing.T) {
 		{"a rule", "rule", "no-net at policy.cedar:4", call(func(w *view.WholeCall) { w.Rule = &schema.ShownRule{Rule: "no-net", At: "policy.cedar:4"} })},
 		{"a rule, to an agent", "rule", "no-net", call(func(w *view.WholeCall) { w.Rule = &schema.ShownRule{Rule: "no-net"} })},
 		{"a hostile rule", "rule", `no\u202enet`, call(func(w *view.WholeCall) { w.Rule = &schema.ShownRule{Rule: "no\u202enet"} })},
-		{"an approval that is forgotten", "approval", "a-1, as rule ask-deploy asks", call(func(w *view.WholeCall) { w.Approval = asked })},
+		{"an approval without details", "approval", "a-1, as rule ask-deploy asks", call(func(w *view.WholeCall) { w.Approval = asked })},
 		{"an advisory one", "approval", "a-1, as rule ask-deploy asks, advisory: the agent could have answered itself", call(func(w *view.WholeCall) {
 			advisory := *asked
 			advisory.Advisory = true
@@ -77,7 +77,7 @@ func TestShowAuthority(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	call.Authority = nil
-	for pid, text := range map[int64]string{0: "may do everything", 3: "no token"} {
+	for pid, text := range map[int64]string{0: "may make any call", 3: "no token"} {
 		call.Entry.PID = pid
 		if got := rowsOf(call.Facts(names), "authority"); len(got) != 1 || !strings.Contains(got[0], text) {
 			t.Errorf("pid %d: got %q, want %q", pid, got, text)

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// MemberTexts returns the members of an object as a terminal shows them.
+// MemberTexts returns the members of an object as text for a terminal.
 func MemberTexts(raw schema.Value) map[string]string {
 	members, _ := Members(raw)
 	texts := make(map[string]string, len(members))
@@ -33,8 +33,8 @@ func SyscallText(raw schema.Value, width int) string {
 	return b.String()
 }
 
-// membersTable lists the members in a JSON Schema of an object, required ones first, in its order. Nested members are
-// indented below their parent.
+// membersTable lists the members in the JSON Schema of an object, required ones first. Nested members are indented
+// below their parent.
 func membersTable(jsonSchema schema.Value) *Table {
 	t := new(Table)
 	addMembers(t, "  ", jsonSchema)
@@ -76,7 +76,7 @@ func addMember(t *Table, indent, name, presence string, jsonSchema schema.Value)
 	addMembers(t, indent+"  ", jsonSchema)
 }
 
-// typeName describes what a JSON Schema allows in a word or two.
+// typeName describes the type of a JSON Schema in a word or two.
 func typeName(jsonSchema schema.Value) string {
 	described, _ := Members(jsonSchema)
 	name, ok := Text(described["type"])
@@ -89,7 +89,7 @@ func typeName(jsonSchema schema.Value) string {
 	return Escaped(name)
 }
 
-// limits describes what a JSON Schema demands beyond the type.
+// limits describes the constraints of a JSON Schema, except the type.
 func limits(described map[string]schema.Value) string {
 	var said string
 	if words, ok := Elements(described["enum"]); ok {
@@ -99,7 +99,7 @@ func limits(described map[string]schema.Value) string {
 		}
 		said += " One of: " + strings.Join(list, ", ") + "."
 	}
-	// A bound that follows from the number's format is left out.
+	// A bound of the number's format is left out.
 	if low := string(described["minimum"]); low != "" && len(low) < 10 {
 		said += " At least " + low + "."
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TableOf formats any value: a list of objects with one column for each member, any other list with one line for each
-// element, an object with one line for each member. An object whose only member is a list is formatted as that list.
+// TableOf returns a table of any value: of a list of objects with a column for each member, of any other list with a
+// line for each element, of an object with a line for each member. An object whose only member is a list is formatted
+// as that list.
 func TableOf(raw schema.Value) *Table {
 	members, ok := Members(raw)
 	if !ok {
@@ -74,15 +75,15 @@ func columnsOf(list []schema.Value) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Table is text in columns. Without rows it is empty.
+// Table is text in columns. Without rows, its text is empty.
 type Table struct {
 	Head []string
 	Rows [][]string
 
-	Width int // width of the last column, in characters; 0: it is not wrapped
+	Width int // maximum width of a line, in characters; 0: the last column is not wrapped
 }
 
-// Header names the columns.
+// Header sets the names of the columns.
 func (t *Table) Header(cells ...string) { t.Head = cells }
 
 // Row adds a row, which may have fewer cells.
@@ -119,7 +120,7 @@ func (t *Table) Text() string {
 	return b.String()
 }
 
-// Narrow drops these columns if a line is wider than width; 0 is unlimited.
+// Narrow drops the columns names if a line is wider than width; 0 is unlimited.
 func (t *Table) Narrow(width int, names ...string) {
 	if len(t.Rows) == 0 || width == 0 {
 		return
@@ -133,7 +134,7 @@ func (t *Table) Narrow(width int, names ...string) {
 	}
 }
 
-// Drop removes the columns of these names.
+// Drop removes the columns names.
 func (t *Table) Drop(names ...string) {
 	head := t.Head
 	without := func(cells []string) (kept []string) {

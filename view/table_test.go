@@ -28,7 +28,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Nothing reaches a terminal that it would obey instead of show.
+// TestShown: control characters are escaped.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
@@ -44,7 +44,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// Columns go if there is no room for all, and only there.
+// TestNarrow: columns are dropped only if the table is too wide.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
 	head := []string{"pid", "priority", "birth tick", "command"}
@@ -62,11 +62,11 @@ func TestNarrow(t *testing.T) {
 		}
 	}
 	if gotHead, _ := narrowed(1, head, nil, "pid"); len(gotHead) != len(head) {
-		t.Errorf("a table of nothing lost a column: %q", gotHead)
+		t.Errorf("an empty table lost a column: %q", gotHead)
 	}
 }
 
-// What is broken is broken between words and begins below itself; what there is no room for runs on.
+// TestHang: text is wrapped between words with a hanging indent; in too little room it is not wrapped.
 func TestHang(t *testing.T) {
 	t.Parallel()
 	const text = "one two three four five six seven eight"
@@ -90,7 +90,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// Text that a terminal would obey is escaped, in whatever pieces it comes.
+// TestPlain: control characters are escaped, also if a write ends inside a character.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -110,14 +110,14 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// narrowed is the header and the rows of a table that has to fit width.
+// narrowed returns the header and the rows of a table after Narrow.
 func narrowed(width int, head []string, rows [][]string, names ...string) ([]string, [][]string) {
 	t := view.Table{Head: head, Rows: rows}
 	t.Narrow(width, names...)
 	return t.Head, t.Rows
 }
 
-// plain is what a PlainWriter makes of text that comes in pieces.
+// plain returns the output of a PlainWriter for these writes.
 func plain(pieces ...string) (string, error) {
 	var b strings.Builder
 	w := &view.PlainWriter{To: &b}

@@ -12,10 +12,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Look is the style of a piece of text at a terminal: an SGR parameter.
+// Look is the style of text at a terminal: an SGR parameter.
 type Look string
 
-// The available looks.
+// Looks.
 const (
 	Bold  Look = "1"
 	Faint Look = "2"
@@ -23,10 +23,10 @@ const (
 	Good  Look = "32"
 )
 
-// Paint applies a look to text, or returns the text unchanged if there is no highlighting.
+// Paint applies a Look to text, or returns it unchanged if there is no highlighting.
 type Paint func(l Look, text string) string
 
-// leastRoom is the minimum width for wrapped text: in less room it is not wrapped.
+// leastRoom is the minimum width of wrapped text; narrower text is not wrapped.
 const leastRoom = 24
 
 // Hang writes text after lead, wrapped between words to lines of at most width characters, with a hanging indent. A
@@ -58,7 +58,7 @@ func Hang(lead, text string, width int) string {
 
 func microseconds(n int64) string { return (time.Duration(n) * time.Microsecond).String() }
 
-// Brisk formats a latency with about three digits.
+// Brisk formats a latency, rounded to 100 ns.
 func Brisk(d time.Duration) string { return d.Round(100 * time.Nanosecond).String() }
 
 // ShellLine quotes words for a shell.
@@ -84,7 +84,7 @@ func Quoted(word string) string {
 // PlainWriter writes untrusted text to a terminal. It escapes control characters except line ends and tabs.
 type PlainWriter struct {
 	To   io.Writer
-	half []byte // the beginning of an incomplete character
+	half []byte // first bytes of an incomplete character
 }
 
 // Write writes the complete characters of p. It returns len(p) on success.
@@ -101,9 +101,9 @@ func (w *PlainWriter) Write(p []byte) (int, error) {
 		switch {
 		case r == '\n' || r == '\t':
 			out = append(out, byte(r))
-		case obeyed(r):
+		case isControl(r):
 			out = append(out, Escaped(string(r))...)
-		default: // invalid bytes become the replacement character
+		default: // invalid bytes become U+FFFD
 			out = utf8.AppendRune(out, r)
 		}
 		text = text[size:]
@@ -117,7 +117,7 @@ func (w *PlainWriter) Write(p []byte) (int, error) {
 // Shown formats a value for a terminal: a string without its quotes, anything else as JSON. Control characters are
 // escaped, since the text is untrusted.
 func Shown(raw schema.Value) string {
-	if text, ok := Text(raw); ok && !strings.ContainsFunc(text, obeyed) {
+	if text, ok := Text(raw); ok && !strings.ContainsFunc(text, isControl) {
 		return text
 	}
 	return Escaped(string(raw))
@@ -125,12 +125,12 @@ func Shown(raw schema.Value) string {
 
 // Escaped returns text with control characters escaped as in JSON.
 func Escaped(text string) string {
-	if !strings.ContainsFunc(text, obeyed) {
+	if !strings.ContainsFunc(text, isControl) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if obeyed(r) {
+		if isControl(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 			continue
 		}
@@ -139,9 +139,9 @@ func Escaped(text string) string {
 	return b.String()
 }
 
-// obeyed reports whether a terminal may interpret r instead of drawing it: control and format characters, and
+// isControl reports whether a terminal may interpret r instead of displaying it: control and format characters, and
 // line separators.
-func obeyed(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+func isControl(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // shortened returns text cut to at most that many characters.
 func shortened(text string, most int) string {
@@ -152,7 +152,7 @@ func shortened(text string, most int) string {
 	return string(runes)
 }
 
-// Deref returns what p points to, or zero.
+// Deref returns *p, or the zero value if p is nil.
 func Deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

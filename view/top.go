@@ -9,28 +9,28 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Top is the state of the screen of pwos top. The chosen process is identified by its PID, since rows come and go.
+// Top is the state of the screen of pwos top. The chosen process is identified by its PID, since rows change.
 type Top struct {
 	Processes []Process
-	Tokens    map[int64]schema.Value // of the rows shown at the last look
+	Tokens    map[int64]schema.Value // of the visible rows, at the last update
 	Chosen    int64
-	Rows      int  // that fit the screen
-	Asking    rune // K or R until the user confirms it, else 0
+	Rows      int  // number of rows that fit the screen
+	Asking    rune // K or R until the user answers, else 0
 	Said      string
 	Loud      bool
-	Other     string // name of the kernel that is shown, if it is not the own one
-	Trouble   string // why the kernel that is shown does not answer; empty: it does
-	Kernels   string // the kernels of the cluster, the one that is shown marked; empty: there is only one
+	Other     string // name of the displayed kernel; empty: the connected one
+	Trouble   string // error of the displayed kernel; empty: it answers
+	Kernels   string // names of the cluster's kernels, the displayed one marked; empty: there is only one
 
-	first   int // index of the first row shown
+	first   int // index of the first visible row
 	tick    int64
 	at      time.Time
 	metrics schema.AuditMetricsOutput
-	calls   []float64 // a second, between looks; the latest last
+	calls   []float64 // calls a second between updates, the latest last
 	denied  []float64
 }
 
-// history is the number of rates that are drawn.
+// history is the number of displayed rates.
 const history = 30
 
 // Add adds a sample of the kernel's counters, from which the rates are computed.
@@ -42,14 +42,13 @@ func (s *Top) Add(at time.Time, tick int64, m *schema.AuditMetricsOutput) {
 	s.at, s.tick, s.metrics = at, tick, *m
 }
 
-// latest appends a rate. A counter that went back belongs to another kernel, so its rate is
-// unknown.
+// latest appends a rate. The rate of a counter that has decreased, as after a change of the kernel, is 0.
 func latest(rates []float64, rate float64) []float64 {
 	rates = append(slices.Clone(rates), max(rate, 0))
 	return rates[max(0, len(rates)-history):]
 }
 
-// sparkline draws rates as bars up to the highest.
+// sparkline draws rates as bars, relative to the highest.
 func sparkline(rates []float64) string {
 	bars := []rune("▁▂▃▄▅▆▇█")
 	highest := max(slices.Max(append([]float64{1}, rates...)), 1)
@@ -69,10 +68,10 @@ func (s *Top) rates() string {
 	return fmt.Sprintf("calls %s %.0f/s   denied %s %.0f/s", sparkline(s.calls), s.calls[last], sparkline(s.denied), s.denied[last])
 }
 
-// Choose moves the choice by a number of rows, and scrolls to it. If the chosen process has ended, the process in its
-// row is chosen.
+// Choose moves the choice by a number of rows, and scrolls to it. If the chosen process is no longer listed, it starts
+// from the first visible row.
 func (s *Top) Choose(by int) {
-	if s.Rows == 0 { // not drawn yet
+	if s.Rows == 0 { // before the first update
 		s.Rows = 20
 	}
 	if len(s.Processes) == 0 {
@@ -94,13 +93,13 @@ func (s *Top) Visible() []Process {
 	return s.Processes[first:min(first+s.Rows, len(s.Processes))]
 }
 
-// Show begins to show another kernel, with nothing of the one before.
+// Show clears the state for another kernel.
 func (s *Top) Show() {
 	s.Processes, s.Tokens, s.Trouble, s.Said = nil, nil, "", ""
 	s.tick, s.metrics, s.Chosen, s.first, s.at, s.calls, s.denied = 0, schema.AuditMetricsOutput{}, 0, 0, time.Time{}, nil, nil
 }
 
-// Say sets the last line to text until the next key.
+// Say displays text in the last line until the next key.
 func (s *Top) Say(text string) { s.Said, s.Loud = text, false }
 
 // Lines returns the screen, at most height lines of at most width characters.
@@ -127,7 +126,7 @@ func (s *Top) Lines(width, height int, style Paint) []string {
 func (s *Top) table(width int, style Paint) []string {
 	switch {
 	case s.Trouble != "":
-		return []string{"", style(Bad, cut(Escaped(s.Trouble), width)), cut("It is asked again.", width)}
+		return []string{"", style(Bad, cut(Escaped(s.Trouble), width)), cut("Trying again.", width)}
 	case s.at.IsZero() && len(s.Processes) == 0:
 		return []string{"", "asking ..."}
 	case len(s.Processes) == 0:
@@ -137,7 +136,7 @@ func (s *Top) table(width int, style Paint) []string {
 	t.Header(ProcessHeader()...)
 	for _, p := range s.Visible() {
 		row, err := p.Row(s.Tokens[p.PID])
-		if err != nil { // a form that this version does not know
+		if err != nil { // the answer has a form that this version does not know
 			row = []string{fmt.Sprint(p.PID), shortened(Escaped(p.AgentID), maxName), p.State}
 		}
 		t.Row(row...)
@@ -156,7 +155,7 @@ func (s *Top) table(width int, style Paint) []string {
 	return lines
 }
 
-// bottom returns the last line: the open question, the last action, or the keys.
+// bottom returns the last line: the question, the outcome of the last action, or the keys.
 func (s *Top) bottom(width int, style Paint) string {
 	switch {
 	case s.Asking == 'K':
@@ -175,7 +174,7 @@ func (s *Top) bottom(width int, style Paint) string {
 	return style(Faint, cut("q quit   up/down choose   K kill   R revoke", width))
 }
 
-// cut shortens a line to the width: a wider one would wrap.
+// cut shortens a line to the width, so that it does not wrap.
 func cut(line string, width int) string {
 	runes := []rune(line)
 	if len(runes) > width {

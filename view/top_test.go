@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// The choice stays on its process while that is there, stays within the list, and can be seen.
+// TestChosen: the choice stays on its process while that is listed, stays within the list, and is visible.
 func TestChosen(t *testing.T) {
 	t.Parallel()
 	pids := []int64{1, 2, 3, 4, 5}
@@ -22,14 +22,14 @@ func TestChosen(t *testing.T) {
 		moves      []int
 		now, first int64
 	}{
-		{"nothing was chosen", pids, 3, 0, []int{0}, 1, 1},
+		{"no choice yet", pids, 3, 0, []int{0}, 1, 1},
 		{"down", pids, 3, 1, []int{1, 1}, 3, 1},
 		{"down and out of sight", pids, 3, 1, []int{1, 1, 1}, 4, 2},
 		{"the end", pids, 3, 5, []int{1}, 5, 3},
 		{"up again", pids, 3, 1, []int{1, 1, 1, -1, -1, -1}, 1, 1},
 		{"above the beginning", pids, 3, 1, []int{-1}, 1, 1},
-		{"the chosen one is gone", pids, 3, 9, []int{0}, 1, 1},
-		{"nobody is there", nil, 3, 9, []int{1}, 0, 0},
+		{"the chosen one has ended", pids, 3, 9, []int{0}, 1, 1},
+		{"an empty list", nil, 3, 9, []int{1}, 0, 0},
 	} {
 		if now, first := chosen(tt.pids, tt.room, tt.chosen, tt.moves...); now != tt.now || first != tt.first {
 			t.Errorf("%s: %d is chosen and %d shown first, want %d and %d", tt.name, now, first, tt.now, tt.first)
@@ -37,7 +37,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// chosen moves top's choice over rows of processes of which room are shown: the PID that is chosen then, and the first shown.
+// chosen moves the choice over pids, of which room are visible. It returns the chosen PID and the first visible one.
 func chosen(pids []int64, room int, chosen int64, moves ...int) (now, first int64) {
 	top := &view.Top{Rows: room, Chosen: chosen}
 	for _, pid := range pids {
@@ -52,7 +52,8 @@ func chosen(pids []int64, room int, chosen int64, moves ...int) (now, first int6
 	return top.Chosen, first
 }
 
-// The screen has as many lines as the terminal, none is wider, the chosen process is marked, and the last line asks or tells.
+// TestLines: the screen has the height of the terminal, no line is wider, the chosen process is marked, and the last
+// line has the question or the outcome.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	top := &view.Top{Rows: 2, Chosen: 2, Processes: []view.Process{
@@ -70,7 +71,7 @@ func TestLines(t *testing.T) {
 	for want, ask := range map[string]rune{"kill pid 2 and its descendants? y/n": 'K', "revoke the grant of pid 2? y/n": 'R'} {
 		top.Asking = ask
 		if lines := top.Lines(80, 8, unpainted); lines[7] != want {
-			t.Errorf("it asks %q, want %q", lines[7], want)
+			t.Errorf("the question is %q, want %q", lines[7], want)
 		}
 	}
 	top.Asking, top.Processes = 0, nil
@@ -81,8 +82,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Of a kernel that does not answer the reason is shown, and nothing of another one: neither its counters nor its processes, which a
-// key could be pressed for.
+// TestTopOfKernels: for a kernel that does not answer, only the error is shown, and neither counters nor processes of
+// another kernel.
 func TestTopOfKernels(t *testing.T) {
 	t.Parallel()
 	top := &view.Top{Rows: 5, Kernels: "kernels: [alpha] beta", Processes: []view.Process{{Descriptor: schema.Descriptor{PID: 7, AgentID: "of-alpha"}}}}
@@ -102,8 +103,8 @@ func TestTopOfKernels(t *testing.T) {
 	}
 }
 
-// Rates are drawn from the differences of the kernel's counters: the highest is the highest bar, and a counter that went back
-// counts as nothing.
+// TestRates: rates are the differences of the kernel's counters, the highest rate has the highest bar, and a counter
+// that decreases has the rate 0.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	top := &view.Top{}
@@ -123,9 +124,9 @@ func TestRates(t *testing.T) {
 		t.Errorf("%d characters", width)
 	}
 	if got := new(view.Top).Lines(80, 8, unpainted)[1]; got != "" {
-		t.Errorf("before there are two looks: %q", got)
+		t.Errorf("before the second update: %q", got)
 	}
 }
 
-// unpainted shows text without looks.
+// unpainted is a Paint that returns text unchanged.
 func unpainted(_ view.Look, text string) string { return text }

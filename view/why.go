@@ -6,18 +6,18 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Causes is the chain of causes of a call, the call itself first.
+// Causes is the chain of causes of a call, which begins with the call.
 type Causes struct {
 	Calls []WholeCall
 
 	seen map[int64]bool
-	end  string // how the chain ends
+	end  string // description of the end of the chain
 }
 
 // maxCauses bounds a chain.
 const maxCauses = 64
 
-// Add adds the next call of the chain, and returns the entry to go on with; 0 if the chain has ended.
+// Add adds the next call of the chain, and returns the entry of the call after it; 0 if the chain has ended.
 func (w *Causes) Add(s WholeCall) (next int64) {
 	if w.seen == nil {
 		w.seen = make(map[int64]bool)
@@ -32,13 +32,13 @@ func (w *Causes) Add(s WholeCall) (next int64) {
 	}
 	switch {
 	case cause != nil && w.seen[cause.Seq]:
-		w.end = fmt.Sprintf("the chain is a circle: entry %d is named as its own cause", cause.Seq)
+		w.end = fmt.Sprintf("the chain is a cycle: entry %d is among its own causes", cause.Seq)
 	case cause != nil && len(w.Calls) == maxCauses:
 		w.end = fmt.Sprintf("the chain continues after %d causes: \"pwos why %d\" shows more", maxCauses, cause.Seq)
 	case cause != nil:
 		return cause.Seq
 	case s.CauseID != "" && s.CauseID != s.Entry.ID:
-		w.end = fmt.Sprintf("a link is missing: the message %s is not in the record that you may see", shortened(Escaped(s.CauseID), maxShown))
+		w.end = fmt.Sprintf("a cause is missing: the message %s is not in the record that you may see", shortened(Escaped(s.CauseID), maxShown))
 	case s.Entry.Type == schema.KernelBooted.Type:
 		w.end = "it begins with the kernel's start"
 	case Internal(s.Entry.Type):
@@ -46,12 +46,12 @@ func (w *Causes) Add(s WholeCall) (next int64) {
 	case s.Entry.PID == 0:
 		w.end = "it begins with the operator, over " + DoorText(s.Conn)
 	default:
-		w.end = "it begins with an agent, which names no cause; the record that you may see does not have its spawn"
+		w.end = "it begins with an agent that names no cause, and whose spawn is not in the record that you may see"
 	}
 	return 0
 }
 
-// Table has the calls, each with its authority, and how the chain ends.
+// Table returns a table of the calls, each with its authority, and the end of the chain.
 func (w *Causes) Table(names Names, style Paint) *Table {
 	t := new(Table)
 	for i := range w.Calls {
@@ -76,15 +76,15 @@ func (w *Causes) Table(names Names, style Paint) *Table {
 	return t
 }
 
-// link describes how a call is linked to the one before it in the list.
+// link describes the relation of a call to the one before it in the list.
 func (w *Causes) link(i int) string {
 	after := &w.Calls[i-1]
 	cause := after.Call(schema.RelationCause)
 	switch {
 	case cause == nil:
-		return "it was spawned by"
+		return "spawned by"
 	case after.Entry.Causation == "":
-		return "it had mail of"
+		return "received mail of"
 	}
 	return "caused by"
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// shownCall is a call with what it is related to.
+// shownCall returns a call with related ones.
 func shownCall(seq, pid int64, typ, cause string, related ...schema.RelatedCall) view.WholeCall {
 	id := fmt.Sprint("m-", seq)
 	return view.WholeCall{
@@ -25,7 +25,7 @@ func relatedCall(relation string, seq int64) schema.RelatedCall {
 	return schema.RelatedCall{Relation: relation, Entry: schema.AuditEntry{Seq: seq, ID: fmt.Sprint("m-", seq)}}
 }
 
-// TestCausesEnd: a chain ends where nothing is named as the cause, and says what that means.
+// TestCausesEnd: a chain ends at a call without a cause, and describes the end.
 func TestCausesEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -36,15 +36,15 @@ func TestCausesEnd(t *testing.T) {
 		{"the operator", shownCall(5, 0, "Syscall.Spawn", ""), "it begins with the operator, over socket connection c-1"},
 		{"the kernel's start", shownCall(1, 0, "Kernel.Booted", ""), "it begins with the kernel's start"},
 		{"a step of the kernel", shownCall(5, 3, "Process.Exit", ""), "it begins with the kernel itself"},
-		{"an agent", shownCall(5, 3, "Memory.Set", ""), "it begins with an agent, which names no cause; the record that you may see does not have its spawn"},
-		{"a missing message", shownCall(5, 3, "Memory.Set", "gone"), "a link is missing: the message gone is not in the record that you may see"},
-		{"a hostile id", shownCall(5, 3, "Memory.Set", "a\x1b[31m"), `a link is missing: the message a\u001b[31m is not in the record that you may see`},
+		{"an agent", shownCall(5, 3, "Memory.Set", ""), "it begins with an agent that names no cause, and whose spawn is not in the record that you may see"},
+		{"a missing message", shownCall(5, 3, "Memory.Set", "gone"), "a cause is missing: the message gone is not in the record that you may see"},
+		{"a hostile id", shownCall(5, 3, "Memory.Set", "a\x1b[31m"), `a cause is missing: the message a\u001b[31m is not in the record that you may see`},
 		{"its own cause", shownCall(5, 0, "Memory.Set", "m-5"), "it begins with the operator, over socket connection c-1"},
-		{"a missing message, of an agent whose spawn is known", shownCall(5, 3, "Memory.Set", "gone", relatedCall(schema.RelationSpawned, 2)), "a link is missing: the message gone is not in the record that you may see"},
+		{"a missing message, of an agent whose spawn is known", shownCall(5, 3, "Memory.Set", "gone", relatedCall(schema.RelationSpawned, 2)), "a cause is missing: the message gone is not in the record that you may see"},
 	} {
 		var chain view.Causes
 		if next := chain.Add(c.last); next != 0 {
-			t.Errorf("%s: goes on with entry %d", c.name, next)
+			t.Errorf("%s: continues with entry %d", c.name, next)
 		}
 		var line struct{ End string }
 		if err := json.Unmarshal(chain.Line(), &line); err != nil || line.End != c.want {
@@ -53,12 +53,11 @@ func TestCausesEnd(t *testing.T) {
 	}
 }
 
-// TestCausesLinks: what ties a call to the one below it is the message that it names, else its mail, else the birth of its
-// agent.
+// TestCausesLinks: the cause of a call is the message that it names, else its mail, else the spawn of its agent.
 func TestCausesLinks(t *testing.T) {
 	t.Parallel()
 	mail := shownCall(7, 1, "Ipc.Receive", "m-6", relatedCall(schema.RelationSpawned, 2), relatedCall(schema.RelationCause, 6))
-	mail.Entry.Causation = "" // the cause is the sending of what it received
+	mail.Entry.Causation = "" // the cause is the call that sent the message
 	calls := []view.WholeCall{
 		shownCall(9, 3, "Memory.Set", "m-8", relatedCall(schema.RelationSpawned, 4), relatedCall(schema.RelationCause, 8)),
 		shownCall(8, 1, "Capability.Grant", "m-7", relatedCall(schema.RelationCause, 7)),
@@ -85,8 +84,8 @@ func TestCausesLinks(t *testing.T) {
 	}
 	for i, want := range []string{
 		"9 Memory.Set", "allowed: boss granted worker Memory.*, entry 8", "8 caused by: Capability.Grant", "approved: a-1, as rule ask-grants asks",
-		"7 caused by: Ipc.Receive", "6 it had mail of: Syscall.SendMsg", "refused by rule no-mail", "4 it was spawned by: Syscall.Spawn",
-		"the chain is a circle: entry 9 is named as its own cause",
+		"7 caused by: Ipc.Receive", "6 received mail of: Syscall.SendMsg", "refused by rule no-mail", "4 spawned by: Syscall.Spawn",
+		"the chain is a cycle: entry 9 is among its own causes",
 	} {
 		if i >= len(text) || !strings.HasPrefix(text[i], want) {
 			t.Fatalf("line %d of %q, want %q", i+1, text, want)
@@ -100,7 +99,7 @@ func TestCausesLinks(t *testing.T) {
 	}
 }
 
-// TestCausesBound: a chain has 64 calls at most, and says where it goes on.
+// TestCausesBound: a chain has at most 64 calls, and names the entry with which it continues.
 func TestCausesBound(t *testing.T) {
 	t.Parallel()
 	var chain view.Causes

@@ -45,7 +45,7 @@ func (a *app) newTimeline(list []asked, q auditQuestion) *timeline {
 	if q.Limit != nil {
 		t.most = *q.Limit
 	}
-	told := new(view.Told)
+	told := new(view.NarratedCalls)
 	for _, one := range list {
 		r := &record{asked: one, since: view.Deref(q.SinceSeq), end: math.MaxInt64, more: true}
 		question := q // each kernel answers for itself
@@ -53,7 +53,7 @@ func (a *app) newTimeline(list []asked, q auditQuestion) *timeline {
 		r.fetch = func(ctx context.Context, since, limit int64) (auditPart, error) {
 			return question.page(ctx, one.Client, since, limit)
 		}
-		r.narrative = &view.Narrative{Kernel: one.kernel, Told: told}
+		r.narrative = &view.Narrative{Kernel: one.kernel, Calls: told}
 		t.records = append(t.records, r)
 	}
 	if len(list) > 1 && !a.wantsJSON() {
@@ -183,7 +183,7 @@ func (t *timeline) tell(ctx context.Context, write func(s *view.Sentence) error)
 		}
 		return nil
 	}
-	if err := t.each(ctx, func(r *record, e *view.Entry) error { return all(r.narrative.Tell(e)) }); err != nil {
+	if err := t.each(ctx, func(r *record, e *view.Entry) error { return all(r.narrative.Add(e)) }); err != nil {
 		return err
 	}
 	for _, r := range t.records {

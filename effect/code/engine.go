@@ -16,7 +16,7 @@ import (
 //go:embed setup.js
 var setup string
 
-// maxCompiled is how many handlers a worker keeps compiled. One more empties the cache.
+// maxCompiled is the number of compiled handlers in a worker's cache. A further one empties the cache.
 const maxCompiled = 256
 
 // engine compiles handlers and calls them. It is not safe for concurrent use.
@@ -45,7 +45,7 @@ func (e *engine) open() (*quickjs.VM, error) {
 	return vm, nil
 }
 
-// do answers a request. close frees its runtime, which may be done after the answer is on its way; it may be nil.
+// do answers a request. close, which may be nil, frees its runtime, and may be called after the answer was sent.
 func (e *engine) do(request *frame) (answer frame, close func() error, err error) {
 	vm, err := e.open()
 	if err != nil {
@@ -88,7 +88,7 @@ func (e *engine) compile(vm *quickjs.VM, source string) (bytecode []byte, proble
 	return bytecode, ""
 }
 
-// run is one call in a runtime of its own.
+// run is one call, in a runtime of its own.
 type run struct {
 	vm     *quickjs.VM
 	until  time.Time
@@ -138,8 +138,7 @@ func (r *run) do(e *engine, request *frame) (byte, string) {
 	return unusable, "a promise that never resolves"
 }
 
-// timed runs script until its time limit, not a moment less: the clock distinguishes an interrupt
-// from a failure.
+// timed runs script at least until its time limit, so that the clock distinguishes an interrupt from a failure.
 func (r *run) timed(script func() error) error {
 	if err := r.vm.SetEvalTimeout(max(time.Until(r.until), 0) + 2*time.Millisecond); err != nil { // it counts whole milliseconds
 		return err
@@ -159,8 +158,8 @@ func (r *run) failed(err error) (byte, string) {
 	}
 }
 
-// end records the handler's outcome: status and text. Only the first counts, and none after the
-// time limit: a promise may take the interrupt for an exception of the script.
+// end records the handler's outcome: status and text. It ignores later outcomes, and any after the time limit, since a
+// promise may be rejected because of the interrupt.
 func (r *run) end(args []any) (any, error) {
 	status, _ := args[0].(int)
 	text, _ := args[1].(string)

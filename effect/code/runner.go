@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Check returns the error of code before its registration: a fault with line and column if they are known, or why it
-// could not be checked.
+// Check checks code before its registration. It returns a fault.SyscallBadCode, with line and column if they are known,
+// or the error that prevented the check.
 func (w *Workers) Check(ctx context.Context, source string) error {
 	answer, err := w.do(ctx, &frame{check, [2][]byte{[]byte(source)}}, checkTime)
 	switch said := string(answer.text[0]); {
@@ -55,7 +55,7 @@ func (w *Workers) Invoke(ctx context.Context, job *kernel.Job, do *kernel.Invoca
 		return answer.text[0], nil
 	case threw:
 		return nil, fault.ProviderFailed.New("the handler of %s threw: %s", do.Name, said)
-	case badCode: // registered code loads, as long as esbuild and QuickJS do not change
+	case badCode: // possible after a change of esbuild or QuickJS
 		return nil, fault.ProviderFailed.New("the code of %s cannot be loaded: %s", do.Name, said)
 	case unusable:
 		return nil, unusableAnswer(do.Name, said)

@@ -13,15 +13,15 @@ import (
 // workerArg is the hidden first argument that starts the program as a worker.
 const workerArg = "pwos-code-worker"
 
-// Shim must be called first, after host.Shim, in main of every program that has workers, and in TestMain of every test
-// that does. In a worker it does not return.
+// Shim runs a worker, and then does not return, if the arguments ask for that. Every program with workers must call it
+// first in main, after host.Shim; tests with workers in TestMain.
 func Shim() {
 	if len(os.Args) > 1 && os.Args[1] == workerArg {
 		os.Exit(work(strings.Join(os.Args[2:], " ")))
 	}
 }
 
-// work answers requests until the input ends.
+// work answers requests until the input ends, and returns the exit code.
 func work(word string) int {
 	os.Clearenv()
 	limits, err := readLimits(word)
@@ -45,7 +45,7 @@ func work(word string) int {
 			err = answer.write(os.Stdout)
 		}
 		if err == nil {
-			err = free() // after the answer, so that no caller waits for it
+			err = free() // after the answer, so that the caller does not wait for it
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "pwos code worker:", err)
@@ -54,7 +54,7 @@ func work(word string) int {
 	}
 }
 
-// frame is a request to a worker, or its answer: a kind or status, and two texts.
+// frame is a request to a worker, or its answer: a kind or status, and texts.
 //
 //	request: check or call; the code; the input
 //	answer:  a status; the output, or the text of an error; what was written to the console
@@ -97,7 +97,7 @@ func (f *frame) write(w io.Writer) error {
 	return err
 }
 
-// readFrame reads a frame whose texts have at most the given number of bytes.
+// readFrame reads a frame whose texts have at most these numbers of bytes.
 func readFrame(r io.Reader, most ...int64) (f frame, err error) {
 	var head [header]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

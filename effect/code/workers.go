@@ -14,11 +14,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// nobody is the PID of workers. No process has it, so a worker that reached a socket of the kernel could call nothing.
+// nobody is the PID of workers. It belongs to no process, so that a worker that reaches a socket of the kernel cannot
+// make calls.
 const nobody = -1
 
-// Workers are processes that make one call at a time. They are started on demand and kept. It is safe for concurrent use;
-// the caller bounds the number of calls, and so of workers.
+// Workers are processes that each make one call at a time. They are started on demand and reused. Workers is safe for
+// concurrent use; the caller bounds the number of calls, and so of workers.
 type Workers struct {
 	Host    func() (*host.Host, error)
 	Scratch string   // directory of the workers, absolute, created if missing; each worker gets one below it
@@ -45,7 +46,7 @@ func (w *Workers) Close() {
 	w.all.Wait()
 }
 
-// do makes a call on a worker. If the worker has ended since its last call, another one makes it.
+// do makes a call on a worker. If the worker has ended since its last call, do uses another one.
 func (w *Workers) do(ctx context.Context, request *frame, limit time.Duration) (frame, error) {
 	one := w.take()
 	if one != nil {
@@ -148,7 +149,7 @@ func (w *Workers) start(ctx context.Context) (*host.Process, error) {
 		PID: nobody, AgentID: "code", Limits: host.Limits{MemoryBytes: l.MemoryBytes + 2*l.OutputBytes + aside, OpenFiles: 32, Processes: 4},
 	}
 	process, err := h.Start(ctx, c)
-	if errors.Is(err, host.ErrSandbox) { // a handler can reach nothing anyway: this is a second boundary
+	if errors.Is(err, host.ErrSandbox) { // the sandbox is a second boundary besides QuickJS
 		c.Sandbox, c.AllowGaps = host.SandboxDefault, true
 		process, err = h.Start(ctx, c)
 	}
@@ -169,7 +170,7 @@ func (w *Workers) start(ctx context.Context) (*host.Process, error) {
 	return process, nil
 }
 
-// cannotStart is the error of a call that was not begun. The cause is only logged: it may name paths.
+// cannotStart returns the error of a call that was not begun. It logs the cause, which may have paths.
 func (w *Workers) cannotStart(err error) error {
 	w.Log.Error("a worker of registered code cannot be started", "error", err)
 	return fault.ProviderAway.New("the process that runs handlers cannot be started: nothing was done").WithFix("the kernel's log says why")
@@ -188,8 +189,8 @@ const (
 	maxSaid   = 1 << 10 // bytes of the text of an error
 	// checkTime bounds a registration: bundling, and loading the code once.
 	checkTime = 5 * time.Second
-	// late is how long a worker may exceed a limit before it is killed. It normally ends a call itself, except in a few
-	// long operations of the engine.
+	// late is the time by which a worker may exceed a limit before it is killed. It normally ends a call itself, except
+	// in a few long operations of the engine.
 	late = time.Second
 	// aside is the memory of a worker beyond that of a handler, in bytes: the program itself, its input and output.
 	aside = 512 << 20

@@ -1,7 +1,6 @@
-// Package jobs makes the calls of jobs when they are due (PROTOCOL 11, Jobs). The state of a job,
-// and its outcome, belong to kernel/job. The next kernel continues a job that runs when this one
-// ends, under the same idempotency key: what was done is not done again, and the outcome of an
-// interrupted effect is unknown.
+// Package jobs makes the calls of jobs when they are due (PROTOCOL 11, Jobs). The state of a job, and its outcome,
+// belong to kernel/job. After a restart the kernel continues a running job with the same idempotency key: completed
+// calls do not run again, and the outcome of an interrupted effect is unknown.
 package jobs
 
 import (
@@ -20,22 +19,20 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// How many run at a time.
+// Maximum numbers of concurrent runs.
 const (
 	MaxEach = 16 // of one process
 	MaxAll  = 64
 )
 
-// pause is the delay before a call is retried that the kernel refused, for example because of a
-// full disk.
+// pause is the delay before a retry of a call that the kernel has refused, for example because of a full disk.
 const pause = time.Second
 
-// Kernel is who makes the calls.
+// Kernel makes the calls.
 type Kernel interface {
-	// DoOwn makes a command of the kernel's own, with the message that is its cause, and returns once it is on disk.
+	// DoOwn makes a command of the kernel, with the message that is its cause, and returns once it is on disk.
 	DoOwn(request schema.Request, cause, correlation string) ([]byte, error)
-	// Call makes a call in the name of caller, as one of its connections does. The end of ctx is a
-	// disconnect of the caller.
+	// Call makes a call for caller, as one of its connections does. The end of ctx has the effect of a disconnect.
 	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
 }
 
@@ -56,21 +53,21 @@ type Runner struct {
 	ended   chan struct{}  // a run has ended: another may begin; takes one
 }
 
-// run is a job's run that this kernel makes.
+// run is a run of a job in this kernel.
 type run struct {
 	pid    int64
 	cancel context.CancelFunc
 }
 
-// Start begins to make calls.
+// Start starts the Runner.
 func (r *Runner) Start() {
 	r.ending, r.end = context.WithCancel(context.Background())
 	r.running, r.ended = make(map[int64]*run), make(chan struct{}, 1)
 	r.alive.Go(r.watch)
 }
 
-// Close ends the calls in flight, and returns when none is left. Their jobs continue with the next
-// kernel. A Runner that was not started, or is nil, has nothing to end.
+// Close cancels the calls in flight and waits for their end. Their jobs continue with the next kernel. It does nothing
+// for a Runner that was not started, or is nil.
 func (r *Runner) Close() {
 	if r == nil || r.end == nil {
 		return
@@ -79,7 +76,7 @@ func (r *Runner) Close() {
 	r.alive.Wait()
 }
 
-// watch looks at the jobs when they change, and when one is due.
+// watch calls look when jobs change, and when one is due.
 func (r *Runner) watch() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -99,7 +96,8 @@ func (r *Runner) watch() {
 	}
 }
 
-// look begins what is due, and stops what is no longer wanted. It returns how long it is until something else is due; 0: nothing is.
+// look begins runs that are due, and stops runs of cancelled jobs. It returns the time until the next run is due; 0:
+// none is.
 func (r *Runner) look(now time.Time) (next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,8 +160,8 @@ func (r *Runner) begin(j *job.Job) {
 	})
 }
 
-// run makes one run: its beginning, its call and its end, each of which is on disk before the next.
-// It returns an error if the job must be examined again.
+// run makes one run: its beginning, its call and its end, each of which is on disk before the next. It returns an error
+// if the run has to be retried.
 func (r *Runner) run(ctx context.Context, j job.Job) error {
 	if !r.lives(j.PID) {
 		return r.over(ctx, &j, nil, fault.JobNoProcess.New("pid %d, which started %s, has ended", j.PID, j.Label()))
@@ -196,7 +194,7 @@ func (r *Runner) run(ctx context.Context, j job.Job) error {
 	return r.over(ctx, &j, redacted(&message, data), failed)
 }
 
-// redacted is a result as the journal may have it.
+// redacted returns a result as the journal may store it.
 func redacted(message *schema.Message, data []byte) []byte {
 	if row, ok := schema.Lookup(message.Type); ok && data != nil {
 		return row.Output().Redact(data, nil, false)
@@ -204,7 +202,7 @@ func redacted(message *schema.Message, data []byte) []byte {
 	return data
 }
 
-// over ends a run.
+// over records the end of a run.
 func (r *Runner) over(ctx context.Context, j *job.Job, data []byte, failed error) error {
 	outcome := schema.Outcome{Data: data}
 	if failed != nil {

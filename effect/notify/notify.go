@@ -1,4 +1,4 @@
-// Package notify tells people of questions: it runs the command that the configuration names for that.
+// Package notify runs the operator's command for each request for approval.
 package notify
 
 import (
@@ -20,11 +20,12 @@ import (
 const (
 	mostTime   = 10 * time.Second // of one run
 	atOnce     = 4
-	mostQueued = 256 // questions that wait for a run; further ones are not reported
+	mostQueued = 256 // questions in the queue; further ones are not reported
 	mostOutput = 1 << 10
 )
 
-// Notifier runs the command of [approval] notify for each question, with the question as JSON on its stdin. Nothing waits for it.
+// Notifier runs the command of [approval] notify for each question, with the question as JSON on its stdin. No call
+// waits for it.
 type Notifier struct {
 	command []string
 	env     []string
@@ -35,8 +36,7 @@ type Notifier struct {
 	runs    sync.WaitGroup
 }
 
-// New starts the goroutine that runs the command, which finds the kernel by PWOS_RUNTIME_DIR. It
-// returns nil without a command.
+// New starts a Notifier. The command finds the kernel by PWOS_RUNTIME_DIR. New returns nil without a command.
 func New(command []string, runtimeDir string, log *slog.Logger) *Notifier {
 	if len(command) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func New(command []string, runtimeDir string, log *slog.Logger) *Notifier {
 	return n
 }
 
-// Raised has the command run for a question. It does not wait.
+// Raised queues a question. It does not block.
 func (n *Notifier) Raised(a *approval.Approval) {
 	if n == nil {
 		return
@@ -77,7 +77,7 @@ func (n *Notifier) serve() {
 	}
 }
 
-// run runs the command once, and ends what it has left in its process group.
+// run runs the command once, and kills its process group at the end.
 func (n *Notifier) run(question []byte) {
 	ctx, cancel := context.WithTimeout(n.life, mostTime)
 	defer cancel()
@@ -85,7 +85,7 @@ func (n *Notifier) run(question []byte) {
 	cmd.Stdin, cmd.Env, cmd.Dir = bytes.NewReader(question), n.env, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second // for what it has started elsewhere and holds its output open
+	cmd.WaitDelay = time.Second // for processes outside the group that hold the output open
 	out := &head{}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil && n.life.Err() == nil {
@@ -93,7 +93,7 @@ func (n *Notifier) run(question []byte) {
 	}
 }
 
-// head keeps the beginning of what is written to it.
+// head is a writer that keeps the first bytes.
 type head struct{ bytes.Buffer }
 
 func (h *head) Write(p []byte) (int, error) {
@@ -103,7 +103,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the runs. Waiting questions are not reported.
+// Close kills the running command. Queued questions are not reported.
 func (n *Notifier) Close() {
 	if n != nil {
 		n.end()

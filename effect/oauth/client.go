@@ -56,9 +56,9 @@ func NewClient(server *url.URL, d Dialer) *Client {
 // Close closes the connections that are idle.
 func (c *Client) Close() { c.guard.next.CloseIdleConnections() }
 
-// guard is the way out of a client.
+// guard checks the address of each request of a client.
 type guard struct {
-	loopback    bool // the MCP server's host is
+	loopback    bool // whether the MCP server is on loopback
 	next        *http.Transport
 	undescribed bool // a login is in progress, and the authorization server's metadata was not read yet
 }
@@ -72,7 +72,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errUndescribed
 	}
 	describes := strings.Contains(r.URL.Path, "/.well-known/oauth-authorization-server") || strings.Contains(r.URL.Path, "/.well-known/openid-configuration")
-	g.undescribed = g.undescribed || describes // the last one counts: those before may be of the MCP server, which names their paths
+	g.undescribed = g.undescribed || describes // the last request for metadata decides: the MCP server may name the paths of earlier ones
 	resp, err := g.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -83,10 +83,10 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// errUndescribed is why nothing is sent to an authorization server of which nothing is known.
+// errUndescribed means that an authorization server has no metadata, so that no request may be sent to it.
 var errUndescribed = errors.New("the authorization server does not describe itself (RFC 8414), so nothing says that it has PKCE")
 
-// check refuses an address that no credential may be sent to, and no browser.
+// check refuses an address that must get no credential and no browser.
 func (g *guard) check(u *url.URL) error {
 	here := onLoopback(u.Hostname())
 	if u.User == nil && (!here || g.loopback) && (u.Scheme == "https" || u.Scheme == "http" && here) {

@@ -13,17 +13,16 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Options say how to log in.
+// Options configure a login.
 type Options struct {
-	// ClientID and ClientSecret are those of an already registered client. Without them one is
-	// registered (RFC 7591).
+	// ClientID and ClientSecret are those of a registered client. Without them LogIn registers one (RFC 7591).
 	ClientID, ClientSecret string
-	Scopes                 []string // to ask for; nil: those that the server names
-	// Show has the person at the terminal open an address in a browser.
+	Scopes                 []string // to request; nil: those that the server names
+	// Show asks the user to open an address in a browser.
 	Show func(address string) error
 }
 
-// LogIn has a person log in, and returns the login. It waits for the person until ctx ends.
+// LogIn lets the user log in, and returns the login. It waits for the user until ctx ends.
 func (c *Client) LogIn(ctx context.Context, o *Options) (*Login, error) {
 	back, err := listen()
 	if err != nil {
@@ -81,7 +80,7 @@ func (c *Client) LogIn(ctx context.Context, o *Options) (*Login, error) {
 	c.guard.undescribed = true
 	err = handler.Authorize(ctx, asked, answer)
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		err = told(refused)
+		err = refusalOf(refused)
 	}
 	if err != nil {
 		return nil, err
@@ -89,10 +88,10 @@ func (c *Client) LogIn(ctx context.Context, o *Options) (*Login, error) {
 	return login, nil
 }
 
-// hello is what an MCP server is asked first.
+// hello is the first request to an MCP server.
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"pwos","version":"1"}}}`
 
-// ask asks the MCP server without a token: its refusal says where to log in.
+// ask sends the MCP server a request without a token: the refusal names the authorization server.
 func (c *Client) ask(ctx context.Context) (*http.Request, *http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server, strings.NewReader(hello))
 	if err != nil {
@@ -104,15 +103,15 @@ func (c *Client) ask(ctx context.Context) (*http.Request, *http.Response, error)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask server: %w", err)
 	}
-	_ = answer.Body.Close() // what it says is not needed
+	_ = answer.Body.Close() // the body is not needed
 	answer.Body = http.NoBody
-	if answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusOK { // some ask for a login later on
+	if answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusOK { // some servers ask for a login later
 		return nil, nil, fmt.Errorf("the server asks for no login: it answers %d, not 401", answer.StatusCode)
 	}
 	return r, answer, nil
 }
 
-// authorization is the address that a browser is sent to.
+// authorization checks the address to which the browser is sent.
 func (c *Client) authorization(address string) (*url.URL, error) {
 	at, err := url.Parse(address)
 	if err != nil {

@@ -15,30 +15,29 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Keeper has the credential of one server ready for each request: a login, which it renews, or a
-// stored bearer token.
+// Keeper provides the credential of one server for each request: a login, which it renews, or a stored bearer token.
 type Keeper struct {
 	Client *Client
 	Name   string // of the server, for errors
-	LogIn  string // command that logs in, for errors; "": the credential is a bearer token, and Fix says what to do
+	LogIn  string // command that logs in, for errors; "": the credential is a bearer token, and Fix is the fix
 	Fix    string
-	Secure bool // a credential may be sent to the server: the connection is encrypted, or on loopback
-	// Load returns what is stored, "" if nothing is. Its error is a *fault.Fault.
+	Secure bool // whether the connection is encrypted or on loopback, so that a credential may be sent
+	// Load returns the stored credential, or "". Its error is a *fault.Fault.
 	Load func(context.Context) (string, error)
-	// Store replaces what Load has returned with the next login, unless something else is stored by now.
+	// Store replaces the credential that Load has returned by the next login, unless another one is stored.
 	Store func(ctx context.Context, loaded, next string) error
-	// Turn is locked while the login is renewed, and shared by all that use the stored value.
+	// Turn is locked while the login is renewed, and shared by all Keepers of the stored value.
 	Turn *sync.Mutex
 	Now  func() time.Time
-	Note func(text string, err error) // of what goes wrong, for the log
+	Note func(text string, err error) // logs an error
 
 	mu      sync.Mutex
-	tries   int      // renewals that have come to an end
-	failed  error    // of the last one; nil: it has not
+	tries   int      // number of renewals that have ended
+	failed  error    // of the last renewal, or nil
 	refused string   // access token that the server has refused, to be renewed
-	last    string   // credential that nothing comes after: a bearer token, or a token that was renewed, until the server takes it
+	last    string   // credential without a next one: a bearer token, or a renewed token until the server accepts it
 	over    string   // access token of the login that has ended
-	scopes  []string // of the login that was used last
+	scopes  []string // of the last used login
 }
 
 // Secret returns the credential for a request, or "". Its error is a *fault.Fault.
@@ -63,7 +62,7 @@ func (k *Keeper) Secret(ctx context.Context) (string, error) {
 	return k.renew(ctx)
 }
 
-// good reports whether the access token of a login may be sent.
+// good reports whether the access token of a login may be used.
 func (k *Keeper) good(l *Login) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +70,7 @@ func (k *Keeper) good(l *Login) bool {
 	return l.Server == k.Client.server && !l.Expired(k.Now()) && l.Access != k.refused && l.Access != k.over
 }
 
-// renew has one request renew the login, and the others wait for it, and for its failure.
+// renew lets one request renew the login; concurrent ones wait, and get the same result.
 func (k *Keeper) renew(ctx context.Context) (string, error) {
 	before, _ := k.tried()
 	k.Turn.Lock()
@@ -86,7 +85,7 @@ func (k *Keeper) renew(ctx context.Context) (string, error) {
 	return secret, err
 }
 
-// tried is how many renewals have come to an end, and how the last one has failed.
+// tried returns the number of renewals that have ended, and the error of the last one.
 func (k *Keeper) tried() (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,8 +94,8 @@ func (k *Keeper) tried() (int, error) {
 
 // renewed renews the login, unless another request has done so. Turn is locked.
 func (k *Keeper) renewed(ctx context.Context) (string, error) {
-	// The caller may disconnect while others wait: a token that was received but not stored would
-	// be lost, and the old one is no longer valid.
+	// The renewal continues if the caller disconnects: a token that is received and not stored would be lost, and the old
+	// one is no longer valid.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*exchangeTime)
 	defer cancel()
 	stored, err := k.Load(ctx)
@@ -144,12 +143,12 @@ func (k *Keeper) renewed(ctx context.Context) (string, error) {
 	return next.Access, nil
 }
 
-// needed is the error of a request that only another login helps.
+// needed returns the error of a request that needs another login.
 func (k *Keeper) needed(why string) error {
 	return fault.UpstreamLogin.New("%s: %s", k.Name, why).WithFix("%s", k.fix(""))
 }
 
-// fix says what helps, where a login asks for more.
+// fix returns the fix, with the arguments more for a login.
 func (k *Keeper) fix(more string) string {
 	if k.LogIn == "" {
 		return k.Fix
@@ -157,7 +156,8 @@ func (k *Keeper) fix(more string) string {
 	return fmt.Sprintf("log in with %q", k.LogIn+more)
 }
 
-// Answered looks at the head of an answer to a request with a credential. An error is what the agent gets instead.
+// Answered checks the status and header of an answer to a request with a credential. If it returns an error, the agent
+// gets that instead of the answer.
 func (k *Keeper) Answered(secret string, status int, header http.Header) error {
 	if status == http.StatusForbidden {
 		return k.lacking(header)
@@ -180,12 +180,12 @@ func (k *Keeper) Answered(secret string, status int, header http.Header) error {
 	return fault.UpstreamToken.New("%s does not take the access token any more: send the request again", k.Name)
 }
 
-// lacking is the error of a login that was made for less than the server asks for; nil if that is not why it refuses. The command that
-// it names asks for what the login has too.
+// lacking returns the error of a login with fewer scopes than the server requires; nil if it refuses for another
+// reason. The command in the fix requests the scopes of the login too.
 func (k *Keeper) lacking(header http.Header) error {
 	challenges, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
 	if err != nil {
-		return nil // whatever it means, the agent gets the answer
+		return nil // the agent gets the answer
 	}
 	i := slices.IndexFunc(challenges, func(c oauthex.Challenge) bool {
 		return c.Scheme == "bearer" && c.Params["error"] == "insufficient_scope"

@@ -14,14 +14,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Login is what is stored of a login, sealed.
+// Login is a login, which is stored sealed.
 type Login struct {
-	Server       string   `json:"server"`   // address of the MCP server, the one that the tokens are sent to
-	Resource     string   `json:"resource"` // as the authorization server knows it (RFC 8707)
+	Server       string   `json:"server"`   // address of the MCP server, which gets the tokens
+	Resource     string   `json:"resource"` // its name at the authorization server (RFC 8707)
 	TokenURL     string   `json:"token_url"`
 	ClientID     string   `json:"client_id"`
 	ClientSecret string   `json:"client_secret,omitzero"`
-	AuthStyle    int64    `json:"auth_style"` // how the client says who it is: an oauth2.AuthStyle
+	AuthStyle    int64    `json:"auth_style"` // authentication of the client: an oauth2.AuthStyle
 	Scopes       []string `json:"scopes,omitzero"`
 	Access       string   `json:"access"`
 	Refresh      string   `json:"refresh,omitzero"` // "": it cannot be renewed
@@ -40,13 +40,13 @@ func Parse(secret string) (l *Login, ok bool) {
 	return in.(*Login), true
 }
 
-// String is the login in the form that is sealed.
+// String returns the login in the form that is sealed.
 func (l *Login) String() (string, error) {
 	text, err := schema.Marshal(l)
 	return string(text), err
 }
 
-// early is how long before its expiry a token counts as expired, so that it holds on its way.
+// early is the time before its expiry at which a token counts as expired, so that it is valid when it arrives.
 const early = 30 * time.Second
 
 // Expired reports whether the access token has expired.
@@ -54,11 +54,10 @@ func (l *Login) Expired(now time.Time) bool {
 	return l.Expires != 0 && now.Add(early).Unix() >= l.Expires
 }
 
-// ErrOver is why a login cannot be renewed: the authorization server refuses it, or issued no
-// refresh token.
+// ErrOver means that a login cannot be renewed: the authorization server refuses that, or issued no refresh token.
 var ErrOver = errors.New("the login has ended")
 
-// Renew makes the next login of one whose access token is no longer good. The error is ErrOver where only another LogIn helps.
+// Renew returns the next login, with a new access token. The error is ErrOver if another LogIn is needed.
 func (c *Client) Renew(ctx context.Context, l *Login) (*Login, error) {
 	if l.Refresh == "" {
 		return nil, ErrOver
@@ -67,14 +66,14 @@ func (c *Client) Renew(ctx context.Context, l *Login) (*Login, error) {
 		ClientID: l.ClientID, ClientSecret: l.ClientSecret,
 		Endpoint: oauth2.Endpoint{TokenURL: l.TokenURL, AuthStyle: oauth2.AuthStyle(l.AuthStyle)},
 	}
-	// A TokenSource cannot say which resource the token is for, which MCP demands; an empty code counts as none (RFC 6749, 3.2).
+	// A TokenSource cannot send the resource, which MCP requires. An empty code is ignored (RFC 6749, 3.2).
 	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, c.web), "",
 		oauth2.SetAuthURLParam("grant_type", "refresh_token"), oauth2.SetAuthURLParam("refresh_token", l.Refresh), oauth2.SetAuthURLParam("resource", l.Resource))
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		if status := refused.Response.StatusCode; status/100 == 4 && status != http.StatusTooManyRequests {
-			return nil, fmt.Errorf("%w: %w", ErrOver, told(refused))
+			return nil, fmt.Errorf("%w: %w", ErrOver, refusalOf(refused))
 		}
-		err = told(refused)
+		err = refusalOf(refused)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("renew login: %w", err)
@@ -83,12 +82,12 @@ func (c *Client) Renew(ctx context.Context, l *Login) (*Login, error) {
 	return &next, next.take(token)
 }
 
-// told is a refusal of an authorization server's without its text, which may repeat the secrets that it was sent.
-func told(r *oauth2.RetrieveError) error {
+// refusalOf returns the error of an authorization server without its text, which may repeat secrets.
+func refusalOf(r *oauth2.RetrieveError) error {
 	return fmt.Errorf("the authorization server answers %d %.100q", r.Response.StatusCode, r.ErrorCode)
 }
 
-// take puts a new token into a login.
+// take sets the token of a login.
 func (l *Login) take(token *oauth2.Token) error {
 	switch {
 	case !strings.EqualFold(cmp.Or(token.TokenType, "bearer"), "bearer"):
@@ -96,7 +95,7 @@ func (l *Login) take(token *oauth2.Token) error {
 	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return errors.New("the authorization server gave a token that no header can hold")
 	}
-	l.Access, l.Refresh, l.Expires = token.AccessToken, token.RefreshToken, 0 // the old one where none came
+	l.Access, l.Refresh, l.Expires = token.AccessToken, token.RefreshToken, 0 // without a new refresh token the old one stays
 	if !token.Expiry.IsZero() {
 		l.Expires = token.Expiry.Unix()
 	}

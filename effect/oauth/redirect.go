@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
 
-// redirect is where a browser comes back to.
+// redirect is the server to which the browser is redirected.
 type redirect struct {
 	address string
 	server  *http.Server
@@ -21,13 +21,13 @@ type redirect struct {
 	answer chan answered
 }
 
-// answered is what a browser has delivered.
+// answered is the answer of the authorization server, as the browser delivers it.
 type answered struct {
 	auth.AuthorizationResult
 	refused error
 }
 
-// listen begins to serve the redirect on a free port of 127.0.0.1.
+// listen serves the redirect on a free port of 127.0.0.1.
 func listen() (*redirect, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,7 +42,7 @@ func listen() (*redirect, error) {
 	return b, nil
 }
 
-// expect has the redirect with a state answered, once.
+// expect returns a channel that receives the answer with that state, once.
 func (b *redirect) expect(state string) <-chan answered {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,7 +50,7 @@ func (b *redirect) expect(state string) <-chan answered {
 	return b.answer
 }
 
-// serve answers a browser. A request without the state changes nothing.
+// serve answers a browser. A request without the state has no effect.
 func (b *redirect) serve(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	b.mu.Lock()
@@ -70,15 +70,15 @@ func (b *redirect) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	b.answer <- a
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("pwos has the answer: look at its terminal. This window can be closed.\n")) // a browser that has hung up needs none
+	_, _ = w.Write([]byte("pwos has the answer: look at its terminal. This window can be closed.\n")) // fails if the browser has hung up
 }
 
-// close ends the server once the browser has been answered.
+// close ends the server after the browser got its answer.
 func (b *redirect) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
 	defer cancel()
 	if b.server.Shutdown(ctx) != nil {
-		_ = b.server.Close() // what is still connected is not the browser
+		_ = b.server.Close() // other connections are not the browser's
 	}
 	<-b.done
 }

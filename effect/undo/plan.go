@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// plan says how the entry is undone, or why it cannot be.
+// plan returns the plan to undo the entry, or a fault if it cannot be undone.
 func (a *attempt) plan(ctx context.Context) (*plan, error) {
 	switch in := a.entry.Input.(type) {
 	case *schema.MemorySetInput:
@@ -134,9 +134,9 @@ func (a *attempt) token(ctx context.Context, pid int64) (*plan, error) {
 	}, nil
 }
 
-// sent undoes the sending of a message: the entry's is the last one that there was after it.
+// sent undoes the sending of a message: the last message in the state after the entry.
 func (a *attempt) sent(ctx context.Context) (*plan, error) {
-	m, err := a.History.Fold(ctx, a.seq, a.told(), schema.Ipc)
+	m, err := a.History.Fold(ctx, a.seq, a.progress(), schema.Ipc)
 	if err != nil {
 		return nil, err
 	}
@@ -148,21 +148,21 @@ func (a *attempt) sent(ctx context.Context) (*plan, error) {
 	return a.mail(id, pids), nil
 }
 
-// mail takes a message out of mailboxes. Nothing else can have changed it: a message is in a mailbox, or it is not.
+// mail removes a message from mailboxes. No later command can have changed it: a message is in a mailbox or not.
 func (a *attempt) mail(id int64, pids []int64) *plan {
 	in := &schema.UnsendInput{MsgID: id, PIDs: pids}
 	a.out.MsgID = id
 	return &plan{
 		domain: schema.Ipc, step: schema.IPCUnsend.With(in), undoes: &in.Undoes,
-		told: func(answer []byte) {
-			if out, err := schema.IPCUnsend.Output().Decode(answer); err == nil { // which the kernel has made
+		answered: func(answer []byte) {
+			if out, err := schema.IPCUnsend.Output().Decode(answer); err == nil { // an answer of the kernel always decodes
 				a.out.Taken, a.out.Read = out.(*schema.UnsendOutput).Taken, out.(*schema.UnsendOutput).Read
 			}
 		},
 	}
 }
 
-// unsent puts a message back that was taken out of mailboxes.
+// unsent puts a message back that was removed from mailboxes.
 func (a *attempt) unsent(ctx context.Context) (*plan, error) {
 	m, err := a.before(ctx, schema.Ipc)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// undoing is what the syscall gets that undoes a tool's call.
+// undoing is the data of the syscall that undoes a tool's call.
 type undoing struct {
 	Call    *schema.CallInput `json:"call"`
 	Outcome schema.Value      `json:"outcome"`
@@ -26,7 +26,7 @@ func (a *attempt) tool(ctx context.Context, in *schema.CallInput) (schema.UndoOu
 	if err != nil {
 		return a.out, err
 	}
-	called, outcome, err := cameOf(end)
+	called, outcome, err := toolEnd(end)
 	if err != nil {
 		return a.out, err
 	}
@@ -72,8 +72,8 @@ func (a *attempt) end(ctx context.Context, intent uint64) (*schema.EffectEnd, er
 	return found, nil
 }
 
-// cameOf reads the end of a tool's call: which tool, and what it answered.
-func cameOf(end *schema.EffectEnd) (*schema.ToolCall, *schema.Outcome, error) {
+// toolEnd decodes the end of a tool's call: the call and its outcome.
+func toolEnd(end *schema.EffectEnd) (*schema.ToolCall, *schema.Outcome, error) {
 	data, failure := end.Result()
 	if failure != nil {
 		return &schema.ToolCall{URI: end.Type}, &schema.Outcome{Err: failure}, nil
@@ -107,7 +107,7 @@ func (a *attempt) namedUndo(ctx context.Context, uri string) (string, error) {
 	return "", impossible("entry %d is a call of %s, whose manifest names no undo", a.seq, uri)
 }
 
-// calledBefore refuses to undo a call twice.
+// calledBefore returns a fault if the call was undone before.
 func (a *attempt) calledBefore(ctx context.Context, path string) error {
 	id, begun := a.entry.Message.Meta.ID, make(map[int64]bool)
 	return a.History.Scan(ctx, a.seq+1, a.head, schema.Process, func(call *kernel.Call) error {
@@ -120,7 +120,7 @@ func (a *attempt) calledBefore(ctx context.Context, path string) error {
 			if !begun[in.Intent] {
 				return nil
 			}
-			if _, outcome, err := cameOf(in); err != nil || outcome.Err != nil {
+			if _, outcome, err := toolEnd(in); err != nil || outcome.Err != nil {
 				return err
 			}
 			return fault.UndoAlready.New("entry %d is already undone by seq %d", a.seq, in.Intent).
@@ -130,13 +130,13 @@ func (a *attempt) calledBefore(ctx context.Context, path string) error {
 	})
 }
 
-// call makes a call of a user-space syscall as the operator, in the origin of what is undone.
+// call makes a call of a user-space syscall as the operator, in the origin of the undone entry.
 func (a *attempt) call(ctx context.Context, in *schema.CallInput, cause string) (schema.Value, error) {
 	data, err := schema.Marshal(in)
 	if err != nil {
 		return nil, err
 	}
-	a.calls++ // the connection of the call before may not have ended yet
+	a.calls++ // each call has a connection of its own: that of the last call may not have ended yet
 	caller := kernel.Caller{PID: kernel.Operator, Conn: "undo-" + a.job.ID + "." + strconv.Itoa(a.calls), Origin: a.entry.Origin}
 	return a.Kernel.Call(ctx, caller, schema.Message{
 		Kind: schema.KindCommand, Type: schema.CallType, Data: data,

@@ -17,20 +17,20 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// History is the journal and the states that it had. Its methods are slow and safe for concurrent use.
+// History is the journal with its past states. Its methods are slow and safe for concurrent use.
 type History interface {
-	// Head returns the last entry of what has happened so far. All entries up to there can be read.
+	// Head returns the last entry. All entries up to there can be read.
 	Head(ctx context.Context) (uint64, error)
-	// Entry makes the call of an entry again; of a query without its data.
+	// Entry returns the call of an entry; for a query without its data.
 	Entry(ctx context.Context, seq uint64) (*kernel.Call, error)
-	// Fold makes domains as they were after an entry. told is called now and then; nil: nobody asks.
-	Fold(ctx context.Context, until uint64, told func(read, of int64), domains ...schema.Domain) (*Moment, error)
-	// Scan calls each with the commands of a domain from one entry to another, until it returns an error. The calls are
-	// valid until it returns.
+	// Fold returns the state of domains after an entry. progress is called at intervals with the progress; it may be nil.
+	Fold(ctx context.Context, until uint64, progress func(read, of int64), domains ...schema.Domain) (*Moment, error)
+	// Scan calls each with the commands of a domain from one entry to another, until it returns an error. A call is valid
+	// until each returns.
 	Scan(ctx context.Context, from, to uint64, wanted schema.Domain, each func(*kernel.Call) error) error
 }
 
-// Moment is a past state. Only the domains that were asked for are as they were.
+// Moment is a past state. Only the requested domains have their past state.
 type Moment struct {
 	Seq    uint64
 	Tick   int64
@@ -39,36 +39,36 @@ type Moment struct {
 	Mail   *ipc.Domain
 }
 
-// Kernel is the kernel that takes changes back.
+// Kernel is the kernel that makes the commands of an undo.
 type Kernel interface {
-	// Proved makes a command of the kernel's own in an origin, with the message that is its cause, and returns its answer
-	// and its entry once it is on disk.
+	// Proved makes a command of the kernel in an origin, with the message that is its cause, and returns its answer and
+	// its entry once it is on disk.
 	Proved(origin string, request schema.Request, cause, correlation string) (data []byte, seq uint64, err error)
 	// Call makes a call for a caller as its own connections do.
 	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
 }
 
-// Runner carries out undos, one at a time: so that the second of two for one entry finds what the first has done.
+// Runner runs undos, one at a time, so that the second of two for one entry sees the effect of the first.
 type Runner struct {
 	History History
 	Kernel  Kernel
-	// Changes returns how many changes of a domain were sent to the journal so far.
+	// Changes returns the number of changes of a domain that were sent to the journal.
 	Changes func(schema.Domain) int64
 
 	turn  chan struct{}
-	queue chan struct{} // those that wait for their turn, and the one that has it
+	queue chan struct{} // the running undo and the waiting ones
 }
 
-// mostWaiting bounds how many undos wait. A tool's undo makes calls, which need places among the operator's effects.
+// mostWaiting bounds the undos in the queue. A tool's undo makes calls, which count among the operator's effects.
 const mostWaiting = 4
 
-// New returns a runner.
+// New returns a Runner with the settings of r.
 func New(r Runner) *Runner {
 	r.turn, r.queue = make(chan struct{}, 1), make(chan struct{}, mostWaiting)
 	return &r
 }
 
-// again bounds how often the journal is read again because somebody changed something meanwhile.
+// again bounds the attempts of an undo after concurrent changes.
 const again = 8
 
 // Undo is the runner of Message.Undo.
@@ -95,37 +95,37 @@ func (r *Runner) Undo(ctx context.Context, job *kernel.Job, do *rewind.Undo) (sc
 	}
 }
 
-// errMeanwhile says that something was changed after the journal was read.
+// errMeanwhile means that the state was changed after the journal was read.
 var errMeanwhile = errors.New("changed meanwhile")
 
-// attempt is one undo on what the journal has now.
+// attempt is one attempt of an undo, on the journal up to head.
 type attempt struct {
 	*Runner
 	job  *kernel.Job
 	do   *rewind.Undo
-	head uint64 // what was read up to
+	head uint64 // last entry that was read
 
-	seq   uint64 // what is undone
+	seq   uint64 // entry that is undone
 	entry *kernel.Call
-	calls int // made of user-space syscalls
+	calls int // number of calls of user-space syscalls
 	out   schema.UndoOutput
 }
 
-// plan is how an entry is undone.
+// plan describes how an entry is undone.
 type plan struct {
-	domain  schema.Domain
-	since   int64                   // changes of the domain before the journal was read
-	touches func(*kernel.Call) bool // whether a later command changed the same; nil: the step itself can tell
-	step    schema.Request          // that takes the change back
-	undoes  *schema.Undoes          // the part of the step's data
-	moment  []schema.Domain         // what else the step looks at
-	told    func(answer []byte)     // reads the step's answer
+	domain   schema.Domain
+	since    int64                   // changes of the domain before the journal was read
+	touches  func(*kernel.Call) bool // whether a later command changed the same; nil: the step checks that
+	step     schema.Request          // command that reverts the change
+	undoes   *schema.Undoes          // the part of the step's data
+	moment   []schema.Domain         // further domains that the step reads
+	answered func(answer []byte)     // reads the step's answer
 }
 
 func (a *attempt) run(ctx context.Context) (out schema.UndoOutput, err error) {
 	since := make(map[schema.Domain]int64)
 	for _, name := range []schema.Domain{schema.Memory, schema.Capability, schema.Ipc} {
-		since[name] = a.Changes(name) // before the head: what is counted is in the journal up to there
+		since[name] = a.Changes(name) // before Head, so that the counted changes are in the journal up to there
 	}
 	if a.head, err = a.History.Head(ctx); err != nil {
 		return out, err
@@ -159,13 +159,13 @@ func (a *attempt) run(ctx context.Context) (out schema.UndoOutput, err error) {
 	if err != nil {
 		return out, err
 	}
-	if a.out.By = int64(seq); p.told != nil {
-		p.told(answer)
+	if a.out.By = int64(seq); p.answered != nil {
+		p.answered(answer)
 	}
 	return a.out, nil
 }
 
-// find finds the entry that is to be undone: for an undo, which is two entries, that of the command that it made.
+// find finds the entry to undo: for an undo, which has two entries, that of the command that it made.
 func (a *attempt) find(ctx context.Context, seq uint64) error {
 	entry, err := a.History.Entry(ctx, seq)
 	if err != nil {
@@ -215,7 +215,7 @@ func (a *attempt) madeBy(ctx context.Context, undo uint64, id string) error {
 		WithFix("a tool's undo is not undone by the kernel")
 }
 
-// undone is what a command undid, nil if it is no undo, or failed.
+// undone returns the entry that a command undid; nil if it is not an undo, or failed.
 func undone(call *kernel.Call) *schema.Undoes {
 	u, ok := call.Input.(schema.Undoing)
 	if !ok || !happened(call) {
@@ -227,16 +227,16 @@ func undone(call *kernel.Call) *schema.Undoes {
 // happened reports whether a command took effect.
 func happened(call *kernel.Call) bool { return call.Err == nil && !call.Repeated }
 
-// change is a command that changed again what is undone.
+// change is a later command that changed the same state.
 type change struct {
 	seq    uint64
 	pid    int64
 	typ    string
-	undoes uint64 // 0: it is no undo
+	undoes uint64 // 0: it is not an undo
 }
 
-// stands refuses to undo what was changed since, and says by whom. A change and its undo cancel each other out: an undo
-// is only made where the change still stands, so what was in between is as before.
+// stands refuses the undo of a change after later changes, and names them. A later change and its undo cancel each
+// other out: an undo is only made if its change is the last one, so that it restores the state before.
 func (a *attempt) stands(ctx context.Context, p *plan) error {
 	var later []change
 	err := a.History.Scan(ctx, a.seq+1, a.head, p.domain, func(call *kernel.Call) error {
@@ -272,12 +272,12 @@ func (a *attempt) stands(ctx context.Context, p *plan) error {
 		WithFix("undo these first, the latest first").With("later", list)
 }
 
-// mostListed is how many later changes an error names.
+// mostListed is the number of later changes that an error names.
 const mostListed = 20
 
-// pretend decides the step on the state at the head, and does nothing.
+// pretend decides the step on the state at head, without applying it.
 func (a *attempt) pretend(ctx context.Context, p *plan) error {
-	m, err := a.History.Fold(ctx, a.head, a.told(), append(p.moment, p.domain)...)
+	m, err := a.History.Fold(ctx, a.head, a.progress(), append(p.moment, p.domain)...)
 	if err != nil {
 		return err
 	}
@@ -288,16 +288,16 @@ func (a *attempt) pretend(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	if p.told != nil {
-		p.told(result.Data)
+	if p.answered != nil {
+		p.answered(result.Data)
 	}
 	return nil
 }
 
-// told returns the function that pushes progress to the caller, nil if it has not asked for that.
-func (a *attempt) told() func(read, of int64) { return rewind.Told(a.job.Progress, a.job.ID) }
+// progress returns the function that pushes progress to the caller; nil if it was not requested.
+func (a *attempt) progress() func(read, of int64) { return rewind.Told(a.job.Progress, a.job.ID) }
 
-// before folds one domain up to the entry before what is undone.
+// before returns the state of a domain before the undone entry.
 func (a *attempt) before(ctx context.Context, domain schema.Domain) (*Moment, error) {
-	return a.History.Fold(ctx, a.seq-1, a.told(), domain)
+	return a.History.Fold(ctx, a.seq-1, a.progress(), domain)
 }

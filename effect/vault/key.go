@@ -1,4 +1,4 @@
-// Package vault opens what is sealed with the kernel's key.
+// Package vault opens values that are sealed with the kernel's key.
 package vault
 
 import (
@@ -17,17 +17,17 @@ const (
 	// enrolTime bounds the preparation of the sealing key: an agent that lists its keys and signs a
 	// few times, with a person who touches a key or confirms.
 	enrolTime = time.Minute
-	// enrolAgain is how long a failure is repeated before the next call causes another attempt. So
-	// waiting calls see how their own attempt ended, and callers do not flood the agent.
+	// enrolAgain is the time for which a failure is returned before a call starts another attempt. Waiting calls thus get
+	// the error of their own attempt, and callers do not flood the agent.
 	enrolAgain = time.Second
 )
 
-// Key prepares the kernel's sealing key from the daemon's SSH key. That may take as long as a
-// person needs to touch a key, so it is done in its own goroutine, one at a time, and never in the
-// path of a call. The result is kept until the daemon ends.
+// Key prepares the kernel's sealing key from the daemon's SSH key. Since that may take as long as a person needs to
+// touch a key, it runs on a goroutine of its own, one at a time, and not in a call. The result is kept until the daemon
+// ends.
 type Key struct {
 	from       access.Identities
-	configured bool // crypto.identity names the key
+	configured bool // whether crypto.identity names the key
 	log        *slog.Logger
 
 	ctx    context.Context // ends the work
@@ -37,7 +37,7 @@ type Key struct {
 	mu      sync.Mutex
 	ready   func() // notifies the calls that wait for it; nil before the first call
 	held    *access.Held
-	err     error // of the last try
+	err     error // of the last attempt
 	ended   time.Time
 	running bool
 	over    chan struct{} // closed when the current attempt has ended
@@ -59,7 +59,7 @@ func NewKey(file, agentSocket string, log *slog.Logger) *Key {
 	return i
 }
 
-// Sealer returns what seals with the daemon's key, see crypto.Identity.
+// Sealer returns the Sealer of the daemon's key; see crypto.Identity.
 func (i *Key) Sealer() (crypto.Sealer, error) {
 	if !i.configured && i.from.AgentSocket == "" {
 		return nil, noSealer(fault.CryptoNoKey.New("no encryption key: crypto.identity is not set, and the daemon was started without SSH_AUTH_SOCK"))
@@ -80,7 +80,8 @@ func (i *Key) Sealer() (crypto.Sealer, error) {
 	return nil, crypto.ErrPending
 }
 
-// Await returns what Sealer does once the key is ready, or why ctx ended before. A call must not wait for it.
+// Await waits until the key is ready, and returns what Sealer does, or the cause of ctx's end. A call must not wait for
+// it.
 func (i *Key) Await(ctx context.Context) (crypto.Sealer, error) {
 	for {
 		sealer, err := i.Sealer()
@@ -112,7 +113,7 @@ func (i *Key) Open(ctx context.Context, sealed string) (string, error) {
 	return string(text), nil
 }
 
-// begin has the key made ready in the background, unless Close was called. i is locked.
+// begin prepares the key in the background, unless Close was called. i is locked.
 func (i *Key) begin() bool {
 	if i.ctx.Err() != nil {
 		return false
@@ -123,20 +124,20 @@ func (i *Key) begin() bool {
 		ctx, cancel := context.WithTimeoutCause(i.ctx, enrolTime,
 			fault.AuthAgentSilent.New("the ssh-agent did not answer within %v", enrolTime))
 		defer cancel()
-		held, err := i.enrol(ctx) // ended by ctx, it says why
+		held, err := i.enrol(ctx) // the error is the cause of ctx's end, if that ended it
 		i.mu.Lock()
 		i.held, i.err, i.ended, i.running = held, err, time.Now(), false
 		ready := i.ready
 		i.mu.Unlock()
 		close(over)
 		if ready != nil {
-			ready() // which asks for the Sealer, perhaps on this goroutine
+			ready() // may call Sealer on this goroutine
 		}
 	})
 	return true
 }
 
-// enrol derives the sealing key of the first key that can seal.
+// enrol derives the sealing key from the first key that can seal.
 func (i *Key) enrol(ctx context.Context) (*access.Held, error) {
 	found, err := i.from.Find(ctx)
 	if err != nil {
@@ -156,13 +157,13 @@ func (i *Key) enrol(ctx context.Context) (*access.Held, error) {
 		refusals = err
 		i.log.Warn("key does not seal", "key", signer.Key().Fingerprint(), "error", err)
 		if ctx.Err() != nil || !errors.Is(err, fault.CryptoCannot) {
-			break // an agent that refuses one key or is silent is not asked for all the others
+			break // after a refusal or a timeout, the agent's other keys are not tried
 		}
 	}
 	return nil, refusals
 }
 
-// blamed is the error of there being no key as the agent's, if it did not say which it has: that passes.
+// blamed returns the error of a missing key as one of the agent, if that did not list its keys, which is temporary.
 func blamed(err error) error {
 	for _, id := range []fault.ID{fault.AuthAgentSilent, fault.AuthAgentNo} {
 		if errors.Is(err, id) {
@@ -172,23 +173,23 @@ func blamed(err error) error {
 	return err
 }
 
-// Wake sets what tells the calls that wait. It is not called any more once Close has returned.
+// Wake sets the function that notifies waiting calls. It is not called after Close has returned.
 func (i *Key) Wake(ready func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.ready = ready
 }
 
-// Close ends the work and waits for it. It may be called again.
+// Close cancels the preparation and waits for its end. It may be called more than once.
 func (i *Key) Close() {
 	i.mu.Lock()
-	i.cancel() // under the lock, so that no work begins after the wait for it
+	i.cancel() // under the lock, so that no preparation begins after the wait
 	i.mu.Unlock()
 	i.work.Wait()
 }
 
-// noSealer is the error of a call that needs a key if there is none. It is 422, since the caller can correct it, unless the agent
-// was asked and failed.
+// noSealer returns the error of a call that needs a key if there is none. The code is 422, since the operator can
+// correct it, unless the agent failed.
 func noSealer(cause *fault.Fault) *fault.Fault {
 	id := fault.CryptoNoSealer
 	switch cause.Kind {

@@ -8,10 +8,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Vault is the secrets in the memory of the kernel's own origin, sealed with its key.
+// Vault has the secrets in the memory of the kernel's own origin, sealed with its key.
 type Vault struct {
 	Key *Key
-	Do  func(ctx context.Context, request schema.Request) ([]byte, error) // makes a call of the operator's
+	Do  func(ctx context.Context, request schema.Request) ([]byte, error) // makes a call as the operator
 }
 
 // Open opens the secret that is stored under a key: a text without control characters.
@@ -43,7 +43,7 @@ func (v *Vault) Open(ctx context.Context, key string) (string, error) {
 	return secret, nil
 }
 
-// Replace stores a secret in the place of another.
+// Replace stores next under a key, unless the stored secret is no longer before.
 func (v *Vault) Replace(ctx context.Context, key, before, next string) error {
 	data, err := v.Do(ctx, schema.MemoryGet.With(&schema.MemoryGetInput{Key: key}))
 	if err != nil {

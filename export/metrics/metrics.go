@@ -1,8 +1,8 @@
-// Package metrics shows a kernel's counters to Prometheus.
+// Package metrics exports a kernel's counters to Prometheus.
 //
-// Each scrape asks the kernel, as any client does, so nothing is counted twice, and a restart of the exporter loses nothing: the
-// kernel's own counters are over its whole record. No series has a process as a label: the number of series depends on the
-// syscalls that were used, which the kernel bounds.
+// Each scrape queries the kernel, whose counters are over its whole journal: a restart of the exporter loses nothing,
+// and nothing is counted twice. No series has a process as a label: the number of series depends on the used syscalls,
+// which the kernel bounds.
 package metrics
 
 import (
@@ -19,19 +19,19 @@ import (
 var (
 	up         = desc("up", "Whether the kernel answered this scrape.")
 	build      = desc("build_info", "Version of pwos metrics; always 1.", "version")
-	calls      = desc("calls_total", "Calls that have ended, over the whole record, by syscall.", "type")
-	denied     = desc("calls_denied_total", "Calls that were refused by capability or quota, over the whole record, by syscall.", "type")
-	median     = desc("call_latency_median_seconds", "Half of the calls took no longer, exact to an eighth, over the whole record, by syscall.", "type")
-	p99        = desc("call_latency_p99_seconds", "99 of 100 calls took no longer, exact to an eighth, over the whole record, by syscall.", "type")
+	calls      = desc("calls_total", "Calls that have ended, over the whole journal, by syscall.", "type")
+	denied     = desc("calls_denied_total", "Calls that were refused by capability or quota, over the whole journal, by syscall.", "type")
+	median     = desc("call_latency_median_seconds", "Median time of calls, exact to an eighth, over the whole journal, by syscall.", "type")
+	p99        = desc("call_latency_p99_seconds", "99th percentile of the time of calls, exact to an eighth, over the whole journal, by syscall.", "type")
 	entries    = desc("journal_entries_total", "Entries in the journal.")
 	processes  = desc("processes", "Processes, by state.", "state")
 	approvals  = desc("approvals_waiting", "Calls that wait for an approval.")
-	refusing   = desc("journal_refusing", "Whether the journal cannot be written, so that commands are refused.")
+	refusing   = desc("journal_refusing", "Whether commands are refused because the journal cannot be written.")
 	warnings   = desc("warnings", "Problems that need the operator; pwos status lists them.")
-	given      = desc("budget_given", "What living processes were given from the operator, by unit.", "unit")
-	spent      = desc("budget_spent", "What they and their children have spent of it, by unit.", "unit")
-	reserved   = desc("budget_reserved", "What is reserved for calls in flight, by unit.", "unit")
-	remaining  = desc("budget_left", "What is left to them and to their children, by unit.", "unit")
+	given      = desc("budget_given", "Budgets that the operator gave to living processes, by unit.", "unit")
+	spent      = desc("budget_spent", "Amounts of these budgets that were spent, by unit.", "unit")
+	reserved   = desc("budget_reserved", "Amounts of these budgets that are reserved for calls in flight, by unit.", "unit")
+	remaining  = desc("budget_left", "Amounts of these budgets that are left, by unit.", "unit")
 	allMetrics = []*prometheus.Desc{
 		up, build, calls, denied, median, p99, entries, processes, approvals, refusing, warnings, given, spent, reserved, remaining,
 	}
@@ -41,7 +41,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("pwos_"+name, help, labels, nil)
 }
 
-// collector is the answers of one scrape; nil: the kernel is away.
+// collector has the answers of one scrape; nil: the kernel did not answer.
 type collector struct {
 	version string
 	answers *answers
@@ -54,7 +54,7 @@ func (*collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. A kernel that is away has the metrics up and build_info only.
+// Collect implements prometheus.Collector. A kernel that did not answer has only the metrics up and build_info.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	s := sample{to: to}
 	s.gauge(build, 1, c.version)
@@ -102,7 +102,7 @@ func (s *sample) record(a *answers) {
 	s.gauge(refusing, isRefusing)
 }
 
-// counts shows counters by syscall. CAP's codes are shown as the types that they stand for.
+// counts sends counters by syscall, with CAP's codes as the types that they stand for.
 func (s *sample) counts(d *prometheus.Desc, by map[string]int64) {
 	types := make(map[string]int64, len(by))
 	for code, n := range by {
@@ -122,7 +122,7 @@ func typeOf(code string) string {
 	return code
 }
 
-// budgets sums up the budgets that the operator gave, each with all that was given on from it.
+// budgets sums up the budgets that the operator gave, each with the amounts that were given to children.
 func (s *sample) budgets(all []schema.BudgetState) {
 	type sum struct{ given, spent, reserved, left float64 }
 	units := make(map[string]sum)
@@ -151,16 +151,16 @@ func (s *sample) budgets(all []schema.BudgetState) {
 	}
 }
 
-// answers are what a kernel said at one scrape.
+// answers are a kernel's answers of one scrape.
 type answers struct {
 	metrics   *schema.AuditMetricsOutput
-	seq       int64 // of the entry of that answer
+	seq       int64 // entry of that answer
 	processes []schema.Descriptor
 	approvals int64
 	budgets   []schema.BudgetState
 }
 
-// fetch asks a kernel for all of them.
+// fetch queries a kernel for answers.
 func fetch(ctx context.Context, c *client.Client) (*answers, error) {
 	counted, err := c.Call(ctx, schema.KindQuery, schema.AuditMetrics.Type, []byte("{}"))
 	if err != nil {

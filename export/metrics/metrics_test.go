@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// exporter serves the metrics of a kernel that can be ended and started again.
+// exporter serves the metrics of a kernel that the test can restart.
 type exporter struct {
 	*testkit.Place
 	url  string
@@ -90,8 +90,7 @@ func want(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// TestScrape: the counters are the kernel's, in a form that Prometheus' own checker has nothing to say about, and no series has a
-// process as a label.
+// TestScrape: the metrics have the kernel's counters, pass Prometheus' linter, and have no process as a label.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	e := start(t, "")
@@ -125,7 +124,8 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// TestKernelAway: a kernel that is away is no error of the exporter, and is found again; people are told once.
+// TestKernelAway: while the kernel does not run, the exporter serves up 0; it connects again later, and reports each
+// change once.
 func TestKernelAway(t *testing.T) {
 	t.Parallel()
 	e := start(t, "")
@@ -135,17 +135,17 @@ func TestKernelAway(t *testing.T) {
 		text := e.scrape(t)
 		want(t, text, "pwos_up 0")
 		if strings.Contains(text, "pwos_calls_total") {
-			t.Errorf("counters of a kernel that is away:\n%s", text)
+			t.Errorf("counters of a kernel that does not run:\n%s", text)
 		}
 	}
 	testkernel.Start(t, testkernel.Settings(e.Place))
 	want(t, e.scrape(t), "pwos_up 1")
 	if len(e.troubles) != 2 || e.troubles[0] == nil || e.troubles[1] != nil {
-		t.Errorf("told %v, want an error and then nil", e.troubles)
+		t.Errorf("reported %v, want an error and then nil", e.troubles)
 	}
 }
 
-// TestScrapesAtOnce: scrapes at the same time take turns, those that were given up too.
+// TestScrapesAtOnce: concurrent scrapes run one after the other, also if some are cancelled.
 func TestScrapesAtOnce(t *testing.T) {
 	t.Parallel()
 	e := start(t, "")
@@ -179,7 +179,7 @@ func TestScrapesAtOnce(t *testing.T) {
 	want(t, e.scrape(t), "pwos_up 1")
 }
 
-// TestRequests: what a request must look like, with a token and without.
+// TestRequests: requests are checked for method, path, host and token.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	open, guarded := start(t, ""), start(t, "sesame-sesame-16")

@@ -17,19 +17,19 @@ import (
 	"github.com/promptware-os/pwos/client"
 )
 
-// scrapeTime bounds what a kernel has to answer a scrape, as long as Prometheus waits by default.
+// scrapeTime is the time limit of a scrape, the default of Prometheus.
 const scrapeTime = 10 * time.Second
 
-// Options say of which kernel the metrics are.
+// Options configure a Server.
 type Options struct {
 	// Dial connects to the kernel. It is called again after the connection was lost.
 	Dial func(ctx context.Context) (*client.Client, error)
-	// Version is of the program that serves.
+	// Version is the version of the program that serves.
 	Version string
-	// Token is what a request has to bear; "" means that none is asked for, and that requests have to name this machine's
-	// loopback, so that no page in a browser reads the metrics under a name of its own.
+	// Token is the bearer token of requests. If it is "", the Host of a request must be a loopback address, so that a
+	// page in a browser cannot read the metrics by DNS rebinding.
 	Token string
-	// Trouble is called when the kernel does not answer a scrape, and with nil when it does again.
+	// Trouble is called with the error when the kernel stops answering, and with nil when it answers again.
 	Trouble func(error)
 }
 
@@ -37,9 +37,9 @@ type Options struct {
 type Server struct {
 	opt Options
 
-	mu     sync.Mutex // one scrape at a time
-	client *client.Client
-	away   bool // the last scrape failed
+	mu      sync.Mutex // one scrape at a time
+	client  *client.Client
+	failing bool // the last scrape failed
 }
 
 // NewServer returns a Server. Close ends it.
@@ -49,10 +49,10 @@ func NewServer(o Options) *Server { return &Server{opt: o} }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.opt.Token == "" && !loopback(r.Host):
-		http.Error(w, "ask by an address of this machine's loopback", http.StatusMisdirectedRequest)
-	case s.opt.Token != "" && !bears(r, s.opt.Token):
+		http.Error(w, "use a loopback address in the URL", http.StatusMisdirectedRequest)
+	case s.opt.Token != "" && !hasToken(r, s.opt.Token):
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "the request has to bear the token: Authorization: Bearer …", http.StatusUnauthorized)
+		http.Error(w, "the token is missing or wrong: send Authorization: Bearer …", http.StatusUnauthorized)
 	case r.URL.Path != "/metrics":
 		http.Error(w, "the metrics are at /metrics", http.StatusNotFound)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -72,8 +72,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// bears compares the token of a request in a time that says nothing about it.
-func bears(r *http.Request, token string) bool {
+// hasToken compares the token of a request in constant time.
+func hasToken(r *http.Request, token string) bool {
 	sent, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	got, want := sha256.Sum256([]byte(sent)), sha256.Sum256([]byte(token))
 	return ok && subtle.ConstantTimeCompare(got[:], want[:]) == 1
@@ -85,7 +85,7 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request) {
 	promhttp.HandlerFor(found, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }
 
-// ask asks the kernel, on the connection of the scrape before if that still works; nil: it is away.
+// ask queries the kernel, on the connection of the last scrape if that still works; nil: it does not answer.
 func (s *Server) ask(ctx context.Context) *answers {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTime)
 	defer cancel()
@@ -96,8 +96,8 @@ func (s *Server) ask(ctx context.Context) *answers {
 	if err != nil && kept && ctx.Err() == nil { // the kernel was restarted between two scrapes
 		a, err = s.try(ctx)
 	}
-	if away := err != nil; away != s.away {
-		s.away = away
+	if failing := err != nil; failing != s.failing {
+		s.failing = failing
 		s.opt.Trouble(err)
 	}
 	return a

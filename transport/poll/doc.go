@@ -1,7 +1,9 @@
-// Package poll waits for many non-blocking streams on one goroutine. A loop makes a Poller, Adds its streams, and calls
-// Wait repeatedly; Wait calls the notify function of each ready stream. Events are edge-triggered. In is reported when
-// input arrives after a Read that left nothing, not as long as there is input: a loop that pauses reading does not
-// spin, and has to record that it may read. Out is reported once after a Write that did not write everything.
+// Package poll waits for many non-blocking streams on one goroutine.
+//
+// A loop makes a Poller, Adds its streams, and calls Wait repeatedly; Wait calls the notify function of each ready
+// stream. Events are edge-triggered. In is reported when input arrives after a Read that left nothing, not as long as
+// there is input: a loop that pauses reading does not spin, and has to record that it may read. Out is reported once
+// after a Write that did not write everything.
 //
 // # What it promises
 //

@@ -86,8 +86,10 @@ type Paired interface {
 	RawConns() (in, out syscall.RawConn, err error)
 }
 
-// NewPairedConn is NewConn for a Paired. If over is closed, and then the stream's deadlines are set to a past time, the
-// input ends after the bytes that were written before, even if another process keeps the other end open.
+// NewPairedConn is NewConn for a Paired.
+//
+// If over is closed, and then the stream's deadlines are set to a past time, the input ends after the bytes that were
+// written before, even if another process keeps the other end open.
 func NewPairedConn(s Paired, dialect schema.Dialect, limit int, over <-chan struct{}) (*Conn, error) {
 	in, out, err := s.RawConns()
 	if err != nil {

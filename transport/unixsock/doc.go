@@ -1,7 +1,9 @@
-// Package unixsock provides the kernel's Unix sockets, which only their owner can reach. A daemon calls
-// EnsurePrivateDir, AcquireInstanceLock, Listen (or Inherited, for sockets of a service manager) and Server.Serve, in
-// this order; each needs the result of the one before. A client calls Dial, NewConn and access.ClientPrologue. A
-// Handler reads and writes its Conn, or passes its Conn.Link to a loop, which needs no goroutine for each connection.
+// Package unixsock provides the kernel's Unix sockets, which only their owner can reach.
+//
+// A daemon calls EnsurePrivateDir, AcquireInstanceLock, Listen (or Inherited, for sockets of a service manager) and
+// Server.Serve, in this order; each needs the result of the one before. A client calls Dial, NewConn and
+// access.ClientPrologue. A Handler reads and writes its Conn, or passes its Conn.Link to a loop, which needs no
+// goroutine for each connection.
 //
 // # What it promises
 //

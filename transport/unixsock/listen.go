@@ -25,8 +25,10 @@ type Listener struct {
 // Listen binds the socket paths and listens on them, mode 0600 (PROTOCOL 1, BRIDGE 4.5.3). All must be in the directory
 // of lock, which the caller holds until every Listener is closed. Listen probes every path before it changes any. It
 // replaces stale sockets; if a path is Alive or Foreign, it changes nothing and returns a fault.PlaceServed or
-// fault.PlaceOccupied. Each socket is bound to a hidden name in the same private directory, then linked to its path. A
-// socket at its path thus listens already, was never accessible to other users, and does not replace a file.
+// fault.PlaceOccupied.
+//
+// Each socket is bound to a hidden name in the same private directory, then linked to its path. A socket at its path
+// thus listens already, was never accessible to other users, and does not replace a file.
 func Listen(ctx context.Context, lock *Lock, paths ...string) ([]*Listener, error) {
 	dir := filepath.Dir(lock.Path())
 	for _, path := range paths {

@@ -27,13 +27,15 @@ func locked(path string, pid int) *fault.Fault {
 	return held.With("path", path).With("pid", strconv.Itoa(pid))
 }
 
-// Lock is the instance lock: only its holder may bind and unlink the sockets in its directory (PROTOCOL 1). It is
-// flock(2) on one descriptor: the system releases it when the process ends, and the same descriptor is used to verify
-// the file and to write the holder's PID. (gofrs/flock does not export its descriptor; writing the PID through a second
-// one would release the lock on file systems that emulate flock, such as NFS.) The file is never unlinked: otherwise
-// one process could lock the old file and another the new one. In case another program unlinks it, a daemon also locks
-// the directory. As it holds that lock all the time, no other program that can read the directory, such as an agent,
-// can take it while a daemon runs.
+// Lock is the instance lock: only its holder may bind and unlink the sockets in its directory (PROTOCOL 1).
+//
+// It is flock(2) on one descriptor: the system releases it when the process ends, and the same descriptor is used to
+// verify the file and to write the holder's PID. (gofrs/flock does not export its descriptor; writing the PID through a
+// second one would release the lock on file systems that emulate flock, such as NFS.)
+//
+// The file is never unlinked: otherwise one process could lock the old file and another the new one. In case another
+// program unlinks it, a daemon also locks the directory. As it holds that lock all the time, no other program that can
+// read the directory, such as an agent, can take it while a daemon runs.
 type Lock struct {
 	path string
 	file *os.File

@@ -30,9 +30,10 @@ func EnsurePrivateDir(path string) error {
 }
 
 // CheckPrivateDir returns a fault.PlaceUnsafe if path is a symbolic link, is not a directory, belongs to another user,
-// or is open to group or others. It returns an error that wraps fs.ErrNotExist if path does not exist. It checks the
-// directory that it has opened. Another user can replace that only in a parent directory, and gains nothing by it,
-// since both ends of a connection check the user of the other end (PeerOf).
+// or is open to group or others. It returns an error that wraps fs.ErrNotExist if path does not exist.
+//
+// It checks the directory that it has opened. Another user can replace that only in a parent directory, and gains
+// nothing by it, since both ends of a connection check the user of the other end (PeerOf).
 func CheckPrivateDir(path string) error {
 	if err := checkAbsolute(path); err != nil {
 		return err

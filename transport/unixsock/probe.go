@@ -57,10 +57,14 @@ type finding struct {
 }
 
 // probe returns the state of the socket path (BRIDGE 4.5.3): it connects and reads the first frame. An error is that of
-// ctx or the file system. BRIDGE calls every socket stale that does not send a Syscall.Authenticate. PROTOCOL 1 is
-// narrower: only a socket that refuses connections is stale. A process that accepts and sends nothing, or something
-// else, is another program or a daemon that hangs; its path must not be taken. probe checks the file before it
-// connects: connect(2) follows a symbolic link, and refuses a regular file with the same error as a stale socket.
+// ctx or the file system.
+//
+// BRIDGE calls every socket stale that does not send a Syscall.Authenticate. PROTOCOL 1 is narrower: only a socket that
+// refuses connections is stale. A process that accepts and sends nothing, or something else, is another program or a
+// daemon that hangs; its path must not be taken.
+//
+// probe checks the file before it connects: connect(2) follows a symbolic link, and refuses a regular file with the
+// same error as a stale socket.
 func probe(ctx context.Context, path string) (finding, error) {
 	info, err := os.Lstat(path)
 	switch {

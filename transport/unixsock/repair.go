@@ -13,11 +13,12 @@ import (
 
 // Repair binds the socket again if it was removed from its path, as by a program that clears temporary directories, and
 // reports whether it did. Open connections continue; those in the queue of the old socket are closed before any
-// prologue, as by Close. lock is the one of Listen; nothing else may use it meanwhile. If another file is at the path,
-// Repair does not change it and returns a fault.PlaceOccupied. It makes the lock's file and the directory again if they
-// were removed too. If another daemon has taken them meanwhile, the error is a fault.PlaceLocked; if others may enter
-// the directory, a fault.PlaceUnsafe. It does nothing for an inherited socket, which belongs to the manager, and for a
-// closed one.
+// prologue, as by Close. lock is the one of Listen; nothing else may use it meanwhile.
+//
+// If another file is at the path, Repair does not change it and returns a fault.PlaceOccupied. It makes the lock's file
+// and the directory again if they were removed too. If another daemon has taken them meanwhile, the error is a
+// fault.PlaceLocked; if others may enter the directory, a fault.PlaceUnsafe. It does nothing for an inherited socket,
+// which belongs to the manager, and for a closed one.
 func (l *Listener) Repair(ctx context.Context, lock *Lock) (repaired bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

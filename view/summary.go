@@ -13,8 +13,7 @@ import (
 // Names are the names of agents by PID.
 type Names map[int64]string
 
-// Of returns the name of a process, escaped: "operator" for the operator, the PID if the name is
-// not known.
+// Of returns the escaped name of a process: "operator" for the operator, the PID if the name is not known.
 func (n Names) Of(pid int64) string {
 	switch name := n[pid]; {
 	case name != "":
@@ -25,7 +24,7 @@ func (n Names) Of(pid int64) string {
 	return "pid " + strconv.FormatInt(pid, 10)
 }
 
-// At is a process of another kernel, as 12@beta.
+// At returns the name of a process of another kernel, such as 12@beta.
 func At(pid int64, kernel string) string {
 	name := strconv.FormatInt(pid, 10)
 	if pid == 0 {
@@ -34,7 +33,7 @@ func At(pid int64, kernel string) string {
 	return name + "@" + Escaped(kernel)
 }
 
-// at is the name of a process, which a kernel that is not there makes one of this kernel; "" if no process is named.
+// at returns the name of the process pid of kernel; of this kernel if kernel is absent, and "" if pid is.
 func (n Names) at(pid, kernel schema.Value) string {
 	id, ok := As[int64](pid)
 	if !ok {
@@ -46,7 +45,7 @@ func (n Names) at(pid, kernel schema.Value) string {
 	return n.Of(id)
 }
 
-// Learn adds the names that a successful entry gives to processes.
+// Learn adds the names of processes that an entry has spawned.
 func (n Names) Learn(e *schema.AuditEntry) {
 	if !e.Success {
 		return
@@ -63,18 +62,18 @@ func (n Names) Learn(e *schema.AuditEntry) {
 	}
 }
 
-// deed describes a syscall: templates that are filled from its data and from its answer.
+// summary describes a call in a line: templates for its data and for its answer.
 //
-// {name} is a member of the data, {=name} one of the answer, {=} the whole answer. {name?text} is text if the
-// member is absent. {name|format} is formatted, see formats. A part in brackets is left out if one of its
-// members is absent.
-type deed struct {
-	asked    string
-	answered string
+// {name} is a member of the data, {=name} a member of the answer, {=} the whole answer. {name?text} is text if the
+// member is absent. {name|format} is formatted, see formats. A part in brackets is left out if one of its members is
+// absent.
+type summary struct {
+	object string
+	result string
 }
 
-// deeds are the syscalls with a description. A type without one is shown by its data's short members.
-var deeds = map[string]deed{
+// summaries has the syscalls with a summary. A call of another type is described by the short members of its data.
+var summaries = map[string]summary{
 	"Approval.Decide":          {"{decision} {id}[ for {for_seconds} s][: {why}]", "{=type} of {=agent}"},
 	"Approval.List":            {"[{state}]", ""},
 	"Approval.Requested":       {"{type} of {agent}, by rule {rule}", ""},
@@ -106,7 +105,7 @@ var deeds = map[string]deed{
 	"Ipc.Settle":               {"message {msg_id} to {receiver_pid}@{kernel}: {status}[: {reason}]", ""},
 	"Ipc.Ack":                  {"{msg_ids|list}", ""},
 	"Ipc.Address":              {"{pids|pids}", ""},
-	"Ipc.Broadcast":            {"[{intent} ][({payload|size})]", "{=delivered|count} have it[, no room for {=mailbox_full|pids}]"},
+	"Ipc.Broadcast":            {"[{intent} ][({payload|size})]", "{=delivered|count} delivered[, mailbox full: {=mailbox_full|pids}]"},
 	"Ipc.Close":                {"{pids|pids}", ""},
 	"Ipc.Deliver":              {"", "{=messages|mail}"},
 	"Ipc.Open":                 {"{pids|pids}", ""},
@@ -141,7 +140,7 @@ var deeds = map[string]deed{
 	"Process.Pause":            {"[{target_pid|pid}][{all|all}]", "{=processes} paused"},
 	"Process.Prepare":          {"{pid|pid}", ""},
 	"Process.RestoreFiles":     {"{pid|pid}: {dir} from {snapshot}, {made} made, {changed} changed, {removed} removed", "[kept as {replaced}]"},
-	"Process.Resume":           {"[{target_pid|pid}][{all|all}]", "{=processes} go on"},
+	"Process.Resume":           {"[{target_pid|pid}][{all|all}]", "{=processes} resumed"},
 	"Process.Subscribe":        {"[{pid|pid}]", ""},
 	"Resource.Free":            {"{pids|pids}", ""},
 	"Syscall.Alloc":            {"{amount} of {resource_id}", "holds {=reserved}"},
@@ -165,31 +164,31 @@ var deeds = map[string]deed{
 	"Syscall.Unregister":       {"{name}", ""},
 }
 
-// asked returns what the call was about; "" if its data is not available.
-func (e *Entry) asked(names Names) string {
+// object describes the object of the call; "" if its data is not available.
+func (e *Entry) object(names Names) string {
 	if len(e.Request) == 0 {
 		return ""
 	}
 	data := e.Request
-	if _, ok := schema.Lookup(e.Type); !ok { // registered: the journal has its data inside
+	if _, ok := schema.Lookup(e.Type); !ok { // a registered syscall: the request has its data inside
 		members, _ := Members(data)
 		data = members["data"]
 	}
-	if d, ok := deeds[e.Type]; ok {
+	if d, ok := summaries[e.Type]; ok {
 		f := filling{request: data, names: names}
-		return strings.TrimSpace(f.fill(d.asked))
+		return strings.TrimSpace(f.fill(d.object))
 	}
 	return briefly(data)
 }
 
-// answered returns the result of a successful call.
-func (e *Entry) answered(names Names) string {
+// result describes the answer of a successful call.
+func (e *Entry) result(names Names) string {
 	if !e.Success || len(e.Payload) == 0 {
 		return ""
 	}
-	if d, ok := deeds[e.Type]; ok {
+	if d, ok := summaries[e.Type]; ok {
 		f := filling{payload: e.Payload, names: names}
-		return strings.TrimSpace(f.fill(d.answered))
+		return strings.TrimSpace(f.fill(d.result))
 	}
 	if string(e.Payload) == `{"success":true}` {
 		return ""
@@ -197,7 +196,7 @@ func (e *Entry) answered(names Names) string {
 	return sizeText(e.Payload)
 }
 
-// briefly formats the members of an object that have no members themselves.
+// briefly formats the members of an object, except objects and arrays.
 func briefly(data schema.Value) string {
 	var parts []string
 	eachMember(data, func(name string, value schema.Value) {
@@ -208,17 +207,17 @@ func briefly(data schema.Value) string {
 	return shortened(strings.Join(parts, " "), 2*maxShown)
 }
 
-// maxShown bounds a value in a line, in characters.
+// maxShown bounds the length of a value in a line, in characters.
 const maxShown = 80
 
-// filling fills templates.
+// filling is the state of filling a template.
 type filling struct {
 	request, payload schema.Value
 	names            Names
-	missing          bool // a member of the part is absent
+	missing          bool // whether a member of the part is absent
 }
 
-// fill returns a template with its members; "" if one outside of brackets is absent.
+// fill returns a template with its members filled in; "" if a member outside of brackets is absent.
 func (f *filling) fill(template string) string {
 	var b strings.Builder
 	for template != "" {
@@ -247,10 +246,10 @@ func (f *filling) fill(template string) string {
 	return b.String()
 }
 
-// closing are the ends of a template's parts.
+// closing has the closing bracket of each part of a template.
 var closing = map[byte]byte{'[': ']', '{': '}'}
 
-// member returns the text of a member: its path, perhaps with a default or a format.
+// member returns the text of a member. part is its path, with an optional default or format.
 func (f *filling) member(part string) string {
 	part, format, _ := strings.Cut(part, "|")
 	path, otherwise, _ := strings.Cut(part, "?")
@@ -275,7 +274,7 @@ func (f *filling) member(part string) string {
 	return text
 }
 
-// formats are the formats of a template's members; "" in the result means that there is nothing to show.
+// formats has the formats of members; the result "" means that the member counts as absent.
 var formats = map[string]func(names Names, value schema.Value) string{
 	"":      func(_ Names, v schema.Value) string { return shortened(Shown(v), maxShown) },
 	"size":  func(_ Names, v schema.Value) string { return sizeText(v) },
@@ -315,7 +314,7 @@ var formats = map[string]func(names Names, value schema.Value) string{
 	"mail": mailText,
 }
 
-// word is a text for true and one for false.
+// word returns yes for true, no for false, and "" for other values.
 func word(v schema.Value, yes, no string) string {
 	if string(v) == "true" {
 		return yes
@@ -333,7 +332,7 @@ func listText(v schema.Value, show func(schema.Value) string) string {
 	return shortened(strings.Join(texts, ", "), maxShown)
 }
 
-// mailText names the messages that were taken.
+// mailText describes received messages.
 func mailText(names Names, v schema.Value) string {
 	list, ok := As[[]schema.MailMessage](v)
 	if !ok || len(list) == 0 {
@@ -346,7 +345,7 @@ func mailText(names Names, v schema.Value) string {
 	}
 	text := "message " + strconv.FormatInt(m.MsgID, 10) + " from " + from
 	if m.Redelivered {
-		text += ", once more"
+		text += ", again"
 	}
 	text += " (" + sizeText(m.Payload) + ")"
 	if n := len(list) - 1; n > 0 {
@@ -355,7 +354,7 @@ func mailText(names Names, v schema.Value) string {
 	return text
 }
 
-// eachMember calls do with the members of an object in their order.
+// eachMember calls do with the members of an object, in order.
 func eachMember(object schema.Value, do func(name string, value schema.Value)) {
 	if len(object) > 0 && object[0] == '{' {
 		jsontype.Members(object, func(name, value []byte) bool {
@@ -365,7 +364,7 @@ func eachMember(object schema.Value, do func(name string, value schema.Value)) {
 	}
 }
 
-// redacted is the journal's placeholder for a value that it must not keep.
+// redacted is the journal's placeholder for a value that it must not store.
 const redacted = `"[redacted]"`
 
 // sizeText formats the size of a value. For a string it is the size of the content.
