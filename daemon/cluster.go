@@ -108,7 +108,8 @@ func leaderKeys(cfg *config.Config, key *access.HostKey) ([]access.PublicKey, er
 	return keys, nil
 }
 
-// deposed returns an error if another host leads the kernel, as its record says. A standby never begins a record.
+// deposed returns an error if another host leads the kernel, as its record says. A standby never begins a record, nor does a host
+// whose key is not among those that the members file has for the kernel.
 func (d *Daemon) deposed(key *access.HostKey) error {
 	last, name := d.state.Self.Booted(), d.config.Cluster.Name
 	if name == "" || last != nil && last.HostKey == key.Public() {
@@ -117,9 +118,15 @@ func (d *Daemon) deposed(key *access.HostKey) error {
 	if last == nil {
 		members := cluster.NewMembers(d.config.MembersFile())
 		list, _, err := members.List()
-		standby := slices.ContainsFunc(list, func(k *access.AuthorizedKey) bool { return k.Standby && k.Key == key.Key() })
-		if standby {
+		own := slices.IndexFunc(list, func(k *access.AuthorizedKey) bool { return k.Kernel == name && k.Key == key.Key() })
+		others := slices.ContainsFunc(list, func(k *access.AuthorizedKey) bool { return k.Kernel == name && k.Key != key.Key() })
+		switch {
+		case own >= 0 && list[own].Standby:
 			err = errors.Join(err, fault.ClusterFenced.New("this host may lead the kernel %s only in place of another one, and has no record of it: run \"pwos cluster takeover %s\"", name, name).With("kernel", name))
+		case own < 0 && others:
+			err = errors.Join(err, fault.ClusterFenced.New("the state directory %s has no record of the kernel %s, and the members file %s has other keys for it than %s: "+
+				"start the kernel with the directory that has the record, or, if that is lost, add the line that \"pwos cluster key --standby\" prints, and run \"pwos cluster takeover %s\"",
+				d.config.StateDir, name, d.config.MembersFile(), key.Key().Fingerprint(), name).With("kernel", name))
 		}
 		return errors.Join(err, members.Close())
 	}
