@@ -27,7 +27,7 @@ func unreached(err error) error {
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return errors.New("it does not use TLS: start pwos-bus with --cert and --key, or use nats:// in cluster.bus")
 	case errors.Is(err, nats.ErrAuthorization):
-		return errors.New(`it does not know the key of this kernel: add the line that "pwos cluster key" prints to its members, and reload it with SIGHUP`)
+		return errors.New(`it does not know the key of this kernel, or its line there has expired: add the line that "pwos cluster key" prints to its members, and reload it with SIGHUP`)
 	}
 	return err
 }
