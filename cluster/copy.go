@@ -208,22 +208,13 @@ func (c *Copy) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// StreamConfig is the configuration of a kernel's stream.
-func StreamConfig(kernel string, replicas int) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name: Stream(kernel), Subjects: []string{JournalSubject(kernel)},
-		Description: "journal of the pwos kernel " + kernel,
-		Retention:   jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
-		Replicas: replicas, DenyDelete: true, DenyPurge: true, AllowDirect: true,
-		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, Duplicates: time.Second,
-	}
-}
-
 // align finds the entry that the stream ends with, and the number of its last message.
 func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err error) {
-	stream, err := c.stream.CreateStream(ctx, StreamConfig(c.name, c.replicas))
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // made with other settings
-		stream, err = c.stream.Stream(ctx, Stream(c.name))
+	stream, err := c.stream.Stream(ctx, Stream(c.name))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = AskToMake(ctx, c.stream, makeStream, c.name, c.replicas); err == nil {
+			stream, err = c.stream.Stream(ctx, Stream(c.name))
+		}
 	}
 	if err != nil {
 		return at, 0, fmt.Errorf("open stream: %w", err)

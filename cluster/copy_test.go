@@ -72,6 +72,15 @@ func join(t *testing.T, b *testbus.Bus, name string, key *access.HostKey) *membe
 	return &member{conn, js, key}
 }
 
+// makes has the bus make the stream of a kernel.
+func (m *member) makes(t *testing.T, name string) {
+	t.Helper()
+	reply := testkit.Value(m.conn.RequestWithContext(testkit.Context(t), cluster.MakeSubject("stream", name), []byte("1")))(t)
+	if len(reply.Data) > 0 {
+		t.Fatalf("%s", reply.Data)
+	}
+}
+
 // copy runs a copy until stop is called, or the test ends.
 func (m *member) copy(t *testing.T, s *scribe, name string) (c *cluster.Copy, stop func()) {
 	t.Helper()
@@ -316,6 +325,14 @@ func TestPermissions(t *testing.T) {
 		"delete": func() error { return alpha.js.DeleteStream(ctx, cluster.Stream("alpha")) },
 		"update": func() error {
 			_, err := alpha.js.UpdateStream(ctx, jetstream.StreamConfig{Name: cluster.Stream("alpha"), Subjects: []string{"x"}})
+			return err
+		},
+		"make": func() error {
+			_, err := beta.js.CreateStream(ctx, jetstream.StreamConfig{Name: cluster.Stream("beta"), Subjects: []string{cluster.JournalSubject("gamma")}})
+			return err
+		},
+		"have another's made": func() error {
+			_, err := alpha.conn.RequestWithContext(ctx, cluster.MakeSubject("stream", "beta"), []byte("1"))
 			return err
 		},
 		"make another's": func() error {
