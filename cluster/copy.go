@@ -326,11 +326,9 @@ func (c *Copy) await(ctx context.Context, entry, last uint64) error {
 func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (through, _ uint64, err error) {
 	for more := true; more; {
 		var g group
-		if g, more, err = c.gather(ctx, r); err != nil {
-			return through, last, err
-		}
-		if len(g.lines) == 0 {
-			break
+		var stopped error
+		if g, more, stopped = c.gather(ctx, r); len(g.lines) == 0 {
+			return through, last, stopped
 		}
 		list, err := g.messages(c.name, c.signer, int(c.conn.MaxPayload()), time.Now())
 		if err != nil {
@@ -344,6 +342,9 @@ func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (thr
 		}
 		through = g.head.Seq
 		c.acknowledged(through)
+		if stopped != nil {
+			return through, last, stopped
+		}
 	}
 	return through, last, nil
 }
@@ -365,7 +366,7 @@ func (c *Copy) append(ctx context.Context, m *nats.Msg, last uint64) error {
 	return nil
 }
 
-// gather reads a group. more says that the journal may have another one at once.
+// gather reads a group. more says that the journal may have another one at once. An error comes with the lines before it.
 func (c *Copy) gather(ctx context.Context, r *journal.Reader) (g group, more bool, err error) {
 	for len(g.lines) < groupBytes {
 		record, err := r.Next(ctx)
@@ -374,6 +375,9 @@ func (c *Copy) gather(ctx context.Context, r *journal.Reader) (g group, more boo
 		}
 		if err != nil {
 			return g, false, fmt.Errorf("read journal: %w", err)
+		}
+		if record.Redacted { // its hash in the chain is that of the line that it had
+			return g, false, fmt.Errorf("the bus has lost entry %d, of which a member was removed since: the chain there cannot go on, unless the disk of the bus is restored", record.Seq)
 		}
 		g.lines = append(append(g.lines, record.Line...), '\n')
 		g.head = journal.Head{Seq: record.Seq, Hash: record.Hash}
