@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BootClock is the clock of the machine since its start, the time that it slept included.
-func BootClock() time.Duration {
+// bootTime is how long the machine has run, the time that it slept included.
+func bootTime() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return time.Since(started)

@@ -4,5 +4,5 @@ package cluster
 
 import "time"
 
-// BootClock is a clock that never goes back.
-func BootClock() time.Duration { return time.Since(started) }
+// bootTime is how long this process has run.
+func bootTime() time.Duration { return time.Since(started) }

@@ -208,22 +208,13 @@ func (c *Copy) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// StreamConfig is the configuration of a kernel's stream.
-func StreamConfig(kernel string, replicas int) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name: Stream(kernel), Subjects: []string{JournalSubject(kernel)},
-		Description: "journal of the pwos kernel " + kernel,
-		Retention:   jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
-		Replicas: replicas, DenyDelete: true, DenyPurge: true, AllowDirect: true,
-		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, Duplicates: time.Second,
-	}
-}
-
 // align finds the entry that the stream ends with, and the number of its last message.
 func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err error) {
-	stream, err := c.stream.CreateStream(ctx, StreamConfig(c.name, c.replicas))
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // made with other settings
-		stream, err = c.stream.Stream(ctx, Stream(c.name))
+	stream, err := c.stream.Stream(ctx, Stream(c.name))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = AskToMake(ctx, c.stream, makeStream, c.name, c.replicas); err == nil {
+			stream, err = c.stream.Stream(ctx, Stream(c.name))
+		}
 	}
 	if err != nil {
 		return at, 0, fmt.Errorf("open stream: %w", err)
@@ -335,11 +326,9 @@ func (c *Copy) await(ctx context.Context, entry, last uint64) error {
 func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (through, _ uint64, err error) {
 	for more := true; more; {
 		var g group
-		if g, more, err = c.gather(ctx, r); err != nil {
-			return through, last, err
-		}
-		if len(g.lines) == 0 {
-			break
+		var stopped error
+		if g, more, stopped = c.gather(ctx, r); len(g.lines) == 0 {
+			return through, last, stopped
 		}
 		list, err := g.messages(c.name, c.signer, int(c.conn.MaxPayload()), time.Now())
 		if err != nil {
@@ -353,6 +342,9 @@ func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (thr
 		}
 		through = g.head.Seq
 		c.acknowledged(through)
+		if stopped != nil {
+			return through, last, stopped
+		}
 	}
 	return through, last, nil
 }
@@ -374,7 +366,7 @@ func (c *Copy) append(ctx context.Context, m *nats.Msg, last uint64) error {
 	return nil
 }
 
-// gather reads a group. more says that the journal may have another one at once.
+// gather reads a group. more says that the journal may have another one at once. An error comes with the lines before it.
 func (c *Copy) gather(ctx context.Context, r *journal.Reader) (g group, more bool, err error) {
 	for len(g.lines) < groupBytes {
 		record, err := r.Next(ctx)
@@ -383,6 +375,9 @@ func (c *Copy) gather(ctx context.Context, r *journal.Reader) (g group, more boo
 		}
 		if err != nil {
 			return g, false, fmt.Errorf("read journal: %w", err)
+		}
+		if record.Redacted { // its hash in the chain is that of the line that it had
+			return g, false, fmt.Errorf("the bus has lost entry %d, of which a member was removed since: the chain there cannot go on, unless the disk of the bus is restored", record.Seq)
 		}
 		g.lines = append(append(g.lines, record.Line...), '\n')
 		g.head = journal.Head{Seq: record.Seq, Hash: record.Hash}

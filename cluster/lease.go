@@ -246,7 +246,9 @@ func (l *Lease) look(ctx context.Context) error {
 func (l *Lease) open(ctx context.Context) (jetstream.KeyValue, error) {
 	kv, err := l.js.KeyValue(ctx, LeaseBucket(l.Kernel))
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = l.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: LeaseBucket(l.Kernel), Description: "which host leads the pwos kernel " + l.Kernel, History: 1, Replicas: l.Replicas})
+		if err = AskToMake(ctx, l.js, makeLease, l.Kernel, l.Replicas); err == nil {
+			kv, err = l.js.KeyValue(ctx, LeaseBucket(l.Kernel))
+		}
 	}
 	if err != nil {
 		return nil, busFault("open lease", err)

@@ -207,9 +207,7 @@ func TestSignedByStandby(t *testing.T) {
 	_, receiver := linked(t, b, "beta", beta, members)
 	from, _ := linked(t, b, "alpha", standby, members)
 	from.Link().Post(letter(1, `"first"`))
-	if status, reason, err := from.Link().Wait(testkit.Context(t), 1); err != nil || status != schema.MailDelivered {
-		t.Fatal(status, reason, err)
-	}
+	testkit.Eventually(t, "the message has arrived", func() bool { return receiver.has(&receiver.accepted, `"first"`) }) // queued, if beta is late
 	if want := standby.Key().Fingerprint(); !receiver.has(&receiver.signers, want) {
 		t.Errorf("signed by %q, want %s", receiver.signers, want)
 	}

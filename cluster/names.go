@@ -18,6 +18,23 @@ func JournalSubject(kernel string) string { return journalPrefix + kernel }
 // RequestSubject is the subject of requests to a kernel.
 func RequestSubject(kernel string) string { return requestPrefix + kernel }
 
+// What a kernel asks the bus to make: the stream of its journal, and the bucket of its lease. It may make none itself, since it could
+// choose any settings: the subject of another kernel's stream, or that what it publishes is published again there.
+const (
+	makePrefix = "pwos.make."
+	makeStream = "stream"
+	makeLease  = "lease"
+)
+
+// MakeSubject is the subject at which a kernel asks the bus for a stream. what and kernel may be "*", which MakeOf then reads.
+func MakeSubject(what, kernel string) string { return makePrefix + what + "." + kernel }
+
+// MakeOf is the inverse of MakeSubject.
+func MakeOf(subject string) (what, kernel string) {
+	what, kernel, _ = strings.Cut(strings.TrimPrefix(subject, makePrefix), ".")
+	return what, kernel
+}
+
 const inboxes = "_INBOX_"
 
 // InboxPrefix is the prefix of the subjects at which a kernel gets answers. Nobody else may subscribe to them.

@@ -150,8 +150,7 @@ func TestLeaders(t *testing.T) {
 			h.stranger, _ = testbus.Key(t, testkit.Dir(t), "alpha", "")
 			m := join(t, testbus.Start(t, line, standby), "alpha", h.second)
 			s := newScribe(t, h.first)
-			_, err := m.js.CreateStream(testkit.Context(t), cluster.StreamConfig("alpha", 1))
-			testkit.Must(t, err)
+			m.makes(t, "alpha")
 			for _, one := range test.stream(h) {
 				s.put(m, one.key, one.entries...)
 			}
@@ -166,7 +165,7 @@ func TestLeaders(t *testing.T) {
 			r := verify(t, m, "alpha", keys...)
 			here := newScribe(t, h.second)
 			testkit.Must(t, here.log.Close())
-			_, err = cluster.Rejoin(testkit.Context(t), m.js, "alpha", keys, here.dir)
+			_, err := cluster.Rejoin(testkit.Context(t), m.js, "alpha", keys, here.dir)
 			here.open()
 			if test.want == "" {
 				if r.Finding != nil || err != nil || here.log.Head() != s.log.Head() {

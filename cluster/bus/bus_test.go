@@ -1,6 +1,8 @@
 package bus_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
@@ -87,6 +91,8 @@ func TestExistingServer(t *testing.T) {
 		t.Errorf("sync always: %v", o.SyncAlways)
 	}
 	for i, user := range own.Nkeys {
+		// Without pwos-bus, kernels make their streams.
+		user.Permissions.Publish.Allow = append(user.Permissions.Publish.Allow, "$JS.API.STREAM.CREATE.pwos-journal-alpha", "$JS.API.STREAM.CREATE.KV_pwos-lease-alpha")
 		if diff := cmp.Diff(user.Permissions, o.Nkeys[i].Permissions); diff != "" || user.Nkey != o.Nkeys[i].Nkey {
 			t.Errorf("permissions of %s, not %s (-pwos-bus +file):\n%s", o.Nkeys[i].Nkey, user.Nkey, diff)
 		}
@@ -98,15 +104,68 @@ func TestExistingServer(t *testing.T) {
 	if !srv.ReadyForConnections(testkit.Patience) {
 		t.Fatal("the server does not listen")
 	}
-	conn, js, err := cluster.Dial(testkit.Context(t), cluster.Options{
-		Name: "alpha", Servers: srv.ClientURL(), Key: key, Log: slog.New(slog.DiscardHandler),
-	})
-	testkit.Must(t, err)
-	defer conn.Close()
-	stream := testkit.Value(js.CreateStream(testkit.Context(t), cluster.StreamConfig("alpha", 1)))(t)
+	_, js := dial(t, srv.ClientURL(), key)
+	testkit.Must(t, cluster.AskToMake(testkit.Context(t), js, "stream", "alpha", 1))
+	stream := testkit.Value(js.Stream(testkit.Context(t), cluster.Stream("alpha")))(t)
 	if subjects := stream.CachedInfo().Config.Subjects; !slices.Equal(subjects, []string{cluster.JournalSubject("alpha")}) {
 		t.Errorf("the stream has %v", subjects)
 	}
+}
+
+func dial(t *testing.T, url string, key *access.HostKey) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	conn, js, err := cluster.Dial(testkit.Context(t), cluster.Options{Name: "alpha", Servers: url, Key: key, Log: slog.New(slog.DiscardHandler)})
+	testkit.Must(t, err)
+	t.Cleanup(conn.Close)
+	return conn, js
+}
+
+// A kernel cannot choose the settings of its stream or lease. With others it could take the subject of another kernel's stream, or have the
+// bus publish to it.
+func TestStreamsOfMembers(t *testing.T) {
+	t.Parallel()
+	s, key := settings(t)
+	n := testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(n.Close)
+	conn, js := dial(t, n.URL(), key)
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for name, c := range map[string]jetstream.StreamConfig{
+		"the subject of another kernel": {Subjects: []string{cluster.JournalSubject("beta")}},
+		"published again":               {Subjects: []string{cluster.JournalSubject("alpha")}, RePublish: &jetstream.RePublish{Source: cluster.JournalSubject("alpha"), Destination: cluster.JournalSubject("beta")}},
+		"its own":                       cluster.StreamConfig("alpha", 1),
+	} {
+		c.Name = cluster.Stream("alpha")
+		if _, err := js.CreateStream(short, c); err == nil {
+			t.Errorf("%s: a kernel makes a stream", name)
+		}
+		if _, err := js.UpdateStream(short, c); err == nil {
+			t.Errorf("%s: a kernel changes a stream", name)
+		}
+	}
+	// An answer to somewhere else is none: it would be a message in another stream.
+	testkit.Must(t, conn.PublishRequest(cluster.MakeSubject("stream", "alpha"), cluster.JournalSubject("beta"), []byte("1")))
+	for _, wrong := range []string{"", "0", "6", "1,", "{}"} {
+		reply := testkit.Value(conn.RequestWithContext(testkit.Context(t), cluster.MakeSubject("stream", "alpha"), []byte(wrong)))(t)
+		if len(reply.Data) == 0 {
+			t.Errorf("%q replicas are accepted", wrong)
+		}
+	}
+	if _, err := js.Stream(testkit.Context(t), cluster.Stream("alpha")); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("the stream: %v", err)
+	}
+	for range 2 { // the second time it is there
+		for _, what := range []string{"stream", "lease"} {
+			testkit.Must(t, cluster.AskToMake(testkit.Context(t), js, what, "alpha", 1))
+		}
+	}
+	got := testkit.Value(js.Stream(testkit.Context(t), cluster.Stream("alpha")))(t).CachedInfo().Config
+	if !slices.Equal(got.Subjects, []string{cluster.JournalSubject("alpha")}) || got.RePublish != nil || !got.DenyDelete || !got.DenyPurge {
+		t.Errorf("the stream has %+v", got)
+	}
+	testkit.Value(js.KeyValue(testkit.Context(t), cluster.LeaseBucket("alpha")))(t)
+	testkit.Must(t, n.Reload(s))
+	testkit.Must(t, cluster.AskToMake(testkit.Context(t), js, "stream", "alpha", 1))
 }
 
 // Settings of a stream: it drops nothing by itself, and as many nodes as are asked for have it.

@@ -20,6 +20,7 @@ const readyWait = 30 * time.Second
 // Node is a running node of the bus.
 type Node struct {
 	server   *server.Server
+	maker    *maker
 	settings Settings
 	lock     *os.File // of the directory
 }
@@ -27,7 +28,11 @@ type Node struct {
 // Start runs a node until Close. It listens when Start returns. The server does not notice another one in its
 // directory, and each would write over what the other one has acknowledged: Start refuses a directory in use.
 func Start(s Settings, log *slog.Logger) (*Node, error) {
-	o, err := s.Options()
+	m, err := newMaker(log)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.optionsWith(m)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +47,7 @@ func Start(s Settings, log *slog.Logger) (*Node, error) {
 	log = log.With("component", "nats")
 	srv.SetLoggerV2(logger{log}, false, false, false)
 	srv.Start()
-	n := &Node{srv, s, lock}
+	n := &Node{srv, m, s, lock}
 	if !srv.ReadyForConnections(readyWait) {
 		n.Close()
 		return nil, errors.New("start bus: it does not listen: its log says why")
@@ -50,6 +55,10 @@ func Start(s Settings, log *slog.Logger) (*Node, error) {
 	if !srv.JetStreamEnabled() {
 		n.Close()
 		return nil, errors.New("start bus: it cannot use its directory: its log says why")
+	}
+	if err := m.start(srv); err != nil {
+		n.Close()
+		return nil, err
 	}
 	return n, nil
 }
@@ -69,6 +78,15 @@ func lockDir(dir string) (*os.File, error) {
 	return nil, errors.Join(err, lock.Close())
 }
 
+// optionsWith are the server's options, with the user of the node's own.
+func (s Settings) optionsWith(m *maker) (*server.Options, error) {
+	o, err := s.Options()
+	if err == nil {
+		o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: m.user})
+	}
+	return o, err
+}
+
 // URL is the address for clients.
 func (n *Node) URL() string {
 	scheme := "nats"
@@ -84,7 +102,7 @@ func (n *Node) Addr() net.Addr { return n.server.Addr() }
 // Reload takes another list of members, without disconnecting those that stay as they are.
 func (n *Node) Reload(s Settings) error {
 	s.Listen = n.Addr().String() // where a port was chosen
-	o, err := s.Options()
+	o, err := s.optionsWith(n.maker)
 	if err != nil {
 		return err
 	}
@@ -97,6 +115,7 @@ func (n *Node) Reload(s Settings) error {
 
 // Close ends the node, and returns when it has ended.
 func (n *Node) Close() {
+	n.maker.close()
 	n.server.Shutdown()
 	n.server.WaitForShutdown()
 	_ = lockfile.Release(n.lock) // nothing was written

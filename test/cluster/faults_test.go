@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,6 +71,7 @@ var faults = []fault{
 		links := r.leader().links
 		return broken(rng, links[rng.IntN(len(links))])
 	}},
+	{"the leader is cut off", 2, 1, true, func(r *rig, _ *rand.Rand) func() { return cut(r.leader().links...) }},
 	{"all links of the leader", 1, 1, true, func(r *rig, rng *rand.Rand) func() { return broken(rng, r.leader().links...) }},
 	{"all links of the standby", 2, 1, false, func(r *rig, rng *rand.Rand) func() { return broken(rng, r.other(r.leader()).links...) }},
 	{"a link between nodes", 1, 2, false, func(r *rig, rng *rand.Rand) func() { return broken(rng, r.nodes[len(r.nodes)-1].peers[0]) }},
@@ -118,9 +120,15 @@ func (r *rig) frozen(nodes ...*node) (repair func()) {
 	}
 }
 
-// broken puts links into a mode.
+// broken puts links into a mode by chance.
 func broken(rng *rand.Rand, links ...*link) (repair func()) {
-	m := delays + mode(rng.IntN(int(modes-delays)))
+	return into(delays+mode(rng.IntN(int(modes-delays))), links)
+}
+
+// cut has links drop everything.
+func cut(links ...*link) (repair func()) { return into(swallow, links) }
+
+func into(m mode, links []*link) (repair func()) {
 	for _, l := range links {
 		l.set(m)
 	}
@@ -278,5 +286,25 @@ func TestQuorumFaults(t *testing.T) {
 				t.Error(found)
 			}
 		})
+	}
+}
+
+// TestClocks is TestQuorumFaults with hosts whose clocks for the lease are hours apart, and run at rates that differ by a fifth: the standby's is
+// the faster one, then the leader's.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	s := run{
+		setup:  setup{hosts: 2, nodes: 1, lease: 5 * time.Second, clocks: []string{"100", "120"}},
+		script: slices.Concat(slices.Repeat([]string{"the leader is stopped"}, 6), slices.Repeat([]string{"the leader is cut off"}, 2)),
+	}
+	if s.length = long(t); s.length == 0 {
+		t.Skip("runs with PWOS_LONG=1")
+	}
+	s.seed = uint64(time.Now().UnixNano())
+	dir := testkit.Dir(t)
+	testkit.Must(t, testkit.Build(dir, []string{"-tags", "pwos_clock"}, "github.com/promptware-os/pwos/cmd/pwosd"))
+	s.daemon = dir + "/pwosd"
+	for _, found := range s.run(t) {
+		t.Error(found)
 	}
 }

@@ -64,8 +64,9 @@ func (h *host) kill(t *testing.T) { h.process.End(t, syscall.SIGKILL) }
 type setup struct {
 	hosts, nodes int
 	lease        time.Duration
-	daemon       string // the program of the hosts
-	bus          string // that of the nodes; "": pwos-bus
+	daemon       string   // the program of the hosts
+	bus          string   // that of the nodes; "": pwos-bus
+	clocks       []string // the rate of each host's clock in percent, for a daemon with the tag pwos_clock; nil: they have none
 }
 
 func newRig(t *testing.T, s setup) *rig {
@@ -82,6 +83,9 @@ func newRig(t *testing.T, s setup) *rig {
 		}
 		members += options + " " + h.key.Public() + "\n"
 		h.daemon = testkit.Daemon{Command: []string{s.daemon}, Dir: h.dir, Log: filepath.Join(h.dir, "log")}
+		if s.clocks != nil {
+			h.daemon.Env = []string{"PWOS_CLOCK=" + s.clocks[i]}
+		}
 		r.hosts = append(r.hosts, h)
 	}
 	testkit.WriteFile(t, r.members(), members)

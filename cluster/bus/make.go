@@ -1,0 +1,78 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+
+	"github.com/promptware-os/pwos/cluster"
+)
+
+// makeTime is how long it may take to make a stream.
+const makeTime = 4 * time.Second
+
+// maker makes the streams of members, as a user of the node's own that may do anything on the bus. Its key is in this process only.
+type maker struct {
+	user string
+	key  nkeys.KeyPair
+	conn *nats.Conn
+	js   jetstream.JetStream
+	log  *slog.Logger
+}
+
+func newMaker(log *slog.Logger) (*maker, error) {
+	key, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, fmt.Errorf("make key of the bus: %w", err)
+	}
+	user, err := key.PublicKey()
+	if err != nil {
+		return nil, fmt.Errorf("make key of the bus: %w", err)
+	}
+	return &maker{user: user, key: key, log: log}, nil
+}
+
+// start takes requests, until close.
+func (m *maker) start(server nats.InProcessConnProvider) (err error) {
+	if m.conn, err = nats.Connect("", nats.InProcessServer(server), nats.Nkey(m.user, m.key.Sign), nats.MaxReconnects(-1)); err != nil {
+		return fmt.Errorf("connect to the bus: %w", err)
+	}
+	if m.js, err = jetstream.New(m.conn); err != nil {
+		return fmt.Errorf("use the bus: %w", err)
+	}
+	if _, err = m.conn.QueueSubscribe(cluster.MakeSubject("*", "*"), "pwos-bus", m.make); err != nil {
+		return fmt.Errorf("take requests for streams: %w", err)
+	}
+	return m.conn.Flush()
+}
+
+func (m *maker) close() {
+	if m.conn != nil {
+		m.conn.Close()
+	}
+}
+
+// make answers a request: with nothing if it is done, or else with the reason. The answer goes to an inbox of the kernel and nowhere
+// else: this user may publish to all streams.
+func (m *maker) make(request *nats.Msg) {
+	what, kernel := cluster.MakeOf(request.Subject)
+	if !strings.HasPrefix(request.Reply, cluster.InboxPrefix(kernel)+".") {
+		m.log.Warn("request for a stream refused: its answer is not for an inbox of the kernel", "kernel", kernel)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	defer cancel()
+	text := ""
+	if err := cluster.Make(ctx, m.js, what, kernel, request.Data); err != nil {
+		text = err.Error()
+	}
+	if err := request.Respond([]byte(text)); err != nil {
+		m.log.Warn("request for a stream not answered", "kernel", kernel, "error", err)
+	}
+}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// maxReplicas is how many nodes may have a stream.
+const maxReplicas = 5
+
+// StreamConfig is the configuration of a kernel's stream.
+func StreamConfig(kernel string, replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: Stream(kernel), Subjects: []string{JournalSubject(kernel)},
+		Description: "journal of the pwos kernel " + kernel,
+		Retention:   jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
+		Replicas: replicas, DenyDelete: true, DenyPurge: true, AllowDirect: true,
+		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, Duplicates: time.Second,
+	}
+}
+
+// LeaseConfig is the configuration of the bucket of a kernel's lease.
+func LeaseConfig(kernel string, replicas int) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{Bucket: LeaseBucket(kernel), Description: "which host leads the pwos kernel " + kernel, History: 1, Replicas: replicas}
+}
+
+// Make makes what a kernel asks for at a MakeSubject, for the bus: its stream, or the bucket of its lease, each with the settings that
+// all have. replicas is the text of the request. What is there already stays as it is.
+func Make(ctx context.Context, js jetstream.JetStream, what, kernel string, replicas []byte) error {
+	n, err := strconv.Atoi(string(replicas))
+	if err != nil || n < 1 || n > maxReplicas {
+		return fmt.Errorf("make %s of the kernel %s: %q is no number of replicas", what, kernel, fault.Clip(string(replicas)))
+	}
+	switch what {
+	case makeStream:
+		_, err = js.CreateStream(ctx, StreamConfig(kernel, n))
+	case makeLease:
+		_, err = js.CreateKeyValue(ctx, LeaseConfig(kernel, n))
+	default:
+		return fmt.Errorf("make %q: unknown", fault.Clip(what))
+	}
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // with other settings, or asked for twice
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make %s of the kernel %s: %w", what, kernel, err)
+	}
+	return nil
+}
+
+// AskToMake has the bus make the stream of a kernel, or the bucket of its lease. An existing NATS server has nobody who does: there
+// the kernel does it itself.
+func AskToMake(ctx context.Context, js jetstream.JetStream, what, kernel string, replicas int) error {
+	text := []byte(strconv.Itoa(replicas))
+	ctx, cancel := context.WithTimeout(ctx, makeTime)
+	defer cancel()
+	reply, err := js.Conn().RequestWithContext(ctx, MakeSubject(what, kernel), text)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return Make(ctx, js, what, kernel, text)
+	case err != nil:
+		return fmt.Errorf("have the bus make the %s of the kernel %s: %w", what, kernel, err)
+	case len(reply.Data) > 0:
+		return errors.New("the bus answers: " + fault.Clip(string(reply.Data)))
+	}
+	return nil
+}
+
+// makeTime is how long the bus may take to make a stream.
+const makeTime = 5 * time.Second
