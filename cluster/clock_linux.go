@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BootClock is the clock of the machine since its start, the time that it slept included.
+// BootClock returns the time since the machine started, including the time that it was asleep.
 func BootClock() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

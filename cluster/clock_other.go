@@ -4,5 +4,5 @@ package cluster
 
 import "time"
 
-// BootClock is a clock that never goes back.
+// BootClock returns the time since this process started. It never goes back.
 func BootClock() time.Duration { return time.Since(started) }

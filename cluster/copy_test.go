@@ -81,7 +81,7 @@ func (m *member) copy(t *testing.T, s *scribe, name string) (c *cluster.Copy, st
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// running runs a copy until stop is called, or the test ends.
+// running starts c, which runs until stop is called or the test ends.
 func running(t *testing.T, c *cluster.Copy) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -111,7 +111,7 @@ func verify(t *testing.T, m *member, name string, keys ...access.PublicKey) *clu
 	return testkit.Value(cluster.Verify(testkit.Context(t), m.js, name, keys, nil))(t)
 }
 
-// whole fails the test if the stream is not a copy of the journal.
+// whole fails the test if the stream is not a complete copy of the journal.
 func whole(t *testing.T, m *member, s *scribe, name string) {
 	t.Helper()
 	r := verify(t, m, name)
@@ -123,8 +123,8 @@ func whole(t *testing.T, m *member, s *scribe, name string) {
 	}
 }
 
-// The stream ends up with the chain of the journal: what was written before the copy began, with lines longer than a message may
-// be, while the bus was away, and after it.
+// The stream gets the whole chain of the journal: entries written before the copy started, lines longer than a message,
+// entries written while the bus was stopped, and later ones.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -151,7 +151,7 @@ func TestCopy(t *testing.T) {
 	whole(t, m, s, "alpha")
 }
 
-// A bus that comes back with an older state, or with nothing, is filled again.
+// A bus that restarts with an older state, or with none, gets the missing entries again.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -172,7 +172,7 @@ func TestRefill(t *testing.T) {
 		b.Dir = what
 		b.Restart()
 		testkit.Eventually(t, "the stream is filled again", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // what was asked of a bus that ends has no answer
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a bus that ends does not answer
 			defer cancel()
 			r, err := cluster.Verify(ctx, m.js, "alpha", []access.PublicKey{key.Key()}, nil)
 			return err == nil && r.Head == s.log.Head()
@@ -181,7 +181,7 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// Another journal under the same name is not mixed in: the copy stops, and says why.
+// The entries of another journal under the same name are not mixed in: the copy stops with a reason.
 func TestDiverged(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -205,7 +205,7 @@ func TestDiverged(t *testing.T) {
 	whole(t, m, first, "alpha")
 }
 
-// Two copies that run at once do not mix their journals: one of them stops.
+// Two copies that run concurrently do not mix their journals: one of them stops.
 func TestTwoWriters(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -233,13 +233,13 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// A stream that somebody else wrote, or changed, is found out.
+// Verify finds messages that another key signed, and changed messages.
 func TestForgedStream(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
 	stranger, _ := testbus.Key(t, testkit.Dir(t), "stranger", "")
 	for name, c := range map[string]struct {
-		forge func(s *scribe) *nats.Msg // what is appended after a good entry
+		forge func(s *scribe) *nats.Msg // the message that is appended after a good entry
 		want  string
 	}{
 		"another key": {func(s *scribe) *nats.Msg { return s.message(stranger) }, "not signed by a key of the kernel"},
@@ -282,7 +282,7 @@ func TestForgedStream(t *testing.T) {
 	}
 }
 
-// message writes another entry, and makes the message of a stream of it.
+// message writes another entry, and returns its message for the stream.
 func (s *scribe) message(key *access.HostKey) *nats.Msg {
 	s.t.Helper()
 	s.write(1, 20)
@@ -296,7 +296,8 @@ func (s *scribe) message(key *access.HostKey) *nats.Msg {
 	return m
 }
 
-// A kernel cannot write another one's stream, nor remove or change anything; the bus refuses everyone else.
+// A kernel can neither write the stream of another kernel nor delete or change anything, and the bus refuses everyone who
+// is no member.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// settings are those of a bus with one member, alpha, whose key is returned. The line of another member has expired.
+// settings returns those of a bus with one valid member, alpha, and alpha's key. The line of another member has expired.
 func settings(t *testing.T) (bus.Settings, *access.HostKey) {
 	t.Helper()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -28,7 +28,7 @@ func settings(t *testing.T) (bus.Settings, *access.HostKey) {
 	return bus.Settings{Listen: "127.0.0.1:0", Dir: testkit.Dir(t), Members: members, MaxBytes: 1 << 20}, key
 }
 
-// What the bus acknowledges is on its disk, members are its only users, and its size is bounded.
+// The options sync each write, admit members only, and bound the disk space.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	s, _ := settings(t)
@@ -56,7 +56,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A NATS server that is configured by hand is a bus too: with the users that pwos-bus prints.
+// An existing NATS server works with the users that pwos-bus prints.
 func TestExistingServer(t *testing.T) {
 	t.Parallel()
 	s, key := settings(t)
@@ -91,7 +91,7 @@ func TestExistingServer(t *testing.T) {
 	}
 }
 
-// Settings of a stream: it drops nothing by itself, and as many nodes as are asked for have it.
+// The stream deletes no entries by itself, and has as many replicas as requested.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	c := cluster.StreamConfig("alpha", 3)

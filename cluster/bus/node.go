@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// readyWait is how long a node may take to listen.
+// readyWait is how long a node may take to start listening.
 const readyWait = 30 * time.Second
 
 // Node is a running node of the bus.
@@ -19,7 +19,7 @@ type Node struct {
 	settings Settings
 }
 
-// Start runs a node until Close. It listens when Start returns.
+// Start starts a node, which runs until Close. It listens when Start returns.
 func Start(s Settings, log *slog.Logger) (*Node, error) {
 	o, err := s.Options()
 	if err != nil {
@@ -44,7 +44,7 @@ func Start(s Settings, log *slog.Logger) (*Node, error) {
 	return n, nil
 }
 
-// URL is the address for clients.
+// URL returns the address for clients.
 func (n *Node) URL() string {
 	scheme := "nats"
 	if n.settings.Cert != "" {
@@ -53,12 +53,12 @@ func (n *Node) URL() string {
 	return scheme + "://" + n.Addr().String()
 }
 
-// Addr is where the node listens.
+// Addr returns the address that the node listens at.
 func (n *Node) Addr() net.Addr { return n.server.Addr() }
 
-// Reload takes another list of members, without disconnecting those that stay as they are.
+// Reload applies another list of members. Members that stay keep their connections.
 func (n *Node) Reload(s Settings) error {
-	s.Listen = n.Addr().String() // where a port was chosen
+	s.Listen = n.Addr().String() // the port that was chosen
 	o, err := s.Options()
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (n *Node) Reload(s Settings) error {
 	return nil
 }
 
-// Close ends the node, and returns when it has ended.
+// Close stops the node, and waits until it has stopped.
 func (n *Node) Close() {
 	n.server.Shutdown()
 	n.server.WaitForShutdown()
