@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// joinCluster joins the configuration's cluster; without one nothing of it runs. A single call joins only if its answer waits
-// for the bus.
+// joinCluster joins the configured cluster, if there is one. A kernel for one call joins only if its answer waits for the
+// bus.
 func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	c := &d.config.Cluster
 	if c.Name == "" || d.once && c.Acknowledge != config.Quorum {
@@ -42,12 +42,12 @@ func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	return err
 }
 
-// busPatience is how long a start waits for the bus to compare its journal with.
+// busPatience is how long a start waits for the bus, to compare its journal with the stream.
 const busPatience = 5 * time.Second
 
-// rejoin compares the journal with its stream before anything is made of it: if answers wait for the bus, or another host leads
-// the kernel. While the bus is away the kernel starts with what it has; if answers wait for the bus, nothing of that is
-// shown until the bus is back.
+// rejoin compares the journal with its stream before the state is rebuilt, if answers wait for the bus, or another host
+// leads the kernel. If the bus cannot be reached, the kernel starts with its own journal; if answers wait for the bus, none
+// are given until it is back.
 func (d *Daemon) rejoin(ctx context.Context, key *access.HostKey) (err error) {
 	c := &d.config.Cluster
 	if c.Name == "" {
@@ -83,7 +83,7 @@ func (d *Daemon) rejoin(ctx context.Context, key *access.HostKey) (err error) {
 	return err
 }
 
-// rejoinWith makes the journal end as the stream does, or later.
+// rejoinWith makes the journal end with the end of the stream, or later.
 func (d *Daemon) rejoinWith(ctx context.Context, js cluster.Streams, keys []access.PublicKey) error {
 	done, err := cluster.Rejoin(ctx, js, d.config.Cluster.Name, keys, filepath.Join(d.config.StateDir, "journal"))
 	if done.Aside != "" {
@@ -95,7 +95,7 @@ func (d *Daemon) rejoinWith(ctx context.Context, js cluster.Streams, keys []acce
 	return err
 }
 
-// leaderKeys returns the keys of the hosts that may lead the kernel: this one's, and those that the members file names.
+// leaderKeys returns the keys of the hosts that may lead the kernel: that of this host, and those in the members file.
 func leaderKeys(cfg *config.Config, key *access.HostKey) ([]access.PublicKey, error) {
 	members := cluster.NewMembers(cfg.MembersFile())
 	keys, err := members.Keys(cfg.Cluster.Name)
@@ -108,7 +108,7 @@ func leaderKeys(cfg *config.Config, key *access.HostKey) ([]access.PublicKey, er
 	return keys, nil
 }
 
-// deposed returns an error if another host leads the kernel, as its record says. A standby never begins a record.
+// deposed returns an error if the journal says that another host leads the kernel. A standby never starts a journal.
 func (d *Daemon) deposed(key *access.HostKey) error {
 	last, name := d.state.Self.Booted(), d.config.Cluster.Name
 	if name == "" || last != nil && last.HostKey == key.Public() {
@@ -129,14 +129,14 @@ func (d *Daemon) deposed(key *access.HostKey) error {
 	}
 	leader, _, fail := access.ParsePublicKey(last.HostKey)
 	if fail != nil || !slices.Contains(keys, leader) {
-		return nil // then it is a copy
+		return nil // the directory is a copy, which Begin refuses
 	}
 	return fault.ClusterFenced.New("another host leads the kernel %s, with the key %s in epoch %d: to lead here, run \"pwos cluster takeover %s\"",
 		name, leader.Fingerprint(), last.Epoch, name).With("kernel", name)
 }
 
-// quorum says that answers wait for a majority of the bus; nil: they do not. An entry waits for four fifths of the lease, after
-// which another kernel may lead.
+// quorum returns what makes answers wait for a majority of the bus; nil if they do not. An entry waits up to four fifths of
+// the lease, after which another kernel may lead.
 func (d *Daemon) quorum() *actors.Quorum {
 	if d.cluster == nil || d.config.Cluster.Acknowledge != config.Quorum {
 		return nil
@@ -148,7 +148,7 @@ func (d *Daemon) quorum() *actors.Quorum {
 	return q
 }
 
-// copyJournal begins to copy the journal to the bus.
+// copyJournal starts to copy the journal to the bus.
 func (d *Daemon) copyJournal() {
 	told := &cluster.Quorum{Fenced: d.kernel.Fence}
 	if d.quorum() != nil {

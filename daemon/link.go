@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// link is the kernel as its cluster sees it.
+// link implements cluster.Kernel.
 type link struct {
 	*actors.Kernel
 	members   *keyed.Members
@@ -68,7 +68,8 @@ func (l *link) Run(ctx context.Context, from *cluster.Requester, instance string
 	return l.Call(ctx, l.caller(from, pid), message)
 }
 
-// spawn is the data of a spawn for the process of another kernel. Of a default grant only what that process has is granted.
+// spawn returns the data of a spawn for the process of another kernel. Of a default grant, only what that process may do is
+// granted.
 func (l *link) spawn(pid int64, call *schema.Errand) *schema.SpawnInput {
 	in := *call.Spawn
 	if in.Capabilities == nil {
@@ -100,7 +101,8 @@ func (l *link) Ask(ctx context.Context, from *cluster.Requester, typ string, dat
 	return l.CallProved(ctx, caller, schema.Message{Kind: schema.KindQuery, Type: typ, Data: data})
 }
 
-// caller is a requester that makes a call as a process. Its key is the one that signed: a standby's, if that leads the kernel.
+// caller returns a requester as the caller of a call as a process. Its key is the one that signed: that of a standby, if a
+// standby leads the kernel.
 func (l *link) caller(from *cluster.Requester, pid int64) kernel.Caller {
 	return kernel.Caller{
 		PID: pid, Via: "cluster", Key: from.Signer.Fingerprint(),
@@ -108,7 +110,7 @@ func (l *link) caller(from *cluster.Requester, pid int64) kernel.Caller {
 	}
 }
 
-// serveCluster begins to carry messages and calls between kernels: first those that the last life has left.
+// serveCluster starts to carry messages and calls between kernels, first those that the previous run left.
 func (d *Daemon) serveCluster(members *keyed.Members, left cluster.Left) error {
 	if d.cluster == nil || d.once {
 		return nil
@@ -117,7 +119,7 @@ func (d *Daemon) serveCluster(members *keyed.Members, left cluster.Left) error {
 	return d.cluster.Serve(l, d.state.Booted.Instance, d.state.MailEpoch(), left)
 }
 
-// begins hands messages and calls for other kernels over in their order.
+// begins returns the functions that send messages and calls to other kernels, in their order.
 func (d *Daemon) begins() map[string]func(any) {
 	call := func(do any) { d.cluster.Link().Begin(&do.(*process.Errand).Errand) }
 	return map[string]func(any){
@@ -130,13 +132,13 @@ func (d *Daemon) begins() map[string]func(any) {
 	}
 }
 
-// ends records that calls for other kernels have their outcome.
+// ends returns the functions that record that the journal has the outcomes of calls for other kernels.
 func (d *Daemon) ends() map[string]func(any) {
 	settled := func(do any) { d.cluster.Link().Settled(&do.(*process.Errand).Errand) }
 	return map[string]func(any){schema.SyscallSpawn.Type: settled, schema.SyscallTerminate.Type: settled}
 }
 
-// sendAbroad waits for the outcome of a message to another kernel.
+// sendAbroad is the runner of messages to other kernels: it waits for the outcome.
 func (d *Daemon) sendAbroad(ctx context.Context, _ *kernel.Job, do *ipc.Forward) (out schema.SendMsgOutput, err error) {
 	out = do.Answer
 	if do.Letter != nil {
@@ -145,7 +147,7 @@ func (d *Daemon) sendAbroad(ctx context.Context, _ *kernel.Job, do *ipc.Forward)
 	return out, err
 }
 
-// runAbroad waits for the outcome of a call at another kernel.
+// runAbroad is the runner of calls at other kernels: it waits for the outcome.
 func (d *Daemon) runAbroad(ctx context.Context, job *kernel.Job, do *process.Errand) (schema.Value, error) {
 	data, err, finished := d.cluster.Link().Outcome(ctx, do.Number, job.Seq)
 	if !finished {
@@ -154,13 +156,13 @@ func (d *Daemon) runAbroad(ctx context.Context, job *kernel.Job, do *process.Err
 	return data, err
 }
 
-// leftBehind is what the last life of the kernel left for other kernels. The kernel must not have its domains yet.
+// leftBehind returns the unfinished work for other kernels of the previous run. The kernel must not own its domains yet.
 func leftBehind(s *state.State) cluster.Left {
 	return cluster.Left{Letters: s.Mailboxes().Outbox(), Errands: s.Processes.Errands(), Intents: map[int64]uint64{}}
 }
 
-// resumes finds the messages and calls for other kernels that go on by themselves: messages in the outbox are queued, the
-// outcome of a call comes once the other kernel has said it.
+// resumes returns a function that finds intents with an outcome of their own: messages in the outbox are queued, and calls
+// get their outcome when the other kernel reports it.
 func resumes(left cluster.Left) func(*idempotency.Intent) ([]byte, bool) {
 	byCall := make(map[string]*schema.Letter, len(left.Letters))
 	for _, l := range left.Letters {

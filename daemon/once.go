@@ -22,12 +22,12 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Once makes one Syscall.Call as the operator on a kernel in this process, if no daemon can be reached or started:
-// CLI mode (ABI 7.2). args are flags of the daemon. It works on the same state, and leaves it as a daemon that ended
-// cleanly; running programs are left to the next daemon.
+// Once makes one Syscall.Call as the operator on a kernel in this process, if no daemon can be reached or started: CLI mode
+// (ABI 7.2). args are flags of the daemon. It uses the same state directory, and leaves it as a daemon that ends cleanly
+// does; the next daemon continues running programs.
 //
-// It returns the data of the reply, or the fault that a client would get. A fault.DaemonLaunch says that the call was
-// not made; it wraps ErrRunning if a daemon runs. With authorized keys it is refused (401).
+// It returns the data of the reply, or the fault that a client would get. A fault.DaemonLaunch means that the call was not
+// made; it wraps ErrRunning if a daemon runs. With authorized keys it fails (401).
 func Once(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, call *schema.CallInput) (data []byte, err error) {
 	err = alone(ctx, args, getenv, stderr, func(d *Daemon) error {
 		var err error
@@ -37,9 +37,9 @@ func Once(ctx context.Context, args []string, getenv func(string) string, stderr
 	return data, err
 }
 
-// Inline calls talk with a connection of the operator to a kernel in this process (PROTOCOL 8), like that of Once.
-// The kernel ends after talk. Frames without a recognizable dialect are answered in the given one. The limit of that
-// dialect's socket bounds lines.
+// Inline calls talk with a connection of the operator to a kernel in this process (PROTOCOL 8), created as by Once. The
+// kernel ends after talk. Frames without a recognizable dialect are answered in the given one. Lines are limited as on that
+// dialect's socket.
 func Inline(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, dialect schema.Dialect, talk func(*net.UnixConn) error) error {
 	return alone(ctx, args, getenv, stderr, func(d *Daemon) error {
 		ours, theirs, err := unixsock.Pair()
@@ -76,7 +76,7 @@ func alone(ctx context.Context, args []string, getenv func(string) string, stder
 		return fault.AuthRequired.New("this kernel admits only authorized keys, which needs a daemon: start it with pwosd")
 	}
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
-	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be the fault
+	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be the reason that no daemon runs
 	d := New(cfg, nil, logging.New(stderr, logForm(&cfg, getenv)))
 	d.once = true
 	defer func() { err = errors.Join(err, d.Close()) }()
@@ -103,8 +103,8 @@ func (d *Daemon) bootOnce(ctx context.Context) (err error) {
 	return err
 }
 
-// Fetcher returns the fetcher of a daemon with the given flags, with the configuration's address rules and
-// authorities.
+// Fetcher returns the fetcher of a daemon with the given flags. It has the address rules and authorities of the
+// configuration.
 func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
@@ -123,13 +123,13 @@ func Parameters(args []string, getenv func(string) string) (root, origin string,
 	return cfg.Root, origin, err
 }
 
-// noIdentities is the view of a kernel in which no process has adopted a resource.
+// noIdentities implements the view of a kernel in which no process has adopted a resource.
 type noIdentities struct{}
 
 func (noIdentities) Adopted(int64, string) *schema.Identity { return nil }
 
-// PolicyForms returns the forms in which a kernel with that configuration judges names and addresses. In it, no
-// process has adopted a resource.
+// PolicyForms returns the forms in which a kernel with that configuration judges names and addresses, while no process has
+// adopted a resource.
 func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) {
 	cfg := config.Default(getenv, 0, "/")
 	if err := cfg.Load(path, false, getenv); err != nil {
@@ -145,9 +145,9 @@ func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) 
 // Restored is the result of Restore.
 type Restored = state.Restored
 
-// Restore turns a copied state directory into a kernel of its own: a new epoch with a new host key, which the
-// record's next entry names. The programs of its agents are not started unless agents is true; a second call with
-// it allows them. args are the daemon's flags. No daemon may use the directory.
+// Restore turns a copied state directory into another kernel: it begins a new epoch with a new host key, which the next
+// entry of the journal names. The programs of its agents are started only if agents is true, in this or a second call. args
+// are the daemon's flags. No daemon may use the directory.
 func Restore(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, agents bool) (r Restored, err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
@@ -160,7 +160,7 @@ func Restore(ctx context.Context, args []string, getenv func(string) string, std
 	if err := unixsock.CheckPrivateDir(cfg.StateDir); err != nil {
 		return r, err
 	}
-	// Unsigned: this is not the key of the last epoch.
+	// Unsigned: this is not the key of the previous epoch.
 	s, err := state.Open(ctx, &cfg, Version(), nil, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
 	if errors.Is(err, journal.ErrLocked) {
 		return r, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", cfg.StateDir, err)

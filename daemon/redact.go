@@ -20,9 +20,9 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Redact removes a member from an entry of the record, and deletes the snapshots and the index, which
-// the next start rebuilds. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state
-// directory: that has Audit.Redact.
+// Redact removes a member from an entry of the journal, and deletes the snapshots and the index, which the next start
+// rebuilds. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state directory;
+// Audit.Redact is for that case.
 func Redact(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, seq uint64, member string) (out schema.AuditRedactOutput, err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
@@ -60,7 +60,7 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 	}}, onBus)
 }
 
-// lastOnBus returns the last entry of the kernel that its bus has; 0: none.
+// lastOnBus returns the last entry of the kernel that the bus has; 0: none.
 func lastOnBus(ctx context.Context, cfg *config.Config, key *access.HostKey) (uint64, error) {
 	ctx, stop := context.WithTimeout(ctx, busPatience)
 	defer stop()

@@ -12,11 +12,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// rejoinEvery is after how many looks at the lease a standby fetches the record again, so that a take-over has little to fetch.
+// rejoinEvery is how many times a standby reads the lease before it fetches entries again, so that a take-over has few to
+// fetch.
 const rejoinEvery = 5
 
-// standBy waits until this host leads the kernel: until the host that does has not renewed its lease for the term, and this one has
-// taken over. A host that leads already goes on.
+// standBy waits until the leader has not renewed its lease for the term, and takes over. It returns at once on the host
+// that leads.
 func (d *Daemon) standBy(ctx context.Context) error {
 	c := &d.config.Cluster
 	if !c.Standby {
@@ -62,12 +63,12 @@ type standby struct {
 	lease *cluster.Watch
 	seen  cluster.Seen
 	looks int
-	said  string // what was logged last
+	said  string // the last message that was logged
 
-	followed bool // the record was fetched once
+	followed bool // the journal was fetched once
 }
 
-// look takes the kernel over if its lease has expired, and reports whether this host leads now.
+// look takes the kernel over if its lease has expired, and reports whether this host now leads.
 func (s *standby) look(ctx context.Context) (led bool, err error) {
 	short, stop := context.WithTimeout(ctx, time.Duration(s.config.Cluster.Lease))
 	defer stop()
@@ -91,7 +92,7 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 	return true, nil
 }
 
-// follow fetches the record, and reports whether it says that this host leads: from the beginning, or never.
+// follow fetches entries. The first time, it reports whether they say that this host leads.
 func (s *standby) follow(ctx, life context.Context) (led bool, err error) {
 	keys, err := s.keys()
 	if err == nil {
@@ -109,8 +110,8 @@ func (s *standby) follow(ctx, life context.Context) (led bool, err error) {
 	return leader != nil && leader.HostKey == s.key.Public(), err
 }
 
-// later returns only what ends the waiting: the end of the kernel's life. A bus that is away comes back, and a record that is not
-// whole is for the operator to look at.
+// later returns an error only if it ends the waiting: the end of the kernel's life. It logs others, since the bus may be
+// reached again, and a damaged stream is for the operator to examine.
 func (s *standby) later(life context.Context, err error) error {
 	if life.Err() != nil {
 		return life.Err()

@@ -27,19 +27,19 @@ type TakenOver struct {
 	StateDir string
 	Epoch    int64
 	HostKey  string    // of this host, as a line of authorized_keys
-	From     string    // the one of the host that led before
-	Last     uint64    // the last entry of the epoch before that the bus has
-	Time     time.Time // of that
-	Quorum   bool      // no call that was answered is missing
-	Aside    string    // directory with entries that this host had and the bus has not; "": there were none
-	Agents   int       // programs that the next start goes on with
+	From     string    // that of the previous leader
+	Last     uint64    // the last entry of the previous epoch that the bus has
+	Time     time.Time // of that entry
+	Quorum   bool      // no answered call is missing
+	Aside    string    // directory with entries that this host had and the bus does not; "": none
+	Agents   int       // programs that the next start continues
 }
 
-// TakeOver makes this environment's host the leader of its configuration's kernel: it fetches the record from the bus, checks it, and
-// appends the entry that begins the epoch of this host. The host that led before can append nothing from then on. args are the
+// TakeOver makes this host the leader of the configured kernel: it fetches the journal from the bus, checks it, and appends
+// the entry that begins the epoch of this host. Afterwards the previous leader cannot append anything. args are the
 // daemon's flags. No daemon may use the state directory.
 //
-// It may be interrupted at any moment, and run again.
+// If it is interrupted, it can be run again.
 func TakeOver(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, acceptLoss bool) (t TakenOver, err error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
@@ -68,7 +68,7 @@ func TakeOver(ctx context.Context, args []string, getenv func(string) string, st
 	return l.takeOver(ctx)
 }
 
-// leading is a host that is to lead a kernel.
+// leading is a host that takes over a kernel.
 type leading struct {
 	config     *config.Config
 	key        *access.HostKey
@@ -109,7 +109,7 @@ func (l *leading) takeOver(ctx context.Context) (t TakenOver, err error) {
 
 func (l *leading) dir() string { return filepath.Join(l.config.StateDir, "journal") }
 
-// fetch makes the journal end as the stream does.
+// fetch makes the journal end with the end of the stream.
 func (l *leading) fetch(ctx context.Context, keys []access.PublicKey) error {
 	done, err := cluster.Rejoin(ctx, l.js, l.config.Cluster.Name, keys, l.dir())
 	if done.Aside != "" {
@@ -118,7 +118,7 @@ func (l *leading) fetch(ctx context.Context, keys []access.PublicKey) error {
 	return err
 }
 
-// keys are those of the hosts that may lead the kernel. This one's has to be among them.
+// keys returns the keys of the hosts that may lead the kernel. It fails if this host's is not among them.
 func (l *leading) keys() ([]access.PublicKey, error) {
 	name := l.config.Cluster.Name
 	members := cluster.NewMembers(l.config.MembersFile())
@@ -135,7 +135,7 @@ func (l *leading) keys() ([]access.PublicKey, error) {
 
 // begin journals the epoch of this host, unless an earlier attempt has.
 func (l *leading) begin(ctx context.Context, t *TakenOver) (err error) {
-	// Unsigned: until the entry is there, this key is not the record's.
+	// Unsigned: until the entry is there, the journal does not name this key.
 	s, err := state.Open(ctx, l.config, Version(), nil, host.Means{}, l.log)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (l *leading) begin(ctx context.Context, t *TakenOver) (err error) {
 	return err
 }
 
-// timeOf returns when an entry was made.
+// timeOf returns the time of an entry.
 func timeOf(ctx context.Context, dir string, seq uint64) (_ time.Time, err error) {
 	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: seq})
 	defer func() { err = errors.Join(err, r.Close()) }()
