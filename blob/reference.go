@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	folderPrefix = "o-" // prefix of the name of an origin's directory; its hash follows
+	folderPrefix = "o-"    // prefix of the name of an origin's directory; its hash follows
 	newPrefix    = ".new-" // prefix of the name of a file that is being written
-	maxName      = 255 // bytes, as in file systems
+	maxName      = 255     // bytes, as in file systems
 )
 
 // folderOf returns the directory of an origin, "" for the kernel's own.

@@ -16,12 +16,12 @@ import (
 
 // Options configure a Store; 0 means the default.
 type Options struct {
-	Dir       string // <runtime>/blobs, absolute; created with mode 0700 if it is missing
-	Origin    string // the kernel's own, whose blobs are in Dir itself
-	FileBytes int64 // of one blob; 0: 64 MiB
-	DirBytes  int64 // of all blobs; 0: 1 GiB
-	DirFiles  int // of all blobs; 0: 65,536
-	TTL       time.Duration // time to live of a blob that is not in use; 0: 1 h
+	Dir       string           // <runtime>/blobs, absolute; created with mode 0700 if it is missing
+	Origin    string           // the kernel's own, whose blobs are in Dir itself
+	FileBytes int64            // of one blob; 0: 64 MiB
+	DirBytes  int64            // of all blobs; 0: 1 GiB
+	DirFiles  int              // of all blobs; 0: 65,536
+	TTL       time.Duration    // time to live of a blob that is not in use; 0: 1 h
 	Now       func() time.Time // nil: time.Now
 }
 
@@ -32,12 +32,12 @@ type Store struct {
 	limits Options
 	now    func() time.Time
 	root   atomic.Pointer[os.Root] // replaced if the directory was removed
-	settle time.Duration // how long Open waits for a file that has just changed
+	settle time.Duration           // how long Open waits for a file that has just changed
 
 	mu      sync.Mutex
 	closed  bool
 	entries map[string]entry // known files of the directory, by path below it
-	uses    map[string]int // number of holders of a blob, by path; a blob with holders is not removed
+	uses    map[string]int   // number of holders of a blob, by path; a blob with holders is not removed
 	writing map[string]bool  // paths of files that are being written
 	used    Usage
 }
@@ -46,7 +46,7 @@ type Store struct {
 type entry struct {
 	size int64
 	at   time.Time // time of the last use
-	id   identity // of a file that the store has written; zero for files of other programs
+	id   identity  // of a file that the store has written; zero for files of other programs
 }
 
 // Usage is the known content of the directory. Files of other programs count from the first Sweep or Open that finds them.

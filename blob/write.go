@@ -152,7 +152,7 @@ func (w *Writer) Abort() {
 		return
 	}
 	w.err = errEnded
-	_ = w.f.Close() // the blob is discarded
+	_ = w.f.Close()                      // the blob is discarded
 	_ = w.dir.Remove(newPrefix + w.name) // a sweep removes the file later if this fails
 	w.store.unreserve(1, w.size)
 	w.ended()

@@ -28,25 +28,25 @@ type Client struct {
 	places unixsock.Places
 	pid    int
 	login  *login
-	as     int64 // our PID in the kernel
+	as     int64 // PID of this connection in the kernel
 	origin string
-	kernel string // that queries are made at, through this one; empty: this one
+	kernel string // target of queries, asked through the connected kernel; empty: the connected one
 
-	mu      sync.Mutex
-	use     use
-	over    error // why nothing more can be sent; nil: it can
-	failure error // an error that answers no message of ours: why the kernel closed the connection
-	out     []byte
-	heard   *heard         // nil: events are dropped
-	pending []*pendingCall // sent or queued, not answered, in order
-	stamps  *schema.Stamper
+	mu           sync.Mutex
+	use          use
+	over         error // why the connection has ended; nil: it has not
+	failure      error // an error that answers no message: the kernel's reason for closing the connection
+	out          []byte
+	subscription *subscription  // nil: events are dropped
+	pending      []*pendingCall // sent or queued, not answered, in order
+	stamps       *schema.Stamper
 
 	wake  chan struct{} // something is in out
 	quit  chan struct{} // closed to end the sender
 	tasks sync.WaitGroup
 }
 
-// use is what a Client is used for; the first call decides.
+// use is the use of a Client, which its first call determines.
 type use uint8
 
 const (
@@ -68,18 +68,18 @@ func newClient(conn *unixsock.Conn, pid int) *Client {
 // PID returns the process number of the kernel, 0 if the system does not report it.
 func (c *Client) PID() int { return c.pid }
 
-// Places returns the files in the kernel's runtime directory.
+// Places returns the paths in the kernel's runtime directory.
 func (c *Client) Places() unixsock.Places { return c.places }
 
-// Identity is the identity of a Client at its kernel.
+// Identity identifies both ends of a connection.
 type Identity struct {
 	PID  int64            // 0: the operator
-	Key  access.PublicKey // that logged in; zero if the kernel asked for none (open mode)
+	Key  access.PublicKey // of the login; zero if the kernel asked for none (open mode)
 	From string           // where its private part is: "ssh-agent" or a file's path
 	Host access.PublicKey // of the kernel; zero in open mode
 }
 
-// Identity returns our identity at the kernel.
+// Identity returns the identities that the login has established.
 func (c *Client) Identity() Identity {
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
@@ -99,9 +99,9 @@ func (c *Client) Call(ctx context.Context, kind schema.Kind, typ string, data []
 }
 
 // Do sends m, a command or a query, as an OsMessage and returns its answer, whose data the caller owns. It adds a
-// missing id and timestamp. It returns the kernel's fault if that answered with an error (Answered), the cause of
-// ctx's end, a fault.DaemonHungUp, or an error that wraps ErrClosed or ErrBusy; only after the last it is certain
-// that nothing was run. It reads the parts of an answer that the kernel stored as blobs.
+// missing id and timestamp. It replaces references to blobs in the answer by their content. It returns the kernel's
+// fault if that answered with an error (Answered), the cause of ctx's end, a fault.DaemonHungUp, or an error that wraps
+// ErrClosed or ErrBusy. Only ErrBusy guarantees that the kernel did not run m.
 func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, error) {
 	return c.DoReporting(ctx, m, nil)
 }
@@ -115,8 +115,8 @@ func (c *Client) DoReporting(ctx context.Context, m schema.Message, report func(
 	return c.exchange(ctx, m, report)
 }
 
-// Ask makes a query at another kernel of the cluster, through the one that the client is connected to (Cluster.Ask). Its answer
-// looks like one of a connection to that kernel.
+// Ask makes a query at another kernel of the cluster, through the connected one (Cluster.Ask). The answer is as that of
+// a connection to the other kernel.
 func (c *Client) Ask(ctx context.Context, kernel string, m schema.Message) (schema.Message, error) {
 	if m.Kind != schema.KindQuery {
 		return schema.Message{}, AsAnswered(fault.ClusterNotAsked.New("%s changes something: another kernel answers queries", m.Type).
@@ -200,7 +200,7 @@ func (c *Client) send(m schema.Message) (*pendingCall, error) {
 	c.out = schema.AppendMessage(c.out, &m)
 	select {
 	case c.wake <- struct{}{}:
-	default: // it has been woken already
+	default: // sendAll is awake already
 	}
 	return k, nil
 }
@@ -221,7 +221,7 @@ func (c *Client) take(want use) error {
 	return nil
 }
 
-// sendAll writes what Do queues, as many messages as there are with one write.
+// sendAll writes the queued messages, all that are queued with one write.
 func (c *Client) sendAll() {
 	var spare []byte
 	for {
@@ -235,7 +235,7 @@ func (c *Client) sendAll() {
 		c.out = spare[:0]
 		c.mu.Unlock()
 		if _, err := c.conn.Write(out); err != nil {
-			return // the kernel has closed; receiveAll finds out too, after the remaining answers
+			return // the kernel has closed; receiveAll reports that after the remaining answers
 		}
 		spare = out
 	}
@@ -265,7 +265,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// end records that nothing more is sent or answered, because of err. Only the first call counts.
+// end ends the connection with err, which pending and later calls return. Later calls of end do nothing.
 func (c *Client) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -285,8 +285,7 @@ func (c *Client) end(err error) {
 }
 
 // Call calls a syscall by its row and returns the data of the reply: Call(ctx, c, schema.MemoryList,
-// &schema.MemoryListInput{}). It returns the errors of [Client.Do], and an error for a reply of another
-// form.
+// &schema.MemoryListInput{}). It returns the errors of [Client.Do], and an error for a reply that does not fit Out.
 func Call[In, Out any](ctx context.Context, c *Client, row schema.Callable[In, Out], in *In) (*Out, error) {
 	data, err := row.Encode(in)
 	if err != nil {
@@ -302,8 +301,8 @@ func Call[In, Out any](ctx context.Context, c *Client, row schema.Callable[In, O
 // errLocked means that a daemon holds the instance lock.
 var errLocked = errors.New("a daemon is starting, or has not ended yet")
 
-// Shutdown asks the kernel to end and waits until it has: it has closed this connection and released its instance
-// lock, which is its last act. It returns what Do returns, or the cause of ctx's end.
+// Shutdown asks the kernel to end, and waits until it has closed this connection and, as its last action, released its
+// instance lock. It returns the answer and the errors of Do, or the cause of ctx's end.
 func (c *Client) Shutdown(ctx context.Context) (schema.Message, error) {
 	answer, err := c.Call(ctx, schema.KindCommand, "Syscall.Shutdown", []byte("{}"))
 	if err != nil {

@@ -70,10 +70,10 @@ func TestKernelError(t *testing.T) {
 	if failure.Code() != 404 || failure.Message != "no such syscall" {
 		t.Errorf("error %+v", failure)
 	}
-	if failure.Cause == nil || failure.Cause.Message != "nobody registered it" || failure.Cause.Cause != nil {
+	if failure.Cause == nil || failure.Cause.Message != "it is not registered" || failure.Cause.Cause != nil {
 		t.Errorf("cause %+v", failure.Cause)
 	}
-	if got, want := err.Error(), "no such syscall: nobody registered it"; got != want {
+	if got, want := err.Error(), "no such syscall: it is not registered"; got != want {
 		t.Errorf("text %q, want %q", got, want)
 	}
 }
@@ -92,7 +92,7 @@ func TestKernelErrorOfAnotherForm(t *testing.T) {
 	}
 }
 
-// Calls from many goroutines share the connection, and each gets its own answer.
+// TestCallsAtOnce: calls from many goroutines share a connection, and each gets its own answer.
 func TestCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
@@ -110,7 +110,7 @@ func TestCallsAtOnce(t *testing.T) {
 	calls.Wait()
 }
 
-// The kernel cannot tell which message an over-long line was; the order tells.
+// TestErrorWithoutCausation: the kernel cannot read the id of an over-long line, so its answer goes to the oldest call.
 func TestErrorWithoutCausation(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
@@ -124,7 +124,7 @@ func TestErrorWithoutCausation(t *testing.T) {
 	}
 }
 
-func TestCallGivenUp(t *testing.T) {
+func TestCallCancelled(t *testing.T) {
 	t.Parallel()
 	arrived, answerNow := make(chan struct{}), make(chan struct{})
 	c := connected(t, func(conn *unixsock.Conn) {
@@ -158,15 +158,15 @@ func TestCallGivenUp(t *testing.T) {
 func TestHungUp(t *testing.T) {
 	t.Parallel()
 	c := connected(t, func(conn *unixsock.Conn) { _, _ = conn.Next() })
-	for range 2 { // while it happens, and after it
+	for range 2 { // the call in flight, and one after the end
 		if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); !errors.Is(err, fault.DaemonHungUp) {
 			t.Errorf("error %v, want fault.DaemonHungUp", err)
 		}
 	}
 }
 
-// Who is sent away is told why, in an error that answers no call.
-func TestSentAway(t *testing.T) {
+// TestDismissed: an error that answers no call is the reason of the connection's end.
+func TestDismissed(t *testing.T) {
 	t.Parallel()
 	c := connected(t, func(conn *unixsock.Conn) {
 		_, _ = conn.Next()

@@ -63,7 +63,7 @@ func (d *dialer) greet(ctx context.Context, nc *net.UnixConn) (*Client, error) {
 	return c, nil
 }
 
-// loginFailed interprets the failure of a confirmation.
+// loginFailed returns the error of a failed confirmation; it wraps errNextKey if another key is left to offer.
 func (d *dialer) loginFailed(err error) error {
 	refusal := Answered(err)
 	if refusal == nil || refusal.Kind != fault.Unauthenticated {
@@ -75,13 +75,13 @@ func (d *dialer) loginFailed(err error) error {
 	return fmt.Errorf("%w: %w", errNextKey, refusal)
 }
 
-// errNextKey means that the kernel refused a key, and there is another one.
+// errNextKey means that the kernel refused a key, and another one is left to offer.
 var errNextKey = errors.New("the kernel refused a key")
 
-// confirm checks with a ping that the kernel accepted the signature, and returns our PID there. The kernel answers a
-// bad signature, but not a good one.
+// confirm checks with a ping that the kernel accepted the signature, and returns the PID of the connection. The kernel
+// answers an invalid signature, but not a valid one.
 func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
-	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails when closed: nobody waits then
+	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only on a closed connection, whose reads have ended
 	defer func() {
 		if !undo() {
 			err = context.Cause(ctx)
@@ -92,7 +92,7 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 		Kind: schema.KindQuery, Type: "Syscall.Ping", Data: []byte(`{"payload":null}`),
 		Meta: schema.Metadata{Present: true, ID: string(st.ID[:]), Timestamp: time.Now().UnixMilli()},
 	}
-	// A kernel that has closed the connection left its reason to be read.
+	// A kernel that has closed the connection has sent its reason before, so the read goes on if the write fails.
 	_, writeErr := conn.Write(schema.AppendMessage(nil, &ping))
 	line, err := conn.Next()
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Client) SelfPID(ctx context.Context) (int64, error) {
 	}
 	pid, ok := pidIn(&answer)
 	if !ok {
-		return 0, errors.New("ask who we are: the kernel does not say")
+		return 0, errors.New("ask for the PID of the connection: the kernel's answer has none")
 	}
 	return pid, nil
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// dialer is one call of Dial.
+// dialer is the state of one call of Dial.
 type dialer struct {
 	options Options
 	places  unixsock.Places
 	login   *login
-	started *Daemon // that we started and not released yet: it has not admitted us
+	started *Daemon // that this call started, until a connection to it succeeds
 	last    error   // of the latest attempt: reported when patience runs out
 }
 
-// Dial connects to the kernel that o names, starts it first if it does not run and o says how, and runs the prologue
-// (BRIDGE 4.5.2). It returns a fault.DaemonUnreachable, a fault.AuthLogin, or the cause of ctx's end.
+// Dial connects to the kernel that o names and runs the prologue (BRIDGE 4.5.2). If no kernel runs and o.Spawn is set,
+// it starts one first. It returns a fault.DaemonUnreachable, a fault.AuthLogin, or the cause of ctx's end.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	d := &dialer{options: o, places: o.places()}
 	spent := noAnswer(o.patience())
@@ -56,7 +56,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	case errors.Is(err, fault.AuthLogin):
 		return nil, err
 	case patient.Err() == nil || errors.Is(err, fault.DaemonLaunch):
-		// err says everything
+		// err is complete
 	case d.last != nil:
 		err = fmt.Errorf("%w: %w", spent, d.last)
 	default:
@@ -75,8 +75,8 @@ func pace() *backoff.ExponentialBackOff {
 	}
 }
 
-// attempt connects once, or starts a daemon and connects to it. An error that another attempt cannot change is
-// permanent.
+// attempt connects once, or starts a daemon and connects to it. An error is permanent unless a further attempt can
+// succeed.
 func (d *dialer) attempt(ctx context.Context) (*Client, error) {
 	c, err := d.connect(ctx)
 	switch {
@@ -94,18 +94,18 @@ func (d *dialer) attempt(ctx context.Context) (*Client, error) {
 	return c, nil
 }
 
-// absent reports whether a daemon may be started after err.
+// absent reports whether err means that no daemon runs, so that one may be started.
 func absent(err error) bool {
 	return errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens)
 }
 
-// judge marks err as permanent unless it is temporary: another client starts a daemon, a daemon closed the connection
-// before the prologue, as one that is ending does, or there is another key.
+// judge marks err as permanent unless it is temporary: another client is starting a daemon, a daemon that ends closed
+// the connection before the prologue, or another key is left to offer.
 func judge(err error) error {
 	if errors.Is(err, fault.AuthLogin) { // even if its cause is temporary, such as a closed ssh-agent
 		return backoff.Permanent(err)
 	}
-	if said := Answered(err); said != nil && said.Kind == fault.Unavailable { // shutting down, or too many wait to log in
+	if said := Answered(err); said != nil && said.Kind == fault.Unavailable { // the kernel is shutting down, or too many logins are pending
 		return err
 	}
 	passes := absent(err) || errors.Is(err, fault.PlaceLocked) || errors.Is(err, errLocked) || errors.Is(err, errRunning) ||
@@ -117,7 +117,7 @@ func judge(err error) error {
 	return backoff.Permanent(err)
 }
 
-// spawn starts a daemon, unless another client is doing so or was faster.
+// spawn starts a daemon, unless another client has started one or is starting one.
 func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	if err := unixsock.EnsurePrivateDir(d.places.Dir); err != nil {
 		return nil, err
@@ -135,11 +135,11 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 			c = nil
 		}
 	}()
-	// The last holder may have released it after our first look.
+	// The last holder of the lock may have started a daemon after the first attempt.
 	if c, err = d.connect(ctx); err == nil || !absent(err) {
 		return c, err
 	}
-	// No process is started for a daemon that would find the lock taken.
+	// A daemon would end at once if the instance lock is held.
 	if err := unlocked(d.places.Lock); err != nil {
 		return nil, err
 	}
@@ -155,8 +155,7 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	return c, d.release(err)
 }
 
-// release releases the daemon that we have started, if any, or ends it if err says that it is
-// useless.
+// release detaches the daemon that was started, if any, or ends it if err is not nil.
 func (d *dialer) release(err error) error {
 	daemon := d.started
 	d.started = nil
@@ -170,7 +169,8 @@ func (d *dialer) release(err error) error {
 	return err
 }
 
-// patience is a context with a timeout that can be paused: typing a passphrase or touching a key may take any time.
+// patience is a context with a timeout that can be paused, since typing a passphrase or touching a security key may
+// take any time.
 type patience struct {
 	context.Context
 	end context.CancelCauseFunc
@@ -178,7 +178,7 @@ type patience struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	since time.Time     // when the timer was started
-	left  time.Duration // remaining then
+	left  time.Duration // of the timeout, at since
 }
 
 func newPatience(ctx context.Context, limit time.Duration, spent error) *patience {
@@ -187,7 +187,7 @@ func newPatience(ctx context.Context, limit time.Duration, spent error) *patienc
 	deadline, bounded := ctx.Deadline()
 	p.timer = time.AfterFunc(limit, func() {
 		if bounded && !deadline.After(time.Now()) {
-			return // ctx ends by itself, with its cause
+			return // ctx has ended, and has its own cause
 		}
 		p.end(spent)
 	})
@@ -218,19 +218,19 @@ func (p *patience) done() {
 }
 
 var (
-	// errRunning means that the daemon that we started found another one.
+	// errRunning means that the started daemon found another one.
 	errRunning = errors.New("another daemon is running, or is about to end")
-	// errSilent means that the daemon that we started ended without a message.
+	// errSilent means that the started daemon ended without a readiness line.
 	errSilent = errors.New("it ended before it was ready")
 )
 
 // maxReadiness bounds the line of a starting daemon, in bytes.
 const maxReadiness = 4 << 10
 
-// awaitReady reads the line of a starting daemon: "READY <pid>", "RUNNING" or "FAILED <reason>". It returns nil for
-// the first, errRunning, errSilent, a fault.DaemonLaunch with the given reason, or the cause of ctx's end.
+// awaitReady reads the readiness line of a starting daemon: "READY <pid>", "RUNNING" or "FAILED <reason>". It returns
+// nil for the first, errRunning, errSilent, a fault.DaemonLaunch with the given reason, or the cause of ctx's end.
 func awaitReady(ctx context.Context, pipe *os.File) error {
-	stop := context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) }) // fails when closed: nobody reads
+	stop := context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) }) // fails only on a closed pipe, which is not read
 	defer stop()
 	line, err := bufio.NewReader(io.LimitReader(pipe, maxReadiness)).ReadString('\n')
 	switch {

@@ -38,7 +38,7 @@ func TestDialNotRunning(t *testing.T) {
 	}
 }
 
-// leaveStale leaves what a killed daemon leaves: a socket file that refuses connections.
+// leaveStale makes the socket file of a killed daemon, which refuses connections.
 func leaveStale(t testing.TB, places unixsock.Places) {
 	t.Helper()
 	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
@@ -48,7 +48,7 @@ func leaveStale(t testing.TB, places unixsock.Places) {
 	testkit.Must(t, ln.Close())
 }
 
-// spawned dials with a fake daemon of the given mode to start, and ends what was started with the test.
+// spawned dials with a fake daemon of the given mode to start, and ends it after the test.
 func spawned(t testing.TB, places unixsock.Places, mode string) (*client.Client, error) {
 	t.Helper()
 	c, err := client.Dial(testkit.Context(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, mode), Patience: testkit.Patience})
@@ -70,9 +70,9 @@ func TestDialSpawns(t *testing.T) {
 		mode    string
 		starts  int
 	}{
-		"no directory":                    {func(unixsock.Places) {}, "serve", 1},
-		"after kill -9":                   {func(p unixsock.Places) { leaveStale(t, p) }, "serve", 1},
-		"while another one is on its way": {func(unixsock.Places) {}, "occupied", 0},
+		"no directory":           {func(unixsock.Places) {}, "serve", 1},
+		"after kill -9":          {func(p unixsock.Places) { leaveStale(t, p) }, "serve", 1},
+		"while another one ends": {func(unixsock.Places) {}, "occupied", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +97,7 @@ func countStarts(t testing.TB, places unixsock.Places) int {
 	return bytes.Count(marks, []byte("\n"))
 }
 
-// Any number of clients start one daemon between them.
+// TestDialTogether: clients that dial at the same time start one daemon.
 func TestDialTogether(t *testing.T) {
 	t.Parallel()
 	const crowd = 64
@@ -138,7 +138,7 @@ func TestDialTogether(t *testing.T) {
 func TestDialSpawnFails(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string][]string{
-		"refuse": {"nothing here pleases me", "kernel.log", "\n  fake: looked around", "\n  fake: did not like it"},
+		"refuse": {"the state is unreadable", "kernel.log", "\n  fake: reading the state", "\n  fake: giving up"},
 		"die":    {"before it was ready", "exit status 7", "fake: last words"},
 		"babble": {`it wrote "HELLO"`},
 	} {
@@ -160,23 +160,23 @@ func TestDialSpawnFails(t *testing.T) {
 	}
 }
 
-// noneLeft checks that every fake daemon that was started has ended and been waited for.
+// noneLeft checks that every started fake daemon has ended and was waited for.
 func noneLeft(t testing.TB, places unixsock.Places) {
 	t.Helper()
 	marks, err := os.ReadFile(starts(places.Dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a busy machine may not have come so far
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // on a busy machine no daemon may have started yet
 		t.Fatal(err)
 	}
 	for _, mark := range strings.Fields(string(marks)) {
 		pid, err := strconv.Atoi(mark)
 		testkit.Must(t, err)
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d is still there", pid)
+			t.Errorf("process %d still runs", pid)
 		}
 	}
 }
 
-// Earlier daemons' lines in the log explain nothing.
+// TestDialSpawnFailsQuotesItsOwnLines: an error does not quote lines that an earlier daemon logged.
 func TestDialSpawnFailsQuotesItsOwnLines(t *testing.T) {
 	t.Parallel()
 	places := tempPlaces(t)
@@ -198,7 +198,7 @@ func TestDialPatience(t *testing.T) {
 	noneLeft(t, places)
 }
 
-func TestDialGivenUp(t *testing.T) {
+func TestDialCancelled(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(testkit.Context(t))
@@ -210,7 +210,7 @@ func TestDialGivenUp(t *testing.T) {
 	go func() {
 		defer close(accepted)
 		if conn, err := ln.Accept(); err == nil {
-			cancel(enough) // the prologue never comes
+			cancel(enough) // the server sends no prologue
 			accepted <- conn
 		}
 	}()
@@ -223,7 +223,7 @@ func TestDialGivenUp(t *testing.T) {
 	}
 }
 
-// A daemon that is shutting down closes without a prologue; the next one is tried.
+// TestDialRetriesWhenHungUpOn: a daemon that is shutting down closes without a prologue, and Dial tries again.
 func TestDialRetriesWhenHungUpOn(t *testing.T) {
 	t.Parallel()
 	places := tempPlaces(t)
@@ -246,14 +246,14 @@ func TestDialRetriesWhenHungUpOn(t *testing.T) {
 	}
 }
 
-// What a daemon would refuse as well is no reason to start one.
+// TestDialRefuses: Dial starts no daemon in a runtime directory that a daemon would refuse.
 func TestDialRefuses(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(unixsock.Places){
-		"a regular file":   func(p unixsock.Places) { testkit.Must(t, os.WriteFile(p.KernelSocket, nil, 0o600)) },
-		"a symbolic link":  func(p unixsock.Places) { testkit.Must(t, os.Symlink("elsewhere", p.KernelSocket)) },
-		"an open door":     func(p unixsock.Places) { testkit.Must(t, os.Chmod(p.Dir, 0o777)) },
-		"a link for a log": func(p unixsock.Places) { testkit.Must(t, os.Symlink("elsewhere", p.Log)) },
+		"a regular file":    func(p unixsock.Places) { testkit.Must(t, os.WriteFile(p.KernelSocket, nil, 0o600)) },
+		"a symbolic link":   func(p unixsock.Places) { testkit.Must(t, os.Symlink("elsewhere", p.KernelSocket)) },
+		"an open directory": func(p unixsock.Places) { testkit.Must(t, os.Chmod(p.Dir, 0o777)) },
+		"a link as log":     func(p unixsock.Places) { testkit.Must(t, os.Symlink("elsewhere", p.Log)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -271,7 +271,7 @@ func TestDialRefuses(t *testing.T) {
 	}
 }
 
-// Something else speaks at our socket.
+// TestDialStranger: a server that speaks another protocol is reported.
 func TestDialStranger(t *testing.T) {
 	t.Parallel()
 	places := tempPlaces(t)

@@ -11,19 +11,19 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Errors of using a Client in the wrong way.
+// Errors of a Client that is misused.
 var (
 	// ErrClosed means that the Client was closed.
 	ErrClosed = errors.New("the client is closed")
-	// ErrBusy means that the Client is used in another way: a Client that calls cannot stream, and
-	// one that streams does nothing else.
+	// ErrBusy means that the Client has another use: a Client that makes calls cannot stream, and one that streams cannot
+	// make calls.
 	ErrBusy = errors.New("the connection is used for something else")
 )
 
-// errNotRunning means that no kernel runs, and that Options do not say how to start one.
+// errNotRunning means that no kernel runs, and that Options.Spawn is nil.
 var errNotRunning = fault.DaemonNotRunning.New("no kernel is running")
 
-// noAnswer returns the error that patience ran out before a connection was made.
+// noAnswer returns the error of a Dial whose patience ended.
 func noAnswer(patience time.Duration) *fault.Fault {
 	return fault.DaemonNoAnswer.New("no answer within %v", patience)
 }
@@ -50,8 +50,8 @@ func launchFailed(err error, log string, tail []string) *fault.Fault {
 	return fault.DaemonLaunch.New("%s", text).With("log", log).Wrap(err)
 }
 
-// loginFailed returns the error of a failed login: the kernel refused every key, or none was shown because it is
-// not the known kernel or there is no key. skipped tells why other keys were not shown.
+// loginFailed returns the error of a failed login: the kernel refused every key, or none was offered because the kernel
+// is not the known one or there is no key. skipped has the reasons why other keys were not offered.
 func loginFailed(socket string, offered []Offer, skipped []string, err error) *fault.Fault {
 	var b strings.Builder
 	fmt.Fprintf(&b, "log in to the kernel at %s: %v", socket, err)
@@ -67,11 +67,11 @@ func loginFailed(socket string, offered []Offer, skipped []string, err error) *f
 	return fault.AuthLogin.New("%s", b.String()).Wrap(err)
 }
 
-// errAnswered is wrapped by each fault that a kernel answered with.
+// errAnswered is in the chain of each fault that is a kernel's answer.
 var errAnswered = errors.New("answered by the kernel")
 
-// Answered returns the fault in err's chain that is the kernel's answer to a message that it did not carry out
-// (MESSAGE 4.2.6); nil if there is none.
+// Answered returns the fault in err's chain with which the kernel answered a message (MESSAGE 4.2.6); nil if there is
+// none.
 func Answered(err error) *fault.Fault {
 	f, ok := errors.AsType[*fault.Fault](err)
 	for ok && f.Err != errAnswered {
@@ -80,10 +80,10 @@ func Answered(err error) *fault.Fault {
 	return f
 }
 
-// AsAnswered marks a fault of a kernel in this process as answered.
+// AsAnswered marks a fault as the answer of a kernel in this process.
 func AsAnswered(f *fault.Fault) *fault.Fault { return f.Wrap(errAnswered) }
 
-// answerOf decodes the error m. Data of another form than MESSAGE 4.2.6 is shown unchanged.
+// answerOf decodes the error m. If its data is not of the form of MESSAGE 4.2.6, the message of the fault quotes it.
 func answerOf(m *schema.Message) *fault.Fault {
 	f, err := schema.DecodeErrorData(m.Data)
 	if err != nil || f.Message == "" {

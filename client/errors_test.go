@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 )
 
-// What the log has to say is quoted, and nothing is said twice.
+// TestLaunchFailed: the error quotes the log, unless that only repeats the reason.
 func TestLaunchFailed(t *testing.T) {
 	t.Parallel()
 	why := errors.New(`open journal: it has "holes"`)

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// KindOf is what a stream counts a frame as.
+// KindOf is kindOf.
 var KindOf = kindOf
 
-// LaunchFailed is the fault of a start that failed.
+// LaunchFailed is launchFailed.
 var LaunchFailed = launchFailed
 
-// Patience is how long Dial waits.
+// Patience is patience.
 type Patience struct{ *patience }
 
-// NewPatience starts its clock.
+// NewPatience is newPatience.
 func NewPatience(ctx context.Context, limit time.Duration, spent error) Patience {
 	return Patience{newPatience(ctx, limit, spent)}
 }
 
-// Rest and Finish reach its methods.
+// Rest and Finish are its methods.
 func (p Patience) Rest() (resume func()) { return p.rest() }
 func (p Patience) Finish()               { p.done() }

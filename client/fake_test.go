@@ -13,13 +13,13 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// fakeMode in the environment makes this test binary a daemon for Launch to start.
+// fakeMode is the environment variable that makes this test binary a daemon, which Launch starts.
 const fakeMode = "PWOS_CLIENT_FAKE"
 
-// starts is where every fake daemon leaves a mark, so that they can be counted.
+// starts is the file to which every fake daemon appends a line, so that they can be counted.
 func starts(dir string) string { return filepath.Join(dir, "starts") }
 
-// fakeDaemon does what a daemon does for whoever starts it, and nothing else. It ends on SIGTERM.
+// fakeDaemon does for its parent what a daemon does, and nothing else. It ends on SIGTERM.
 func fakeDaemon(mode string) (code int) {
 	places := unixsock.PlacesIn(os.Getenv("PWOS_RUNTIME_DIR"))
 	ready := os.NewFile(3, "readiness")
@@ -36,9 +36,9 @@ func fakeDaemon(mode string) (code int) {
 	signal.Notify(end, syscall.SIGTERM)
 	switch mode {
 	case "refuse":
-		fmt.Fprintln(os.Stderr, "fake: looked around")
-		fmt.Fprintln(os.Stderr, "fake: did not like it")
-		tell("FAILED nothing here pleases me")
+		fmt.Fprintln(os.Stderr, "fake: reading the state")
+		fmt.Fprintln(os.Stderr, "fake: giving up")
+		tell("FAILED the state is unreadable")
 		return 1
 	case "die":
 		fmt.Println("fake: last words")
@@ -48,7 +48,7 @@ func fakeDaemon(mode string) (code int) {
 	case "hang":
 		<-end
 	case "occupied":
-		// Another daemon is on its way out; it will be gone when the next one looks.
+		// Another daemon is ending, and has ended when the next one starts.
 		if info, err := marks.Stat(); err == nil && info.Size() < 20 {
 			tell("RUNNING")
 			return 1
@@ -72,7 +72,7 @@ func fakeDaemon(mode string) (code int) {
 	return 0
 }
 
-// fake is the command that starts one.
+// fake is the command that starts a fake daemon.
 func fake(t testing.TB, mode string) *client.Command {
 	t.Helper()
 	self, err := os.Executable()

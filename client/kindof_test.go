@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A look at the first bytes of a frame comes to the same as reading all of it.
+// FuzzKindOf: the prefix of a frame and its decoding give the same kind.
 func FuzzKindOf(f *testing.F) {
 	for _, line := range []string{
 		`{"kind":"reply","type":"A.B","data":1,"metadata":{"id":"1","timestamp":1}}`,
@@ -23,7 +23,7 @@ func FuzzKindOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		m, fault := schema.Decode([]byte(line), schema.OsMessage)
 		if got := client.KindOf([]byte(line)); fault == nil && got != m.Kind {
-			t.Errorf("%s is taken for a %v, is a %v", line, got, m.Kind)
+			t.Errorf("%s is a %v, want a %v", line, got, m.Kind)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Daemon is a daemon that this process has started.
+// Daemon is a daemon process that this process has started.
 type Daemon struct {
 	cmd *exec.Cmd
 }
@@ -27,8 +27,8 @@ type Daemon struct {
 // ready. It inherits only the readiness pipe: not the terminal, not the working directory, no descriptor above 2, all
 // of which are marked close-on-exec in this process. Its output is appended to the log in dir.
 //
-// It returns a fault.DaemonLaunch, which wraps the cause of ctx's end if that was the reason; the daemon has ended
-// then.
+// It returns a fault.DaemonLaunch, which wraps the cause of ctx's end if that was the reason; in either case the daemon
+// has ended.
 func Launch(ctx context.Context, command Command, dir string) (*Daemon, error) {
 	places := unixsock.PlacesIn(dir)
 	if err := unixsock.EnsurePrivateDir(places.Dir); err != nil {
@@ -42,7 +42,7 @@ func startDaemon(ctx context.Context, command *Command, places unixsock.Places) 
 	if err != nil {
 		return nil, fmt.Errorf("open daemon log: %w", err)
 	}
-	defer log.file.Close() // the daemon has its own descriptor; ours wrote nothing
+	defer log.file.Close() // nothing is written to this descriptor; the daemon has its own
 	ready, told, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make readiness pipe: %w", err)
@@ -63,12 +63,12 @@ func startDaemon(ctx context.Context, command *Command, places unixsock.Places) 
 	return d, nil
 }
 
-// explain ends a daemon that did not become ready, and returns why. A daemon that gave a reason has time to log
-// it, until ctx ends.
+// explain ends a daemon that did not become ready, and returns the reason. A daemon that reported one has until ctx
+// ends to write its log.
 func (d *Daemon) explain(ctx context.Context, err error, log *daemonLog) error {
 	var endErr error
 	if errors.Is(err, fault.DaemonLaunch) || errors.Is(err, errRunning) || errors.Is(err, errSilent) {
-		stop := context.AfterFunc(ctx, func() { _ = d.Kill() }) // fails where it has ended by itself
+		stop := context.AfterFunc(ctx, func() { _ = d.Kill() }) // fails if it has ended by itself
 		endErr = d.end()
 		stop()
 	} else {
@@ -111,11 +111,11 @@ func daemonEnv(env []string, dir string) []string {
 	return append(out, "PWOS_RUNTIME_DIR="+dir, "PWOS_READY_FD=3")
 }
 
-// sealable is how many inherited descriptors are checked: shells pass on low numbers.
+// sealable is the number of inherited descriptors that are checked: shells pass on low ones.
 const sealable = 1024
 
-// sealDescriptors marks inherited descriptors close-on-exec. A daemon with the write end of another program's pipe
-// would block its reader forever.
+// sealDescriptors marks inherited descriptors close-on-exec. The reader of a pipe would wait forever if the daemon
+// inherited its write end.
 func sealDescriptors() {
 	for fd := 3; fd < sealable; fd++ {
 		unix.CloseOnExec(fd)
@@ -136,7 +136,7 @@ func (d *Daemon) Kill() error {
 	return nil
 }
 
-// abort ends the daemon and waits for its end.
+// abort kills the daemon and waits for it.
 func (d *Daemon) abort() error {
 	if err := d.Kill(); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (d *Daemon) abort() error {
 	return d.end()
 }
 
-// end waits for the daemon's end, whatever its exit status.
+// end waits for the daemon and ignores its exit status.
 func (d *Daemon) end() error {
 	if err := d.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return fmt.Errorf("wait for daemon: %w", err)
@@ -152,7 +152,8 @@ func (d *Daemon) end() error {
 	return nil
 }
 
-// release detaches the daemon, which outlives us. If it ends first, its process stays defunct until we end.
+// release detaches the daemon, which outlives this process. If the daemon ends first, it stays defunct until this
+// process ends.
 func (d *Daemon) release() {
 	_ = d.cmd.Process.Release() // on Unix it always succeeds
 }
@@ -161,10 +162,10 @@ func (d *Daemon) release() {
 type daemonLog struct {
 	path  string
 	file  *os.File
-	begin int64 // where this daemon's lines begin
+	begin int64 // offset of this daemon's lines
 }
 
-// openLog opens the log for a daemon to append to. The file must be ours, and not a link.
+// openLog opens the log for a daemon to append to. The file must belong to this user, and must not be a link.
 func openLog(path string) (*daemonLog, error) {
 	// O_NONBLOCK in case it is a FIFO.
 	const flags = os.O_RDWR | os.O_APPEND | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
@@ -189,7 +190,7 @@ func openLog(path string) (*daemonLog, error) {
 // LogTailLines bounds the lines of a log in an error.
 const LogTailLines = 10
 
-// tailBytes bounds their bytes.
+// tailBytes bounds the bytes of these lines.
 const tailBytes = 8 << 10
 
 // tail returns the last lines that were written since the log was opened.
@@ -220,8 +221,8 @@ func lastLines(file *os.File, begin int64) ([]string, error) {
 	return lines[max(0, len(lines)-LogTailLines):], nil
 }
 
-// LogTail returns the last lines that daemons started by clients in the runtime directory of o have printed, oldest
-// first, at most LogTailLines, and the path of the log. If it cannot be read there are none.
+// LogTail returns the path of the log of daemons that clients start in the runtime directory of o, and its last lines,
+// oldest first, at most LogTailLines. It returns no lines if the log cannot be read.
 func LogTail(o Options) (lines []string, path string) {
 	places := o.places()
 	if unixsock.CheckPrivateDir(places.Dir) != nil {
@@ -233,7 +234,7 @@ func LogTail(o Options) (lines []string, path string) {
 	}
 	defer file.Close() // read only
 	lines, err = lastLines(file, 0)
-	if err != nil { // no regular file
+	if err != nil { // not a regular file
 		return nil, places.Log
 	}
 	return lines, places.Log

@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// launched starts a program as a daemon that says it is ready and sleeps, and ends it with the test.
+// launched starts a program as a daemon that reports to be ready and sleeps, and kills it after the test.
 func launched(t *testing.T, dir, script string, env ...string) *client.Daemon {
 	t.Helper()
 	d, err := client.Launch(testkit.Context(t), client.Command{
@@ -25,7 +25,7 @@ func launched(t *testing.T, dir, script string, env ...string) *client.Daemon {
 	t.Cleanup(func() {
 		testkit.Must(t, d.Kill())
 		if err := d.Wait(); err == nil {
-			t.Error("a killed process ended well")
+			t.Error("a killed process ended without an error")
 		}
 	})
 	return d
@@ -51,7 +51,7 @@ func TestLaunchEnvironment(t *testing.T) {
 	}
 }
 
-// A daemon outlives the terminal, so it has a session of its own.
+// TestLaunchSession: a daemon has a session of its own, since it outlives the terminal.
 func TestLaunchSession(t *testing.T) {
 	t.Parallel()
 	d := launched(t, tempPlaces(t).Dir, "")
@@ -62,13 +62,13 @@ func TestLaunchSession(t *testing.T) {
 	}
 }
 
-// A reader of a pipe that we inherited sees its end before the daemon ends.
+// TestLaunchHandsDownNothing: the daemon does not keep an inherited pipe open.
 func TestLaunchHandsDownNothing(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	testkit.Must(t, err)
 	defer r.Close()
-	// As a shell does that starts us with `5>pipe`.
+	// As of a shell that starts this process with `5>pipe`.
 	inherited, err := syscall.Dup(int(w.Fd()))
 	testkit.Must(t, err)
 	testkit.Must(t, w.Close())
@@ -79,7 +79,7 @@ func TestLaunchHandsDownNothing(t *testing.T) {
 	}
 }
 
-func TestLaunchGivenUp(t *testing.T) {
+func TestLaunchCancelled(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(testkit.Context(t))
@@ -89,6 +89,6 @@ func TestLaunchGivenUp(t *testing.T) {
 		t.Errorf("error %v, want the cause of the context's end", err)
 	}
 	if _, err := client.Launch(testkit.Context(t), client.Command{Path: "/no/such/program"}, tempPlaces(t).Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v, want one that says the program is not there", err)
+		t.Errorf("error %v, want one that says that the program does not exist", err)
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// maxOffers bounds the keys that are shown one after the other, each on its own connection.
+// maxOffers bounds the keys that are offered to a kernel, each on its own connection.
 const maxOffers = 6
 
-// login authenticates to one kernel, on any number of connections. Keys are looked up once, when the kernel first
-// asks for one, so that a passphrase is asked for once.
+// login authenticates to one kernel, on any number of connections. It looks up the keys once, when the kernel first
+// asks for one, so that the user types a passphrase only once.
 type login struct {
 	keys   Keys
 	socket string // path
@@ -28,12 +28,12 @@ type login struct {
 
 	mu     sync.Mutex // held while keys are looked up
 	found  *access.Candidates
-	next   int     // index in found.Signers of the next to show
+	next   int     // index in found.Signers of the next to offer
 	tried  []Offer // refused by the kernel
 	answer *access.Answer
 }
 
-// Offer is a key that was shown to a kernel.
+// Offer is a key that was offered to a kernel.
 type Offer struct {
 	Key  access.PublicKey
 	From string // where its private part is: "ssh-agent" or a file's path
@@ -44,8 +44,8 @@ func (o Offer) String() string {
 	return fmt.Sprintf("%s (%s, from %s)", o.Key.Fingerprint(), o.Key.Type(), o.From)
 }
 
-// greet runs the prologue on a connection. It reports whether the kernel asked for a key: then the kernel accepts
-// without an answer (PROTOCOL 4), so that confirm must follow.
+// greet runs the prologue on a connection. It reports whether the kernel asked for a key; the kernel then does not
+// acknowledge a valid answer (PROTOCOL 4), so confirm must follow.
 func (l *login) greet(ctx context.Context, conn *unixsock.Conn) (asked bool, err error) {
 	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		if l.rest != nil {
@@ -82,7 +82,7 @@ func (l *login) answerTo(ctx context.Context, offer []byte, issued time.Time) (*
 	return answer, nil
 }
 
-// pick returns the key to show.
+// pick returns the next key to offer.
 func (l *login) pick(ctx context.Context) (*access.Signer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +101,8 @@ func (l *login) pick(ctx context.Context) (*access.Signer, error) {
 	return l.found.Signers[l.next], nil
 }
 
-// likelyFirst moves the keys in the kernel's usual authorized_keys to the front, if that can be read: each further
-// key costs a connection.
+// likelyFirst moves the keys in the kernel's usual authorized_keys to the front, if that can be read, since each offer
+// takes a connection.
 func likelyFirst(signers []*access.Signer) {
 	path := AuthorizedKeys()
 	if len(signers) < 2 || path == "" {
@@ -122,8 +122,8 @@ func rank(keys *access.AuthorizedKeys, s *access.Signer) int {
 	return 0
 }
 
-// refused records that the kernel refused the shown key. It returns nil if there is another one, else why the login
-// failed.
+// refused records that the kernel refused the offered key. It returns nil if another key is left, else the error of the
+// login.
 func (l *login) refused(why *fault.Fault) *fault.Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +139,8 @@ func (l *login) refused(why *fault.Fault) *fault.Fault {
 	return loginFailed(l.socket, l.tried, skipped, why)
 }
 
-// judge marks an error that means that we do not trust the kernel, or have no key.
+// judge turns an error that no other connection can avoid, such as an untrusted kernel or a missing key, into a
+// fault.AuthLogin.
 func (l *login) judge(err error) error {
 	if f, ok := errors.AsType[*fault.Fault](err); ok && (f.ID == fault.PlaceUnsafe || f.ID.Domain() == "auth") {
 		return loginFailed(l.socket, l.tried, nil, err)
@@ -159,8 +160,9 @@ func (o Options) SocketName() (string, error) {
 	return name, nil
 }
 
-// HostKey returns the running kernel's host key, after proof and without logging in; it is not compared with the
-// known one. It is zero for a kernel in open mode. The error is a fault.DaemonUnreachable if none runs.
+// HostKey returns the running kernel's host key without logging in. The kernel has proved that it has the private part;
+// the key is not compared with the known one. It is zero for a kernel in open mode. The error is a
+// fault.DaemonUnreachable if no kernel runs.
 func HostKey(ctx context.Context, o Options) (key access.PublicKey, err error) {
 	socket := o.places().KernelSocket
 	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), noAnswer(o.patience()))

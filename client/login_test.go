@@ -28,7 +28,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// keyed is a kernel in signature mode, and a client's own place.
+// keyed is a kernel in signature mode, and the directory of its clients.
 type keyed struct {
 	places unixsock.Places
 	dir    string
@@ -36,7 +36,7 @@ type keyed struct {
 	stop   func()
 }
 
-// writeKey makes a key file, with a passphrase if that is not empty, and returns its public line.
+// writeKey makes a key file, encrypted if passphrase is not empty, and returns its public line.
 func writeKey(t testing.TB, path, passphrase string) string {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -52,7 +52,7 @@ func writeKey(t testing.TB, path, passphrase string) string {
 	return string(ssh.MarshalAuthorizedKey(public))
 }
 
-// startKeyed runs a kernel that lets in the lines, or whom it is without a line: everybody.
+// startKeyed runs a kernel whose authorized_keys has the lines. Without any it is in open mode.
 func startKeyed(t *testing.T, lines ...string) *keyed {
 	t.Helper()
 	places := tempPlaces(t)
@@ -62,7 +62,7 @@ func startKeyed(t *testing.T, lines ...string) *keyed {
 	return k
 }
 
-// run starts a kernel there, with its state of that name.
+// run starts a kernel with the state of that name.
 func (k *keyed) run(t *testing.T, state string, lines ...string) {
 	t.Helper()
 	cfg := config.Config{
@@ -89,7 +89,7 @@ func (k *keyed) options(identity string) client.Options {
 	return client.Options{RuntimeDir: k.places.Dir, Patience: testkit.Patience, Keys: client.Keys{Identity: identity, Known: k.known}}
 }
 
-// dialAs connects with a key, and closes the connection with the test.
+// dialAs connects with the key of o, and closes the connection after the test.
 func (k *keyed) dialAs(t testing.TB, o client.Options) (*client.Client, error) {
 	t.Helper()
 	c, err := client.Dial(testkit.Context(t), o)
@@ -99,7 +99,7 @@ func (k *keyed) dialAs(t testing.TB, o client.Options) (*client.Client, error) {
 	return c, err
 }
 
-// refusedLogin is the fault.AuthLogin that err has to be, for the reason unless that is empty.
+// refusedLogin returns the fault.AuthLogin in err. Unless reason is empty, it must be the cause.
 func refusedLogin(t testing.TB, err error, reason fault.ID) *fault.Fault {
 	t.Helper()
 	e := fault.Of(err)
@@ -109,7 +109,8 @@ func refusedLogin(t testing.TB, err error, reason fault.ID) *fault.Fault {
 	return e
 }
 
-// A client shows its key, knows whom it is taken for, remembers the kernel and says so once; both ways to use it work.
+// TestDialWithAKey: a client logs in with its key, reports its identity, and stores the kernel's key with one notice;
+// calls and streams work.
 func TestDialWithAKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +124,7 @@ func TestDialWithAKey(t *testing.T) {
 			c, err := k.dialAs(t, o)
 			testkit.Must(t, err)
 			if who := c.Identity(); who.PID != pid || who.From != path || who.Host.IsZero() || who.Key.IsZero() {
-				t.Errorf("it is taken for %+v", who)
+				t.Errorf("the identity is %+v", who)
 			}
 			answer, err := c.Call(testkit.Context(t), schema.KindCommand, "Memory.Set", []byte(`{"key":"a","value":1}`))
 			if err != nil || string(answer.Data) != `{"success":true}` {
@@ -139,11 +140,12 @@ func TestDialWithAKey(t *testing.T) {
 		}
 	}
 	if len(notices) != 1 || !strings.Contains(notices[0], k.places.KernelSocket) || !strings.Contains(notices[0], "SHA256:") {
-		t.Errorf("it said %q", notices)
+		t.Errorf("notices %q", notices)
 	}
 }
 
-// Of several keys the next is shown when one is refused; a failure names those that were, and what the kernel accepts.
+// TestDialTriesKeys: after a refusal the next key is offered; a failed login names the offered keys and the accepted
+// types.
 func TestDialTriesKeys(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("HOME", dir)
@@ -153,18 +155,18 @@ func TestDialTriesKeys(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", "")
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, ".ssh"), 0o700))
 	first := writeKey(t, filepath.Join(dir, ".ssh", "id_ed25519"), "")
-	second := writeKey(t, filepath.Join(dir, ".ssh", "id_rsa"), "") // whatever its file is called
+	second := writeKey(t, filepath.Join(dir, ".ssh", "id_rsa"), "") // the file name does not tell the type
 	k := startKeyed(t, second)
 	c, err := k.dialAs(t, k.options(""))
 	testkit.Must(t, err)
 	if who := c.Identity(); who.From != filepath.Join(dir, ".ssh", "id_rsa") {
-		t.Errorf("it showed %+v", who)
+		t.Errorf("the identity is %+v", who)
 	}
 	if conn := extra(t, k); conn != nil {
-		testkit.Must(t, c.Greet(testkit.Context(t), conn)) // with the key that did, not the first
+		testkit.Must(t, c.Greet(testkit.Context(t), conn)) // with the key that logged in, not the first
 	}
 
-	testkit.Must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte("# nobody\n"), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte("# no key\n"), 0o600))
 	_, err = k.dialAs(t, k.options(""))
 	e := refusedLogin(t, err, "")
 	failure := client.Answered(err)
@@ -190,7 +192,7 @@ func TestDialTriesKeys(t *testing.T) {
 	testkit.Must(t, err)
 }
 
-// extra is another connection to the kernel, its prologue not done.
+// extra is another connection to the kernel, before its prologue.
 func extra(t testing.TB, k *keyed) *unixsock.Conn {
 	t.Helper()
 	nc, err := unixsock.Dial(testkit.Context(t), k.places.KernelSocket)
@@ -201,7 +203,7 @@ func extra(t testing.TB, k *keyed) *unixsock.Conn {
 	return conn
 }
 
-// A passphrase is asked for once, however many connections there are.
+// TestDialAsksForAPassphrase: the user types a passphrase once for any number of connections.
 func TestDialAsksForAPassphrase(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -210,7 +212,7 @@ func TestDialAsksForAPassphrase(t *testing.T) {
 	o := k.options(path)
 	o.Keys.Passphrase = func(_ context.Context, of string) ([]byte, error) {
 		if asked++; of != path {
-			t.Errorf("asked for that of %s", of)
+			t.Errorf("asked for the passphrase of %s", of)
 		}
 		return []byte("open sesame"), nil
 	}
@@ -218,14 +220,14 @@ func TestDialAsksForAPassphrase(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, c.Greet(testkit.Context(t), extra(t, k)))
 	if asked != 1 {
-		t.Errorf("it asked %d times", asked)
+		t.Errorf("asked %d times", asked)
 	}
 	o.Keys.Passphrase = nil
 	_, err = k.dialAs(t, o)
 	refusedLogin(t, err, fault.AuthKeyFile)
 }
 
-// serveAgent is an ssh-agent on a socket, whose connections handle serves, until the test ends.
+// serveAgent serves an ssh-agent's socket with handle until the test ends, and returns its path.
 func serveAgent(t *testing.T, handle func(net.Conn)) (socket string) {
 	t.Helper()
 	dir := filepath.Dir(tempPlaces(t).Dir)
@@ -251,7 +253,7 @@ func serveAgent(t *testing.T, handle func(net.Conn)) (socket string) {
 	return ln.Addr().String()
 }
 
-// An agent with any number of keys costs a bounded number of connections, and what was not shown is said.
+// TestDialStopsTryingKeys: a bounded number of an agent's keys is offered, and the error names the others.
 func TestDialStopsTryingKeys(t *testing.T) {
 	keys := agent.NewKeyring()
 	for range 9 {
@@ -265,9 +267,9 @@ func TestDialStopsTryingKeys(t *testing.T) {
 	k := startKeyed(t, "# nobody\n")
 	_, err := k.dialAs(t, k.options(""))
 	if text := refusedLogin(t, err, "").Error(); strings.Count(text, "from ssh-agent)") != 6 || strings.Count(text, "name it with --identity") != 3 {
-		t.Errorf("it offered %q", text)
+		t.Errorf("the error is %q", text)
 	}
-	// One that hangs up is no kernel that does, which would be waited for.
+	// An agent that hangs up is not taken for a kernel that hangs up, which Dial would try again.
 	t.Setenv("SSH_AUTH_SOCK", serveAgent(t, func(net.Conn) {}))
 	o := k.options("")
 	o.Patience = time.Hour

@@ -26,15 +26,14 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// tempPlaces returns places in a directory that is not there yet. Its path is short for the sockets' sake.
+// tempPlaces returns places in a directory that does not exist yet. Its path is short, as those of sockets must be.
 func tempPlaces(t testing.TB) unixsock.Places {
 	t.Helper()
 	dir := testkit.Dir(t)
 	return unixsock.PlacesIn(filepath.Join(dir, "run"))
 }
 
-// serveKernel listens where a kernel would, leads every connection through the prologue, and hands it to serve, until the
-// test ends.
+// serveKernel listens on the kernel's socket until the test ends. It runs the prologue on each connection, then serve.
 func serveKernel(t testing.TB, places unixsock.Places, serve func(*unixsock.Conn)) {
 	t.Helper()
 	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
@@ -64,10 +63,10 @@ func startKernel(places unixsock.Places, serve func(*unixsock.Conn)) (stop func(
 	}, nil
 }
 
-// answerAll is a kernel for one connection: it sends a message's data back, until the client half-closes.
+// answerAll serves one connection: it returns each message's data, until the client half-closes.
 func answerAll(conn *unixsock.Conn) { answerSome(conn, -1) }
 
-// answerSome is answerAll that hangs up after n answers.
+// answerSome does what answerAll does, and hangs up after n answers.
 func answerSome(conn *unixsock.Conn, n int) {
 	stamps := schema.NewStamper()
 	for ; n != 0; n-- {
@@ -86,7 +85,7 @@ func answerSome(conn *unixsock.Conn, n int) {
 		case refused != nil:
 			out = schema.AppendError(nil, &m, refused, &st)
 		case m.Type == "No.Such":
-			unknown := fault.WireUnknownSyscall.New("no such syscall").Because(fault.MemoryNotFound.New("nobody registered it"))
+			unknown := fault.WireUnknownSyscall.New("no such syscall").Because(fault.MemoryNotFound.New("it is not registered"))
 			out = schema.AppendError(nil, &m, unknown, &st)
 		case m.Kind == schema.KindEvent:
 			continue
@@ -108,7 +107,7 @@ func dial(t testing.TB, places unixsock.Places) *client.Client {
 	return c
 }
 
-// connected is a Client of a kernel that treats its connections as serve does.
+// connected is a Client of a kernel whose connections serve handles.
 func connected(t testing.TB, serve func(*unixsock.Conn)) *client.Client {
 	t.Helper()
 	places := tempPlaces(t)

@@ -13,30 +13,30 @@ import (
 // DefaultPatience bounds connecting and starting a daemon together (PROTOCOL 8).
 const DefaultPatience = 5 * time.Second
 
-// Options say which kernel to talk to. The zero Options mean the user's own kernel, if it runs.
+// Options select a kernel. The zero Options select the user's own kernel, if it runs.
 type Options struct {
 	// RuntimeDir is the absolute path of the kernel's runtime directory; empty: RuntimeDir().
 	RuntimeDir string
 	// Spawn starts a daemon if none runs; nil: Dial returns a fault.DaemonNotRunning instead.
 	Spawn *Command
-	// Keys are shown to a kernel that asks for identification.
+	// Keys log in to a kernel that asks for identification.
 	Keys Keys
 	// Events uses events.sock: its lines may be longer, and its errors use the older dialect by default.
 	Events bool
 	// Origin is the origin of the operator's calls; empty: the kernel's own.
 	Origin string
-	// Kernel is the kernel of the cluster that queries are made at, through the one that is dialled; empty: that one. Only
-	// queries can be made then.
+	// Kernel is the kernel of the cluster that answers, through the dialled one; empty: the dialled one. If it is set,
+	// only queries can be made.
 	Kernel string
 	// Patience bounds Dial, not counting the time that signing takes; 0: DefaultPatience.
 	Patience time.Duration
 }
 
-// Command is the program that becomes a daemon, such as pwos with --mode=daemon.
+// Command is the command line of a daemon, such as pwos with --mode=daemon.
 type Command struct {
 	Path string   // absolute: the daemon works in another directory
 	Args []string // without the program's own name
-	Env  []string // NAME=value, added to our own environment
+	Env  []string // NAME=value, added to the environment of this process
 }
 
 // RuntimeDir returns the runtime directory that the environment of this process names (PROTOCOL 1).
@@ -64,20 +64,22 @@ func (o Options) patience() time.Duration {
 	return o.Patience
 }
 
-// spawnLock is held by the client that is starting a daemon. The instance lock is another one, the daemon's.
+// spawnLock is the path of the lock that a client holds while it starts a daemon. The instance lock is the daemon's
+// own.
 func spawnLock(places unixsock.Places) string { return filepath.Join(places.Dir, "spawn.lock") }
 
-// Keys configure the login, if the kernel asks for one (BRIDGE 4.2.5), and how to reach the user. The zero Keys
-// mean the user's own: those of the ssh-agent, then the files that ssh uses.
+// Keys configure the login (BRIDGE 4.2.5), and how to reach the user. The zero Keys use the keys of the ssh-agent, then
+// the files that ssh uses.
 type Keys struct {
-	// Identity is the path of the only key to use, private or public; empty: PWOS_IDENTITY, and without that any key.
+	// Identity is the path of the only key to use, private or public; empty: PWOS_IDENTITY, or any key if that is not
+	// set.
 	Identity string
-	// Passphrase asks for the passphrase of a key file. nil: there is no user to ask.
+	// Passphrase asks the user for the passphrase of a key file; nil: there is no user.
 	Passphrase access.Passphrase
 	// Known stores the kernels' host keys; the zero value: KnownKernels().
 	Known access.KnownKernels
-	// Notice is called with a sentence for the user, such as that an unknown kernel was trusted. nil: there is no
-	// user.
+	// Notice is called with a message for the user, such as that an unknown kernel is trusted from now on; nil: there is
+	// no user.
 	Notice func(string)
 }
 
@@ -114,7 +116,7 @@ func (k Keys) known() access.KnownKernels {
 	return k.Known
 }
 
-// Identities returns where the keys are looked up.
+// Identities returns the sources in which keys are looked up.
 func (k Keys) Identities() (*access.Identities, error) {
 	i := &access.Identities{Identity: k.Identity, AgentSocket: os.Getenv("SSH_AUTH_SOCK"), Passphrase: k.Passphrase}
 	if i.Identity == "" {

@@ -12,7 +12,7 @@ import (
 
 var errSpent = errors.New("spent")
 
-// Who types a passphrase loses no patience meanwhile; what was used before is not given back.
+// TestPatienceRests: a pause stops the timeout, and resuming continues with what was left of it.
 func TestPatienceRests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestPatienceRests(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		if p.Err() != nil {
-			t.Fatal("it is spent already")
+			t.Fatal("the timeout ended too early")
 		}
 		<-p.Done()
 		if took := time.Since(begin); took != 2*time.Hour+5*time.Second || !errors.Is(context.Cause(p), errSpent) {
@@ -35,7 +35,7 @@ func TestPatienceRests(t *testing.T) {
 	})
 }
 
-// Where it and its context are over at once, it is the context that is.
+// TestPatienceAndDeadline: if the timeout and its context end at the same time, the cause is the context's.
 func TestPatienceAndDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestPatienceAndDeadline(t *testing.T) {
 	})
 }
 
-// It ends with the context that it came from.
+// TestPatienceEnds: the end of the parent context ends it.
 func TestPatienceEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

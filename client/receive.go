@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// pendingCall is a message that waits for its answer. done is closed when answer or err is set.
+// pendingCall is a message without an answer yet. done is closed when answer or err is set.
 type pendingCall struct {
 	id       string
 	progress chan *schema.ProgressedEvent // the latest unread event; nil: no events are wanted
@@ -32,7 +32,7 @@ func (k *pendingCall) outcome() (schema.Message, error) {
 	return k.answer, nil
 }
 
-// receiveAll distributes answers until the connection ends.
+// receiveAll passes answers to their calls and events to the subscription until the connection ends.
 func (c *Client) receiveAll() {
 	for {
 		line, err := c.conn.Next()
@@ -52,13 +52,13 @@ func (c *Client) receiveAll() {
 			if m.Type == schema.SyscallProgressed {
 				c.progressed(m)
 			} else {
-				c.hear(m)
+				c.deliver(m)
 			}
 		}
 	}
 }
 
-// progressed passes m to its call, unless that has ended.
+// progressed passes a Syscall.Progressed to its call, unless that has ended.
 func (c *Client) progressed(m schema.Message) {
 	in, failure := schema.TypeOf[schema.ProgressedEvent]().Decode(m.Data)
 	if failure != nil {
@@ -80,7 +80,7 @@ func (c *Client) progressed(m schema.Message) {
 
 const hungUp = "the kernel closed the connection"
 
-// lost interprets the end of the connection.
+// lost returns the error for a connection that ended with err.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) {
 		return fault.DaemonHungUp.New(hungUp)
@@ -88,9 +88,8 @@ func lost(err error) error {
 	return fault.DaemonHungUp.New("%s: %v", hungUp, err).Wrap(err)
 }
 
-// resolve passes m to the call that it answers. If m does not say which, the kernel could not read the id: it is the
-// oldest one, since answers come in the order of their requests (PROTOCOL 2). The answer to a cancelled call is
-// dropped.
+// resolve passes m to the call that it answers. An m without a causation answers the oldest call: the kernel could not
+// read its id, and answers come in the order of their requests (PROTOCOL 2). The answer to a cancelled call is dropped.
 func (c *Client) resolve(m schema.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,29 +106,29 @@ func (c *Client) resolve(m schema.Message) {
 	}
 }
 
-// heard receives the events of a subscription.
-type heard struct {
+// subscription receives events.
+type subscription struct {
 	events chan schema.Message
 	over   chan struct{} // closed when the subscription has ended
 }
 
-// Subscribe makes a call after which the kernel pushes events, and calls each for them, one after the other: events
-// that are not read yet stay in the kernel. It returns the first error of each, the error with which the kernel
-// refuses or ends the subscription, the cause of ctx's end, or why the connection ended. A Client has one
-// subscription at most, and must be closed after it.
+// Subscribe makes a call after which the kernel pushes events, and calls each for every event, one at a time. Until
+// each returns, further events stay in the kernel. Subscribe returns the first error of each, the error with which the
+// kernel refuses or ends the subscription, the cause of ctx's end, or the error of the connection. A Client has at most
+// one subscription, and must be closed after it.
 func (c *Client) Subscribe(ctx context.Context, m schema.Message, each func(schema.Message) error) error {
 	return c.SubscribeTo(ctx, m, func(schema.Message) error { return nil }, each)
 }
 
-// SubscribeTo is Subscribe that calls answered with the call's answer before the first event. It returns the error of
-// answered as well.
+// SubscribeTo does what Subscribe does, and calls answered with the call's answer before the first event. An error of
+// answered ends it too.
 func (c *Client) SubscribeTo(ctx context.Context, m schema.Message, answered, each func(schema.Message) error) error {
-	h := &heard{events: make(chan schema.Message), over: make(chan struct{})}
+	h := &subscription{events: make(chan schema.Message), over: make(chan struct{})}
 	defer close(h.over)
 	c.mu.Lock()
-	busy := c.heard != nil
+	busy := c.subscription != nil
 	if !busy {
-		c.heard = h
+		c.subscription = h
 	}
 	c.mu.Unlock()
 	if busy {
@@ -165,10 +164,10 @@ func (c *Client) SubscribeTo(ctx context.Context, m schema.Message, answered, ea
 	}
 }
 
-// hear passes an event to the subscription, and blocks until it is taken.
-func (c *Client) hear(m schema.Message) {
+// deliver passes an event to the subscription, and blocks until that receives it.
+func (c *Client) deliver(m schema.Message) {
 	c.mu.Lock()
-	h := c.heard
+	h := c.subscription
 	c.mu.Unlock()
 	if h == nil {
 		return
@@ -179,8 +178,8 @@ func (c *Client) hear(m schema.Message) {
 	}
 }
 
-// follow replaces an answer's references by their content (PROTOCOL 5): those that the kernel made because the answer
-// did not fit a line, and those to a text that its syscall describes. A reference that cannot be read stays.
+// follow replaces references in an answer by the content of their files (PROTOCOL 5): parts that did not fit a line,
+// and members that the syscall declares as text. It leaves a reference that cannot be read unchanged.
 func follow(m *schema.Message) {
 	if m.Kind != schema.KindReply {
 		return
@@ -193,10 +192,10 @@ func follow(m *schema.Message) {
 	m.Meta.Refs = ""
 }
 
-// errNoBlob says that a reference is not to a file.
+// errNoBlob means that a reference does not name a regular file.
 var errNoBlob = errors.New("reference to no regular file")
 
-// readBlob reads a file that the kernel refers to.
+// readBlob reads the file that a reference names.
 func readBlob(p schema.BlobPointer) (content []byte, err error) {
 	if p.Scheme != "file" {
 		return nil, errNoBlob
@@ -212,8 +211,8 @@ func readBlob(p schema.BlobPointer) (content []byte, err error) {
 	return io.ReadAll(f)
 }
 
-// PutBlob writes a file into the blob directory of a kernel on this machine, for a call to refer to. remove removes
-// it; else the kernel does after an hour.
+// PutBlob writes a file into the blob directory of a kernel on this machine, so that a call can refer to it. remove
+// removes the file; without that the kernel removes it after an hour.
 func (c *Client) PutBlob(content []byte) (at schema.BlobPointer, remove func() error, err error) {
 	f, err := os.CreateTemp(c.places.Blobs, "client-")
 	if err != nil {

@@ -29,7 +29,7 @@ func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 			return "", sealError(err)
 		}
 		value, err := sealer.Seal(ctx, plaintext, aad)
-		if errors.Is(err, fault.CryptoCannot) { // an error about an enrolled key is about the length
+		if errors.Is(err, fault.CryptoCannot) { // for an enrolled key the cause is the length of the plaintext
 			return "", err
 		}
 		return value, sealError(err)

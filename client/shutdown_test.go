@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// ending is a Client of a kernel that hangs up after one answer, and the lock that this kernel holds.
+// ending returns a Client of a kernel that hangs up after one answer, and the lock that this kernel holds.
 func ending(t *testing.T) (c *client.Client, lock *unixsock.Lock, hungUp chan struct{}) {
 	t.Helper()
 	places := tempPlaces(t)
@@ -42,7 +42,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// As long as the kernel holds its lock it has not ended, though it has hung up.
+// TestShutdownWaitsForTheLock: a kernel that has hung up and still holds its lock has not ended.
 func TestShutdownWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	c, lock, hungUp := ending(t)

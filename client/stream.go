@@ -23,12 +23,12 @@ type Tally struct {
 
 // Stream sends everything that it reads from in to the kernel, then half-closes. Meanwhile it writes every frame of the
 // kernel to out, one line each, in either dialect (BRIDGE 4.4.1). It returns when the kernel has closed the connection
-// and no Read of in is running. If the kernel closes first, Stream interrupts in with SetReadDeadline if it has that,
-// else it waits for its Read.
+// and no Read of in is running. If the kernel closes first, Stream interrupts the Read with in.SetReadDeadline, or
+// waits for it if in has no such method.
 //
 // It returns the cause of ctx's end, the error of in or out, or a fault.DaemonHungUp if the kernel closed before it had
-// answered everything, or before in had ended, unless this stream shut it down. The Tally counts the frames that
-// reached out in any case.
+// answered every message or before in had ended, unless this stream shut it down. The Tally counts the frames that were
+// written to out, also with an error.
 func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally, error) {
 	c.mu.Lock()
 	err := c.take(streaming)
@@ -37,7 +37,7 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally
 		return Tally{}, fmt.Errorf("stream: %w", err)
 	}
 	past := time.Unix(1, 0)
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(past) }) // fails when closed, which interrupts as well
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(past) }) // fails only on a closed connection
 	defer stop()
 
 	p := pump{conn: c.conn, in: in}
@@ -74,21 +74,21 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally
 	return d.tally, closeErr
 }
 
-// pump sends a stream's input to the kernel unchanged. It counts the minimum number of answers, so
-// that a lost one is noticed.
+// pump copies a stream's input to the kernel. It counts the lines that certainly get an answer, so that a missing
+// answer is detected.
 type pump struct {
 	conn *unixsock.Conn
 	in   io.Reader
 
-	buf      []byte // read, not sent: the beginning of a line
+	buf      []byte // read and not sent: an incomplete line
 	inside   bool   // the last write ended inside a line
 	expected int
 	ended    bool  // all of in was sent
-	readErr  error // of in, except its end
-	writeErr error // of the connection: the kernel has closed, which drain sees too
+	readErr  error // of in, except io.EOF
+	writeErr error // of the connection: the kernel has closed it, which drain reports
 }
 
-// pumpSize is how many bytes of an incomplete line are held back.
+// pumpSize bounds the bytes of an incomplete line that are held back.
 const pumpSize = 64 << 10
 
 // run sends all of in and half-closes. It ends early if the connection ends.
@@ -101,13 +101,13 @@ func (p *pump) run() {
 		p.readErr = err
 	}
 	p.ended = p.writeErr == nil && errors.Is(p.readErr, io.EOF)
-	if errors.Is(p.readErr, io.EOF) || errors.Is(p.readErr, os.ErrDeadlineExceeded) { // the latter: we were interrupted
+	if errors.Is(p.readErr, io.EOF) || errors.Is(p.readErr, os.ErrDeadlineExceeded) { // the latter: Stream has interrupted the read
 		p.readErr = nil
 	}
-	_ = p.conn.CloseWrite() // fails if the kernel has closed, which drain sees
+	_ = p.conn.CloseWrite() // fails if the kernel has closed, which drain reports
 }
 
-// forward sends the complete lines of buf, or all of it at the end of input or if it is full.
+// forward sends the complete lines of buf; at the end of the input, or if buf is full, all of it.
 func (p *pump) forward(end bool) {
 	whole := bytes.LastIndexByte(p.buf, '\n') + 1
 	if end || whole == 0 && len(p.buf) == cap(p.buf) {
@@ -121,21 +121,20 @@ func (p *pump) forward(end bool) {
 	p.buf = p.buf[:copy(p.buf, p.buf[whole:])]
 }
 
-// count adds the frames of text for which an answer is certain.
+// count counts the lines of text that certainly get an answer.
 func (p *pump) count(text []byte, end bool) {
 	for line := range bytes.Lines(text) {
 		complete := end || line[len(line)-1] == '\n'
 		if !p.inside && complete && needsAnswer(line) {
 			p.expected++
 		}
-		// A line that is longer than the buffer comes in pieces. It usually needs an answer, but it may be blank, or an
-		// event.
+		// The line is longer than the buffer. It may be blank or an event, so its answer is not certain.
 		p.inside = !complete
 	}
 }
 
-// needsAnswer reports whether the kernel certainly answers a line. It does not answer a blank line or a valid event, so
-// a line that may be an event is not counted: one with `event`, also written with escapes.
+// needsAnswer reports whether the kernel certainly answers a line. It answers neither a blank line nor a valid event; a
+// line that contains `event`, or an escape that may hide it, may be one.
 func needsAnswer(line []byte) bool {
 	return len(bytes.TrimLeft(line, " \t\r\n")) > 0 &&
 		!bytes.Contains(line, []byte("event")) && !bytes.Contains(line, []byte(`\u`))
@@ -188,7 +187,7 @@ func (d *drain) count(line []byte) {
 	}
 }
 
-// The beginnings of the kernel's frames.
+// Prefixes of the kernel's frames.
 const (
 	osMessageReply = `{"kind":"reply","type":`
 	osMessageError = `{"kind":"error","type":`
@@ -196,8 +195,8 @@ const (
 	osEventError   = `{"type":"error","name":`
 )
 
-// kindOf returns the kind of a frame from the kernel, 0 if it has none. A known beginning decides, since a name
-// must not occur twice in an object. Other frames are decoded.
+// kindOf returns the kind of a frame from the kernel, 0 if it has none. A known prefix is enough, since a name must not
+// occur twice in an object. Other frames are decoded.
 func kindOf(line []byte) schema.Kind {
 	switch {
 	case bytes.HasPrefix(line, []byte(osMessageReply)), bytes.HasPrefix(line, []byte(osEventReply)):

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// ping is one well-formed line without its end.
+// ping is one well-formed line without its line break.
 func ping(payload int) string {
 	return fmt.Sprintf(`{"kind":"query","type":"Syscall.Ping","data":{"payload":%d},"metadata":{"id":"p-%d","timestamp":1}}`, payload, payload)
 }
@@ -42,17 +42,17 @@ func TestStream(t *testing.T) {
 		in   string
 		want client.Tally
 	}{
-		"nothing":                         {"", client.Tally{}},
-		"white space":                     {" \t\r\n\n  ", client.Tally{}},
-		"one line":                        {ping(1) + "\n", client.Tally{Answers: 1}},
-		"last line without an end":        {ping(1) + "\n" + ping(2), client.Tally{Answers: 2}},
-		"carriage returns, blank lines":   {ping(1) + "\r\n\r\n\n" + ping(2) + "\r\n", client.Tally{Answers: 2}},
-		"an event":                        {event + "\n", client.Tally{}},
-		"an error":                        {"{}\n" + ping(1), client.Tally{Answers: 2, Errors: 1}},
-		"the older dialect":               {legacy + "\n" + legacyFault + "\n", client.Tally{Answers: 2, Errors: 1}},
-		"a long line":                     {strings.Repeat("x", 3*schema.MaxLine) + "\n" + ping(1), client.Tally{Answers: 2, Errors: 1}},
-		"a line longer than what is held": {strings.Repeat("x", 200<<10) + "\n" + ping(1), client.Tally{Answers: 2, Errors: 1}},
-		"ten thousand":                    {pings(10_000), client.Tally{Answers: 10_000}},
+		"nothing":                        {"", client.Tally{}},
+		"white space":                    {" \t\r\n\n  ", client.Tally{}},
+		"one line":                       {ping(1) + "\n", client.Tally{Answers: 1}},
+		"last line without a line break": {ping(1) + "\n" + ping(2), client.Tally{Answers: 2}},
+		"carriage returns, blank lines":  {ping(1) + "\r\n\r\n\n" + ping(2) + "\r\n", client.Tally{Answers: 2}},
+		"an event":                       {event + "\n", client.Tally{}},
+		"an error":                       {"{}\n" + ping(1), client.Tally{Answers: 2, Errors: 1}},
+		"the older dialect":              {legacy + "\n" + legacyFault + "\n", client.Tally{Answers: 2, Errors: 1}},
+		"a long line":                    {strings.Repeat("x", 3*schema.MaxLine) + "\n" + ping(1), client.Tally{Answers: 2, Errors: 1}},
+		"a line longer than the buffer":  {strings.Repeat("x", 200<<10) + "\n" + ping(1), client.Tally{Answers: 2, Errors: 1}},
+		"ten thousand":                   {pings(10_000), client.Tally{Answers: 10_000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +74,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// Frames are passed on as they are, whatever they look like, and their kind is found however it is written.
+// TestStreamFrames: frames are copied unchanged, and their kind is found in any spelling.
 func TestStreamFrames(t *testing.T) {
 	t.Parallel()
 	frames := []struct {
@@ -93,7 +93,7 @@ func TestStreamFrames(t *testing.T) {
 	for _, tt := range frames {
 		c := connected(t, func(conn *unixsock.Conn) {
 			_, _ = conn.Next()
-			_, _ = io.WriteString(conn, tt.line) // the newline is the client's to add
+			_, _ = io.WriteString(conn, tt.line) // the client adds the newline
 		})
 		var out bytes.Buffer
 		got, err := c.Stream(testkit.Context(t), strings.NewReader(""), &out)
@@ -103,7 +103,7 @@ func TestStreamFrames(t *testing.T) {
 	}
 }
 
-func TestStreamLosesNothingInSilence(t *testing.T) {
+func TestStreamReportsMissingAnswers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answers int
@@ -128,8 +128,8 @@ func TestStreamLosesNothingInSilence(t *testing.T) {
 	}
 }
 
-// The kernel sends far more than fits anywhere before it reads a thing, and the input is as large: whoever writes first
-// and reads then hangs.
+// TestStreamDoesNotDeadlock: the kernel sends more than all buffers hold before it reads, and the input is as large. A
+// client that wrote all input before it read would hang.
 func TestStreamDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	const n = 50_000
@@ -155,7 +155,8 @@ func TestStreamDoesNotDeadlock(t *testing.T) {
 	}
 }
 
-// The kernel may close while the input stands open and silent. That is an error, unless the stream has asked for it.
+// TestStreamEndsWithTheKernel: if the kernel closes while the input is open and idle, that is an error, unless the
+// stream requested the shutdown.
 func TestStreamEndsWithTheKernel(t *testing.T) {
 	t.Parallel()
 	const shutdown = `{"kind":"command","type":"Syscall.Shutdown","data":{},"metadata":{"id":"s","timestamp":1}}`

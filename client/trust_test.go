@@ -14,7 +14,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Another kernel in the place of a known one, one that asks for no key any more, and something in between get no signature.
+// TestDialKnowsItsKernel: a client signs nothing for another kernel in the place of the known one, nor for one that no
+// longer asks for a key.
 func TestDialKnowsItsKernel(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -33,7 +34,7 @@ func TestDialKnowsItsKernel(t *testing.T) {
 		t.Errorf("the error is %q", e)
 	}
 	if other, err := client.HostKey(testkit.Context(t), o); err != nil || other == key || other.IsZero() {
-		t.Errorf("its key is %v, %v", other, err)
+		t.Errorf("the host key is %v, %v", other, err)
 	}
 	k.stop()
 
@@ -41,7 +42,7 @@ func TestDialKnowsItsKernel(t *testing.T) {
 	_, err = k.dialAs(t, o)
 	refusedLogin(t, err, fault.AuthDowngraded)
 	if open, err := client.HostKey(testkit.Context(t), o); err != nil || !open.IsZero() {
-		t.Errorf("its key is %v, %v", open, err)
+		t.Errorf("the host key is %v, %v", open, err)
 	}
 	name, err := o.SocketName()
 	testkit.Must(t, err)
@@ -50,7 +51,7 @@ func TestDialKnowsItsKernel(t *testing.T) {
 	testkit.Must(t, err)
 }
 
-// A relay between client and kernel is seen by the client, whatever it passes on.
+// TestDialThroughARelay: a client detects a relay between it and the kernel, also one that forwards everything.
 func TestDialThroughARelay(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -89,6 +90,6 @@ func TestDialThroughARelay(t *testing.T) {
 	_, err = k.dialAs(t, o)
 	refusedLogin(t, err, fault.AuthHost)
 	if known, err := k.known.List(); err != nil || len(known) != 0 {
-		t.Errorf("it remembers %v, %v", known, err)
+		t.Errorf("the client stored %v, %v", known, err)
 	}
 }

@@ -20,6 +20,6 @@ func TestTypedCall(t *testing.T) {
 		t.Errorf("payload %s", out.Payload)
 	}
 	if _, err := client.Call(testkit.Context(t), c, schema.SyscallEcho, &schema.EchoInput{Message: "x"}); !errors.Is(err, fault.WireInvalidInput) {
-		t.Errorf("an answer that is none of Syscall.Echo: %v", err)
+		t.Errorf("an answer that does not fit Syscall.Echo: %v", err)
 	}
 }

@@ -24,6 +24,8 @@ const (
 	ackWait, quorumWait = 15 * time.Second, 3 * time.Second
 	// minPause and maxPause bound the time between two attempts.
 	minPause, maxPause = 250 * time.Millisecond, 5 * time.Second
+	// lookEvery is how often a copy with nothing to send checks that the stream still ends with its last message.
+	lookEvery = 2 * time.Second
 )
 
 // Source is the journal that is copied.
@@ -291,7 +293,9 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 	r := c.read(from)
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for {
-		c.source.Await(ctx, from)
+		if err := c.await(ctx, from, last); err != nil {
+			return err
+		}
 		if ctx.Err() != nil || !c.quorum && !sleep(ctx, linger) {
 			return ctx.Err()
 		}
@@ -303,6 +307,28 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 			from = through + 1
 		}
 	}
+}
+
+// await waits until an entry of the journal is synced, or ctx is done. Meanwhile it checks that the stream still ends with message
+// last, so that an idle kernel notices that another host has taken over.
+func (c *Copy) await(ctx context.Context, entry, last uint64) error {
+	for ctx.Err() == nil {
+		waiting, stop := context.WithTimeout(ctx, lookEvery)
+		c.source.Await(waiting, entry)
+		idle := waiting.Err() != nil
+		stop()
+		if !idle {
+			return nil
+		}
+		stream, err := c.stream.Stream(ctx, Stream(c.name))
+		if err != nil {
+			return fmt.Errorf("look at stream: %w", err)
+		}
+		if now := stream.CachedInfo().State.LastSeq; now != last {
+			return fmt.Errorf("the stream ends with message %d, and this copy of it with %d", now, last)
+		}
+	}
+	return nil
 }
 
 // catchUp sends the rest of the journal from r on. It returns the last entry, 0 if there was none, and the number of the

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -219,5 +220,35 @@ func TestLead(t *testing.T) {
 	testkit.Eventually(t, "the leader stops", func() bool { return c.Progress().Alarm != "" })
 	if last := testkit.Value(cluster.LastKey(testkit.Context(t), m.js, "alpha"))(t); last != second.Key().String() {
 		t.Errorf("the stream ends with an entry of %s", last)
+	}
+}
+
+// TestIdleLeader shows that a kernel that answers from its own disk, and has nothing to copy, stops once another host leads.
+func TestIdleLeader(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	second, standby := testbus.Key(t, testkit.Dir(t), "alpha", "standby")
+	b := testbus.Start(t, line, standby)
+	members := filepath.Join(testkit.Dir(t), "members")
+	testkit.WriteFile(t, members, line+"\n"+standby+"\n")
+	leads := newScribe(t, key)
+	leads.write(5, 10)
+	n := testkit.Value(cluster.Start(cluster.NodeOptions{
+		Options: cluster.Options{Name: "alpha", Servers: b.URL(), Key: key, Log: quiet},
+		Members: members, Journal: leads.source(), Replicas: 1,
+	}))(t)
+	t.Cleanup(func() { testkit.Must(t, n.Close()) })
+	fenced := make(chan error, 1)
+	n.Begin(&cluster.Quorum{Fenced: func(err error) { fenced <- err }})
+	testkit.Eventually(t, "the journal is copied", func() bool { return n.Copied() == leads.log.Synced() })
+
+	other, here := join(t, b, "alpha", second), newScribe(t, second)
+	testkit.Must(t, here.log.Close())
+	testkit.Value(cluster.Rejoin(testkit.Context(t), other.js, "alpha", []access.PublicKey{key.Key()}, here.dir))(t)
+	here.open()
+	here.write(1, 30)
+	testkit.Must(t, cluster.Lead(testkit.Context(t), "alpha", second, here.source(), 1, other.conn))
+	if err := testkit.Receive(t, fenced, "the end of the host that led"); !strings.Contains(err.Error(), "another host leads this kernel") {
+		t.Error(err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/version"
 )
 
 // Answers to flags such as --help go to stdout, and no kernel starts.
@@ -21,7 +21,7 @@ func TestTexts(t *testing.T) {
 	}{
 		{[]string{"--help"}, []string{"--runtime-dir", "--state-dir", "--config", "--idle-timeout", "--log-level", "--log-format", "--version"}},
 		{[]string{"-h"}, []string{"--runtime-dir"}},
-		{[]string{"--version"}, []string{"pwosd " + daemon.Version()}},
+		{[]string{"--version"}, []string{"pwosd " + version.Build()}},
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {

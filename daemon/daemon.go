@@ -29,6 +29,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/host/programs"
 	"github.com/promptware-os/pwos/internal/dirwatch"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/approval"
@@ -146,7 +147,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err := d.rejoin(ctx, key); err != nil {
 		return err
 	}
-	s, err := state.Open(ctx, &d.config, Version(), key, d.programs.Means, d.log)
+	s, err := state.Open(ctx, &d.config, version.Build(), key, d.programs.Means, d.log)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -41,7 +41,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	if err != nil {
 		return refuse(stderr, waiting, err, exitFailed)
 	}
-	cfg, done, err := config.Settings(args, getenv, stdout, Version())
+	cfg, done, err := config.Settings(args, getenv, stdout, version.Build())
 	if done {
 		return 0
 	}
@@ -64,7 +64,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	err = d.Open(ctx)
 	waiting.tell(err)
 	if err == nil {
-		log.Info("ready", "version", Version(), "pid", os.Getpid(), "runtime_dir", cfg.RuntimeDir)
+		log.Info("ready", "version", version.Build(), "pid", os.Getpid(), "runtime_dir", cfg.RuntimeDir)
 		manager(getenv, log, systemd.Ready, systemd.Status("serving "+cfg.RuntimeDir))
 		defer onHangup(d.Reload)()
 		d.stopping = func() { manager(getenv, log, systemd.Stopping) }
@@ -96,14 +96,6 @@ func manager(getenv func(string) string, log *slog.Logger, states ...string) {
 	if _, err := systemd.Notify(getenv, states...); err != nil {
 		log.Warn("service manager not told", "error", err)
 	}
-}
-
-// Version returns the version of the program that its build recorded.
-func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }
 
 // ReadyVariable names the descriptor on which the process that started the daemon waits for one line: "READY <pid>",

@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/policy"
@@ -68,7 +69,7 @@ func Inline(ctx context.Context, args []string, getenv func(string) string, stde
 
 // alone calls use with a kernel in this process.
 func alone(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, use func(*Daemon) error) (err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return notMade(err)
 	}
@@ -106,16 +107,16 @@ func (d *Daemon) bootOnce(ctx context.Context) (err error) {
 // Fetcher returns the fetcher of a daemon with the given flags. It has the address rules and authorities of the
 // configuration.
 func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return nil, err
 	}
-	return state.Fetcher(&cfg.HTTP, Version())
+	return state.Fetcher(&cfg.HTTP, version.Build())
 }
 
 // Parameters returns the root and the normalized origin of a daemon with the given flags.
 func Parameters(args []string, getenv func(string) string) (root, origin string, err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return "", "", err
 	}
@@ -149,7 +150,7 @@ type Restored = state.Restored
 // entry of the journal names. The programs of its agents are started only if agents is true, in this or a second call. args
 // are the daemon's flags. No daemon may use the directory.
 func Restore(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, agents bool) (r Restored, err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return r, err
 	}
@@ -161,7 +162,7 @@ func Restore(ctx context.Context, args []string, getenv func(string) string, std
 		return r, err
 	}
 	// Unsigned: this is not the key of the previous epoch.
-	s, err := state.Open(ctx, &cfg, Version(), nil, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
+	s, err := state.Open(ctx, &cfg, version.Build(), nil, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
 	if errors.Is(err, journal.ErrLocked) {
 		return r, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", cfg.StateDir, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -24,7 +25,7 @@ import (
 // rebuilds. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state directory;
 // Audit.Redact is for that case.
 func Redact(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, seq uint64, member string) (out schema.AuditRedactOutput, err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return out, err
 	}
@@ -42,7 +43,7 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 	if err := unixsock.CheckPrivateDir(cfg.StateDir); err != nil {
 		return out, err
 	}
-	s, err := state.Open(ctx, &cfg, Version(), key, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
+	s, err := state.Open(ctx, &cfg, version.Build(), key, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
 	if errors.Is(err, journal.ErrLocked) {
 		return out, fault.AuditInUse.New("a kernel runs on %s, and none answers on the socket: set PWOS_RUNTIME_DIR to its runtime directory, or end it", cfg.StateDir).Wrap(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -40,7 +41,7 @@ func (d *Daemon) standBy(ctx context.Context) error {
 	}
 	defer l.conn.Close()
 	d.standing()
-	d.log.Info("standing by: another host leads this kernel, or will", "kernel", c.Name, "lease", time.Duration(c.Lease).String())
+	d.log.Info("standing by: another host leads this kernel, or will", "version", version.Build(), "kernel", c.Name, "lease", time.Duration(c.Lease).String())
 	s := &standby{leading: l, lease: cluster.NewWatch(l.js, cluster.LeaseOptions{Kernel: c.Name, Replicas: c.Replicas, Term: time.Duration(c.Lease), Clock: cluster.BootClock})}
 	every := time.NewTicker(time.Duration(c.Lease) / rejoinEvery)
 	defer every.Stop()

@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -41,7 +42,7 @@ type TakenOver struct {
 //
 // If it is interrupted, it can be run again.
 func TakeOver(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, acceptLoss bool) (t TakenOver, err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
+	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
 		return t, err
 	}
@@ -136,7 +137,7 @@ func (l *leading) keys() ([]access.PublicKey, error) {
 // begin journals the epoch of this host, unless an earlier attempt has.
 func (l *leading) begin(ctx context.Context, t *TakenOver) (err error) {
 	// Unsigned: until the entry is there, the journal does not name this key.
-	s, err := state.Open(ctx, l.config, Version(), nil, host.Means{}, l.log)
+	s, err := state.Open(ctx, l.config, version.Build(), nil, host.Means{}, l.log)
 	if err != nil {
 		return err
 	}

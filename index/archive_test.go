@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// signer signs with a key of a test.
+// signer signs with a fixed key.
 type signer struct{ key ed25519.PrivateKey }
 
 func newSigner() signer { return signer{ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))} }
@@ -29,7 +29,7 @@ func (s signer) Public() string {
 
 func (s signer) Sign(data []byte) ([]byte, error) { return ed25519.Sign(s.key, data), nil }
 
-// archive moves the first segments of a journal.
+// archive archives the first segments of a journal.
 func (k *kernel) archive(t *testing.T) *journal.Anchor {
 	t.Helper()
 	a, err := journal.PlanArchive(nil, k.dir, k.log.Synced(), 0)
@@ -42,13 +42,13 @@ func (k *kernel) archive(t *testing.T) *journal.Anchor {
 	return anchor
 }
 
-// TestSearchOfArchive: what was in the index is found after its entries were archived; an index that is rebuilt has it too,
-// as long as the archive is at hand, and else what comes after it.
+// TestSearchOfArchive: indexed entries are found after they were archived. A rebuilt index has them too if the archive
+// is available, else only the later ones.
 func TestSearchOfArchive(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
 	var told troubles
-	o := index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.tell}
+	o := index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.add}
 	s := open(t, newPath(t), o)
 	first := k.say(t, 7, "Memory.Set", `{"key":"a","value":"needle"}`, fine)
 	k.grow(t, 2*run)
@@ -90,7 +90,7 @@ func TestSearchOfArchive(t *testing.T) {
 	}
 }
 
-// TestSearchOfArchives: an index that is rebuilt has what is in each of several archives, except those that are not at hand.
+// TestSearchOfArchives: a rebuilt index has the entries of all archives that are available.
 func TestSearchOfArchives(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)

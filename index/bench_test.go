@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// A million keys of 100 bytes, in chunks of one key and in chunks of 64 KiB.
+// BenchmarkSnapshot saves and loads a million keys of 100 bytes, in chunks of one key and in chunks of 64 KiB.
 func BenchmarkSnapshot(b *testing.B) {
 	const keys, size = 1_000_000, 100
 	for _, chunk := range []int{size, 64 << 10} {
@@ -52,7 +52,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// What the index costs beside reading the journal, and what it takes on disk.
+// BenchmarkIndex measures the time and disk space of the index, and the time to read the journal alone.
 func BenchmarkIndex(b *testing.B) {
 	const entries = 50 * run
 	k := newKernel(b)
@@ -113,7 +113,7 @@ func followAll(b *testing.B, s *index.Index, k *kernel) {
 	wantMark(b, s, k.log.Synced())
 }
 
-// What a start pays for an index that is empty.
+// BenchmarkOpen measures the opening of an empty index.
 func BenchmarkOpen(b *testing.B) {
 	path := newPath(b)
 	for b.Loop() {

@@ -14,7 +14,7 @@ import (
 )
 
 // BlockEntries is the number of entries in a block. Block n, counted from 1, has the entries (n-1)*BlockEntries+1 to
-// n*BlockEntries. Where the index begins behind an archive, its first block lacks what is archived.
+// n*BlockEntries. If the index begins after an archive, its first block lacks the archived entries.
 const BlockEntries = 256
 
 // Tags are the properties of an entry that the index keeps.
@@ -22,25 +22,25 @@ type Tags struct {
 	Head        journal.Head // the entry
 	Time        int64        // Unix milliseconds
 	PID         int64        // process that the call was made as
-	Type        string       // type of the message; "" if it could not be read, which fits every filter of a message
+	Type        string       // type of the message; "" if that is unreadable, and then every filter on messages matches
 	Correlation string       // metadata.correlation, or ""
 	ID          string       // metadata.id, or ""
 	Causation   string       // metadata.causation, or ""
-	Origin      string       // of the stored data that the call sees
-	Key         string       // key of the memory that a command is about; "" if it is about none
-	Denied      bool         // whether it was refused
-	Holders     []int64      // processes whose token it changes
+	Origin      string       // of the entry; Key belongs to it
+	Key         string       // memory key that a command changes, or ""
+	Denied      bool         // whether the call was refused
+	Holders     []int64      // processes whose token the entry changes
 }
 
-// A term is a hash of a property that queries select entries by. A collision makes a query read one block too many,
-// never one too few.
+// A term is a hash of a property that queries select entries by. A collision makes a query read an unnecessary block;
+// it never leaves one out.
 type term = uint32
 
 func termOf(kind byte, value string) term {
 	return crc32.Update(crc32.Checksum([]byte{kind}, castagnoli), castagnoli, []byte(value))
 }
 
-// mention is a text of a message that queries select entries by.
+// mention is a property of a message that queries select entries by.
 type mention struct {
 	kind  byte
 	value string
@@ -69,13 +69,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // row is a block in the database.
 type row struct {
 	block            int64
-	hash             journal.Hash // of its last entry, so that it can be compared with the journal
-	earliest, latest int64        // wall clock of its entries, which may step back
+	hash             journal.Hash // of the last entry, for comparison with the journal
+	earliest, latest int64        // times of its entries; the clock may step back
 	terms            termList     // of its entries
-	holders          termList     // of those, the ones for changed tokens
+	holders          termList     // the terms for changed tokens among them
 }
 
-// blocksVersion is the version of the blobs' content, which blocksTables does not describe.
+// blocksVersion is the version of the format of terms and holders, which blocksTables does not describe.
 const blocksVersion = 7
 
 const blocksTables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL, earliest INTEGER NOT NULL, ` +
@@ -85,7 +85,7 @@ const blocksTables = `CREATE TABLE blocks (block INTEGER PRIMARY KEY, hash BLOB 
 
 const columns = "block, hash, earliest, latest, terms, holders, sum"
 
-// sum is a checksum, which detects an altered row.
+// sum returns a checksum of the row, which detects alteration.
 func (r *row) sum() int64 {
 	b := r.hash[:]
 	for _, n := range [...]int64{r.block, r.earliest, r.latest} {
@@ -109,13 +109,13 @@ func (r *row) scan(rows *sql.Rows) error {
 	return nil
 }
 
-// last is the seq of the last entry of a block.
+// last returns the seq of the last entry of a block.
 func last(block int64) uint64 { return uint64(block) * BlockEntries }
 
-// blockOf is the block that an entry is in.
+// blockOf returns the block of an entry.
 func blockOf(seq uint64) int64 { return int64((seq + BlockEntries - 1) / BlockEntries) }
 
-// Watermark returns the last entry that is indexed. Where none is, that is the entry behind which the index begins.
+// Watermark returns the last indexed entry. In an empty index that is the entry after which the index begins.
 func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
 	err = x.readBlocks(ctx, func(tx *sql.Tx, base journal.Head) error {
 		mark = base
@@ -130,7 +130,8 @@ func (x *Index) Watermark(ctx context.Context) (mark journal.Head, err error) {
 	return mark, nil
 }
 
-// readBlocks calls do with one state of the blocks, and the entry behind which they begin: the zero Head if that is the first.
+// readBlocks calls do in a transaction, with the entry after which the blocks begin: the zero Head if they begin with
+// the first entry.
 func (x *Index) readBlocks(ctx context.Context, do func(tx *sql.Tx, base journal.Head) error) error {
 	return x.use(&x.blocks, func(db *sql.DB) error {
 		return transact(ctx, db, func(tx *sql.Tx) error {
@@ -143,7 +144,7 @@ func (x *Index) readBlocks(ctx context.Context, do func(tx *sql.Tx, base journal
 	})
 }
 
-// begin has the index begin behind what is archived, which it forgets.
+// begin drops all rows, and lets the index begin after base, the last archived entry.
 func (x *Index) begin(ctx context.Context, base journal.Head) error {
 	err := x.use(&x.blocks, func(db *sql.DB) error {
 		return transact(ctx, db, func(tx *sql.Tx) error {
@@ -155,7 +156,7 @@ func (x *Index) begin(ctx context.Context, base journal.Head) error {
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("begin index behind what is archived: %w", err)
+		return fmt.Errorf("begin index after the archive: %w", err)
 	}
 	return nil
 }
@@ -180,7 +181,7 @@ func scanRows(ctx context.Context, db *sql.Tx, each func(*row) bool, query strin
 }
 
 // Add indexes the block of entries after the watermark. It returns ErrOrder if tags are not a complete block in order,
-// or not that block: the index may have been dropped meanwhile.
+// or not the next block, as after a concurrent Drop.
 func (x *Index) Add(ctx context.Context, tags []Tags) error {
 	if len(tags) == 0 || len(tags) > BlockEntries || tags[len(tags)-1].Head.Seq%BlockEntries != 0 {
 		return fmt.Errorf("%w: block of %d entries", ErrOrder, len(tags))
@@ -253,23 +254,23 @@ func (t *Tags) appendHolders(terms []term) []term {
 	return terms
 }
 
-// A Filter selects the entries that match every member that is set. The zero Filter matches all entries.
+// A Filter selects the entries that match all of its set members. The zero Filter matches all entries.
 type Filter struct {
 	PID         *int64 // process that the call was made as
-	Type        string // type of the message, such as "Memory.Set"; "" fits all
-	Correlation string // metadata.correlation; "" fits all
-	ID          string // metadata.id; "" fits all
-	CausedBy    string // metadata.causation; "" fits all
-	Key         string // key of the memory, in Origin; "" fits all
+	Type        string // type of the message, such as "Memory.Set"; "" matches all
+	Correlation string // metadata.correlation; "" matches all
+	ID          string // metadata.id; "" matches all
+	CausedBy    string // metadata.causation; "" matches all
+	Key         string // memory key, in Origin; "" matches all
 	Origin      string // of Key
 	Denied      bool   // only refusals
-	Holder      *int64 // process whose token is changed
+	Holder      *int64 // process whose token the entry changes
 	SinceTime   *int64 // not before, Unix milliseconds
 	UntilTime   *int64 // not after, Unix milliseconds
 }
 
-// terms returns the terms that each block with a matching entry has. messages are the terms that an unreadable entry
-// may lack.
+// terms returns the terms of each block that has a matching entry. A block with an unreadable entry may lack those in
+// messages.
 func (f *Filter) terms() (entries, messages []term) {
 	if f.PID != nil {
 		entries = append(entries, termOfPID(*f.PID))
@@ -309,9 +310,9 @@ const OpenEnd = ^uint64(0)
 // rangeEntries bounds every Range except the open one, so that a query does not read the whole index first.
 const rangeEntries = 16 * BlockEntries
 
-// Ranges returns the parts of the journal, from seq from on, that can have matching entries: ascending, not
-// overlapping, at most limit of them (limit below 1 means 1). Every matching entry is inside; entries inside need not
-// match, so the caller reads and checks them.
+// Ranges returns the parts of the journal, starting at the entry from, that can have matching entries: ascending, not
+// overlapping, at most limit of them (limit below 1 means 1). They contain every matching entry, and others too: the
+// caller reads and checks them.
 //
 // The last Range begins at the first entry that is not indexed and ends at OpenEnd, unless limit was reached. If it
 // does not end at OpenEnd, the next page begins at its Last plus one.
@@ -366,21 +367,21 @@ func (x *Index) Ranges(ctx context.Context, f Filter, from uint64, limit int) (f
 	return append(found, Range{First: max(from, begins, last(block)+1), Last: OpenEnd}), nil
 }
 
-// Before returns the parts of the journal, up to seq, that can have matching entries, the latest first: the part that
-// is not indexed yet, then single blocks, at most limit of them (limit below 1 means 1). Every matching entry is
-// inside, unless limit was reached: then the next page is before the last part.
+// Before returns the parts of the journal up to seq that can have matching entries, the latest first: the part that is
+// not indexed, then single blocks, at most limit of them (limit below 1 means 1). They contain every matching entry,
+// unless limit was reached: then the next page ends before the last part.
 func (x *Index) Before(ctx context.Context, f Filter, seq uint64, limit int) (found []Range, err error) {
 	limit = max(limit, 1)
 	block := blockOf(seq) // the block with seq
 	entries, messages := f.terms()
-	below, missing := int64(0), false // the last block that was read
+	below, missing := int64(0), false // below: the last block read
 	var base journal.Head
 	err = x.readBlocks(ctx, func(tx *sql.Tx, begins journal.Head) error {
 		if base = begins; seq <= base.Seq {
 			return nil
 		}
 		for from, resumed := block, int64(0); ; {
-			whole := int64(0) // the last block of a span, in which the token may not change
+			whole := int64(0) // last block of a span, from which spans without a change are skipped; 0: none
 			err := scanRows(ctx, tx, func(r *row) bool {
 				if below == 0 && r.block < block {
 					found = append(found, Range{First: last(r.block) + 1, Last: seq})
@@ -442,7 +443,7 @@ func InJournal(fsys journal.FS, dir string, synced func() uint64, at journal.Hea
 		return false, nil
 	}
 	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived {
-		return gone.Anchor.Head == at, nil // what is before the anchor cannot be told
+		return gone.Anchor.Head == at, nil // entries before the anchor cannot be checked
 	}
 	if err != nil {
 		return false, fmt.Errorf("look up entry %d: %w", at.Seq, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Whenever a Save is cut short, a start finds the old snapshot, and nothing of the new one stays.
+// TestCrashOfSave: after a crash at any point of Save the old snapshot is loaded, and Open removes the incomplete one.
 func TestCrashOfSave(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -29,7 +29,7 @@ func TestCrashOfSave(t *testing.T) {
 			t.Fatalf("a start has %d chunks of entry %d", len(got), in.Seq)
 		}
 		if names := files(t, copied); slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".tmp") }) {
-			t.Fatalf("left is %v", names)
+			t.Fatalf("files %v", names)
 		}
 		wantUsable(t, s)
 		testkit.Must(t, s.Close())
@@ -49,11 +49,11 @@ func TestCrashOfSave(t *testing.T) {
 	}))
 	crashed(fresh, 2)
 	if parts != 10 {
-		t.Fatalf("%d crashes: the test tests nothing", parts)
+		t.Fatalf("only %d crashes", parts)
 	}
 }
 
-// A snapshot of which the disk has a part only is not used.
+// TestTornSnapshot: a partly written snapshot is not loaded.
 func TestTornSnapshot(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -63,7 +63,7 @@ func TestTornSnapshot(t *testing.T) {
 	whole, err := os.ReadFile(file)
 	testkit.Must(t, err)
 	torn := [][]byte{slices.Clone(whole), append(slices.Clone(whole), 0)}
-	clear(torn[0][len(whole)/2 : len(whole)/2+4096]) // a page of it that never reached the disk
+	clear(torn[0][len(whole)/2 : len(whole)/2+4096]) // a page that was not written
 	for i := range 24 {
 		torn = append(torn, whole[:len(whole)*i/24])
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// An index that cannot be used is rebuilt, with the reason told, and works.
-func TestOpenMakesAnew(t *testing.T) {
+// TestOpenRebuilds: Open rebuilds an unusable index, and reports the reason.
+func TestOpenRebuilds(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		spoil func(t *testing.T, path string)
@@ -39,10 +39,10 @@ func TestOpenMakesAnew(t *testing.T) {
 			path := filled(t)
 			c.spoil(t, filepath.Join(path, "index.db"))
 			var told troubles
-			s := open(t, path, index.Options{Trouble: told.tell})
+			s := open(t, path, index.Options{Trouble: told.add})
 			told.want(t, c.want)
 			wantMark(t, s, 0)
-			got, err := load(s, "memory") // which is another file
+			got, err := load(s, "memory") // a snapshot is a file of its own
 			testkit.Must(t, err)
 			if !equal(got, filling()) {
 				t.Fatal("the snapshot is not what was saved")
@@ -50,31 +50,31 @@ func TestOpenMakesAnew(t *testing.T) {
 			wantUsable(t, s)
 			testkit.Must(t, s.Close())
 			told = troubles{}
-			wantUsable(t, open(t, path, index.Options{Trouble: told.tell}))
+			wantUsable(t, open(t, path, index.Options{Trouble: told.add}))
 			told.want(t, nil)
 		})
 	}
 }
 
-// wantUsable wants an index that takes in what it is given.
+// wantUsable fails the test unless a snapshot and a block can be added to the index and read.
 func wantUsable(tb testing.TB, s *index.Index) {
 	tb.Helper()
 	testkit.Must(tb, s.Save(ctx(), "memory", head(1), 1, puts(state("again", 3, 5)...)))
 	got, err := load(s, "memory")
 	testkit.Must(tb, err)
 	if !equal(got, state("again", 3, 5)) {
-		tb.Fatal("what was saved does not come back")
+		tb.Fatal("the loaded snapshot differs from the saved one")
 	}
 	testkit.Must(tb, s.Drop())
 	fill(tb, s, journalOf(run))
 	found, err := s.Ranges(ctx(), index.Filter{Correlation: "c-1000"}, 1, 10)
 	testkit.Must(tb, err)
 	if !slices.Equal(found, []index.Range{{769, 1024}, {4097, index.OpenEnd}}) {
-		tb.Fatalf("index says %v", found)
+		tb.Fatalf("ranges %v", found)
 	}
 }
 
-// A snapshot of which anything was altered is found, and none of it is restored; one of another name or form is not used.
+// TestLoadFindsAltered: no chunk of an altered snapshot is restored, nor of one with another name or form.
 func TestLoadFindsAltered(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -107,13 +107,13 @@ func TestLoadFindsAltered(t *testing.T) {
 	if !equal(got, saved) {
 		t.Fatal("the snapshot is not what was saved")
 	}
-	write(t, file, bytes.Repeat([]byte{0xff}, 200)) // its checksum does not fit; a chunk's length would be endless
+	write(t, file, bytes.Repeat([]byte{0xff}, 200)) // the checksum does not match, and the length of a chunk has no end
 	_, err = load(s, "memory")
 	wantError(t, err, index.ErrDamaged)
 	wantUsable(t, s)
 }
 
-// An index that was altered is an error, not a shorter answer.
+// TestRangesFindsAlteredRows: an altered row causes an error, not an incomplete answer.
 func TestRangesFindsAlteredRows(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
@@ -144,7 +144,7 @@ func TestRangesFindsAlteredRows(t *testing.T) {
 	}
 }
 
-// A span that was altered is an error, not an older token.
+// TestBeforeFindsAlteredSpans: an altered span causes an error, not an older token.
 func TestBeforeFindsAlteredSpans(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
@@ -170,7 +170,7 @@ func TestBeforeFindsAlteredSpans(t *testing.T) {
 			}
 			testkit.Must(t, s.Exec(text))
 			_, err = s.Before(ctx(), index.Filter{Holder: new(int64(8))}, 3*run, 1)
-			if name != "terms of a block" { // which only the walk through that span reads
+			if name != "terms of a block" { // read only by a search of that span
 				wantError(t, err, index.ErrDamaged)
 			}
 			_, err = s.Before(ctx(), index.Filter{Holder: new(int64(7))}, 3*run, 2)

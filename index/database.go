@@ -14,8 +14,8 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// database is one SQLite file with its schema: the text of its tables, as SQLite keeps it, and a version for what the
-// text does not describe. A file with another text or version has another format.
+// database is one SQLite file. Its format is the SQL text of its tables, as SQLite stores it, and a version for
+// everything that the text does not describe.
 type database struct {
 	path    string
 	version int
@@ -33,16 +33,16 @@ func (d *database) disconnect() error {
 	return err
 }
 
-// remake deletes the database, even a damaged one, and makes an empty one.
-func (d *database) remake() error {
-	_ = d.disconnect() // deleted data need not be written
+// rebuild deletes the database, even a damaged one, and makes an empty one.
+func (d *database) rebuild() error {
+	_ = d.disconnect() // an error does not matter: the data is deleted
 	if err := os.Truncate(d.path, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return d.connect()
 }
 
-// connect opens the database, and makes the tables of an empty one.
+// connect opens the database and makes its tables if it is empty.
 func (d *database) connect() error {
 	file, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -50,12 +50,12 @@ func (d *database) connect() error {
 	}
 	info, err := file.Stat()
 	if err == nil {
-		err = file.Chmod(0o600) // SQLite gives its logs the same mode
+		err = file.Chmod(0o600) // SQLite creates its logs with the same mode
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if info.Size() == 0 { // an existing log belongs to a file that was dropped
+	if info.Size() == 0 { // an existing log belongs to a deleted file
 		for _, log := range []string{"-wal", "-shm"} {
 			if err := os.Remove(d.path + log); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -78,8 +78,8 @@ func (d *database) connect() error {
 	return nil
 }
 
-// prepare makes the tables of an empty database, and checks those of any other, except the ones that a virtual table
-// makes.
+// prepare makes the tables of an empty database, and checks those of any other, except the shadow tables of a virtual
+// table.
 func (d *database) prepare(db *sql.DB) error {
 	var found string
 	var as int
@@ -110,7 +110,7 @@ func transact(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// classify makes ErrDamaged recognisable among SQLite's errors.
+// classify wraps SQLite's errors of a damaged file in ErrDamaged.
 func classify(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -120,7 +120,7 @@ func classify(err error) error {
 	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_FORMAT:
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	// A truncated file shows as a short read.
+	// A truncated file causes a short read.
 	if e.Code() == codes.SQLITE_IOERR_SHORT_READ {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Document is a call in the form that is searched. Its number is that of the row in Audit.Log. For a call with an
-// effect that is the number of the end, or of the intent while there is no end.
+// Document is the searchable form of a call. Its Seq is that of the row in Audit.Log. For a call with an effect that is
+// the Seq of the end, or of the intent as long as there is no end.
 type Document struct {
 	Seq    uint64
-	Intent uint64 // for an end: the number of its intent; else 0
+	Intent uint64 // for an end: the Seq of its intent; else 0
 	Time   int64  // Unix milliseconds
 	PID    int64  // process that the call was made as
 	Said   schema.Words
@@ -30,11 +30,10 @@ const (
 	maxMessage = 1 << 10
 )
 
-// documents makes documents from entries.
+// documents converts entries to documents.
 type documents struct{ opt Options }
 
-// of returns the document of an entry. ok is false for an entry that is not searched: a search, or an unreadable
-// entry.
+// of returns the document of an entry. ok is false for an entry that has none: a search, or an unreadable entry.
 func (d *documents) of(ctx context.Context, record *journal.Record) (doc Document, ok bool, err error) {
 	msg, failure := schema.Decode(record.Request, schema.OsMessage)
 	if failure != nil || msg.Type == schema.EventSearch.Type {
@@ -54,7 +53,7 @@ func (d *documents) of(ctx context.Context, record *journal.Record) (doc Documen
 			return doc, false, err
 		}
 	case known && row.Outcome != "" && outcome.Err == nil && outcome.Repeats == 0:
-		outcome.Data = nil // an intent has nothing more
+		outcome.Data = nil // an intent has no reply data
 	}
 	doc.Said = doc.Said.AppendText(called)
 	if doc.PID != 0 && d.opt.Name != nil {
@@ -68,7 +67,7 @@ func (d *documents) of(ctx context.Context, record *journal.Record) (doc Documen
 	return doc, true, nil
 }
 
-// verdict is the word for a failure, as in Audit.Log.
+// verdict returns the status of a failed call, as in Audit.Log.
 func verdict(f *fault.Fault) string {
 	if f.Denied() {
 		return schema.StatusDenied
@@ -76,7 +75,7 @@ func verdict(f *fault.Fault) string {
 	return schema.StatusFailed
 }
 
-// shown returns an error's text without the place of a rule, which only the operator may see.
+// shown returns an error's text without the location of a policy rule, which only the operator may see.
 func shown(f *fault.Fault) string {
 	text := f.Error()
 	if at := f.Detail("at"); at != "" {
@@ -87,7 +86,7 @@ func shown(f *fault.Fault) string {
 
 func clip(text string, most int) string { return text[:min(len(text), most)] }
 
-// request returns the data of an entry's message; nil if the journal no longer has it.
+// request returns the data of an entry's message; nil if the entry is archived and the archive is not available.
 func (d *documents) request(ctx context.Context, seq uint64) ([]byte, error) {
 	data, err := requestIn(ctx, journal.NewReader(d.opt.FS, d.opt.Dir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }}), seq)
 	gone, archived := errors.AsType[*journal.ArchivedError](err)
@@ -102,10 +101,10 @@ func (d *documents) request(ctx context.Context, seq uint64) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, err
 	}
-	return data, nil // none if the archive is not at hand
+	return data, nil // nil if the archive is not available
 }
 
-// requestIn takes the data of the message of an entry from a reader, which it closes.
+// requestIn reads the data of an entry's message from r, and closes r.
 func requestIn(ctx context.Context, r *journal.Reader, seq uint64) (data []byte, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	record, err := r.Next(ctx)

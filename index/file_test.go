@@ -17,12 +17,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// databases are the files of an open index.
+// databases returns the names of the files of an open index.
 func databases() []string {
 	return []string{"index.db", "index.db-shm", "index.db-wal", "search.db", "search.db-shm", "search.db-wal"}
 }
 
-// Only the files of the package comment are there, nobody else may read them, and Close leaves no log.
+// TestFiles: the directory has the files of the package comment, only the user may read them, and Close removes the
+// logs.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -47,7 +48,7 @@ func TestFiles(t *testing.T) {
 	}
 	testkit.Must(t, s.Close())
 	if names := files(t, path); !slices.Equal(names, []string{"index.db", "memory.snapshot", "search.db"}) {
-		t.Fatalf("Close leaves %v", names)
+		t.Fatalf("after Close: files %v", names)
 	}
 	wantError(t, s.Drop(), index.ErrClosed)
 	_, err := load(s, "memory")
@@ -56,7 +57,7 @@ func TestFiles(t *testing.T) {
 	testkit.Must(t, s.Close())
 }
 
-// A file that others may read is closed to them; a log without its file is not taken for one of the new file.
+// TestOpenTidies: Open makes a file private, and removes a log without its database.
 func TestOpenTidies(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -66,7 +67,7 @@ func TestOpenTidies(t *testing.T) {
 	testkit.Must(t, os.Chmod(file, 0o644))
 	write(t, file+"-wal", []byte("left over"))
 	var told troubles
-	s := open(t, path, index.Options{Trouble: told.tell})
+	s := open(t, path, index.Options{Trouble: told.add})
 	told.want(t, nil)
 	info, err := os.Stat(file)
 	testkit.Must(t, err)
@@ -76,7 +77,7 @@ func TestOpenTidies(t *testing.T) {
 	wantUsable(t, s)
 }
 
-// Paths are paths, whatever a URI would make of them.
+// TestOddPaths: a path is not interpreted as a URI.
 func TestOddPaths(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b", "a?mode=memory", "a#b%20c", "ü&_pragma=x"} {
@@ -90,7 +91,7 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// Where nothing can be written Open says so, and leaves nothing open.
+// TestOpenRefuses: Open returns an error if it cannot write, and leaves nothing open.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(t *testing.T, path string) string{
@@ -130,10 +131,10 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// limitedProcess names the index that a process which may write no file of more than 2 MiB is to fill.
+// limitedProcess is the environment variable with the index that a process with a limit of 2 MiB for a file fills.
 const limitedProcess = "PWOS_INDEX_TEST_LIMIT"
 
-// overfill saves more than there is room for, and says its outcome.
+// overfill writes more than the limit allows, and checks the index. It returns the exit code.
 func overfill(path string) int {
 	signal.Ignore(syscall.SIGXFSZ)
 	const room = 2 << 20
@@ -151,7 +152,7 @@ func overfill(path string) int {
 		return 1
 	}
 	if err := s.Save(ctx(), "memory", head(2), 2, puts(state("new", 60, 100_000)...)); err == nil {
-		fmt.Println("more was saved than there is room for")
+		fmt.Println("a Save of more than the limit succeeded")
 		return 1
 	}
 	tags := journalOf(1_000_000)
@@ -164,7 +165,7 @@ func overfill(path string) int {
 	}
 	mark, markErr := s.Watermark(ctx())
 	if err == nil || markErr != nil || mark.Seq != uint64(end-index.BlockEntries) {
-		fmt.Println("the index is not what was added:", err, markErr, mark.Seq, end)
+		fmt.Println("the watermark is not the last added block:", err, markErr, mark.Seq, end)
 		return 1
 	}
 	pid := int64(3)
@@ -187,7 +188,7 @@ func overfill(path string) int {
 		return 1
 	}
 	if err := s.Save(ctx(), "memory", head(3), 3, puts(state("small", 3, 5)...)); err != nil {
-		fmt.Println("a small one does not fit either:", err)
+		fmt.Println("a small snapshot:", err)
 		return 1
 	}
 	if err := s.Close(); err != nil {
@@ -197,8 +198,8 @@ func overfill(path string) int {
 	return 0
 }
 
-// Where the operating system refuses a write, it is that Save or Add that fails; what was there stays, questions are answered,
-// and it goes on where there is room.
+// TestNoRoom: if the operating system refuses a write, that Save or Add fails; earlier data can be read, and a later
+// write may succeed.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -213,7 +214,7 @@ func TestNoRoom(t *testing.T) {
 	got, err := load(s, "memory")
 	testkit.Must(t, err)
 	if !equal(got, state("small", 3, 5)) {
-		t.Fatalf("%d chunks are left", len(got))
+		t.Fatalf("%d chunks", len(got))
 	}
 	if names := files(t, path); !slices.Equal(names, slices.Insert(databases(), 3, "memory.snapshot")) {
 		t.Fatalf("files %v", names)

@@ -12,9 +12,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// The follower pauses for a multiple of the time that it worked: it uses a tenth of a core, and a fiftieth while the
-// journal grows, since others need the core then. If it falls too far behind it uses a tenth again, since queries must
-// read the entries that are not indexed.
+// After each block the follower pauses for a multiple of the time that the block took. It uses a tenth of a core, and a
+// fiftieth while the journal grows, since calls need the core then. If it falls too far behind it uses a tenth again,
+// since queries read the entries that are not indexed.
 const (
 	restFactor   = 9
 	busyFactor   = 49
@@ -25,9 +25,9 @@ const (
 const maxPause = time.Minute
 
 // Follow indexes the journal as it grows until ctx is done, and then returns nil. The owner calls it on one goroutine
-// and waits for it. It returns an error if it cannot continue: a *journal.DamageError, or ErrClosed. The Index works
-// without it; the open end of Ranges then grows with the journal. After a temporary error, such as a full disk, it
-// retries with growing pauses.
+// and waits for it. It returns a *journal.DamageError or ErrClosed if it cannot continue. After a temporary error, such
+// as a full disk, it retries with growing pauses. The Index works without it; the open end of Ranges then grows with
+// the journal.
 func (x *Index) Follow(ctx context.Context) error {
 	again := time.Second
 	stages := []*follower{{x: x, stage: &tagging{x: x}}, {x: x, stage: &reading{x: x}}}
@@ -40,8 +40,8 @@ func (x *Index) Follow(ctx context.Context) error {
 		case damage != nil, errors.Is(err, ErrClosed):
 			return fmt.Errorf("follow journal: %w", err)
 		case errors.Is(err, ErrForeign), errors.Is(err, ErrDamaged):
-			x.opt.Trouble(errors.Join(fmt.Errorf("index is rebuilt: %w", err), failed.remake()))
-		case errors.Is(err, ErrOrder): // dropped by another: begin again
+			x.opt.Trouble(errors.Join(fmt.Errorf("index is rebuilt: %w", err), failed.rebuild()))
+		case errors.Is(err, ErrOrder): // after a concurrent Drop
 			x.opt.Trouble(fmt.Errorf("index is rebuilt: %w", err))
 		default:
 			x.opt.Trouble(fmt.Errorf("follow journal, again in %v: %w", again, err))
@@ -58,30 +58,30 @@ func (x *Index) Follow(ctx context.Context) error {
 type stage interface {
 	// watermark returns the last entry in the part.
 	watermark(ctx context.Context) (journal.Head, error)
-	// clear drops entries that were taken but not committed.
+	// clear drops the block in memory.
 	clear()
 	// take adds one entry to the block in memory.
 	take(ctx context.Context, record *journal.Record) error
 	// commit writes the block in memory to the index: the entries after from, up to to.
 	commit(ctx context.Context, from, to journal.Head) error
-	// skip goes on behind what was archived before it was taken in.
+	// skip moves the watermark to to, past archived entries that the part does not have.
 	skip(ctx context.Context, from, to journal.Head) error
-	// past reports whether the part has what is archived too, as far as that is at hand.
-	past() bool
-	// remake deletes the part, and makes an empty one.
-	remake() error
+	// readsArchive reports whether the part also has archived entries whose archive is available.
+	readsArchive() bool
+	// rebuild deletes the part, and makes an empty one.
+	rebuild() error
 }
 
-// follower feeds a stage from its watermark on.
+// follower reads the journal from the watermark of a stage on, and passes the entries to the stage.
 type follower struct {
 	stage
-	x      *Index
-	reader *journal.Reader // nil: it reopens at the watermark
-	mark   journal.Head
-	past   *journal.Anchor // of the archive that reader reads; nil: it reads the journal
+	x       *Index
+	reader  *journal.Reader // nil: begin opens it
+	mark    journal.Head
+	archive *journal.Anchor // of the archive that reader reads; nil: it reads the journal
 }
 
-// begin opens the journal after the watermark.
+// begin opens the journal after the watermark, unless a reader is open.
 func (f *follower) begin(ctx context.Context) (err error) {
 	if f.reader != nil {
 		return nil
@@ -97,44 +97,44 @@ func (f *follower) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// end closes the journal.
+// end closes the reader.
 func (f *follower) end() error {
 	if f.reader == nil {
 		return nil
 	}
 	err := f.reader.Close()
-	f.reader, f.past = nil, nil
+	f.reader, f.archive = nil, nil
 	return err
 }
 
-// next takes in one block. Of what is archived it takes it from the archive, or skips it.
+// next indexes one block. It reads archived entries from their archive, or skips them.
 func (f *follower) next(ctx context.Context) error {
 	from := f.mark
 	err := f.block(ctx)
-	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived && f.past == nil && gone.Anchor.Seq > from.Seq {
+	if gone, archived := errors.AsType[*journal.ArchivedError](err); archived && f.archive == nil && gone.Anchor.Seq > from.Seq {
 		if err := f.end(); err != nil {
 			return err
 		}
-		return f.goBack(ctx, from, gone.Anchor)
+		return f.readArchive(ctx, from, gone.Anchor)
 	}
-	if f.past == nil || ctx.Err() != nil {
+	if f.archive == nil || ctx.Err() != nil {
 		return err
 	}
-	anchor := f.past
+	anchor := f.archive
 	if err == nil && f.mark.Seq < anchor.Seq {
 		return nil
 	}
 	if err != nil {
-		f.x.opt.Trouble(fmt.Errorf("what is archived cannot be searched except what was indexed before: %w", err))
+		f.x.opt.Trouble(fmt.Errorf("archived entries that are not indexed yet cannot be searched: %w", err))
 		f.clear()
 		err = f.skip(ctx, from, anchor.Head)
 	}
 	return errors.Join(err, f.end())
 }
 
-// goBack goes on with the archive of the entry after one, or skips what is not at hand.
-func (f *follower) goBack(ctx context.Context, from journal.Head, anchor *journal.Anchor) error {
-	if !f.stage.past() {
+// readArchive opens the archive that has the entry after from, or skips the archived entries if it is not available.
+func (f *follower) readArchive(ctx context.Context, from journal.Head, anchor *journal.Anchor) error {
+	if !f.stage.readsArchive() {
 		return f.skip(ctx, from, anchor.Head)
 	}
 	f.clear()
@@ -143,25 +143,25 @@ func (f *follower) goBack(ctx context.Context, from journal.Head, anchor *journa
 		if _, missing := journal.Parts(f.x.opt.FS, anchor); missing != nil && missing.Seq > from.Seq {
 			anchor = missing
 		}
-		f.x.opt.Trouble(fmt.Errorf("only what was indexed before can be searched of what is archived: %s is not at hand", anchor.Archive))
+		f.x.opt.Trouble(fmt.Errorf("archived entries that are not indexed yet cannot be searched: %s is not available", anchor.Archive))
 		return f.skip(ctx, from, anchor.Head)
 	}
-	f.mark, f.past, f.reader = from, part.Anchor, part.Reader(f.x.opt.FS, from.Seq+1)
+	f.mark, f.archive, f.reader = from, part.Anchor, part.Reader(f.x.opt.FS, from.Seq+1)
 	return nil
 }
 
-// boundary is the last entry of the block that follows an entry.
+// boundary returns the seq of the last entry in the block of the entry after seq.
 func boundary(seq uint64) uint64 { return last(blockOf(seq + 1)) }
 
-// ready is the entry up to which the journal must be on disk for the next block.
+// ready returns the seq up to which the journal must be on disk for the next block.
 func (f *follower) ready() uint64 {
-	if f.past != nil {
-		return min(f.past.Seq, boundary(f.mark.Seq))
+	if f.archive != nil {
+		return min(f.archive.Seq, boundary(f.mark.Seq))
 	}
 	return boundary(f.mark.Seq)
 }
 
-// block takes in one block, or what of it is in the archive.
+// block indexes one block, or the part of it that is in the archive.
 func (f *follower) block(ctx context.Context) error {
 	from, end := f.mark, f.ready()
 	for f.mark.Seq < end {
@@ -172,7 +172,7 @@ func (f *follower) block(ctx context.Context) error {
 		// The Reader checks the chain from its first entry on. This checks that the first entry follows the
 		// watermark.
 		if record.Seq != f.mark.Seq+1 || record.Prev != f.mark.Hash {
-			return fmt.Errorf("entry %d does not follow what is indexed: %w", record.Seq, ErrForeign)
+			return fmt.Errorf("entry %d does not follow the last indexed one: %w", record.Seq, ErrForeign)
 		}
 		if err := f.take(ctx, record); err != nil {
 			return err
@@ -182,8 +182,8 @@ func (f *follower) block(ctx context.Context) error {
 	return f.commit(ctx, from, f.mark)
 }
 
-// followStages runs until an error, and returns the stage that failed. Blocks come before documents, since every query needs
-// them.
+// followStages runs the stages until one fails, and returns it with its error. Blocks come before documents, since
+// every query needs them.
 func (x *Index) followStages(ctx context.Context, stages []*follower) (failed *follower, err error) {
 	defer func() {
 		for _, f := range stages {
@@ -219,7 +219,7 @@ func (x *Index) followStages(ctx context.Context, stages []*follower) (failed *f
 	return nil, ctx.Err()
 }
 
-// await waits until the journal has an entry, so that it reads nothing before it can commit it.
+// await waits until the journal has the entry seq, the last of the next block.
 func (x *Index) await(ctx context.Context, seq uint64) {
 	for ctx.Err() == nil && x.opt.Synced() < seq {
 		if x.opt.Await != nil {
@@ -230,7 +230,7 @@ func (x *Index) await(ctx context.Context, seq uint64) {
 	}
 }
 
-// tagging is the stage that indexes the tags of blocks.
+// tagging is the stage that adds the tags of entries to index.db.
 type tagging struct {
 	x     *Index
 	block []Tags
@@ -249,7 +249,7 @@ func (t *tagging) commit(ctx context.Context, _, _ journal.Head) error {
 }
 
 func (t *tagging) clear() {
-	clear(t.block) // an idle journal keeps nothing of the last block in memory
+	clear(t.block) // so that the last block can be freed while the journal is idle
 	t.block = t.block[:0]
 }
 
@@ -258,11 +258,11 @@ func (t *tagging) skip(ctx context.Context, _, to journal.Head) error {
 	return t.x.begin(ctx, to)
 }
 
-func (t *tagging) past() bool { return false }
+func (t *tagging) readsArchive() bool { return false }
 
-func (t *tagging) remake() error { return t.x.Drop() }
+func (t *tagging) rebuild() error { return t.x.Drop() }
 
-// reading is the stage that makes documents.
+// reading is the stage that adds documents to search.db.
 type reading struct {
 	x     *Index
 	block []Document
@@ -294,12 +294,13 @@ func (r *reading) skip(ctx context.Context, from, to journal.Head) error {
 	return r.x.addDocuments(ctx, from, to, nil)
 }
 
-func (r *reading) past() bool { return true }
+func (r *reading) readsArchive() bool { return true }
 
-func (r *reading) remake() error { return r.x.dropDatabase(&r.x.words) }
+func (r *reading) rebuild() error { return r.x.dropDatabase(&r.x.words) }
 
 // tagsOf returns the tags of an entry, as a copy. The end of an effect has the tags of the call that it ends. A request
-// that this kernel cannot read, such as one of a newer version, has no type, so that no query misses it.
+// that this kernel cannot read, such as one of a newer version, has no type, so that every query on messages matches
+// it.
 func tagsOf(record *journal.Record) Tags {
 	t := Tags{
 		Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID, Origin: record.Origin,
@@ -318,10 +319,9 @@ func tagsOf(record *journal.Record) Tags {
 	return t
 }
 
-// refused reports whether an outcome is a refusal. It is true for an unreadable outcome, which may
-// be one.
+// refused reports whether an outcome is, or may be, a refusal; an unreadable one may be.
 func refused(outcome []byte) bool {
-	if bytes.HasPrefix(outcome, []byte(`{"kind":"reply"`)) { // the usual case
+	if bytes.HasPrefix(outcome, []byte(`{"kind":"reply"`)) { // most outcomes
 		return false
 	}
 	o, err := schema.DecodeOutcome(outcome)

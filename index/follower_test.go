@@ -17,13 +17,13 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// clock is time that passes only when it is told to: step at each look, and by what is slept.
+// clock is a clock that advances by step at each Now, and by the duration of each Sleep.
 type clock struct {
 	mu    sync.Mutex
 	now   time.Time
 	step  time.Duration
 	slept []time.Duration
-	tick  func(time.Duration) // told of each sleep
+	tick  func(time.Duration) // called with each sleep
 }
 
 func (c *clock) Now() time.Time {
@@ -43,9 +43,9 @@ func (c *clock) Sleep(_ context.Context, d time.Duration) {
 	}
 }
 
-const poll = 12345 * time.Second // a sleep of that length means that there is no work
+const poll = 12345 * time.Second // a sleep of this length means that the journal has no further block
 
-// follow has an Index follow until it has nothing to do, and returns its clock.
+// follow runs Follow until it waits for the journal, and returns its clock.
 func follow(tb testing.TB, s *index.Index, k *kernel, o index.Options) *clock {
 	tb.Helper()
 	until, cancel := context.WithCancel(ctx())
@@ -77,27 +77,27 @@ func wantMark(tb testing.TB, s *index.Index, seq uint64) {
 	}
 }
 
-// A Follower indexes every whole block of the journal, across segments and restarts, and what it indexes is found.
+// TestFollower: Follow indexes every whole block of the journal, across segments and restarts.
 func TestFollower(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
 	path := newPath(t)
 	var told troubles
-	o := index.Options{Dir: k.dir, Trouble: told.tell}
+	o := index.Options{Dir: k.dir, Trouble: told.add}
 	s := open(t, path, o)
 	k.grow(t, index.BlockEntries-1)
-	follow(t, s, k, index.Options{Trouble: told.tell})
+	follow(t, s, k, index.Options{Trouble: told.add})
 	wantMark(t, s, 0)
 	k.grow(t, run-index.BlockEntries)
-	follow(t, s, k, index.Options{Trouble: told.tell})
+	follow(t, s, k, index.Options{Trouble: told.add})
 	wantMark(t, s, run-index.BlockEntries)
 	k.grow(t, 1)
-	follow(t, s, k, index.Options{Trouble: told.tell})
+	follow(t, s, k, index.Options{Trouble: told.add})
 	wantMark(t, s, run)
 	testkit.Must(t, s.Close())
 	s = open(t, path, o)
 	k.grow(t, run+20)
-	follow(t, s, k, index.Options{Trouble: told.tell})
+	follow(t, s, k, index.Options{Trouble: told.add})
 	wantMark(t, s, 2*run)
 	told.want(t, nil)
 
@@ -120,7 +120,7 @@ func TestFollower(t *testing.T) {
 		"correlation": {index.Filter{Correlation: "c-7500"}, wild(index.Range{First: 7425, Last: 7680})},
 	}
 	for name, c := range cases {
-		// Neighbouring blocks come as one range; the comparison takes them apart.
+		// Adjacent blocks are returned as one range.
 		got, err := s.Ranges(ctx(), c.filter, 1, 100)
 		testkit.Must(t, err)
 		if got := blocks(got); !slices.Equal(got, blocks(c.want)) {
@@ -129,7 +129,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// The end of an effect is found by the process and the type of the call that it ends, though it is an entry of the kernel's own.
+// TestFollowerIndexesEnds: the end of an effect, an entry of the kernel, is found by the process and the type of its
+// call.
 func TestFollowerIndexesEnds(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -150,8 +151,8 @@ func TestFollowerIndexesEnds(t *testing.T) {
 	}
 }
 
-// Entries are found by their message's id and cause, by the memory's key in its origin, by whose
-// token they change, and as refusals.
+// TestFollowerIndexesMessages: entries are found by id, cause, memory key with origin, process whose token changes, and
+// refusal.
 func TestFollowerIndexesMessages(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -180,7 +181,7 @@ func TestFollowerIndexesMessages(t *testing.T) {
 		block  int
 	}{
 		{index.Filter{ID: "the id"}, 1},
-		{index.Filter{CausedBy: "cause"}, 1}, // of the end it is the id of the call
+		{index.Filter{CausedBy: "cause"}, 1}, // for an end, the id of its call
 		{index.Filter{ID: "cause"}, 2},
 		{index.Filter{CausedBy: "fetch cause"}, 2},
 		{index.Filter{Key: "notes/1", Origin: "https://a.test/"}, 1},
@@ -211,8 +212,8 @@ func blocks(ranges []index.Range) (all []index.Range) {
 	return all
 }
 
-// After each block of entries the Follower rests for nine times as long as it took, by its clock a millisecond, and for 49 times
-// while the journal grows.
+// TestFollowerRests: after each block Follow pauses for 9 times the block's time, a millisecond by the clock, and for
+// 49 times while the journal grows.
 func TestFollowerRests(t *testing.T) {
 	t.Parallel()
 	const blocks = 2 * run / 256
@@ -237,13 +238,14 @@ func TestFollowerRests(t *testing.T) {
 				t.Errorf("%s: slept %v", name, d)
 			}
 		}
-		if rests != 2*blocks { // of tags, and of documents
+		if rests != 2*blocks { // one of tags and one of documents
 			t.Errorf("%s: %d rests, want %d", name, rests, 2*blocks)
 		}
 	}
 }
 
-// An index of another journal, or of one that lost its end, is dropped and rebuilt, also while the Store is open.
+// TestFollowerOfAnotherJournal: an index of another journal, or of one that lost its end, is rebuilt, also while it is
+// open.
 func TestFollowerOfAnotherJournal(t *testing.T) {
 	t.Parallel()
 	for _, runs := range []int{1, 2, 3} {
@@ -254,8 +256,8 @@ func TestFollowerOfAnotherJournal(t *testing.T) {
 			k := newKernel(t)
 			k.grow(t, runs*run)
 			var told troubles
-			follow(t, s, k, index.Options{Trouble: told.tell})
-			if runs == 2 { // the journal has nothing behind the watermark that could contradict it: Open's check does
+			follow(t, s, k, index.Options{Trouble: told.add})
+			if runs == 2 { // the journal ends at the watermark, so only the check in Open detects it
 				wantMark(t, s, 2*run)
 				return
 			}
@@ -266,13 +268,13 @@ func TestFollowerOfAnotherJournal(t *testing.T) {
 			held, err := index.InJournal(nil, k.dir, nil, mark)
 			testkit.Must(t, err)
 			if !held {
-				t.Fatal("the new index is not of the new journal")
+				t.Fatal("the rebuilt index does not match the new journal")
 			}
 		})
 	}
 }
 
-// A disk without room does not stop the Follower: it tries again.
+// TestFollowerWithoutRoom: Follow retries while the disk is full.
 func TestFollowerWithoutRoom(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -294,16 +296,16 @@ func TestFollowerWithoutRoom(t *testing.T) {
 		}
 	}}
 	s.Set(index.Options{
-		Dir: k.dir, Synced: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+		Dir: k.dir, Synced: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.add,
 	})
 	testkit.Must(t, s.Follow(until))
 	if len(told.all()) != 2 {
-		t.Fatalf("told %v", told.all())
+		t.Fatalf("reported %v", told.all())
 	}
 	wantMark(t, s, run)
 }
 
-// A process that has no descriptor left for a while does not end the Follower.
+// TestFollowerWithoutDescriptors: Follow retries while the process has no free descriptor.
 func TestFollowerWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -320,14 +322,14 @@ func TestFollowerWithoutDescriptors(t *testing.T) {
 			}
 		}}
 		s.Set(index.Options{
-			FS: fsys, Dir: k.dir, Synced: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+			FS: fsys, Dir: k.dir, Synced: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.add,
 		})
 		testkit.Must(t, s.Follow(until))
 		cancel()
 		wantMark(t, s, run)
-		if fsys.Count() < n { // all was done before the fault
+		if fsys.Count() < n { // the work ended before the fault
 			if n < 5 {
-				t.Errorf("the Follower needed %d operations: the test shows nothing", fsys.Count())
+				t.Errorf("Follow needed only %d operations", fsys.Count())
 			}
 			return
 		}
@@ -335,7 +337,7 @@ func TestFollowerWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// An index that is dropped under a Follower is rebuilt.
+// TestFollowerAfterDrop: Follow rebuilds an index that is dropped meanwhile.
 func TestFollowerAfterDrop(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -358,7 +360,7 @@ func TestFollowerAfterDrop(t *testing.T) {
 		}
 	}}
 	s.Set(index.Options{
-		Dir: k.dir, Synced: limit, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+		Dir: k.dir, Synced: limit, Now: c.Now, Sleep: c.Sleep, Trouble: told.add,
 	})
 	testkit.Must(t, s.Follow(until))
 	told.want(t, index.ErrOrder)
@@ -371,7 +373,7 @@ func TestFollowerEnds(t *testing.T) {
 	k.grow(t, run)
 	s := open(t, newPath(t), index.Options{})
 
-	// With the real clock, and a limit that lets it do nothing.
+	// With the real clock, and no synced entry.
 	s.Set(index.Options{Dir: k.dir, Synced: func() uint64 { return 0 }})
 	until, cancel := context.WithCancel(ctx())
 	done := make(chan error, 1)
@@ -381,7 +383,7 @@ func TestFollowerEnds(t *testing.T) {
 	cancel()
 	testkit.Must(t, <-done)
 
-	// A journal that is damaged is not gone over.
+	// A damaged entry is not skipped.
 	segment := k.dir + "/00000000000000000001.ndjson"
 	data, err := os.ReadFile(segment)
 	testkit.Must(t, err)

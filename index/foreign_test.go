@@ -33,13 +33,13 @@ func TestInJournal(t *testing.T) {
 		limit uint64
 		want  bool
 	}{
-		"held":        {held, 5000, true},
-		"last":        {last, 5000, true},
-		"altered":     {altered, 5000, false},
-		"of another":  {journal.Head{Seq: 2999, Hash: held.Hash}, 5000, false},
-		"not synced":  {held, 2999, false},
-		"past it all": {journal.Head{Seq: 5001, Hash: held.Hash}, 6000, false},
-		"far past":    {journal.Head{Seq: 1 << 40, Hash: held.Hash}, 1 << 41, false},
+		"held":              {held, 5000, true},
+		"last":              {last, 5000, true},
+		"altered":           {altered, 5000, false},
+		"of another":        {journal.Head{Seq: 2999, Hash: held.Hash}, 5000, false},
+		"not synced":        {held, 2999, false},
+		"after the end":     {journal.Head{Seq: 5001, Hash: held.Hash}, 6000, false},
+		"far after the end": {journal.Head{Seq: 1 << 40, Hash: held.Hash}, 1 << 41, false},
 	}
 	for name, c := range cases {
 		got, err := index.InJournal(nil, k.dir, func() uint64 { return c.limit }, c.head)
@@ -50,7 +50,8 @@ func TestInJournal(t *testing.T) {
 	}
 }
 
-// An index of entries that the journal does not have is rebuilt; such a snapshot is refused.
+// TestForeign: an index of entries that the journal does not have is rebuilt, and a snapshot of such an entry is not
+// loaded.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -58,16 +59,16 @@ func TestForeign(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, index.Options{})
 	testkit.Must(t, s.Save(ctx(), "kept", headOf(t, k, 100), 1, puts([]byte("kept"))))
-	testkit.Must(t, s.Save(ctx(), "of the beginning", journal.Head{}, 0, puts()))
+	testkit.Must(t, s.Save(ctx(), "of entry 0", journal.Head{}, 0, puts()))
 	testkit.Must(t, s.Save(ctx(), "of another", head(100), 1, puts([]byte("foreign"))))
 	testkit.Must(t, s.Save(ctx(), "of later", head(1_000_000), 1, puts([]byte("foreign"))))
 	fill(t, s, journalOf(run))
 	testkit.Must(t, s.Close())
 
 	var told troubles
-	s = open(t, path, index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.tell})
+	s = open(t, path, index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.add})
 	told.want(t, index.ErrForeign)
-	for name, want := range map[string]error{"kept": nil, "of the beginning": nil, "of another": index.ErrForeign, "of later": index.ErrForeign} {
+	for name, want := range map[string]error{"kept": nil, "of entry 0": nil, "of another": index.ErrForeign, "of later": index.ErrForeign} {
 		got, err := load(s, name)
 		wantError(t, err, want)
 		if want != nil && len(got) > 0 {
@@ -79,13 +80,13 @@ func TestForeign(t *testing.T) {
 	testkit.Must(t, s.Close())
 
 	told = troubles{}
-	s = open(t, path, index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.tell})
+	s = open(t, path, index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.add})
 	told.want(t, nil)
 	wantMark(t, s, run)
 }
 
-// Where the journal cannot be asked nothing is dropped.
-func TestOpenCannotAsk(t *testing.T) {
+// TestOpenUnreadableJournal: nothing is dropped if the journal cannot be read.
+func TestOpenUnreadableJournal(t *testing.T) {
 	t.Parallel()
 	path := filled(t)
 	k := newKernel(t)

@@ -1,27 +1,25 @@
-// Package index keeps derived data of the journal, so that neither a start nor a query reads all of it again.
-//
-// All of it can be rebuilt from the journal: losing it costs a replay, never data. One directory, mode 0700, has:
+// Package index stores data derived from the journal, so that neither a start nor a query reads the whole journal. It
+// can be rebuilt from the journal: its loss costs a replay, never data. One directory, mode 0700, has:
 //
 //   - NAME.snapshot: the state of a part of the kernel as of one entry of the journal, in a file with a SHA-256. A
 //     start loads it and replays only later entries.
 //   - index.db: for each block of 256 entries a row with its processes, types, ids, correlations, causes, memory keys,
 //     refusals and times. The end of an effect counts as the call that it ends. A query to the audit log reads only
-//     blocks that can hold matching entries. For each span of 16 blocks a row with the processes whose tokens change:
-//     the last grant of a process may lie far back.
+//     blocks that can hold matching entries. For each span of 16 blocks a row with the processes whose tokens change,
+//     so that the last grant of a process is found fast.
 //   - search.db: for each call a document of its words, for a search: the call, its process, origin and correlation, an
-//     error's text, and the beginning of its data in the journal.
-//
-// Until Close, SQLite's logs are beside the two, such as index.db-wal and index.db-shm.
+//     error's text, and the beginning of its data in the journal. Until Close, SQLite's logs are beside them, such as
+//     index.db-wal and index.db-shm.
 //
 // # What it promises
 //
-//   - A snapshot is replaced atomically, whenever the process or the machine stops. Load calls restore only after the
+//   - A snapshot is replaced atomically, also if the process or the machine stops. Load calls restore only if the
 //     checksum of the whole file matches and the journal has the entry.
 //   - Ranges never leaves out a matching entry: entries that are not indexed are always part of the answer. Each row
 //     has a checksum. If one does not match, the answer is ErrDamaged, never an incomplete result.
-//   - Search leaves out no call either, unless its file was altered in a way that SQLite does not notice. It has no
-//     more than the journal, and nothing of the old text of a rewritten entry once Forget was called for it.
-//   - An index that is no database, is damaged, or belongs to another format or journal is rebuilt.
+//   - Search leaves out no call either, unless its file was altered in a way that SQLite does not detect. It has no
+//     text that the journal does not have; for an entry that is rewritten that holds after Forget.
+//   - An index that is not a database, is damaged, or belongs to another format or journal is rebuilt.
 //   - Memory does not grow with the stored data: it is a few times the longest chunk of a snapshot, plus a few hundred
 //     KiB.
 //   - On a full disk a call returns an error, loses no earlier data, and may succeed later.
@@ -51,14 +49,14 @@ var (
 	// ErrNoSnapshot means that there is no snapshot with that name and Options.Form.
 	ErrNoSnapshot = errors.New("no such snapshot")
 
-	// ErrDamaged means that the content of a file is not what was written. Drop rebuilds the index.
+	// ErrDamaged means that the content of a file was altered. Drop rebuilds the index.
 	ErrDamaged = errors.New("file damaged")
 
 	// ErrFormat means that the index has another format than this package writes. Only Options.Trouble gets it.
 	ErrFormat = errors.New("index has another format")
 
-	// ErrForeign means that the journal does not have the entry of a file: the file belongs to another journal, or the
-	// journal lost its end.
+	// ErrForeign means that the journal does not have the entry that a file names: the file belongs to another journal,
+	// or the end of the journal was lost.
 	ErrForeign = errors.New("not of this journal")
 
 	// ErrClosed means that Close was called.
@@ -71,21 +69,20 @@ var (
 // Options describe the journal of the index.
 type Options struct {
 	FS  journal.FS // of the journal; nil means journal.OSFS
-	Dir string     // the journal's directory; "" means that nothing is compared with a journal
+	Dir string     // the journal's directory; "" means that there is no journal to compare with
 
-	// Synced is (*journal.Log).Synced: no entry after it is read. nil means to read all that the
-	// files hold.
+	// Synced is (*journal.Log).Synced: no entry after it is read. nil means to read the files to their ends.
 	Synced func() uint64
 
 	// Await is (*journal.Log).AwaitSynced, with which Follow waits for the next block. nil means that it polls every
 	// Poll.
 	Await func(ctx context.Context, seq uint64)
 
-	// Form names what a snapshot depends on besides the journal. A snapshot with another form is not
+	// Form identifies everything besides the journal that a snapshot depends on. A snapshot with another Form is not
 	// loaded.
 	Form string
 
-	// Poll is the interval at which Follow looks for entries if it must poll; 0 means one second.
+	// Poll is the interval of polling without Await; 0 means one second.
 	Poll time.Duration
 
 	// Name returns the name of a process, "" if it has none. It may be called at any time. nil means that no names are
@@ -96,8 +93,8 @@ type Options struct {
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration)
 
-	// Trouble gets errors that did not stop the work: an index that is rebuilt, a commit that is retried. It must not
-	// call the Index. nil means that they are dropped.
+	// Trouble is called with errors that the Index recovers from, such as a damaged index that it rebuilds or a commit
+	// that it retries. It must not call the Index. nil means that they are dropped.
 	Trouble func(error)
 }
 
@@ -129,7 +126,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Index is an open directory. Its methods may be called from any goroutine.
+// Index is the open index. Its methods may be called from any goroutine.
 type Index struct {
 	dir string
 	opt Options
@@ -141,9 +138,9 @@ type Index struct {
 	words  database
 }
 
-// Open opens the index in dir, which it makes if it is missing; the parent directory must exist. It rebuilds an index
-// that cannot be used, and passes the reason to Options.Trouble. It returns the operating system's error if a directory
-// or file cannot be written, or the journal not read; a kernel may then run without an Index.
+// Open opens the index in dir, and makes dir if it is missing; the parent directory must exist. It rebuilds an unusable
+// index, and passes the reason to Options.Trouble. It returns the operating system's error if it cannot write a
+// directory or file, or cannot read the journal; a kernel may then run without an Index.
 func Open(dir string, o Options) (*Index, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -186,7 +183,7 @@ func (x *Index) open() error {
 	return nil
 }
 
-// checkJournal compares the watermark with the journal.
+// checkJournal returns ErrForeign if the journal does not have the entry of a watermark.
 func (x *Index) checkJournal(watermark func(context.Context) (journal.Head, error)) error {
 	mark, err := watermark(context.Background())
 	if err != nil {
@@ -216,8 +213,7 @@ func (x *Index) Close() error {
 	return errors.Join(x.blocks.disconnect(), x.words.disconnect())
 }
 
-// Drop deletes the index of blocks, even a damaged one, and makes an empty one. Follow starts again with the first
-// entry.
+// Drop deletes the index of blocks, even a damaged one, and makes an empty one. Follow starts again at the first entry.
 func (x *Index) Drop() error { return x.dropDatabase(&x.blocks) }
 
 // Clear deletes everything, durably, and makes an empty index. No Follow may run.
@@ -227,7 +223,7 @@ func (x *Index) Clear() error {
 	if x.closed {
 		return ErrClosed
 	}
-	_ = errors.Join(x.blocks.disconnect(), x.words.disconnect()) // deleted data need not be written
+	_ = errors.Join(x.blocks.disconnect(), x.words.disconnect()) // an error does not matter: the data is deleted
 	entries, err := os.ReadDir(x.dir)
 	for _, entry := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(x.dir, entry.Name())))
@@ -245,13 +241,13 @@ func (x *Index) dropDatabase(db *database) error {
 	if x.closed {
 		return ErrClosed
 	}
-	if err := db.remake(); err != nil {
+	if err := db.rebuild(); err != nil {
 		return fmt.Errorf("drop index: %w", err)
 	}
 	return nil
 }
 
-// use calls do with a database.
+// use calls do with an open database, unless the Index is closed.
 func (x *Index) use(db *database, do func(*sql.DB) error) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

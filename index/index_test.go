@@ -23,7 +23,8 @@ func fill(tb testing.TB, s *index.Index, tags []index.Tags) {
 	}
 }
 
-// journalOf is n entries: a pid of 7 and a type of 5 in long stretches, one correlation every thousand.
+// journalOf returns the tags of n entries: long runs of one of 7 pids and one of 5 types, and a correlation for each
+// thousand.
 func journalOf(n int) []index.Tags {
 	tags := make([]index.Tags, n)
 	for i := range tags {
@@ -51,7 +52,7 @@ func fits(t *index.Tags, f *index.Filter) bool {
 		(f.UntilTime == nil || t.Time <= *f.UntilTime)
 }
 
-// pages asks for all ranges, a few at a time.
+// pages reads all ranges, in pages of limit.
 func pages(s *index.Index, f index.Filter, from uint64, limit int) (all []index.Range, err error) {
 	for {
 		page, err := s.Ranges(ctx(), f, from, limit)
@@ -83,21 +84,21 @@ func TestRanges(t *testing.T) {
 		limit  int
 		want   []index.Range
 	}{
-		"all":                {index.Filter{}, 1, 10, []index.Range{{1, 4096}, {4097, 8192}, {8193, end}}},
-		"from 0 is 1":        {index.Filter{}, 0, 10, []index.Range{{1, 4096}, {4097, 8192}, {8193, end}}},
-		"from inside":        {index.Filter{}, 5000, 10, []index.Range{{5000, 8192}, {8193, end}}},
-		"from the tail":      {index.Filter{}, 8200, 10, []index.Range{{8200, end}}},
-		"from past the end":  {index.Filter{}, 1 << 40, 10, []index.Range{{1 << 40, end}}},
-		"from at most":       {index.Filter{}, end, 10, []index.Range{{end, end}}},
-		"limit":              {index.Filter{}, 1, 1, []index.Range{{1, 4096}}},
-		"limit below 1":      {index.Filter{}, 1, -4, []index.Range{{1, 4096}}},
-		"limit is all":       {index.Filter{}, 1, 3, []index.Range{{1, 4096}, {4097, 8192}, {8193, end}}},
-		"pid":                {index.Filter{PID: number(1)}, 1, 10, []index.Range{{769, 2048}, {7937, 8192}, {8193, end}}},
-		"pid that is absent": {index.Filter{PID: number(-1)}, 1, 10, []index.Range{{8193, end}}},
-		"correlation":        {index.Filter{Correlation: "c-5000"}, 1, 10, []index.Range{{4865, 5120}, {8193, end}}},
-		"pid and type":       {index.Filter{PID: number(1), Type: "Memory.T3"}, 1, 10, []index.Range{{1281, 2048}, {8193, end}}},
-		"since":              {index.Filter{SinceTime: number(1735000000000 + 8191)}, 1, 10, []index.Range{{7937, 8192}, {8193, end}}},
-		"until":              {index.Filter{UntilTime: number(1735000000000 + 256)}, 1, 10, []index.Range{{1, 512}, {8193, end}}},
+		"all":               {index.Filter{}, 1, 10, []index.Range{{1, 4096}, {4097, 8192}, {8193, end}}},
+		"from 0 is 1":       {index.Filter{}, 0, 10, []index.Range{{1, 4096}, {4097, 8192}, {8193, end}}},
+		"from inside":       {index.Filter{}, 5000, 10, []index.Range{{5000, 8192}, {8193, end}}},
+		"from the tail":     {index.Filter{}, 8200, 10, []index.Range{{8200, end}}},
+		"from past the end": {index.Filter{}, 1 << 40, 10, []index.Range{{1 << 40, end}}},
+		"from at most":      {index.Filter{}, end, 10, []index.Range{{end, end}}},
+		"limit":             {index.Filter{}, 1, 1, []index.Range{{1, 4096}}},
+		"limit below 1":     {index.Filter{}, 1, -4, []index.Range{{1, 4096}}},
+		"limit is all":      {index.Filter{}, 1, 3, []index.Range{{1, 4096}, {4097, 8192}, {8193, end}}},
+		"pid":               {index.Filter{PID: number(1)}, 1, 10, []index.Range{{769, 2048}, {7937, 8192}, {8193, end}}},
+		"unknown pid":       {index.Filter{PID: number(-1)}, 1, 10, []index.Range{{8193, end}}},
+		"correlation":       {index.Filter{Correlation: "c-5000"}, 1, 10, []index.Range{{4865, 5120}, {8193, end}}},
+		"pid and type":      {index.Filter{PID: number(1), Type: "Memory.T3"}, 1, 10, []index.Range{{1281, 2048}, {8193, end}}},
+		"since":             {index.Filter{SinceTime: number(1735000000000 + 8191)}, 1, 10, []index.Range{{7937, 8192}, {8193, end}}},
+		"until":             {index.Filter{UntilTime: number(1735000000000 + 256)}, 1, 10, []index.Range{{1, 512}, {8193, end}}},
 		"between": {
 			index.Filter{SinceTime: number(1735000000000 + 300), UntilTime: number(1735000000000 + 300)},
 			1, 10,
@@ -113,8 +114,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// The watermark is the last entry of the last whole block; an index that was dropped begins again, and what went on from
-// before is refused.
+// TestWatermark: the watermark is the last entry of the last block. After Drop the index begins again, and a block that
+// follows the old watermark is refused.
 func TestWatermark(t *testing.T) {
 	t.Parallel()
 	tags := journalOf(2*run + 100)
@@ -160,14 +161,14 @@ func TestAddOrder(t *testing.T) {
 	wrong[7] = wrong[6]
 	wantError(t, s.Add(ctx(), wrong), index.ErrOrder)
 
-	// What could not be committed can be added again.
+	// A block whose commit failed can be added again.
 	cancelled, cancel := context.WithCancel(ctx())
 	cancel()
 	wantError(t, s.Add(cancelled, tags[index.BlockEntries:2*index.BlockEntries]), context.Canceled)
 	testkit.Must(t, s.Add(ctx(), tags[index.BlockEntries:2*index.BlockEntries]))
 }
 
-// An entry of which nothing can be read is in every answer that it could belong to.
+// TestUnreadableEntry: an unreadable entry is in every answer that it may belong to.
 func TestUnreadableEntry(t *testing.T) {
 	t.Parallel()
 	tags := journalOf(run)

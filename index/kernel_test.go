@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// A kernel is a journal with some entries in it.
+// kernel is a journal with some entries.
 type kernel struct {
 	dir string
 	log *journal.Log
@@ -29,7 +29,7 @@ func (k *kernel) open(tb testing.TB) {
 	k.log = log
 }
 
-// grow appends n entries: of both dialects, queries among them, one in 997 that no kernel can read.
+// grow appends n entries: commands and queries in both dialects, and one in 997 unreadable.
 func (k *kernel) grow(tb testing.TB, n int) {
 	tb.Helper()
 	for range n {

@@ -23,16 +23,16 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// run is some blocks.
+// run is a number of entries, in whole blocks.
 const run = 16 * index.BlockEntries
 
-// troubles collects what an Index tells.
+// troubles collects the errors that an Index reports.
 type troubles struct {
 	mu   sync.Mutex
 	told []error
 }
 
-func (t *troubles) tell(err error) {
+func (t *troubles) add(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.told = append(t.told, err)
@@ -44,15 +44,15 @@ func (t *troubles) all() []error {
 	return slices.Clone(t.told)
 }
 
-// want fails the test unless exactly one trouble was told, of that kind; nil wants none.
+// want fails the test unless exactly one error was reported, of that kind; nil: none.
 func (t *troubles) want(tb testing.TB, kind error) {
 	tb.Helper()
 	told := t.all()
 	switch {
 	case kind == nil && len(told) > 0:
-		tb.Fatalf("told %v, want nothing", told)
+		tb.Fatalf("reported %v, want nothing", told)
 	case kind != nil && (len(told) != 1 || !errors.Is(told[0], kind)):
-		tb.Fatalf("told %v, want one %v", told, kind)
+		tb.Fatalf("reported %v, want one %v", told, kind)
 	}
 }
 
@@ -76,14 +76,14 @@ func wantError(tb testing.TB, err, kind error) {
 	}
 }
 
-// head is the entry seq of a journal that needs no more than to be named.
+// head returns an entry with that seq, whose journal is not read.
 func head(seq uint64) journal.Head {
 	return journal.Head{Seq: seq, Hash: sha256.Sum256(fmt.Append(nil, seq))}
 }
 
 func ctx() context.Context { return context.Background() }
 
-// puts returns a writer of these chunks.
+// puts returns a function for Save that writes chunks.
 func puts(chunks ...[]byte) func(func([]byte) error) error {
 	return func(put func([]byte) error) error {
 		for _, c := range chunks {
@@ -104,7 +104,7 @@ func load(s *index.Index, name string) (chunks [][]byte, err error) {
 	return chunks, err
 }
 
-// state is n chunks of the given size that say whose they are.
+// state returns n chunks of the given size, which have the owner in them.
 func state(owner string, n, size int) [][]byte {
 	chunks := make([][]byte, n)
 	for i := range chunks {
@@ -115,7 +115,7 @@ func state(owner string, n, size int) [][]byte {
 
 func equal(a, b [][]byte) bool { return slices.EqualFunc(a, b, slices.Equal) }
 
-// of returns the entry and the tick that a snapshot is of.
+// of returns the entry and the tick of a snapshot.
 func of(tb testing.TB, s *index.Index, name string) (journal.Head, int64) {
 	tb.Helper()
 	at, tick, err := s.Load(ctx(), name, func([]byte) error { return nil })

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// The ranges hold every entry that fits, of any journal, for any question, in pages of any size.
+// TestRangesProperty: for any journal, filter and page size, the ranges contain every matching entry.
 func TestRangesProperty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -62,7 +62,8 @@ func checkQuestion(t *rapid.T, s *index.Index, tags []index.Tags) {
 	}
 }
 
-// The ranges before an entry hold every entry up to it that fits, the latest first, in pages of any size.
+// TestBeforeProperty: for any page size, the ranges before an entry contain every matching entry up to it, the latest
+// first.
 func TestBeforeProperty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -121,7 +122,7 @@ func drawJournal(t *rapid.T) []index.Tags {
 	for i := range tags {
 		tags[i] = index.Tags{
 			Head: head(uint64(i + 1)), PID: int64(i/stretch) % few, Type: fmt.Sprintf("Memory.T%d", i/stretch%11),
-			Time: int64(i) + step*int64(i/stretch), // the clock steps now and then, back as well
+			Time: int64(i) + step*int64(i/stretch), // the clock steps sometimes, also back
 		}
 		if i%every == 0 {
 			tags[i].Correlation = fmt.Sprint("c", i/(3*every))

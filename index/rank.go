@@ -8,13 +8,13 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Corpus is what ranking needs to know of all documents.
+// Corpus describes all documents, for ranking.
 type Corpus struct {
 	Documents int64
-	Having    []int64 // how many of them have each phrase; nil: all phrases weigh the same
+	Having    []int64 // number of documents with each phrase; nil: all phrases have the same weight
 }
 
-// FrequentAt is the frequency above which phrases weigh the same, since counting all their documents takes too
+// FrequentAt is the frequency above which all phrases have the same weight, since counting their documents takes too
 // long.
 const FrequentAt = 20_000
 
@@ -24,7 +24,7 @@ type Ranked struct {
 	Score    float64
 }
 
-// The parameters of BM25, as in SQLite: the saturation of repeated words, and the weight of a document's length.
+// Parameters of BM25, as in SQLite: k1, the saturation of repeated words, and b, the weight of a document's length.
 const (
 	saturation = 1.2
 	lengthPart = 0.75
@@ -54,7 +54,7 @@ func Rank(docs []Document, phrases []schema.Phrase, corpus Corpus) []Ranked {
 	return ranked
 }
 
-// weight returns the weight of a phrase. It is higher if fewer documents have the phrase.
+// weight returns the weight of phrase k: the fewer documents have it, the higher.
 func (c *Corpus) weight(k int) float64 {
 	if c.Having == nil {
 		return 1

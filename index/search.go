@@ -14,14 +14,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// wordsVersion is the version of the documents' content, which wordsTables does not describe.
+// wordsVersion is the version of the format of documents, which wordsTables does not describe.
 const wordsVersion = 1
 
-// schema.Words alone decides what a word is. SQLite only splits the text at spaces.
+// schema.Words splits a text into words. SQLite gets the words with spaces between them.
 const wordsTables = `CREATE VIRTUAL TABLE calls USING fts5(who, said, data, time UNINDEXED, intent UNINDEXED, tokenize='ascii')` +
 	`;CREATE TABLE mark (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL)`
 
-// Searchable returns the last entry whose document is in the index, the zero Head if there is none. Search reads
+// Searchable returns the last entry that the index of documents has read, the zero Head if there is none. Search reads
 // later entries from the journal.
 func (x *Index) Searchable(ctx context.Context) (mark journal.Head, err error) {
 	err = x.use(&x.words, func(db *sql.DB) (err error) {
@@ -29,7 +29,7 @@ func (x *Index) Searchable(ctx context.Context) (mark journal.Head, err error) {
 		return err
 	})
 	if err != nil {
-		return journal.Head{}, fmt.Errorf("read watermark of the search: %w", err)
+		return journal.Head{}, fmt.Errorf("read watermark of search: %w", err)
 	}
 	return mark, nil
 }
@@ -55,17 +55,17 @@ func readHead(ctx context.Context, db interface {
 		return at, err
 	}
 	if at.Seq = uint64(seq); copy(at.Hash[:], hash) != len(at.Hash) {
-		return at, fmt.Errorf("%w: an entry that the index notes", ErrDamaged)
+		return at, fmt.Errorf("%w: watermark of the index", ErrDamaged)
 	}
 	return at, nil
 }
 
-// addDocuments adds the documents of a block of entries: those after from, up to to.
+// addDocuments adds the documents of the entries after from, up to to.
 func (x *Index) addDocuments(ctx context.Context, from, to journal.Head, docs []Document) error {
 	err := x.use(&x.words, func(db *sql.DB) error {
 		return transact(ctx, db, func(tx *sql.Tx) error {
 			if mark, err := searchable(ctx, tx); err != nil || mark != from {
-				return errors.Join(err, fmt.Errorf("%w: entry %d is searchable, not %d", ErrOrder, mark.Seq, from.Seq))
+				return errors.Join(err, fmt.Errorf("%w: the last entry is %d, not %d", ErrOrder, mark.Seq, from.Seq))
 			}
 			for i := range docs {
 				if err := addDocument(ctx, tx, &docs[i]); err != nil {
@@ -82,7 +82,7 @@ func (x *Index) addDocuments(ctx context.Context, from, to journal.Head, docs []
 	return nil
 }
 
-// addDocument adds one document, which replaces that of its intent.
+// addDocument adds one document. That of an end replaces that of its intent.
 func addDocument(ctx context.Context, tx *sql.Tx, d *Document) error {
 	if d.Intent != 0 {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM calls WHERE rowid = ?", int64(d.Intent)); err != nil {
@@ -94,16 +94,16 @@ func addDocument(ctx context.Context, tx *sql.Tx, d *Document) error {
 	return err
 }
 
-// who returns the search term of a process.
+// who returns the word for a process in column who.
 func who(pid int64) string { return "p" + strconv.FormatInt(pid, 10) }
 
-// Question is what Search looks for.
+// Question is the query of a Search.
 type Question struct {
 	Phrases []schema.Phrase // a document must have all of them
 	PIDs    []int64         // ascending; nil: calls of every process
 	Since   *int64          // earliest time, Unix milliseconds
 	Head    uint64          // the last entry to search
-	Most    int             // most documents to return
+	Most    int             // maximum number of documents to return
 }
 
 // fits reports whether a document matches the question.
@@ -119,7 +119,7 @@ func (q *Question) fits(d *Document) bool {
 	return Fits(d, q.Phrases)
 }
 
-// match returns the question as an FTS5 query. Phrases have only letters and digits.
+// match returns the question as an FTS5 query. It needs no quoting, since phrases have only letters and digits.
 func (q *Question) match(pids []int64) string {
 	var b strings.Builder
 	if pids != nil {
@@ -153,15 +153,15 @@ func quoted(p *schema.Phrase) string {
 // pidsAtOnce is the number of processes in one statement.
 const pidsAtOnce = 500
 
-// Search returns the newest documents that match a question, the newest first. It reads entries that are not indexed
-// from the journal. It drops a damaged index, which Follow rebuilds, and reads the journal instead.
+// Search returns the newest documents that match a question, newest first. It reads entries that are not indexed from
+// the journal. If the index is damaged, Search drops it, so that Follow rebuilds it, and reads the journal instead.
 func (x *Index) Search(ctx context.Context, q Question) ([]Document, error) {
 	for {
 		found, err := x.searchDocuments(ctx, q)
 		if !errors.Is(err, ErrDamaged) {
 			return found, err
 		}
-		x.opt.Trouble(fmt.Errorf("search is rebuilt: %w", err))
+		x.opt.Trouble(fmt.Errorf("index of documents is rebuilt: %w", err))
 		if err := x.dropDatabase(&x.words); err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
@@ -214,7 +214,7 @@ func (x *Index) searchDocuments(ctx context.Context, q Question) ([]Document, er
 	return found[:min(len(found), q.Most)], nil
 }
 
-// firstSince returns an entry such that every earlier entry is older than the time.
+// firstSince returns an entry before which every entry is older than since.
 func (x *Index) firstSince(ctx context.Context, since *int64) (uint64, error) {
 	if since == nil {
 		return 1, nil
@@ -227,26 +227,25 @@ func (x *Index) firstSince(ctx context.Context, since *int64) (uint64, error) {
 }
 
 // newestRead is the number of documents that are read one by one for a prefix. SQLite merges the lists of all words
-// with a prefix before it returns anything, which takes long for a prefix in most documents.
+// with the prefix before it returns a row, which takes long if most documents have such a word.
 const newestRead = 4000
 
 const documentColumns = "rowid, who, said, data, time, intent"
 
-// newest reads the last indexed documents, and returns those that match a question, newest first.
+// newest reads the newest indexed documents, and returns those that match a question, newest first.
 func (x *Index) newest(ctx context.Context, q Question, first, last uint64, ended map[uint64]bool) ([]Document, error) {
 	return x.fitting(ctx, q, ended, newestDocuments, int64(first), int64(last), newestRead)
 }
 
 const newestDocuments = "SELECT " + documentColumns + " FROM calls WHERE rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
 
-// look queries SQLite for documents of entries from first to last, except intents that have ended
-// since.
+// look queries SQLite for the documents of the entries first to last, without intents in ended.
 func (x *Index) look(ctx context.Context, q Question, pids []int64, first, last uint64, ended map[uint64]bool) ([]Document, error) {
 	return x.fitting(ctx, q, ended, "SELECT "+documentColumns+" FROM calls WHERE calls MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC",
 		q.match(pids), int64(first), int64(last))
 }
 
-// fitting returns the documents of a query that match a question.
+// fitting returns the rows of a query that match a question, without intents in ended.
 func (x *Index) fitting(ctx context.Context, q Question, ended map[uint64]bool, query string, args ...any) (found []Document, err error) {
 	err = x.read(ctx, func(d *Document) bool {
 		if !ended[d.Seq] && q.fits(d) {
@@ -257,7 +256,7 @@ func (x *Index) fitting(ctx context.Context, q Question, ended map[uint64]bool, 
 	return found, err
 }
 
-// read calls each with the documents of a query until it returns false.
+// read calls each with the rows of a query until it returns false.
 func (x *Index) read(ctx context.Context, each func(*Document) bool, query string, args ...any) error {
 	return x.use(&x.words, func(db *sql.DB) (err error) {
 		rows, err := db.QueryContext(ctx, query, args...)
@@ -282,17 +281,17 @@ func scanDocument(rows *sql.Rows) (d Document, err error) {
 	var seq, intent int64
 	var by, said, data string
 	if err := rows.Scan(&seq, &by, &said, &data, &d.Time, &intent); err != nil {
-		return d, fmt.Errorf("%w: document of the search: %w", ErrDamaged, err)
+		return d, fmt.Errorf("%w: document: %w", ErrDamaged, err)
 	}
 	if d.PID, err = strconv.ParseInt(strings.TrimPrefix(by, "p"), 10, 64); err != nil {
-		return d, fmt.Errorf("%w: document %d of the search", ErrDamaged, seq)
+		return d, fmt.Errorf("%w: document %d", ErrDamaged, seq)
 	}
 	d.Seq, d.Intent, d.Said, d.Data = uint64(seq), uint64(intent), schema.Words(said), schema.Words(data)
 	return d, nil
 }
 
-// Frequency returns how many documents have a phrase, counted up to most. A prefix is counted in the newest documents,
-// and in as many of the others as in these: so it costs the same, whatever the prefix stands for.
+// Frequency returns the number of documents that have a phrase, at most most. For a prefix it counts the newest
+// documents and extrapolates, so that the cost does not depend on the prefix.
 func (x *Index) Frequency(ctx context.Context, p *schema.Phrase, most int) (n int64, err error) {
 	if p.Prefix {
 		n, err = x.prefixFrequency(ctx, p)
@@ -327,13 +326,13 @@ func (x *Index) prefixFrequency(ctx context.Context, p *schema.Phrase) (int64, e
 	return having, err
 }
 
-// Scan answers a question without an index, from the entries of a journal from first on.
+// Scan answers a question without an index: it reads a journal from the entry first on.
 func Scan(ctx context.Context, o Options, first uint64, q Question) ([]Document, error) {
 	found, ended, err := scanJournal(ctx, o.withDefaults(), first, q)
 	return slices.DeleteFunc(found, func(d Document) bool { return ended[d.Seq] }), err
 }
 
-// scanJournal returns the newest documents that answer a question, newest first, and the intents that have ended.
+// scanJournal returns the newest documents that match a question, newest first, and the intents that have ended.
 func scanJournal(ctx context.Context, o Options, first uint64, q Question) (found []Document, ended map[uint64]bool, err error) {
 	last := func() uint64 { return min(q.Head, o.Synced()) }
 	if first > last() {
@@ -342,7 +341,7 @@ func scanJournal(ctx context.Context, o Options, first uint64, q Question) (foun
 	r := journal.NewReader(o.FS, o.Dir, journal.ReaderOptions{From: first, Limit: last})
 	defer func() { err = errors.Join(err, r.Close()) }()
 	ended = make(map[uint64]bool)
-	var past *journal.Anchor // of the archive that r reads
+	var past *journal.Anchor // of the archive that r reads; nil: r reads the journal
 	next := first
 	for docs := (documents{o}); ; {
 		record, err := r.Next(ctx)
@@ -355,7 +354,7 @@ func scanJournal(ctx context.Context, o Options, first uint64, q Question) (foun
 			}
 			r = journal.NewReader(o.FS, past.Archive, journal.ReaderOptions{From: next, Limit: func() uint64 { return min(past.Seq, q.Head) }})
 			continue
-		case err != nil && past != nil && ctx.Err() == nil: // its end, or it is not at hand
+		case err != nil && past != nil && ctx.Err() == nil: // the archive has ended, or is not available
 			next, past = past.Seq+1, nil
 			if err := r.Close(); err != nil {
 				return nil, nil, err
@@ -384,15 +383,15 @@ func scanJournal(ctx context.Context, o Options, first uint64, q Question) (foun
 	}
 }
 
-// answers are the newest of the documents that were found, newest first, without those of intents that have ended.
+// answers returns the newest of found, newest first, without intents in ended.
 func answers(found []Document, ended map[uint64]bool, most int) []Document {
 	found = slices.DeleteFunc(found, func(d Document) bool { return ended[d.Seq] })
 	slices.Reverse(found)
 	return found[:min(len(found), most)]
 }
 
-// Forget rebuilds the document of an entry whose line was rewritten in the journal, and that of its end, so that no
-// file of the index has the old text.
+// Forget rebuilds the document of an entry whose line was rewritten in the journal, and that of its end, and erases the
+// old text from the files of the index.
 func (x *Index) Forget(ctx context.Context, seq uint64) error {
 	err := x.use(&x.words, func(db *sql.DB) error {
 		return x.forgetDocuments(ctx, db, seq)
@@ -407,7 +406,7 @@ func (x *Index) forgetDocuments(ctx context.Context, db *sql.DB, seq uint64) err
 	if err := transact(ctx, db, func(tx *sql.Tx) error { return x.replace(ctx, tx, seq) }); err != nil {
 		return err
 	}
-	// Free pages still have earlier deletions, such as merged parts of the index.
+	// Free pages still have deleted text.
 	for _, statement := range []string{"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
@@ -416,7 +415,7 @@ func (x *Index) forgetDocuments(ctx context.Context, db *sql.DB, seq uint64) err
 	return nil
 }
 
-// replace deletes the documents of an entry and of its end, and adds them as the journal has them now.
+// replace deletes the documents of an entry and of its end, and adds them again from the journal.
 func (x *Index) replace(ctx context.Context, tx *sql.Tx, seq uint64) error {
 	rows, err := tx.QueryContext(ctx, "SELECT rowid FROM calls WHERE rowid = ?1 OR intent = ?1", int64(seq))
 	if err != nil {
@@ -433,7 +432,7 @@ func (x *Index) replace(ctx context.Context, tx *sql.Tx, seq uint64) error {
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
 	}
-	// Otherwise the words stay until their part of the index is merged with another.
+	// Without secure-delete, FTS5 keeps deleted words until it merges their segment.
 	if _, err := tx.ExecContext(ctx, "INSERT INTO calls (calls, rank) VALUES ('secure-delete', 1)"); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func seqs(docs []index.Document) (of []uint64) {
 	return of
 }
 
-// TestSearch asks the same of an index that has all of a journal, half of it, and nothing, and of a journal without one.
+// TestSearch: the answer is the same if the index has all, half or none of the journal, or if there is no index.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	for _, indexed := range []string{"all", "half", "nothing", "no index"} {
@@ -88,10 +88,10 @@ func TestSearch(t *testing.T) {
 				{ask(t, "brown", 9, 10), nil},
 				{ask(t, "denied capability"), []uint64{no}},
 				{ask(t, "agent 8 flow-9"), []uint64{no, bear}},
-				{ask(t, "zebra"), []uint64{end}}, // one row a call, of its intent's words and its end's; the search itself is not found
+				{ask(t, "zebra"), []uint64{end}}, // one document for a call, with the words of its intent and its end; a search has none
 				{ask(t, "zebra 502"), []uint64{end}},
 				{ask(t, "zebra", 7), []uint64{end}},
-				{ask(t, "success who p7"), nil}, // what the index has beside the words is not theirs
+				{ask(t, "success who p7"), nil}, // columns without words do not match
 				{index.Question{Phrases: ask(t, "brown").Phrases, Head: fox, Most: 10}, []uint64{fox}},
 				{index.Question{Phrases: ask(t, "flow-9").Phrases, Head: 1 << 40, Most: 2}, []uint64{end, no}},
 				{index.Question{Phrases: ask(t, "flow*").Phrases, Head: 1 << 40, Most: 2}, []uint64{end, no}},
@@ -111,7 +111,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestFrequency counts the documents that have a word, a phrase, and a prefix.
+// TestFrequency: words, phrases and prefixes are counted.
 func TestFrequency(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -132,7 +132,7 @@ func TestFrequency(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tt.query, got, tt.want)
 		}
 	}
-	// Of more documents than are read for a prefix the others are taken to be like these, and found all the same.
+	// A prefix is counted in the newest documents and extrapolated; documents that were not counted are found.
 	k.grow(t, 10_000)
 	follow(t, s, k, o)
 	mark := testkit.Value(s.Searchable(ctx()))(t)
@@ -144,7 +144,7 @@ func TestFrequency(t *testing.T) {
 	}
 }
 
-// TestForget: what an entry had is in no file of the index any more, once its line was rewritten.
+// TestForget: after Forget no file of the index has the old text of a rewritten entry.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
@@ -153,17 +153,17 @@ func TestForget(t *testing.T) {
 	s := open(t, path, o)
 	const secret, marker = `"hunter2secret"`, `"rewrittenxxxx"`
 	intent := k.say(t, 7, "Http.Fetch", `{"url":"https://a.test/","body":`+secret+`}`, `{"kind":"reply","data":{}}`)
-	k.grow(t, 4*index.BlockEntries) // so that nothing is read across the changed line
+	k.grow(t, 4*index.BlockEntries) // so that no reader checks the chain across the changed line
 	k.say(t, 0, "Http.Fetched", fmt.Sprintf(`{"intent":%d,"type":"Http.Fetch","pid":7,"ran":true,"outcome":{"kind":"reply","data":1}}`, intent), fine)
 	k.grow(t, 8*index.BlockEntries)
 	follow(t, s, k, o)
 	if !holds(t, path, "hunter2secret") {
-		t.Fatal("the index never had the secret: the test shows nothing")
+		t.Fatal("the index does not have the secret before Forget")
 	}
 	rewrite(t, k, []byte(secret), []byte(marker))
 	testkit.Must(t, s.Forget(ctx(), intent))
 	if holds(t, path, "hunter2secret") {
-		t.Error("a file of the index still has the secret")
+		t.Error("a file of the index has the secret")
 	}
 	for query, want := range map[string]int{"hunter2secret": 0, "rewrittenxxxx": 1} {
 		got, err := s.Search(ctx(), ask(t, query))
@@ -172,7 +172,7 @@ func TestForget(t *testing.T) {
 			t.Errorf("%s: %d calls, want %d", query, len(got), want)
 		}
 	}
-	testkit.Must(t, s.Forget(ctx(), intent)) // twice is fine, and so is an entry without a document
+	testkit.Must(t, s.Forget(ctx(), intent)) // a second call succeeds, also for an entry without a document
 	testkit.Must(t, s.Forget(ctx(), 1<<40))
 }
 
@@ -196,7 +196,7 @@ func holds(tb testing.TB, dir, text string) bool {
 	return false
 }
 
-// TestCloseAfterCancel: a write that was cancelled leaves nothing open after Close, so SQLite's logs are removed.
+// TestCloseAfterCancel: after a cancelled write, Close closes everything, so SQLite removes its logs.
 func TestCloseAfterCancel(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -205,7 +205,7 @@ func TestCloseAfterCancel(t *testing.T) {
 		ctx, cancel := context.WithCancel(ctx())
 		wantError(t, s.Transact(ctx, func(*sql.Tx) error {
 			cancel()
-			for range 1000 { // time for database/sql to notice
+			for range 1000 { // so that database/sql detects the cancellation
 				runtime.Gosched()
 			}
 			return ctx.Err()
@@ -217,13 +217,13 @@ func TestCloseAfterCancel(t *testing.T) {
 	}
 }
 
-// TestSearchOfDamagedFile: a file that SQLite finds damaged is dropped, and the journal answers.
+// TestSearchOfDamagedFile: if SQLite reports damage, Search drops the file and reads the journal.
 func TestSearchOfDamagedFile(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
 	path := newPath(t)
 	var told troubles
-	o := index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.tell}
+	o := index.Options{Dir: k.dir, Synced: k.log.Synced, Trouble: told.add}
 	s := open(t, path, o)
 	seq := k.say(t, 7, "Memory.Set", `{"key":"k","value":"needle"}`, fine)
 	k.grow(t, 4*index.BlockEntries)
@@ -243,7 +243,7 @@ func TestSearchOfDamagedFile(t *testing.T) {
 	told.want(t, index.ErrDamaged)
 }
 
-// TestRank: rare phrases weigh more, repeated ones more, long texts less, and equals are newest first.
+// TestRank: rare and repeated phrases raise the score, long texts lower it, and of equal scores the newest is first.
 func TestRank(t *testing.T) {
 	t.Parallel()
 	text := func(s string) schema.Words { return schema.Words(nil).AppendText(s) }

@@ -17,16 +17,16 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// A snapshot is a file: a header, chunks with a varint length before each, and the SHA-256 of all that. The first chunk
-// names the snapshot.
+// A snapshot file is a header, chunks, each after its length as a varint, and the SHA-256 of all of that. The first
+// chunk is the title.
 
 // header describes a snapshot.
 type header struct {
 	At   journal.Head // the last entry that the state contains; the zero Head: none
-	Tick int64        // the kernel's tick then
+	Tick int64        // the kernel's tick at that entry
 }
 
-// title names a snapshot. A change of the file's form needs another number.
+// title is the first chunk of a snapshot. A change of the file's format needs another number.
 func (x *Index) title(name string) string {
 	return fmt.Sprintf("pwos snapshot 1 of %q, form %q", name, x.opt.Form)
 }
@@ -49,8 +49,8 @@ func (x *Index) removeTemporary() error {
 	return err
 }
 
-// Save replaces the snapshot with that name by one of the state as of the entry at. It calls write once, on this
-// goroutine, with a function that copies the next chunk. A chunk may be empty, and there may be none.
+// Save replaces the snapshot name by one of the state as of the entry at. It calls write once, on this goroutine; write
+// calls put for each chunk, which put copies. A chunk may be empty, and there may be no chunks.
 //
 // Until Save has succeeded, and after an error or a crash, readers get the old snapshot.
 func (x *Index) Save(ctx context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error {
@@ -78,7 +78,7 @@ func (x *Index) saveSnapshot(ctx context.Context, name string, of header, write 
 		}
 	}()
 	sum := sha256.New()
-	out := bufio.NewWriterSize(io.MultiWriter(file, sum), 256<<10) // which keeps its first error
+	out := bufio.NewWriterSize(io.MultiWriter(file, sum), 256<<10) // a bufio.Writer keeps its first error
 	put := func(chunk []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -113,8 +113,8 @@ func (x *Index) saveSnapshot(ctx context.Context, name string, of header, write 
 }
 
 // Load calls restore with the chunks of a snapshot, in order and as they were saved; a chunk is valid until restore
-// returns. It returns the entry and the tick of the state. Errors: ErrNoSnapshot, ErrDamaged, ErrForeign, and the error
-// of restore, which ends it; after that one the caller resets what it restored.
+// returns. It returns the entry and the tick of the state. It returns ErrNoSnapshot, ErrDamaged, ErrForeign, or the
+// first error of restore, after which the caller has to reset its state.
 func (x *Index) Load(ctx context.Context, name string, restore func(chunk []byte) error) (at journal.Head, tick int64, err error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -171,7 +171,7 @@ func (x *Index) loadSnapshot(ctx context.Context, name string, restore func(chun
 	}
 }
 
-// Position returns the entry of a snapshot, without reading the rest; 0 if there is no snapshot.
+// Position returns the seq of a snapshot's entry without reading the state; 0 if there is no snapshot.
 func (x *Index) Position(name string) uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

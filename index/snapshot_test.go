@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// What was saved is loaded: the same chunks with the same boundaries, also after the file was closed and opened again.
+// TestSnapshotRoundTrip: Load returns the saved chunks with their boundaries, also after the index was opened again.
 func TestSnapshotRoundTrip(t *testing.T) {
 	t.Parallel()
 	cases := map[string][][]byte{
@@ -36,10 +36,10 @@ func TestSnapshotRoundTrip(t *testing.T) {
 				got, err := load(s, "memory")
 				testkit.Must(t, err)
 				if !equal(got, chunks) {
-					t.Fatalf("%d chunks come back otherwise than the %d that were saved", len(got), len(chunks))
+					t.Fatalf("the %d loaded chunks differ from the %d saved ones", len(got), len(chunks))
 				}
 				if at, tick := of(t, s, "memory"); at != head(7) || tick != 3 {
-					t.Fatalf("it is of entry %d, tick %d", at.Seq, tick)
+					t.Fatalf("the snapshot is of entry %d, tick %d", at.Seq, tick)
 				}
 				testkit.Must(t, s.Close())
 				s = open(t, path, index.Options{})
@@ -48,7 +48,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// Each name has one snapshot, the last that was saved.
+// TestSnapshotNames: each name has one snapshot, the last that was saved.
 func TestSnapshotNames(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), index.Options{})
@@ -66,11 +66,11 @@ func TestSnapshotNames(t *testing.T) {
 	wantError(t, err, index.ErrNoSnapshot)
 }
 
-// A Save that does not come to its end leaves the snapshot before, and the Store works on.
+// TestSaveThatFails: a Save that fails leaves the old snapshot, and the next Save succeeds.
 func TestSaveThatFails(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
-	chunks := state("new", 40, 100_000) // more than the cache holds, so that much of it is in the log already
+	chunks := state("new", 40, 100_000) // more than the buffer holds, so that a part is in the file
 	ended, end := context.WithCancel(ctx())
 	end()
 	during, cancel := context.WithCancel(ctx())
@@ -104,7 +104,7 @@ func TestSaveThatFails(t *testing.T) {
 			got, err := load(s, "memory")
 			testkit.Must(t, err)
 			if !equal(got, chunks) {
-				t.Fatal("the Save after the one that failed was lost")
+				t.Fatal("the Save after the failed one was lost")
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestSaveThatPanics(t *testing.T) {
 	testkit.Must(t, s.Save(ctx(), "memory", head(2), 2, puts()))
 }
 
-// wantOld wants the snapshot that the tests of this file save first.
+// wantOld fails the test unless the first snapshot of the test is loaded.
 func wantOld(tb testing.TB, s *index.Index) {
 	tb.Helper()
 	got, err := load(s, "memory")
@@ -135,11 +135,11 @@ func wantOld(tb testing.TB, s *index.Index) {
 		tb.Fatalf("the old snapshot is gone: %d chunks", len(got))
 	}
 	if at, _ := of(tb, s, "memory"); at != head(1) {
-		tb.Fatalf("it is of entry %d", at.Seq)
+		tb.Fatalf("the snapshot is of entry %d", at.Seq)
 	}
 }
 
-// The error of restore ends Load, and the Store works on.
+// TestRestoreThatFails: an error of restore ends Load, and the index stays usable.
 func TestRestoreThatFails(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), index.Options{})
@@ -157,7 +157,7 @@ func TestRestoreThatFails(t *testing.T) {
 	wantOld(t, s)
 }
 
-// Saves of one name at once leave one of the states, whole; those who read meanwhile see one of them too.
+// TestSavesAtOnce: concurrent Saves of one name leave one complete state, and concurrent readers get one too.
 func TestSavesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), index.Options{})
@@ -196,7 +196,7 @@ func TestSavesAtOnce(t *testing.T) {
 	}
 }
 
-// During a Save, readers are answered with what was there before.
+// TestReadDuringSave: during a Save, readers get the old snapshot.
 func TestReadDuringSave(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), index.Options{})

@@ -10,21 +10,21 @@ import (
 	"sort"
 )
 
-// SpanBlocks is the number of blocks in a span, which has one row with the tokens that its entries change: these are few,
-// and may lie far apart. Span n, counted from 1, has the blocks (n-1)*SpanBlocks+1 to n*SpanBlocks.
+// SpanBlocks is the number of blocks in a span, which has one row with the processes whose tokens its entries change.
+// Span n, counted from 1, has the blocks (n-1)*SpanBlocks+1 to n*SpanBlocks. Changes of tokens are rare and far apart.
 const SpanBlocks = 16
 
 const spansTable = `CREATE TABLE spans (span INTEGER PRIMARY KEY, holders BLOB NOT NULL, sum INTEGER NOT NULL);`
 
-// spanOf is the span that a block is in.
+// spanOf returns the span of a block.
 func spanOf(block int64) int64 { return (block + SpanBlocks - 1) / SpanBlocks }
 
-// sumOfSpan is a checksum, which detects an altered row.
+// sumOfSpan returns a checksum of the row, which detects alteration.
 func sumOfSpan(span int64, holders termList) int64 {
 	return int64(crc32.Update(crc32.Checksum(binary.BigEndian.AppendUint64(nil, uint64(span)), castagnoli), castagnoli, holders))
 }
 
-// addSpan adds the row of a span, whose blocks are all in the index.
+// addSpan adds the row of a span. All blocks of the span must be in the index.
 func addSpan(ctx context.Context, tx *sql.Tx, span int64) error {
 	var holders []term
 	err := scanRows(ctx, tx, func(r *row) bool {
@@ -41,8 +41,8 @@ func addSpan(ctx context.Context, tx *sql.Tx, span int64) error {
 	return err
 }
 
-// eachSpan calls each with the rows of a query, whose spans have to follow each other from first on by step, until it returns
-// false. The terms are valid until the next row.
+// eachSpan calls each with the rows of a query until it returns false. Their spans must be first, first+step, and so
+// on. The terms are valid until the next row.
 func eachSpan(ctx context.Context, tx *sql.Tx, first, step int64, each func(span int64, holders termList) bool, query string, args ...any) error {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -70,8 +70,8 @@ func mayChange(holders termList, holder int64) bool {
 	return holders.has(termOfHolder(holder)) || holders.has(unreadable)
 }
 
-// spanBefore returns the latest span up to one, and not before first, in which the token of a process may change; 0 if there
-// is none. All of these spans are in the index.
+// spanBefore returns the latest span from first to span in which the token of a process may change; 0 if there is none.
+// All of these spans must be in the index.
 func spanBefore(ctx context.Context, tx *sql.Tx, holder, span, first int64) (found int64, err error) {
 	next := span
 	err = eachSpan(ctx, tx, span, -1, func(span int64, holders termList) bool {
@@ -87,8 +87,8 @@ func spanBefore(ctx context.Context, tx *sql.Tx, holder, span, first int64) (fou
 	return found, err
 }
 
-// skipSpans returns the last block after one that can be left out, since the token of a process does not change in the spans
-// up to there. It is block itself where none can be.
+// skipSpans returns the last block of the spans directly after block in which the token of a process does not change;
+// block itself if there is no such span.
 func skipSpans(ctx context.Context, tx *sql.Tx, holder, block int64) (int64, error) {
 	first := spanOf(block + 1)
 	err := eachSpan(ctx, tx, first, 1, func(span int64, holders termList) bool {
@@ -104,7 +104,7 @@ func skipSpans(ctx context.Context, tx *sql.Tx, holder, block int64) (int64, err
 // termList is a set of terms, 4 bytes each, ascending.
 type termList []byte
 
-// listOf sorts terms. A set without terms is not nil, which the database would keep as NULL.
+// listOf returns the set of terms. An empty set is not nil, which the database would store as NULL.
 func listOf(terms []term) termList {
 	list := termList{}
 	slices.Sort(terms)

@@ -23,8 +23,8 @@ import (
 
 // Rule is one rule.
 type Rule struct {
-	ID   string // its @id, otherwise the file and the rule's number in it
-	Fix  string // its @fix: advice for a refused caller; may be empty
+	ID   string        // its @id, otherwise the file and the rule's number in it
+	Fix  string        // its @fix: advice for a refused caller; may be empty
 	Ask  time.Duration // its @ask: the time in which the question can be answered; 0: the rule forbids
 	File string
 	Line int

@@ -15,7 +15,7 @@ import (
 // Learned is what agents did, in more detail than a grant can express.
 type Learned struct {
 	Keys    map[string]map[string]bool // of memory, by syscall
-	Lists   map[string]bool // listed prefixes; "" is all
+	Lists   map[string]bool            // listed prefixes; "" is all
 	Fetches map[Fetched]bool
 }
 

@@ -28,7 +28,7 @@ type member struct {
 	index []int
 	value func(reflect.Value) (types.Value, error) // returns nil, nil if the member is absent
 	form  form
-	ref   bool // it is a reference, which rules do not see
+	ref   bool                     // it is a reference, which rules do not see
 	bound func(of ast.IsNode) fact // the values that it can have; nil: not limited
 }
 

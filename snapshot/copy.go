@@ -18,9 +18,9 @@ import (
 type copier struct {
 	ctx    context.Context
 	skip   skips
-	share  bool // files share their blocks, unless the file system has refused that
+	share  bool  // files share their blocks, unless the file system has refused that
 	limit  int64 // of copied bytes
-	forced bool // entries that their owner may not read are made readable while they are copied
+	forced bool  // entries that their owner may not read are made readable while they are copied
 
 	files, bytes int64
 	leftOut      []string

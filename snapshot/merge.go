@@ -52,7 +52,7 @@ const unfinished = ".pwos-undo-"
 
 // merger makes one tree equal to another, or only plans that.
 type merger struct {
-	copier // for what is created
+	copier      // for what is created
 	apply  bool // change the tree
 	plan   *Plan
 	end    time.Time // of the agent

@@ -75,7 +75,7 @@ func Open(stateDir string) (*Store, error) {
 
 // Options configure a copy.
 type What struct {
-	Limit int64 // bytes, if blocks cannot be shared
+	Limit int64    // bytes, if blocks cannot be shared
 	Skip  []string // patterns of paths to omit
 	// For a copy that an undo makes:
 	PID   int64

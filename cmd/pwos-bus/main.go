@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster/bus"
 	"github.com/promptware-os/pwos/internal/logging"
+	"github.com/promptware-os/pwos/internal/version"
 )
 
 func main() {
@@ -70,6 +71,7 @@ an existing NATS server. That needs JetStream with "sync_interval: always".`,
   pwos-bus --dir d1 --members m --name n1 --peers 10.0.0.1:6222 --route nats://10.0.0.2:6222
   pwos-bus --members m --print-users >> nats.conf`,
 		Args:          cobra.NoArgs,
+		Version:       version.Build(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -79,6 +81,8 @@ an existing NATS server. That needs JetStream with "sync_interval: always".`,
 			return s.run(cmd.Context(), stdout, stderr)
 		},
 	}
+	cmd.SetOut(stdout)
+	cmd.SetVersionTemplate("pwos-bus {{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{err} })
 	f := cmd.Flags()
 	f.StringVar(&s.Dir, "dir", "", "directory of the streams (made where it is missing)")
@@ -164,7 +168,7 @@ func (s *settings) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer node.Close()
-	log.Info("ready", "address", node.URL(), "members", len(s.Members.Keys()), "dir", s.Dir)
+	log.Info("ready", "version", version.Build(), "address", node.URL(), "members", len(s.Members.Keys()), "dir", s.Dir)
 	if _, err := fmt.Fprintln(stdout, node.URL()); err != nil {
 		return fmt.Errorf("write address: %w", err)
 	}

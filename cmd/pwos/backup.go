@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal/backup"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -64,7 +64,7 @@ func (a *app) backup(ctx context.Context, path string, force bool) error {
 	if err != nil {
 		return err
 	}
-	source := backup.Source{Dir: stateDir, Key: key, Version: daemon.Version(), Now: time.Now}
+	source := backup.Source{Dir: stateDir, Key: key, Version: version.Build(), Now: time.Now}
 	if path == "-" {
 		if a.stdoutTerminal() {
 			return fault.UsageInvalid.New("a backup is binary and stdout is a terminal: name a FILE, or pipe stdout to a program").With("verb", "pwos backup")

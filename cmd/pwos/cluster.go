@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -125,7 +126,7 @@ in an environment with a state directory of its own.`,
 // clusterSettings returns the settings of this environment's kernel. It fails if that kernel is in
 // no cluster.
 func clusterSettings() (*config.Config, error) {
-	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version())
+	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
 	if err != nil {
 		return nil, misuse("pwos cluster", err)
 	}

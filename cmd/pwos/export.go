@@ -18,6 +18,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/export"
+	"github.com/promptware-os/pwos/internal/version"
 )
 
 func newExport(a *app) *cobra.Command {
@@ -216,7 +217,7 @@ export uses the cursor, or it is another kernel's.`,
 				return usage(cmd, err)
 			}
 			return e.to(cmd.Context(), func() (export.Sink, export.Position, error) {
-				sink, err := export.NewOTLP(receiver, version())
+				sink, err := export.NewOTLP(receiver, version.Build())
 				return sink, export.Position{}, err
 			})
 		},

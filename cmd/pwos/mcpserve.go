@@ -18,6 +18,7 @@ import (
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/mcp"
 	"github.com/promptware-os/pwos/door/mcp/upstream"
+	"github.com/promptware-os/pwos/internal/version"
 )
 
 func newMCPBridge(a *app) *cobra.Command {
@@ -48,7 +49,7 @@ func (a *app) mcpBridge(ctx context.Context, name, address string, command []str
 		return err
 	}
 	defer closeInto(&err, c)
-	o := &upstream.Options{Name: name, Kernel: c, Note: a.say, Version: version()}
+	o := &upstream.Options{Name: name, Kernel: c, Note: a.say, Version: version.Build()}
 	if address == "" {
 		o.Executable, o.Start = command[0], upstream.Program(command, a.stderr)
 	} else {
@@ -165,7 +166,7 @@ says.`,
 func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context.Context, *mcp.Bridge) error) error {
 	redial := func(ctx context.Context) (*client.Client, error) { return a.dialRunning(ctx) }
 	return serve(ctx, mcp.New(mcp.Options{
-		Agent: door.Agent{Name: f.as, Allow: f.allow, Via: "mcp"}, Dial: a.dial, Redial: redial, Patience: cmp.Or(a.timeout, usualTimeout), Note: a.say, TrustHost: f.trustHost, Version: version(),
+		Agent: door.Agent{Name: f.as, Allow: f.allow, Via: "mcp"}, Dial: a.dial, Redial: redial, Patience: cmp.Or(a.timeout, usualTimeout), Note: a.say, TrustHost: f.trustHost, Version: version.Build(),
 	}))
 }
 

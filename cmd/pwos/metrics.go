@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/export/metrics"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -69,7 +70,7 @@ func (a *app) metrics(ctx context.Context, listener net.Listener, certificate *t
 	ctx, stop := untilHangup(ctx)
 	defer stop()
 	server := metrics.NewServer(metrics.Options{
-		Dial: a.dialRunning, Version: version(), Token: token,
+		Dial: a.dialRunning, Version: version.Build(), Token: token,
 		Trouble: func(err error) {
 			if err != nil {
 				a.say("the kernel does not answer: %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -126,7 +127,7 @@ value is damaged or altered, 130 interrupted. "pwos run" exits with the status o
 	flags.StringVar(&a.origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags; inline: serve piped input without a daemon")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, flagError(err)) })
-	cmd.Version = version()
+	cmd.Version = version.Build()
 	cmd.SetVersionTemplate("pwos {{.Version}}\n")
 	cmd.SetIn(a.stdin)
 	cmd.SetOut(a.stdout)
@@ -213,16 +214,8 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
-// version is that of the module that this program was built from.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
-}
-
 func (a *app) version() error {
-	version, revision := version(), ""
+	build, revision := version.Build(), ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
@@ -231,8 +224,8 @@ func (a *app) version() error {
 		}
 	}
 	platform := runtime.GOOS + "/" + runtime.GOARCH
-	o, t := view.Object(nil).Text("version", version), new(view.Table)
-	t.Row("pwos", version)
+	o, t := view.Object(nil).Text("version", build), new(view.Table)
+	t.Row("pwos", build)
 	if revision != "" {
 		o = o.Text("revision", revision)
 		t.Row("revision", revision)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/snapshot"
@@ -126,7 +127,7 @@ func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int6
 			running[*p.Snapshot] = true
 		}
 	}
-	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version())
+	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
 	if err != nil {
 		return fmt.Errorf("remove old copies: %w", err)
 	}

@@ -167,6 +167,7 @@ type condition struct {
 
 // parameters are the kernel's start parameters, if it reports them; else "" and nil.
 type parameters struct {
+	version string   // of the running kernel, which may be older or newer than this program
 	origin  string   // the operator's
 	sync    string   // when a command is answered
 	sandbox string   // what confines an agent's program
@@ -202,6 +203,7 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 		return p
 	}
 	members, _ := view.Members(data)
+	p.version, _ = view.Text(members["version"])
 	p.origin, _ = view.Text(members["origin"])
 	p.sync, _ = view.Text(members["sync"])
 	p.sandbox, _ = view.Text(members["sandbox"])
@@ -256,6 +258,10 @@ func (a *app) printStatus(s kernelInfo) error {
 		Integer("syscalls", int64(s.syscalls)).Text("sync", s.sync).Integer("ping_us", s.ping.Microseconds())
 	t := new(view.Table)
 	t.Row("kernel", a.style(view.Good, "running")+", process "+strconv.Itoa(s.pid))
+	if s.version != "" {
+		o = o.Text("version", s.version)
+		t.Row("version", view.Escaped(s.version))
+	}
 	if s.refusing != "" {
 		o = o.Text("refusing", s.refusing)
 		t.Row("commands", a.style(view.Bad, "refused")+", because the journal cannot be written: "+view.Escaped(s.refusing))

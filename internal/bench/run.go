@@ -21,7 +21,7 @@ type Config struct {
 	Echo     string
 	Duration time.Duration // of one round of one server
 	Rounds   int           // of each server
-	Lean     bool // decode only the first answer of a connection
+	Lean     bool          // decode only the first answer of a connection
 	// Greet completes the kernel's prologue on a connection. Nil: as in open mode.
 	Greet func(context.Context, *unixsock.Conn) error
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	queued   = 1024 // maximum number of lines that wait to be written
+	queued   = 1024        // maximum number of lines that wait to be written
 	patience = time.Second // how long Close waits for the reader
 )
 

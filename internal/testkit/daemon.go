@@ -16,10 +16,10 @@ import (
 // Daemon describes how a test starts daemons as processes, one after the other with the same state.
 type Daemon struct {
 	Command []string             // program and arguments
-	Dir     string // its home, with runtime directory r and state directory s, and with config.toml if there is one
-	Env     []string // in addition to those of the directories, such as PATH
+	Dir     string               // its home, with runtime directory r and state directory s, and with config.toml if there is one
+	Env     []string             // in addition to those of the directories, such as PATH
 	As      *syscall.SysProcAttr // the user it runs as; nil: the user of the test
-	Log     string // a file to which all processes append their output; "": each process stores its own in memory
+	Log     string               // a file to which all processes append their output; "": each process stores its own in memory
 }
 
 // Process is a daemon that was started.
