@@ -1,4 +1,4 @@
-// Package backup writes and reads backups of a kernel's journal. A backup can be written while the kernel appends.
+// Package backup stores a kernel's journal in a single file. A backup can be written while the kernel appends.
 //
 // A backup is a tar archive, compressed with gzip. Its first member is a header with the number of files and their size;
 // the last one is a manifest with the SHA-256 of each member in between, signed with the host key. In between is the
