@@ -178,7 +178,7 @@ func TestCheck(t *testing.T) {
 		"ask":                {`@ask("soon") ` + head + ";", `@ask("soon") must be the time`},
 		"annotation":         {`@fixx("x") ` + head + ";", "@fixx has no meaning"},
 		"no resource":        {`forbid(principal, action, resource == Folder::"a");`, "Folder"},
-		"tool":               {`forbid(principal, action == Tool::"os/tools/sum", resource);`, "is no path below root"},
+		"tool":               {`forbid(principal, action == Tool::"os/tools/sum", resource);`, "must be a path below root"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// site is a kernel in a process of its own.
+// site is a kernel as a separate process.
 type site struct {
 	name    string
 	place   *testkit.Place
@@ -40,7 +40,7 @@ func (s *site) dial(ctx context.Context) (*client.Client, error) {
 	return client.Dial(ctx, client.Options{RuntimeDir: s.place.RuntimeDir(), Patience: testkit.Patience})
 }
 
-// busProcess is a bus in a process of its own.
+// busProcess is a bus as a separate process.
 type busProcess struct {
 	dir, addr string
 	cmd       *exec.Cmd
@@ -91,14 +91,14 @@ func (w *writer) write(ctx context.Context, alpha *site, to int64, n int) error 
 	return nil
 }
 
-// send makes the call until it is answered. An outcome that the kernel does not know is one: it sends the message on by itself.
+// send makes the call until it is answered. An unknown outcome counts as one, since the kernel sends the message itself.
 func (w *writer) send(ctx context.Context, alpha *site, data []byte) (string, error) {
 	m := schema.Message{Kind: schema.KindCommand, Type: schema.SyscallSendMsg.Type, Data: data}
 	m.Meta.IdempotencyKey = fmt.Sprintf("m-%d", w.next)
 	for ctx.Err() == nil {
 		c, err := alpha.dial(ctx)
 		if err != nil {
-			continue // it was killed, and is started again
+			continue // it was killed, and is being restarted
 		}
 		reply, err := c.Do(ctx, m)
 		if closed := c.Close(); err == nil && closed != nil {
@@ -120,7 +120,7 @@ func (w *writer) send(ctx context.Context, alpha *site, data []byte) (string, er
 	return "", ctx.Err()
 }
 
-// read takes messages of beta until all that were written are there, in the order of each sender.
+// read receives messages of beta until all that were written have arrived, in the order of each sender.
 func read(ctx context.Context, beta *site, pid int64, writers []*writer, seen map[int64]int) error {
 	for {
 		left := 0
@@ -156,7 +156,7 @@ func receive(ctx context.Context, beta *site, pid int64) ([]schema.MailMessage, 
 	return out.Messages, nil
 }
 
-// sites runs alpha, beta and their bus, each in a process of its own. Options are of the lines of both.
+// sites starts alpha, beta and their bus, each as a separate process. Options are those of both lines.
 func sites(t *testing.T, options string) (alpha, beta *site, b *busProcess) {
 	t.Helper()
 	list := []*site{{name: "alpha"}, {name: "beta"}}
@@ -180,14 +180,14 @@ func sites(t *testing.T, options string) (alpha, beta *site, b *busProcess) {
 	return list[0], list[1], b
 }
 
-// killer kills sites and the bus, in turns, at random moments.
+// killer kills sites and the bus, in turn, at random moments.
 type killer struct {
 	chance      *rand.Rand
 	alpha, beta *site
 	bus         *busProcess
 }
 
-// strike does what is due in a round: it kills the calling kernel, the other one, both, or the bus, and starts them again.
+// strike kills the calling kernel, the other one, both, or the bus, depending on the round, and restarts them.
 func (k *killer) strike(t *testing.T, round int) {
 	t.Helper()
 	victims := map[int][]*site{0: {k.alpha}, 1: {k.beta}, 2: {k.alpha, k.beta}, 3: {}}[round%4]
@@ -205,8 +205,8 @@ func (k *killer) strike(t *testing.T, round int) {
 	}
 }
 
-// TestMailKilled kills the sending kernel, the receiving one, both, and the bus, at random moments while messages are on their
-// way: each arrives once, in the order of its sender. PWOS_LONG=1 does it 100 times.
+// TestMailKilled kills the sending kernel, the receiving one, both, and the bus, at random moments while messages are in
+// flight: each arrives once, in the order of its sender. PWOS_LONG=1 does it 100 times.
 func TestMailKilled(t *testing.T) {
 	rounds, ctx := killings(t)
 	alpha, beta, b := sites(t, mayMail)
@@ -236,7 +236,7 @@ func TestMailKilled(t *testing.T) {
 	t.Logf("%d rounds: %d and %d messages, %v, %v", rounds, writers[0].next, writers[1].next, writers[0].statuses, writers[1].statuses)
 }
 
-// killings is how many rounds a test makes, and a context for them.
+// killings returns how many rounds a test runs, and a context for them.
 func killings(t *testing.T) (rounds int, ctx context.Context) {
 	t.Helper()
 	if os.Getenv("PWOS_LONG") == "" {
@@ -247,8 +247,8 @@ func killings(t *testing.T) (rounds int, ctx context.Context) {
 	return 100, ctx
 }
 
-// TestSpawnKilled does the same while processes are spawned at another kernel and ended. Each call is repeated under its key until
-// it has an outcome: that is never unknown, each process is there once, and those that were ended have ended.
+// TestSpawnKilled does the same while processes are spawned at another kernel and ended. Each call is repeated with its key
+// until it has an outcome, which is never unknown. Each process exists once, and those that were ended have ended.
 func TestSpawnKilled(t *testing.T) {
 	rounds, ctx := killings(t)
 	alpha, beta, b := sites(t, mayRun)
@@ -294,7 +294,7 @@ func TestSpawnKilled(t *testing.T) {
 	t.Logf("%d rounds: %d processes", rounds, children)
 }
 
-// spawnAndEnd spawns a process at beta, and ends it if so wished.
+// spawnAndEnd spawns a process at beta, and ends it if end is true.
 func spawnAndEnd(ctx context.Context, alpha *site, name string, end bool) (int64, error) {
 	data, err := schema.SyscallSpawn.Encode(&schema.SpawnInput{ChildAgentID: name, Kernel: new("beta")})
 	if err != nil {
@@ -314,14 +314,14 @@ func spawnAndEnd(ctx context.Context, alpha *site, name string, end bool) (int64
 	return out.ChildPID, err
 }
 
-// insist makes a call under a key until it has an outcome.
+// insist makes a call with a key until it has an outcome.
 func insist(ctx context.Context, s *site, typ, key string, data []byte) ([]byte, error) {
 	m := schema.Message{Kind: schema.KindCommand, Type: typ, Data: data}
 	m.Meta.IdempotencyKey = key
 	for ctx.Err() == nil {
 		c, err := s.dial(ctx)
 		if err != nil {
-			continue // it was killed, and is started again
+			continue // it was killed, and is being restarted
 		}
 		reply, err := c.Do(ctx, m)
 		if closed := c.Close(); err == nil && closed != nil {
@@ -337,7 +337,7 @@ func insist(ctx context.Context, s *site, typ, key string, data []byte) ([]byte,
 	return nil, ctx.Err()
 }
 
-// pause lets a random part of what runs happen before a kill.
+// pause waits for a random time before a kill.
 func pause(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
