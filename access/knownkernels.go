@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -172,7 +171,7 @@ func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]
 
 // lockFile locks the file at path, which it makes. The lock also ends with the process.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	file, _, err := regular.Open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

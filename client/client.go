@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -324,7 +324,7 @@ func (c *Client) Shutdown(ctx context.Context) (schema.Message, error) {
 // unlocked returns errLocked while a daemon holds the instance lock. It tests that with a shared lock, which it
 // releases at once.
 func unlocked(path string) error {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, _, err := regular.Open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -167,21 +168,8 @@ type daemonLog struct {
 
 // openLog opens the log for a daemon to append to. The file must belong to this user, and must not be a link.
 func openLog(path string) (*daemonLog, error) {
-	// O_NONBLOCK in case it is a FIFO.
-	const flags = os.O_RDWR | os.O_APPEND | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	file, err := os.OpenFile(path, flags, 0o600)
+	file, info, err := regular.Open(path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fault.Unsafe(path, "is not a regular file", "move it out of the way")
-	}
-	if err == nil {
-		err = file.Chmod(0o600)
-	}
-	if err != nil {
-		_ = file.Close() // nothing was written
 		return nil, err
 	}
 	return &daemonLog{path: path, file: file, begin: info.Size()}, nil
@@ -228,13 +216,13 @@ func LogTail(o Options) (lines []string, path string) {
 	if unixsock.CheckPrivateDir(places.Dir) != nil {
 		return nil, places.Log
 	}
-	file, err := os.OpenFile(places.Log, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, _, err := regular.Open(places.Log, os.O_RDONLY)
 	if err != nil {
 		return nil, places.Log
 	}
 	defer file.Close() // read only
 	lines, err = lastLines(file, 0)
-	if err != nil { // not a regular file
+	if err != nil {
 		return nil, places.Log
 	}
 	return lines, places.Log

@@ -222,13 +222,8 @@ func (l *Link) do(one *errand) {
 			l.conclude(one, data, failed)
 			return
 		}
-		pause = min(max(2*pause, minRetry), maxRetry)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-l.ctx.Done():
-			timer.Stop()
-		}
+		pause = longer(pause)
+		sleep(l.ctx, pause)
 	}
 }
 

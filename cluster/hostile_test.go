@@ -91,19 +91,7 @@ func TestHostileOutcomes(t *testing.T) {
 	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
 	liar := join(t, b, "beta", beta)
 	testkit.Value(liar.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) {
-		body := `{"from":"beta","session":"s","number":0,"outcomes":[{"msg_id":1,"status":"TAKEN"},{"msg_id":2}]}`
-		digest := sha256.Sum256(m.Data)
-		signature, err := beta.Sign([]byte("pwos answer 1\n" + string(digest[:]) + body))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		reply := nats.NewMsg(m.Reply)
-		reply.Data = []byte(body)
-		reply.Header.Set("Pwos-Signature", base64.StdEncoding.EncodeToString(signature))
-		if err := liar.conn.PublishMsg(reply); err != nil {
-			t.Error(err)
-		}
+		reply(t, beta, m, `{"from":"beta","session":"s","number":0,"outcomes":[{"msg_id":1,"status":"TAKEN"},{"msg_id":2}]}`)
 	}))(t)
 	testkit.Must(t, liar.conn.Flush())
 	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
@@ -119,5 +107,67 @@ func TestHostileOutcomes(t *testing.T) {
 	defer sender.mu.Unlock()
 	if len(sender.settled) != 0 || len(sender.refused) == 0 || sender.refused[0] != string(fault.ClusterRequest) {
 		t.Errorf("settled %q, refused %q", sender.settled, sender.refused)
+	}
+}
+
+// reply answers a request as a kernel does, signed by key.
+func reply(t *testing.T, key *access.HostKey, request *nats.Msg, body string) {
+	digest := sha256.Sum256(request.Data)
+	signature, err := key.Sign([]byte("pwos answer 1\n" + string(digest[:]) + body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	m := nats.NewMsg(request.Reply)
+	m.Data = []byte(body)
+	m.Header.Set("Pwos-Signature", base64.StdEncoding.EncodeToString(signature))
+	if err := request.RespondMsg(m); err != nil {
+		t.Error(err)
+	}
+}
+
+// A message that reaches the inbox of a request before the answer, and is not signed by the other kernel, is refused, and the answer is
+// still awaited.
+func TestForgedAnswerFirst(t *testing.T) {
+	t.Parallel()
+	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
+	stranger, _ := testbus.Key(t, testkit.Dir(t), "stranger", "")
+	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
+	respond := func(with func(*nats.Conn, *nats.Msg)) { // each connection may answer a request once
+		conn := join(t, b, "beta", beta).conn
+		testkit.Value(conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) { with(conn, m) }))(t)
+		testkit.Must(t, conn.Flush())
+	}
+	forged := make(chan struct{}, 2)
+	forge := func(by func(*nats.Msg)) {
+		respond(func(conn *nats.Conn, m *nats.Msg) {
+			by(m)
+			if err := conn.Flush(); err != nil {
+				t.Error(err)
+			}
+			forged <- struct{}{}
+		})
+	}
+	forge(func(m *nats.Msg) {
+		if err := m.Respond(nil); err != nil {
+			t.Error(err)
+		}
+	})
+	forge(func(m *nats.Msg) {
+		reply(t, stranger, m, `{"from":"beta","session":"x","number":0,"outcomes":[{"msg_id":1,"status":"EXPIRED"}]}`)
+	})
+	respond(func(_ *nats.Conn, m *nats.Msg) {
+		<-forged
+		<-forged
+		reply(t, beta, m, `{"from":"beta","session":"s","number":0,"outcomes":[{"msg_id":1,"status":"DELIVERED"}]}`)
+	})
+	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
+	from.Link().Post(letter(1, `1`))
+	if status, reason, err := from.Link().Wait(testkit.Context(t), 1); err != nil || status != schema.MailDelivered {
+		t.Errorf("%s, %s, %v", status, reason, err)
+	}
+	if want := string(fault.ClusterSigned); !sender.has(&sender.refused, want, want, want, want) { // of the session, and of the message
+		t.Errorf("refused %q", sender.refused)
 	}
 }

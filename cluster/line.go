@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,19 +80,26 @@ func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	reply, err := l.conn.RequestMsgWithContext(ctx, m)
+	signed := func(reply *nats.Msg) error {
+		if _, ok := l.members.signer(member, answerPurpose, m.Data, reply); ok {
+			return nil
+		}
+		f := fault.ClusterSigned.New("the answer is not signed by the key that %s knows of the kernel %s", l.Name, l.to)
+		l.refuse(l.to, true, f)
+		return f
+	}
+	reply, err := l.ask(ctx, m, signed)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrConnectionClosed):
 		return nil, false, fmt.Errorf("the kernel %s %w", l.to, errAway)
+	case errors.Is(err, fault.ClusterSigned):
+		return nil, true, err
 	case err != nil:
 		return nil, true, fault.ClusterBus.New("the kernel %s has not answered: %v", l.to, err)
 	}
 	refuse := func(f *fault.Fault) (*answer, bool, error) {
 		l.refuse(l.to, true, f)
 		return nil, true, f
-	}
-	if _, ok := l.members.signer(member, answerPurpose, m.Data, reply); !ok {
-		return refuse(fault.ClusterSigned.New("the answer is not signed by the key that %s knows of the kernel %s", l.Name, l.to))
 	}
 	value, invalid := answers.Decode(reply.Data)
 	if invalid != nil {
@@ -104,3 +112,48 @@ func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool
 	l.begin(out)
 	return out, true, nil
 }
+
+// maxReplies is how many messages may wait at the inbox of a request.
+const maxReplies = 64
+
+// ask sends a request, and returns the first message at its inbox that is signed. One that is not keeps none from being awaited: it
+// may be of somebody else. If no other arrives before ctx ends, the error is that of signed.
+func (l *line) ask(ctx context.Context, m *nats.Msg, signed func(*nats.Msg) error) (*nats.Msg, error) {
+	lost := l.conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	defer l.conn.RemoveStatusListener(lost)
+	m.Reply = l.conn.NewInbox()
+	replies := make(chan *nats.Msg, maxReplies)
+	inbox, err := l.conn.ChanSubscribe(m.Reply, replies)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err := inbox.Unsubscribe(); err != nil {
+			l.Log.Debug("unsubscribe", "error", err)
+		}
+	}()
+	if err := l.conn.PublishMsg(m); err != nil {
+		return nil, err
+	}
+	var unsigned error
+	for {
+		select {
+		case reply := <-replies:
+			if len(reply.Data) == 0 && reply.Header.Get("Status") == noResponders {
+				return nil, nats.ErrNoResponders
+			}
+			if err := signed(reply); err != nil {
+				unsigned = err
+				continue
+			}
+			return reply, nil
+		case <-lost:
+			return nil, nats.ErrDisconnected
+		case <-ctx.Done():
+			return nil, cmp.Or(unsigned, ctx.Err())
+		}
+	}
+}
+
+// noResponders is the status with which the bus answers a request that nobody has subscribed to.
+const noResponders = "503"

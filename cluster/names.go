@@ -12,9 +12,6 @@ const (
 // Stream returns the name of the stream with the journal of a kernel.
 func Stream(kernel string) string { return streamPrefix + kernel }
 
-// KernelOf returns the kernel whose journal a stream has. ok is false for another stream.
-func KernelOf(stream string) (kernel string, ok bool) { return strings.CutPrefix(stream, streamPrefix) }
-
 // JournalSubject returns the subject that a kernel publishes its journal to.
 func JournalSubject(kernel string) string { return journalPrefix + kernel }
 

@@ -22,6 +22,9 @@ const (
 	minRetry, maxRetry = 100 * time.Millisecond, 2 * time.Second
 )
 
+// longer returns the time until the next attempt, after one that came a pause after the one before it.
+func longer(pause time.Duration) time.Duration { return min(max(2*pause, minRetry), maxRetry) }
+
 // result is the outcome of a letter.
 type result struct {
 	status, reason string
@@ -94,7 +97,7 @@ func (p *peer) run() {
 		case p.ctx.Err() != nil:
 			return
 		default:
-			p.pause = min(max(2*p.pause, minRetry), maxRetry)
+			p.pause = longer(p.pause)
 			p.failed(err.Error())
 			p.rest(p.pause)
 		}
@@ -273,7 +276,7 @@ func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
 		case len(l.parcels) < before:
 			l.since, l.pause = time.Now(), minRetry
 		default:
-			l.since, l.pause = time.Now(), min(max(2*l.pause, minRetry), maxRetry)
+			l.since, l.pause = time.Now(), longer(l.pause)
 		}
 	}
 }

@@ -97,7 +97,8 @@ func (h *Host) startGuard() (*watched, error) {
 	return w, nil
 }
 
-// keepGuard restarts the guard whenever it ends, until the host closes.
+// keepGuard restarts the guard whenever it ends, until the host closes. Without a guard, the daemon's death kills only the
+// first process of each agent, and the next start of the same kernel the others.
 func (h *Host) keepGuard(w *watched) {
 	defer h.workers.Done()
 	pause := firstGuardPause
@@ -113,7 +114,7 @@ func (h *Host) keepGuard(w *watched) {
 			case <-time.After(pause):
 			}
 			pause = min(2*pause, lastGuardPause)
-			w, _ = h.startGuard() // retried until it works; Guarded reports false meanwhile
+			w, _ = h.startGuard() // retried until it works
 		}
 	}
 }
@@ -126,15 +127,6 @@ func (h *Host) dropGuard() {
 		closeFile(h.guardPipe)
 		h.guardPipe = nil
 	}
-}
-
-// Guarded reports whether the guard runs, which kills the hosted programs when the daemon dies. A guard that ends is
-// replaced. Without one, the death of the daemon kills only the first process of each agent, and the next start of the same
-// kernel kills the others.
-func (h *Host) Guarded() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.guardPipe != nil
 }
 
 // closeFile closes a file that was not written to.

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/promptware-os/pwos/host/confine"
@@ -35,8 +34,6 @@ type Host struct {
 	search  *census
 	closing chan struct{} // closed when Close starts
 	workers sync.WaitGroup
-
-	tampered atomic.Int64
 
 	mu        sync.Mutex
 	closed    bool
@@ -171,9 +168,6 @@ func (h *Host) works(dir string) bool {
 	}
 	return false
 }
-
-// Tampered counts the processes that were killed because they had changed their marks.
-func (h *Host) Tampered() int64 { return h.tampered.Load() }
 
 // How often all processes are checked while agents run.
 const (

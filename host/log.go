@@ -8,7 +8,8 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
+
+	"github.com/promptware-os/pwos/internal/regular"
 )
 
 // logger writes a program's standard error to files of bounded total size. The program never waits for a slow disk: what
@@ -34,19 +35,9 @@ func openLog(o LogOptions) (*logger, error) {
 
 // open opens the current file. It completes a partial last line first.
 func (l *logger) open() error {
-	file, err := os.OpenFile(l.options.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	file, info, err := regular.Open(l.options.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return fmt.Errorf("open agent log: %w", err)
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", l.options.Path)
-	}
-	if err == nil {
-		err = file.Chmod(0o600)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("open agent log: %w", err), file.Close())
 	}
 	l.file, l.size, l.mid = file, info.Size(), false
 	last := []byte{'\n'}

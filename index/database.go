@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"syscall"
 
+	"github.com/promptware-os/pwos/internal/regular"
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 )
@@ -44,15 +44,11 @@ func (d *database) rebuild() error {
 
 // connect opens the database and makes its tables if it is empty.
 func (d *database) connect() error {
-	file, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	file, info, err := regular.Open(d.path, os.O_RDWR|os.O_CREATE) // SQLite creates its logs with the same mode
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err == nil {
-		err = file.Chmod(0o600) // SQLite creates its logs with the same mode
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err := file.Close(); err != nil {
 		return err
 	}
 	if info.Size() == 0 { // an existing log belongs to a deleted file

@@ -174,7 +174,7 @@ func Invalid(field, format string, args ...any) *fault.Fault {
 
 // CheckName refuses a name with a character that people cannot see. It is for new names only: names from before it
 // can still be read and removed.
-func CheckName(field, name string) *fault.Fault {
+func CheckName(field, name string) error {
 	for _, r := range name {
 		if schema.Hidden(r) {
 			return Invalid(field, "must not have the character %U, which is not visible or changes how the text around it is shown", r).WithFix("leave it out")

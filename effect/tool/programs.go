@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
-
+	"github.com/promptware-os/pwos/internal/regular"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -127,13 +127,11 @@ func converse(ctx context.Context, p *host.Process, j job) ([]byte, error) {
 func said(log string) string {
 	var t tail
 	for _, name := range []string{log + ".1", log} {
-		file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		file, _, err := regular.Open(name, os.O_RDONLY)
 		if err != nil {
 			continue
 		}
-		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			_, _ = io.Copy(&t, io.LimitReader(file, 2*saidBytes))
-		}
+		_, _ = io.Copy(&t, io.LimitReader(file, 2*saidBytes))
 		_ = file.Close() // nothing was written
 	}
 	return string(t.data)

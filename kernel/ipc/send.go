@@ -12,7 +12,7 @@ import (
 )
 
 // sendable refuses a payload that cannot be shown to its receiver, and an intent that people cannot read.
-func sendable(payload schema.Value, intent *string) *fault.Fault {
+func sendable(payload schema.Value, intent *string) error {
 	if !schema.ValidWithin(payload, schema.MaxKeptDepth) {
 		return kernel.Invalid("payload", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
 	}

@@ -129,7 +129,7 @@ func Cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
 const maxName = 1024
 
 // checkAgentID refuses an invalid agent id.
-func checkAgentID(field, name string) *fault.Fault {
+func checkAgentID(field, name string) error {
 	if strings.Contains(name, "/") {
 		return kernel.Invalid(field, "must not contain a slash: it separates an agent's name from its child's")
 	}

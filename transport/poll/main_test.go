@@ -90,9 +90,8 @@ func newSocket(t testing.TB) (poll.Source, *peer) {
 		files[i] = os.NewFile(uintptr(fd), "socket")
 		t.Cleanup(func() { testkit.Must(t, closed(files[i].Close())) })
 	}
-	src, err := poll.SourceOf(files[0])
-	testkit.Must(t, err)
-	return src, &peer{files[1], files[1]}
+	raw := testkit.Value(files[0].SyscallConn())(t)
+	return poll.Source{File: files[0], In: raw, Out: raw}, &peer{files[1], files[1]}
 }
 
 // pipes are the two ends of a program's input and output.

@@ -64,13 +64,3 @@ type Source struct {
 	File    File
 	In, Out syscall.RawConn // of one descriptor, or of two: what is read from and what is written to
 }
-
-// SourceOf returns f as a source of one descriptor.
-func SourceOf(f interface {
-	File
-	syscall.Conn
-},
-) (Source, error) {
-	raw, err := f.SyscallConn()
-	return Source{File: f, In: raw, Out: raw}, err
-}
