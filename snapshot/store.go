@@ -73,7 +73,7 @@ func Open(stateDir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
-// Options configure a copy.
+// What configures a copy.
 type What struct {
 	Limit int64    // bytes, if blocks cannot be shared
 	Skip  []string // patterns of paths to omit
