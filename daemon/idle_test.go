@@ -118,7 +118,7 @@ func connectOrRefused(t *testing.T, path string) bool {
 func reach(t *testing.T, path string) *peer {
 	t.Helper()
 	nc, err := unixsock.Dial(testkit.Context(t), path)
-	if errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens) {
+	if errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNotListening) {
 		return nil
 	}
 	testkit.Must(t, err)
