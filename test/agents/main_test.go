@@ -1,4 +1,4 @@
-// Package agents_test tests the programs that a kernel hosts, with real daemons and real programs.
+// Package agents_test tests the programs that a kernel hosts: real daemons, real programs.
 package agents_test
 
 import (

@@ -1,4 +1,4 @@
-// Package conformance_test checks docs/conformance.md and the other pages against the tree.
+// Package conformance_test checks the documentation against the tree, above all docs/conformance.md.
 package conformance_test
 
 import (

@@ -1,4 +1,4 @@
-// Package crash_test kills the real daemon under writing clients, and checks what it has acknowledged.
+// Package crash_test checks what the real daemon has acknowledged when it is killed under writing clients.
 package crash_test
 
 import (

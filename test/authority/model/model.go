@@ -1,5 +1,5 @@
-// Package model computes what the outcome of a call must be by the rules of PROTOCOL 5 and 6 (CAP): the tree of processes,
-// what each may do, what each holds, and its mail. It is independent of the kernel's implementation.
+// Package model computes what the outcome of a call must be by the rules of PROTOCOL 5, 6 (CAP). It models the tree of
+// processes, and for each one its capabilities, its budget and its mail, independently of the kernel's implementation.
 package model
 
 import "slices"
