@@ -40,7 +40,7 @@ func (r *Rule) At() string { return r.File + ":" + strconv.Itoa(r.Line) }
 // Problem is an error or a warning about a file of rules.
 type Problem struct {
 	File    string
-	Line    int // 0: it is about the whole file
+	Line    int // 0: the whole file
 	Text    string
 	Warning bool // the rules can still be loaded
 }
@@ -70,7 +70,7 @@ type Set struct {
 // applicable has the rules that can match an action.
 type applicable struct {
 	rules []*Rule
-	needs map[string]bool // members of args that at least one of them reads
+	needs map[string]bool // members of args that at least one of the rules reads
 }
 
 // All implements cedar.PolicyIterator.

@@ -34,7 +34,7 @@ type Judge struct {
 
 // Decision is the verdict of the rules on a call. The zero Decision allows it.
 type Decision struct {
-	Rule   *Rule // that decided; nil: none
+	Rule   *Rule // the rule that decided; nil: none
 	Failed error // why the evaluation of the rule failed, which denies the call; nil: the rule matched
 }
 

@@ -144,7 +144,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 				s.members = append(s.members, member{name: strings.TrimSuffix(name, "Ref"), index: index, ref: true})
 				continue
 			}
-			if of == contentType { // it represents the reference
+			if of == contentType { // a body is represented by its reference
 				name = "bodyRef"
 			}
 			typ, value := valuesOf(of)

@@ -86,8 +86,9 @@ func login(t *testing.T, url, secret string) int {
 	return resp.StatusCode
 }
 
-// TestConsoleOpens: --open starts the browser with the file of the link, which its owner alone may read, and with the link in no
-// argument and no variable. Once it is used up the file is gone; Enter makes another link, without another browser.
+// TestConsoleOpens shows that --open starts the browser with the file of the link, which only its owner may read, and with
+// the link in no argument and no variable; that the file is deleted when the link is used; and that Enter makes another link
+// without another browser.
 func TestConsoleOpens(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
