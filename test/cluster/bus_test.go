@@ -30,9 +30,9 @@ func (n *node) kill(t *testing.T) {
 	n.process.End(t, syscall.SIGKILL)
 }
 
-// newBus starts count nodes. A node reaches the earlier ones through links. The addresses that nodes report to each other
-// lead nowhere, since each listens for the others at a separate address.
-func (r *rig) newBus(count int) {
+// newBus starts count nodes of a program. A node reaches the earlier ones through links. The addresses that nodes report to
+// each other lead nowhere, since each listens for the others at a separate address.
+func (r *rig) newBus(count int, program string) {
 	t := r.t
 	type place struct{ clients, peers string }
 	var places []place
@@ -42,7 +42,7 @@ func (r *rig) newBus(count int) {
 	for i, at := range places {
 		name := "n" + strconv.Itoa(i)
 		n := &node{dir: filepath.Join(r.dir, name), address: at.clients}
-		command := []string{testkit.Program(t, "pwos-bus"), "--dir", n.dir, "--members", r.members(), "--listen", at.clients}
+		command := []string{program, "--dir", n.dir, "--members", r.members(), "--listen", at.clients}
 		if count > 1 {
 			command = append(command, "--name", name, "--peers", at.peers)
 		}
