@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Bounds are what each agent may use of the kernel, over all its connections (PROTOCOL 9). The operator has none.
+// Bounds limit what each agent may use of the kernel, over all its connections (PROTOCOL 9). The operator has no bounds.
 type Bounds struct {
 	InFlightBytes         int64 // of requests in flight and answers not yet read
 	JournalBytesPerSecond int64 // sustained
 	JournalBurstBytes     int64 // at once, after a pause
 }
 
-// account is what one agent uses at the moment.
+// account is the present use of one agent.
 type account struct {
 	of  *accounts
 	pid int64
@@ -28,22 +28,21 @@ type account struct {
 	mu       sync.Mutex
 	waiters  []func() // called when there may be room
 
-	// paid is when the journal's rate will have made up for what was written, in nanoseconds since the kernel's
-	// start.
+	// paid is when the sustained rate covers all that was written to the journal, in nanoseconds since the kernel's start.
 	paid atomic.Int64
 
 	throttled atomic.Int64 // calls refused since the last note
 
 	// Guarded by of.mu.
 	connections int
-	report      *time.Timer // writes a note about refused calls; nil: there are none
+	report      *time.Timer // writes a note about refused calls; nil: none were refused
 }
 
-// maxThrottled bounds the calls of an agent that are refused in a second. Above it, its connections are not read
-// until the next second: refusals take time from others too.
+// maxThrottled bounds the refused calls of an agent per second. Above it, its connections are not read until the next
+// second, because refusals take processor time from others.
 const maxThrottled = 4096
 
-// accounts are those of agents that have connections, or have written much lately.
+// accounts has the accounts of agents that have connections, or have written much lately.
 type accounts struct {
 	bounds Bounds
 	begun  time.Time
@@ -86,7 +85,7 @@ func (s *accounts) open(pid int64) *share {
 	return &share{account: a}
 }
 
-// end writes the notes that are due, and stops further ones.
+// end writes the notes that are due, and prevents further ones.
 func (s *accounts) end() {
 	s.mu.Lock()
 	s.closed = true
@@ -105,7 +104,7 @@ func (s *accounts) end() {
 
 func (s *accounts) since(now time.Time) int64 { return int64(now.Sub(s.begun)) }
 
-// share is the share of one connection in its agent's account. nil is the operator's: it counts nothing.
+// share is the part of one connection in its agent's account. A nil share is the operator's and counts nothing.
 type share struct {
 	account *account
 
@@ -129,8 +128,8 @@ func (d *share) close() {
 	d.account.of.mu.Unlock()
 }
 
-// take adds size bytes of input, once there is room or nothing else is in flight, and the agent has not been refused
-// too many calls. It returns false if ctx ends first.
+// take adds size bytes of input when there is room or nothing else is in flight, and the agent has not had too many calls
+// refused. It returns false if ctx ends first.
 func (d *share) take(ctx context.Context, size int) bool {
 	for !d.tryTake(size) {
 		look := make(chan struct{})
@@ -154,7 +153,7 @@ func (d *share) await(size int, look func()) {
 	a.waiters = append(a.waiters, look)
 	a.waiting.Store(true)
 	a.mu.Unlock()
-	if a.fits(size) { // a release before this call has told no one
+	if a.fits(size) { // a release before this call has not called look
 		a.wake()
 	}
 }
@@ -186,7 +185,7 @@ func (a *account) fits(size int) bool {
 	return a.throttled.Load() < maxThrottled && (held == 0 || held+int64(size) <= a.of.bounds.InFlightBytes)
 }
 
-// add adds bytes that are in flight already.
+// add adds bytes that are already in flight.
 func (d *share) add(size int) {
 	if d == nil {
 		return
@@ -228,7 +227,7 @@ func (a *account) wake() {
 	}
 }
 
-// admit is the stage of the gate that refuses calls of an agent over a bound. They leave no entry.
+// admit is the stage of the gate that refuses calls of an agent that exceeds a bound. They have no entry.
 func (s *accounts) admit(call *kernel.Call) kernel.Verdict {
 	if call.Caller.PID == kernel.Operator || call.Parked {
 		return kernel.Verdict{}
@@ -246,7 +245,7 @@ func (s *accounts) admit(call *kernel.Call) kernel.Verdict {
 			a.pid, b.JournalBytesPerSecond, 1+(debt-b.nanoseconds(b.JournalBurstBytes))/int64(time.Millisecond))
 	} else if held := a.inFlight.Load(); held > b.InFlightBytes {
 		err = fault.CallTooMany.New(
-			"pid %d has %d bytes of requests and unread answers in flight, and may have %d: nothing was done; read the answers, then try again",
+			"pid %d has %d bytes of requests and unread answers in flight; its bound is %d: nothing was done; read the answers, then try again",
 			a.pid, held, b.InFlightBytes)
 	}
 	if err != nil && call.Probe == nil {
@@ -256,7 +255,7 @@ func (s *accounts) admit(call *kernel.Call) kernel.Verdict {
 	return kernel.Deny(err)
 }
 
-// nanoseconds is the time in which the sustained rate allows that many bytes.
+// nanoseconds returns the time in which the sustained rate allows that many bytes.
 func (b *Bounds) nanoseconds(bytes int64) int64 {
 	return int64(float64(bytes) / float64(b.JournalBytesPerSecond) * float64(time.Second))
 }

@@ -19,10 +19,10 @@ func bounded(t *testing.T, b actors.Bounds) *system {
 	return startHosting(t, faultfs.NewDisk(), mount(newFake()), idempotency.New(), textLog, actors.Hosting{}, b)
 }
 
-// rate is a bound on the journal that a hundred calls reach.
+// rate bounds the journal to the size of about a hundred calls.
 var rate = actors.Bounds{InFlightBytes: 1 << 20, JournalBytesPerSecond: 64 << 10, JournalBurstBytes: 64 << 10}
 
-// size is the bytes of the journal's entries of a process, as the bound counts them, more or less.
+// size returns about how many bytes of the journal the entries of a process take, as the bound counts them.
 func (s *system) size(pid int64) (bytes int) {
 	for _, e := range s.entries() {
 		if e.PID == pid && e.Type != "Kernel.Throttled" {
@@ -32,7 +32,7 @@ func (s *system) size(pid int64) (bytes int) {
 	return bytes
 }
 
-// throttled are the counts of the notes on a process.
+// throttled returns the counts in the notes about a process.
 func (s *system) throttled(pid int64) (counts []string) {
 	for _, e := range s.entries() {
 		if e.PID == pid && e.Type == "Kernel.Throttled" {
@@ -42,8 +42,8 @@ func (s *system) throttled(pid int64) (counts []string) {
 	return counts
 }
 
-// An agent fills the journal no faster than its rate, over all its connections. What is over that is answered with 429 and
-// has no entry; how many there were is noted once a second, as the agent's. Nobody else is held up.
+// An agent fills the journal no faster than its rate, over all its connections. Further calls are answered with 429 and
+// have no entry; an entry of the agent notes their number once a second. Other processes are not delayed.
 func TestJournalRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestJournalRate(t *testing.T) {
 		operator, other := s.connect(), s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 8)
 		text, refused, answered := strings.Repeat("x", 1000), 0, 0
 		for i := range 400 {
-			c := s.seven() // a connection of its own each
+			c := s.seven() // each with a separate connection
 			c.send(echo(fmt.Sprint(i), text))
 			a := c.next()
 			switch {
@@ -105,15 +105,15 @@ func TestJournalRate(t *testing.T) {
 			}
 			sum += count
 		}
-		// A note of one second may fall together with the first refusal of the next.
+		// The note of one second may follow the first refusal of the next.
 		if sum != refused || len(notes) < 5 || len(notes) > 11 {
 			t.Errorf("%d calls were refused, and %d noted in %d notes", refused, sum, len(notes))
 		}
 	})
 }
 
-// A call that was throttled has not used its idempotency key, and one that is throttled among others neither holds up
-// their answers nor takes their place.
+// A throttled call has not used its idempotency key, and a throttled call among others neither delays their answers nor
+// changes their order.
 func TestThrottledCallRunsLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestThrottledCallRunsLater(t *testing.T) {
 	})
 }
 
-// A waiting call was admitted before: it is not throttled when it is decided again.
+// A waiting call was admitted before, so it is not throttled when it is decided again.
 func TestWaitingCallIsNotThrottled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestThrottledIsNotedAtTheEnd(t *testing.T) {
 	})
 }
 
-// The connections of an agent share what it may have in flight: it is not read from beyond that. The operator has no such
-// bound, and when the agent reads its answers, it misses none.
+// All connections of an agent share its bound on bytes in flight: beyond it the kernel does not read from them. The
+// operator has no such bound. When the agent reads its answers, none is missing.
 func TestInFlightOfAnAgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestInFlightOfAnAgent(t *testing.T) {
 		var links []*link
 		var silent []*client
 		for range connections {
-			l := newLink(schema.OsMessage, schema.MaxLine, 1) // so that not even one answer gets through
+			l := newLink(schema.OsMessage, schema.MaxLine, 1) // so that not even one answer fits
 			links, silent = append(links, l), append(silent, s.serveAs(l, 7))
 		}
 		for i := range frames {
@@ -200,7 +200,7 @@ func TestInFlightOfAnAgent(t *testing.T) {
 		for _, l := range links {
 			taken += int(l.taken.Load())
 		}
-		// Each connection holds one more, which waits for room.
+		// Each connection has one more frame, which waits for room.
 		if taken > most/size+connections || taken < most/(2*size) {
 			t.Errorf("%d frames were taken, want %d at most", taken, most/size+connections)
 		}
@@ -221,7 +221,7 @@ func TestInFlightOfAnAgent(t *testing.T) {
 	})
 }
 
-// An agent that is refused thousands of calls in a second is not read from until the next.
+// The kernel does not read from an agent until the next second after it has refused thousands of its calls in one.
 func TestThrottledAgentIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

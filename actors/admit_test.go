@@ -12,12 +12,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// on is a Memory.Set on behalf of another process, or at a tick, as more says.
+// on returns a Memory.Set on behalf of another process, or at a tick, as more says.
 func on(id, more string) string {
 	return command(id, "Memory.Set", `{"key":"x","value":1,`+more+`}`)
 }
 
-// TestActingAs shows as whom a call is made, and when: what its domain is told, what its entry says, and what is refused.
+// TestActingAs shows the process and tick of a call: in its domain and in its entry, and what is refused.
 func TestActingAs(t *testing.T) {
 	t.Parallel()
 	const start = 5
@@ -91,8 +91,8 @@ func TestActingAs(t *testing.T) {
 	}
 }
 
-// TestOperatorMovesClock shows that the tick which the operator names is the kernel's from then on, for everybody, and
-// never moves back.
+// TestOperatorMovesClock shows that a tick that the operator names becomes the kernel's, for all processes, and that the
+// clock never moves back.
 func TestOperatorMovesClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,18 +14,18 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// agent is the actor of a process with a program: it starts the program, journals its start and its end, and restarts
-// it or ends. Whatever takes time runs on goroutines that report back.
+// agent is the actor of a process with a program: it starts the program, journals its start and its end, and then restarts
+// it or ends. Slow work runs on goroutines that report back.
 type agent struct {
 	kernel  *Kernel
 	parent  *actor.PID
 	program kernel.Program
 	cause   kernel.Call     // of its notes
-	from    *process.Hosted // state of a process of the kernel's last life
+	from    *process.Hosted // state of a process of the previous run of the kernel
 
 	phase        phase
 	run          *run // from the start of the program until its end is on disk
-	runs         int  // number of starts in this life
+	runs         int  // number of starts since the kernel started
 	stop         stop
 	unrecordable bool // nothing can be journaled any more
 	dismissed    bool
@@ -54,8 +54,8 @@ type run struct {
 	process   *host.Process
 	connected bool // its channel was served
 	serving   bool // and still is
-	asked     bool // whether it was told to end
-	expired   bool // since another host may lead the kernel
+	asked     bool // it was told to end
+	expired   bool // because another host may lead the kernel
 	exit      *host.Exit
 }
 
@@ -121,13 +121,13 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.awake(ctx)
 	case *actor.Stopped:
 		a.stopTimer()
-		if r := a.run; r != nil && r.process != nil { // it panicked; else nothing is left to kill
+		if r := a.run; r != nil && r.process != nil { // it panicked; otherwise no process is left to kill
 			r.process.Kill()
 		}
 	}
 }
 
-// begin continues where the last life of the kernel ended, or starts the program.
+// begin continues from the state of the previous run of the kernel, or starts the program.
 func (a *agent) begin(ctx actor.Context) {
 	switch h := a.from; {
 	case h == nil:
@@ -142,7 +142,7 @@ func (a *agent) begin(ctx actor.Context) {
 	}
 }
 
-// holdTicks: a program that a restore holds rests for this long, which no clock reaches.
+// heldTicks is how long a program that a restore holds must wait. No clock reaches it.
 const heldTicks = 1 << 52
 
 // task runs work on a goroutine, which sends its report to the agent.
@@ -165,7 +165,7 @@ func (a *agent) start(ctx actor.Context) {
 	})
 }
 
-// started journals that the program runs. One that is to stop already is terminated instead.
+// started journals that the program runs. If it must already stop, it is terminated instead.
 func (a *agent) started(ctx actor.Context, m started) {
 	if m.err != nil {
 		a.kernel.log.Info("program not started", "pid", a.program.PID, "error", m.err)
@@ -180,9 +180,9 @@ func (a *agent) started(ctx actor.Context, m started) {
 	}
 	a.task(ctx, func() any {
 		<-p.Done()
-		exit, _ := p.Wait(context.Background()) // it has ended: there is nothing to wait for
-		// Another process may hold an end of its channel. It must not speak for the program, and is
-		// not waited for. If this fails, the channel is not served yet.
+		exit, _ := p.Wait(context.Background()) // it has ended, so this does not wait
+		// Another process may hold an end of its channel, which must neither speak for the program nor delay its end. If
+		// this fails, the channel is not served yet.
 		past := time.Unix(1, 0)
 		_ = p.Conn().SetReadDeadline(past)
 		_ = p.Conn().SetWriteDeadline(past)
@@ -210,7 +210,7 @@ func (a *agent) limit() {
 	}
 }
 
-// expire ends the program, since another host may run it soon. It is started again by its policy once this host leads.
+// expire ends the program, because another host may run it soon. Its restart policy applies when this host leads again.
 func (a *agent) expire(ctx actor.Context, grace time.Duration) {
 	r := a.run
 	if r == nil || r.process == nil || r.asked {
@@ -223,12 +223,12 @@ func (a *agent) expire(ctx actor.Context, grace time.Duration) {
 	})
 }
 
-// halt pauses the program or lets it continue. Finding its processes takes time, so a goroutine
-// does it. It reads the latest request before it acts, so that the last one wins.
+// halt pauses the program or lets it continue. Finding its processes takes time, so a goroutine does it. It reads the
+// latest request before it acts, so that the last one takes effect.
 func (a *agent) halt(ctx actor.Context, on bool) {
 	parent, root, report := a.parent, a.kernel.root, halted{a.program.PID}
 	if a.run == nil || a.run.process == nil {
-		ctx.Send(parent, report) // it looks when it starts
+		ctx.Send(parent, report) // it checks that when it starts
 		return
 	}
 	p := a.run.process
@@ -240,7 +240,7 @@ func (a *agent) halt(ctx actor.Context, on bool) {
 	})
 }
 
-// serve opens the program's channel. The start is on disk, so that the program's calls have later entries.
+// serve opens the program's channel. The start is on disk, so the entries of the program's calls follow it.
 func (a *agent) serve(ctx actor.Context) {
 	a.phase = running
 	a.run.connected, a.run.serving = true, true
@@ -269,13 +269,12 @@ func (a *agent) serve(ctx actor.Context) {
 	a.ended(ctx)
 }
 
-// ended journals the end of the program, once no process of it is left and its frames are handled.
-// If it was told to end, its frames are not waited for: it may wait for the very answer that waits
-// for its end.
+// ended journals the end of the program, when none of its processes is left and its frames are handled. If it was told to
+// end, its frames are not waited for: it may wait for an answer that itself waits for its end.
 func (a *agent) ended(ctx actor.Context) {
 	r := a.run
 	if a.phase == notingRun && r.exit != nil && a.kernel.refusing.Load() {
-		ctx.Send(a.parent, ended{a.program.PID}) // the entry of its start may not be written for long
+		ctx.Send(a.parent, ended{a.program.PID}) // the entry of its start may be written much later
 	}
 	if a.phase != running || r.exit == nil || r.serving && !a.stop.ordered && !a.stop.shutdown {
 		return
@@ -283,15 +282,15 @@ func (a *agent) ended(ctx actor.Context) {
 	a.noteEnd(ctx, a.end())
 }
 
-// stopping ends the program. Without one the agent ends.
+// stopping ends the program. If none runs, the agent ends.
 func (a *agent) stopping(ctx actor.Context, m stop) {
 	if m.ordered && !a.stop.ordered {
 		a.stop.ordered, a.cause = true, m.cause
 	}
 	a.stop.shutdown = a.stop.shutdown || m.shutdown
 	a.stop.hurry = a.stop.hurry || m.hurry
-	// The remaining notes are part of the operator's command, and may use the journal's reserve. A note that was
-	// refused is written again at once.
+	// The remaining notes are part of the operator's command, and may use the journal's reserve. A refused note is written
+	// again at once.
 	a.cause.Urgent = a.cause.Urgent || m.cause.Urgent || m.shutdown
 	if (a.phase == notingRun || a.phase == notingEnd) && a.timer != nil && a.timer.Stop() {
 		a.write(ctx, a.note)
@@ -333,7 +332,7 @@ func (a *agent) pause(ctx actor.Context) {
 // held reports whether a restore blocks the start of the program.
 func (a *agent) held() bool { return a.from != nil && a.kernel.hosting.Hold }
 
-// tickPoll is how often an agent in quarantine checks the kernel's clock, which commands may move.
+// tickPoll is how often an agent in quarantine checks the kernel's clock, which commands may advance.
 const tickPoll = 100 * time.Millisecond
 
 func (a *agent) awake(ctx actor.Context) {
@@ -359,7 +358,7 @@ func (a *agent) stopTimer() {
 	}
 }
 
-// leave ends the agent for good.
+// leave ends the agent.
 func (a *agent) leave(ctx actor.Context) {
 	a.phase = leaving
 	a.stopTimer()

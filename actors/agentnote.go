@@ -11,15 +11,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Reasons of an end that the host does not know (PROTOCOL 5).
+// Reasons of an end that the host does not report (PROTOCOL 5).
 const (
 	reasonNotStarted = "not started"
 	reasonShutdown   = "shutdown"
 	reasonLease      = "lease lost"
 )
 
-// write journals a step; noted reports that it is on disk. While the journal cannot be written the step waits to be
-// tried again, and calls that wait for the program's end are answered without it.
+// write journals a step; noted reports that it is on disk. While the journal cannot be written, the step is retried, and
+// calls that wait for the program's end are answered without it.
 func (a *agent) write(ctx actor.Context, step schema.Request) {
 	a.note = step
 	if a.unrecordable {
@@ -38,12 +38,12 @@ func (a *agent) write(ctx actor.Context, step schema.Request) {
 		return
 	}
 	s.note = ctx.Self()
-	a.cause.Message.Meta = s.calls[0].Message.Meta // the next note has this one as its cause
+	a.cause.Message.Meta = s.calls[0].Message.Meta // this note is the cause of the next one
 	a.kernel.send(s)
 }
 
-// noted continues after a note is on disk. A note that a full disk refuses is written again, unless the kernel ends:
-// the next start finds that it is missing.
+// noted continues when a note is on disk. A note that a full disk refuses is written again, unless the kernel ends: the
+// next start finds that it is missing.
 func (a *agent) noted(ctx actor.Context, m noted) {
 	if m.err != nil && m.err.Kind == fault.Unavailable && !a.stop.shutdown && !a.unrecordable {
 		a.postpone(ctx, firstRetry)
@@ -116,8 +116,7 @@ func (a *agent) end() *schema.ProcessEndInput {
 	return in
 }
 
-// notStarted describes a run that could not be started. After the first start it is not tried again: the caller is
-// there to be told.
+// notStarted describes a run that could not be started. The first start is not retried, since its caller gets the error.
 func (a *agent) notStarted(err error) *schema.ProcessEndInput {
 	in := a.blank(reasonNotStarted, err.Error())
 	if a.stop.ordered || a.runs == 1 && a.from == nil {
@@ -127,8 +126,8 @@ func (a *agent) notStarted(err error) *schema.ProcessEndInput {
 	return in
 }
 
-// unknownEnd describes the end of a run in the kernel's last life that no kernel saw. It does not count as a fault of
-// the program.
+// unknownEnd describes the end of a program's run in the previous run of the kernel that no kernel saw. It does not count
+// as a fault of the program.
 func (a *agent) unknownEnd(h *process.Hosted) *schema.ProcessEndInput {
 	in := a.blank(process.Unknown, "the kernel was not running")
 	in.Restart = !h.Ended() && a.restart() != host.RestartNever

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// agents is the actor that carries out effects on programs. It has an actor for every process with a program, and
-// answers a call once its effects are done.
+// agents is the actor that carries out effects on programs. It has an actor for each process with a program, and answers a
+// call when its effects are done.
 type agents struct {
 	kernel     *Kernel
 	alive      map[int64]*actor.PID
@@ -20,7 +20,7 @@ type agents struct {
 	awaitEnd   map[int64][]*pending // calls that wait for the end of a program
 	// awaitPause are calls that wait until a program is paused or continued.
 	awaitPause   map[int64][]*pending
-	over         map[int64]bool // of those alive: the program has ended, which is on disk
+	over         map[int64]bool // of those alive: the program has ended, and that is on disk
 	ends         int            // number of agents that have ended
 	unrecordable bool           // nothing can be journaled any more
 	ending       bool
@@ -48,7 +48,7 @@ type effects struct {
 // LogValue does not show the calls.
 func (e effects) LogValue() slog.Value { return slog.IntValue(len(e.list)) }
 
-// resumed is an agent of the kernel's last life.
+// resumed is an agent of the previous run of the kernel.
 type resumed struct{ process.Hosted }
 
 // endAll ends all programs; hurry: without grace.
@@ -59,7 +59,7 @@ type (
 	halted       struct{ pid int64 } // the program is paused, or continued, as last asked
 	startDone    struct{ pid int64 } // the first start has succeeded or failed
 	ended        struct{ pid int64 } // the program has ended, which cannot be journaled yet
-	endedForGood struct{ pid int64 } // the program has ended for good
+	endedForGood struct{ pid int64 } // the program has ended and is not restarted
 )
 
 func newAgents(k *Kernel) *agents {
@@ -116,7 +116,7 @@ func (m *agents) begin(ctx actor.Context, e *effects) {
 	wait := &pending{batch: e.batch, left: 1}
 	for i := range e.list {
 		one := &e.list[i]
-		if p := one.effect.Start; p != nil && !m.ending { // else the next start finds that it was never started
+		if p := one.effect.Start; p != nil && !m.ending { // otherwise the next start finds that it was never started
 			wait.left++
 			m.awaitStart[p.PID] = []*pending{wait}
 			m.agent(ctx, &agent{program: *p, cause: one.cause})
@@ -196,7 +196,7 @@ func (m *agents) effectDone(ctx actor.Context, wait *pending) {
 	}
 }
 
-// forgetEvery is after how many ended agents the folders of forgotten agents are looked for.
+// forgetEvery is the number of ended agents after which Hosting.Forget is called.
 const forgetEvery = 256
 
 // died handles the death of an agent's actor, or of one without which nothing can be journaled.
@@ -232,7 +232,7 @@ func (m *agents) panicked(ctx actor.Context, pid int64) {
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: m.kernel.origin}
 	step := schema.ProcessNoteEnd.With(&schema.ProcessEndInput{PID: pid, Reason: process.Unknown, Why: &why})
 	if m.unrecordable {
-		return // the next start finds it
+		return // the next start records it
 	}
 	end, err := m.kernel.step(cause, step)
 	if err != nil {

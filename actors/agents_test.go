@@ -21,7 +21,7 @@ import (
 
 var errNoHost = errors.New("nothing is hosted here")
 
-// realDomains are those that have a part in a process's life.
+// realDomains returns the domains that have a part in a process's life.
 func realDomains(t tb) map[schema.Domain]kernel.Domain {
 	t.Helper()
 	processes := process.New(nil)
@@ -44,7 +44,7 @@ func hosted(id, more string) string {
 	return command(id, "Syscall.Spawn", `{"child_agent_id":"x","command":["y"]`+more+`}`)
 }
 
-// expectNext waits for an answer, however long that takes.
+// expectNext waits for an answer without a limit.
 func expectNext(t *testing.T, c *client, want string) {
 	t.Helper()
 	if got := string(c.next().Data); got != want {
@@ -52,7 +52,7 @@ func expectNext(t *testing.T, c *client, want string) {
 	}
 }
 
-// A spawn is answered once its program could not be started, with that journaled; what is sent behind it sees that.
+// A spawn is answered when its program could not be started and that is journaled; later calls see it.
 func TestSpawnIsAnsweredWhenTheStartIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAnswersBehindAnEffectWait(t *testing.T) {
 	})
 }
 
-// The end of a program that a full disk refuses is journaled as soon as there is room.
+// The end of a program that could not be journaled on a full disk is journaled when there is room.
 func TestEndIsNotedOnceThereIsRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestEndIsNotedOnceThereIsRoom(t *testing.T) {
 	})
 }
 
-// A kernel whose process domain has failed still ends, though ends of programs cannot be journaled.
+// A kernel whose process domain has failed still ends, although ends of programs cannot be journaled.
 func TestKernelEndsWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestKernelEndsWithoutItsRecord(t *testing.T) {
 	})
 }
 
-// brittle breaks at a word.
+// brittle panics at a word.
 type brittle struct{ *process.Domain }
 
 func (b brittle) Apply(call *kernel.Call) {
@@ -168,7 +168,7 @@ func (b brittle) Apply(call *kernel.Call) {
 	b.Domain.Apply(call)
 }
 
-// A long-running kernel periodically removes what it keeps of forgotten agents.
+// A long-running kernel periodically removes the directories of forgotten agents.
 func TestForgottenAgentsAreLookedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestAgentsPanicIsItsOwn(t *testing.T) {
 		if s.room.refused() != 1 {
 			t.Errorf("%d writes of the end failed, want one", s.room.refused())
 		}
-		c.send(query("r", "Process.List", `{}`)) // which is recorded, and the answers queued behind it
+		c.send(query("r", "Process.List", `{}`)) // it is recorded, and its answers are queued
 		c.next()
 		synctest.Wait()
 		c.send(query("b", "Process.Get", `{"pid":1}`))

@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// slowly is hosting that says when a program is to be started, and fails to once it may.
+// slowly returns hosting that reports when a program is to be started, and fails the start when fail is closed.
 func slowly(t *testing.T) (hosting actors.Hosting, trying, fail chan struct{}) {
 	t.Helper()
 	trying, fail = make(chan struct{}), make(chan struct{})
@@ -26,8 +26,8 @@ func slowly(t *testing.T) (hosting actors.Hosting, trying, fail chan struct{}) {
 	}}, trying, fail
 }
 
-// A repetition under the same idempotency key is answered no earlier than the first: of a spawn once its program could not be
-// started, of a termination once nothing of the program can be left.
+// A repetition under the same idempotency key is answered no earlier than the first call: of a spawn when its program could
+// not be started, of a termination when no process of the program can be left.
 func TestRepetitionWaitsAsTheFirst(t *testing.T) {
 	t.Parallel()
 	for name, repeated := range map[string]struct{ first, repetition, want string }{
@@ -70,8 +70,8 @@ func TestRepetitionWaitsAsTheFirst(t *testing.T) {
 	}
 }
 
-// A kernel that died between the end of a process and the start of its program leaves a process whose end nobody noted. The
-// next one notes it, and nobody waits forever.
+// A kernel that dies between the end of a process and the start of its program leaves a process whose end is not journaled.
+// The next kernel journals it, so no call waits for it.
 func TestEndOfAProgramThatNeverStarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

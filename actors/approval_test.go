@@ -62,7 +62,7 @@ func (a *asking) decide(id, decision, more string) answer {
 	return out
 }
 
-// ran are the words of the calls in the journal that have run, with what let them through.
+// ran returns the words of the calls in the journal that have run, with what allowed them.
 func (a *asking) ran() (all []string) {
 	a.t.Helper()
 	for _, e := range a.entries() {
@@ -84,8 +84,8 @@ func (a *asking) wantRan(want ...string) {
 	}
 }
 
-// TestApprovedOnce shows that an approval lets one call through: of those that wait for it the first, and the others wait for the
-// next. What else the connection has sent keeps its order.
+// TestApprovedOnce shows that an approval allows one call: the first of those that wait for it. The others wait for the
+// next approval. Other calls of the connection keep their order.
 func TestApprovedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestApprovalExpires(t *testing.T) {
 		}
 		a.decide("q-2", "approve", "")
 		time.Sleep(stands)
-		c.send(set("c", "ask")) // what was approved has expired as well
+		c.send(set("c", "ask")) // the approval has expired as well
 		if got := c.next(); got.Code != "425" || !strings.Contains(got.Text, "approval q-3") {
 			t.Errorf("unused: %s", got.Text)
 		}
@@ -184,7 +184,7 @@ func TestApprovedQuery(t *testing.T) {
 		failing = false
 		c.send(keyed("k", set("b", "ask")))
 		expect(t, c, "b 1")
-		c.send(keyed("k", set("r", "ask"))) // which does nothing
+		c.send(keyed("k", set("r", "ask"))) // it does nothing
 		expect(t, c, "r 1")
 		c.send(keyed("k", set("o", "ask-other")))
 		synctest.Wait()
@@ -200,7 +200,7 @@ func TestApprovedQuery(t *testing.T) {
 	})
 }
 
-// TestApprovedSubscription shows that an approval holds as long as its subscription.
+// TestApprovedSubscription shows that an approval is valid as long as its subscription.
 func TestApprovedSubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestApprovedSubscription(t *testing.T) {
 	})
 }
 
-// TestApprovalLost shows what a disk without room does: what was asked is asked again, and what was approved runs once at most.
+// TestApprovalLost shows the effect of a full disk: a question is asked again, and an approved call runs at most once.
 func TestApprovalLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{`"type":"Approval.Requested"`, `"type":"Approval.Use"`, `"type":"Approval.Decide"`} {
@@ -237,7 +237,7 @@ func TestApprovalLost(t *testing.T) {
 				if a.room.refused() == 0 {
 					t.Fatal("nothing was lost")
 				}
-				a.operator.send(ping("p", "1")) // the journal can be written again
+				a.operator.send(ping("p", "1")) // after it, the journal can be written again
 				a.operator.take(1)
 				synctest.Wait()
 				if got := show(c.pending()); !slices.Equal(got, []string{"a 503"}) || len(a.ran()) > 0 {
@@ -265,8 +265,8 @@ func TestApprovalLost(t *testing.T) {
 	}
 }
 
-// TestApprovedSubscriptionEnds shows that a subscription whose approval was for a time is asked about again after that, with the data of
-// the call.
+// TestApprovedSubscriptionEnds shows that a subscription that was approved for a time is asked about again afterwards, with
+// the data of the call.
 func TestApprovedSubscriptionEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

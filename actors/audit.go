@@ -16,12 +16,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// audit is the actor that appends to the journal; the domain schema.Audit answers questions about it. It appends the
-// calls of every finished batch, and releases their answers once nothing that they reveal can be lost.
+// audit is the actor that appends to the journal; the domain schema.Audit answers queries about it. It appends the calls of
+// every finished batch, and releases their answers when nothing that they reveal can be lost.
 //
-// A batch with a command waits until it is on disk. A batch of queries waits until it is written, and until the
-// commands that it may have seen are on disk: those of its own domain, and of the registries and approvals that every
-// domain reads. All that is appended during an fsync shares the next one (group commit).
+// A batch with a command waits until it is on disk. A batch of queries waits until it is written, and until the commands
+// that it may have seen are on disk: those of its own domain, and of the registries and approvals that every domain reads.
+// All entries that are appended during an fsync share the next one (group commit).
 type audit struct {
 	kernel *Kernel
 	log    *slog.Logger
@@ -36,8 +36,8 @@ type audit struct {
 	unreleased []unreleased  // written, not released yet
 	scheduled  bool          // a flush is scheduled
 	syncing    bool          // a sync runs
-	rotating   bool          // the sync begins the next segment: nothing is written until it is there
-	resync     bool          // another sync has to follow
+	rotating   bool          // the sync starts the next segment: nothing is written until that exists
+	resync     bool          // another sync must follow
 	delayed    bool          // a timer will start a sync
 	noSooner   time.Time     // earliest time of the next sync, after a long one
 	syncEvery  time.Duration // not 0: answers do not wait for the disk, which is synced this much later
@@ -46,11 +46,11 @@ type audit struct {
 	signing    atomic.Bool              // a checkpoint is being signed
 	metrics    *metrics.Metrics
 	tick       int64  // of the last entry
-	moved      uint64 // seq of the first entry of that tick
+	moved      uint64 // seq of the first entry with that tick
 	snapshots  snapshotting
-	retries    []*step        // steps to be made again once the journal can be written
+	retries    []*step        // steps to be retried when the journal can be written
 	endings    []chan<- error // of callers that wait for the end of the segment
-	quorum     *quorumState   // nil: answers wait for the kernel's own disk alone
+	quorum     *quorumState   // nil: answers wait only for the kernel's own disk
 
 	rebuilding map[schema.Domain]bool // registries that have not rebuilt their state yet
 }
@@ -70,10 +70,10 @@ type unreleased struct {
 	since time.Time // zero without a quorum
 }
 
-// flush asks to write everything that was appended in a turn.
+// flush requests a write of everything that was appended in a turn.
 type flush struct{}
 
-// syncNow asks to sync what was written.
+// syncNow requests a sync of what was written.
 type syncNow struct{}
 
 // durable reports a sync: entries up to through are on disk.
@@ -83,9 +83,9 @@ type durable struct {
 	err     error
 }
 
-// After a sync that took at least longSync, the next one begins later, by a spacingPart of that
-// time and by maxSpacing at most. So clients that were just answered share it with their next
-// calls; otherwise one half of the clients would always wait for the other.
+// After a sync that took at least longSync, the next one starts later, by a spacingPart of that time and by maxSpacing at
+// most. So clients that were just answered share it with their next calls; otherwise one half of the clients would always
+// wait for the other.
 const (
 	longSync    = 2 * time.Millisecond
 	spacingPart = 16
@@ -155,7 +155,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		a.flush(ctx) // ordinary entries must not use the reserve, and an urgent entry is lost only with one that it depends on
 	}
 	if a.stopped || b.epoch != a.epoch {
-		a.refuse(ctx, b) // b.epoch != a.epoch: it was decided on a state that has been discarded
+		a.refuse(ctx, b) // b.epoch != a.epoch: it was decided on a state that was discarded
 		return
 	}
 	for i := range b.calls {
@@ -196,10 +196,10 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 	}
 }
 
-// entryFrame is about what an entry takes besides request and outcome, in bytes.
+// entryFrame is about the size of an entry without request and outcome, in bytes.
 const entryFrame = 256
 
-// flush writes what was appended, and releases the batches that need not wait for the disk.
+// flush writes what was appended, and releases the batches that do not wait for the disk.
 func (a *audit) flush(ctx actor.Context) {
 	if len(a.fresh) == 0 || a.rotating {
 		return
@@ -243,7 +243,7 @@ func (a *audit) flush(ctx actor.Context) {
 	a.beginSnapshots(ctx)
 }
 
-// notify has questions about the next entry asked again, once for all entries until then.
+// notify wakes queries that wait for the next entry, once for all entries until then.
 func (a *audit) notify(ctx actor.Context) {
 	if a.kernel.followed.Swap(false) && a.kernel.life.Err() == nil {
 		ctx.Send(a.kernel.domains[schema.Audit], wakeUp{})
@@ -268,7 +268,7 @@ func (a *audit) awaitDisk(b *batch) {
 	a.hold(b, last)
 }
 
-// hold keeps b until all is durable that it reveals, up to the entry last.
+// hold keeps b until everything that it reveals, up to the entry last, is durable.
 func (a *audit) hold(b *batch, last uint64) {
 	h := unreleased{batch: b, seq: min(a.reveals(b), last)}
 	if a.quorum != nil {
@@ -278,7 +278,7 @@ func (a *audit) hold(b *batch, last uint64) {
 	a.unreleased = append(a.unreleased, h)
 }
 
-// reveals is the last entry whose effect b may have seen, if answers wait for the disk.
+// reveals returns the last entry whose effect b may have seen, if answers wait for the disk.
 func (a *audit) reveals(b *batch) uint64 {
 	if a.syncEvery > 0 {
 		return 0
@@ -300,14 +300,14 @@ func (a *audit) release(ctx actor.Context) {
 	a.unreleased = kept
 	a.watchQuorum()
 	switch {
-	case unsynced, a.journal.CheckpointWaits(): // entries of queries are covered by checkpoints too
+	case unsynced, a.journal.CheckpointWaits(): // checkpoints cover entries of queries too
 		a.sync()
 	case a.syncEvery > 0 && a.journal.Written() > a.synced:
 		a.syncIn(a.syncEvery)
 	}
 }
 
-// sync starts a sync at the end of the turn, or has another follow the one that runs.
+// sync starts a sync at the end of the turn, or after the one that runs.
 func (a *audit) sync() {
 	if a.resync = a.syncing; a.syncing {
 		return
@@ -328,7 +328,7 @@ func (a *audit) syncIn(d time.Duration) {
 	}
 }
 
-// syncAtRest runs sync at the end of the turn, which sends its report to this actor.
+// syncAtRest runs sync at the end of the turn, which reports to this actor.
 func (a *audit) syncAtRest(sync func() (through uint64, err error)) {
 	a.kernel.loop.syncAtRest(func() {
 		begun := time.Now()
@@ -337,7 +337,7 @@ func (a *audit) syncAtRest(sync func() (through uint64, err error)) {
 	})
 }
 
-// durable handles the report of a sync. After a failed one it is unknown what is on disk: the kernel stops.
+// durable handles the report of a sync. After a failed one it is unknown what is on disk, so the kernel stops.
 func (a *audit) durable(ctx actor.Context, m durable) {
 	rotated := a.rotating
 	a.syncing, a.rotating = false, false
@@ -362,7 +362,7 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 	a.checkpoint()
 }
 
-// checkpoint signs one on a goroutine if it is due: no answer waits for a signature.
+// checkpoint signs a checkpoint on a goroutine if one is due: no answer waits for a signature.
 func (a *audit) checkpoint() {
 	if a.journal.CheckpointDue() && a.signing.CompareAndSwap(false, true) {
 		a.kernel.background(func() {
@@ -375,15 +375,15 @@ func (a *audit) checkpoint() {
 	}
 }
 
-// auditEntry is the row of a record in the form of CAP's SyscallResult, nil if the record has none. A call has one
-// row. For a call with an effect that is the end's entry, shown as the call's own; the intent is a row only while it
+// auditEntry returns the row of a record in the form of CAP's SyscallResult, or nil if the record has none. A call has one
+// row. For a call with an effect, that is the entry of its end, shown as the call's own; the intent is a row only while it
 // is in unended, which gives its status. Only the operator sees where rules are defined.
 func auditEntry(record *journal.Record, unended map[uint64]string, reader int64) (*schema.AuditEntry, error) {
 	call, err := callOfRecord(record)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
 	}
-	if f := call.Err; f != nil && reader != kernel.Operator && f.Detail("at") != "" { // of an operator that acted as this process
+	if f := call.Err; f != nil && reader != kernel.Operator && f.Detail("at") != "" { // the operator acted as this process
 		f.Message = strings.ReplaceAll(f.Message, " ("+f.Detail("at")+")", "")
 	}
 	if call.Intends() {
@@ -413,12 +413,12 @@ func auditEntry(record *journal.Record, unended map[uint64]string, reader int64)
 	return e, nil
 }
 
-// rowOf is the row of a call of the journal that has an outcome.
+// rowOf returns the row of a call in the journal that has an outcome.
 func rowOf(call *kernel.Call) *schema.AuditEntry {
 	meta, called := &call.Message.Meta, call.Message.Called()
 	e := &schema.AuditEntry{
 		Success: call.Err == nil, Status: schema.StatusOK, SyscallCode: call.Syscall.Code, PID: call.PID, Tick: call.Tick,
-		Payload:   slices.Clone(schema.Value(call.Data)), // the record's memory is reused by the reader
+		Payload:   slices.Clone(schema.Value(call.Data)), // the reader reuses the record's memory
 		LatencyUS: call.Proof.LatencyUS, Seq: int64(call.Proof.Seq), Type: called, Time: call.Time,
 		ID: meta.ID, Correlation: schema.MaybeText(meta.Correlation), Causation: schema.MaybeText(meta.Causation),
 	}
@@ -434,7 +434,7 @@ func rowOf(call *kernel.Call) *schema.AuditEntry {
 	return e
 }
 
-// ownerOf is the PID whose call a record is about. It decodes only records that end an intent.
+// ownerOf returns the PID whose call a record is about. It decodes only records that end an intent.
 func ownerOf(record *journal.Record) int64 {
 	if record.PID != kernel.Operator {
 		return record.PID
@@ -460,9 +460,8 @@ type recorder struct {
 	outcome []byte
 }
 
-// entry returns the journal's entry for call, valid until the next one. It holds what the types of request and
-// outcome keep, and no data of a query's outcome. repeats is the entry whose outcome was given again, 0 for a call
-// that ran.
+// entry returns the journal's entry for call, valid until the next one. It has what the types of request and outcome keep,
+// and no data of a query's outcome. repeats is the entry whose outcome is repeated, 0 for a call that ran.
 func (r *recorder) entry(call *kernel.Call, repeats uint64) *journal.Entry {
 	msg := call.Message
 	msg.Data = call.Syscall.Input().Redact(msg.Data, call.Input, call.Err != nil)

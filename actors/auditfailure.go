@@ -15,9 +15,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// failed rolls back a write that failed. If commands are among it, domains have applied what is not in the journal:
-// the callers get 503, and the domains rebuild their state from the journal. Otherwise only the record is lost: the
-// answers leave without proof, once what they reveal is on disk. Commands are refused until a write succeeds.
+// failed rolls back a write that failed. If it has commands, domains have applied entries that are not in the journal: the
+// callers get 503, and the domains rebuild their state from the journal. Otherwise only the entries are lost: the answers
+// leave without a proof, when what they reveal is on disk. Commands are refused until a write succeeds.
 func (a *audit) failed(ctx actor.Context, err error) {
 	if errors.Is(err, journal.ErrStopped) {
 		a.stop(ctx, err)
@@ -38,7 +38,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}
-	// An entry that is too long for a reserve with room, such as the end of a hundred thousand processes, is refused
+	// An entry that is too long although the reserve has room, such as the end of a hundred thousand processes, is refused
 	// alone.
 	if a.urgent && a.journal.Kept() < leastReserve && a.kernel.spent.CompareAndSwap(false, true) {
 		a.log.Error("urgent entries cannot be written either: urgent commands are refused too", "error", err)
@@ -76,7 +76,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 }
 
-// uncount removes a lost batch from the metrics, which are a fold over the journal.
+// uncount removes a lost batch from the metrics, which are computed from the journal.
 func (a *audit) uncount(b *batch) {
 	for i := range b.calls {
 		if !b.unrecorded() && !b.calls[i].Throttled {
@@ -85,12 +85,12 @@ func (a *audit) uncount(b *batch) {
 	}
 }
 
-// leastReserve is how much of a reserve is left when it counts as used up, in bytes: a few of the longest lines, and
-// their steps.
+// leastReserve is the rest of a reserve, in bytes, at which it counts as used up: a few of the longest lines, and their
+// steps.
 const leastReserve = 64 << 10
 
-// reasonOf is the system's error that keeps the journal from being written. The rest of err names files, which
-// clients must not see.
+// reasonOf returns the system's error that prevents writing the journal. The rest of err names files, which clients must
+// not see.
 func reasonOf(err error) string {
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return number.Error()
@@ -103,8 +103,8 @@ func (b *batch) applied() bool {
 	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.KindCommand && c.Err == nil && !c.Repeated })
 }
 
-// urgent reports whether b may use the journal's reserve: only urgent calls of it have changed their domain's state.
-// A refused call is not urgent, so that repeating it does not use up the reserve.
+// urgent reports whether b may use the journal's reserve: only urgent calls in it have changed their domain's state. A
+// refused call is not urgent, so repeating it does not use up the reserve.
 func (b *batch) urgent() (urgent bool) {
 	for i := range b.calls {
 		c := &b.calls[i]
@@ -125,8 +125,8 @@ func (b *batch) withoutProof() {
 	}
 }
 
-// stop ends the kernel: calls whose entries may not be on disk are not acknowledged. A running rebuild continues, so
-// that domains refuse what they have queued.
+// stop ends the kernel: calls whose entries may not be on disk are not acknowledged. A running rebuild continues, so that
+// domains refuse their queued calls.
 func (a *audit) stop(ctx actor.Context, err error) {
 	a.stopWith(ctx, err, func(*kernel.Call) *fault.Fault { return errUncertain() })
 }
@@ -147,7 +147,7 @@ func (a *audit) stopWith(ctx actor.Context, err error, why func(*kernel.Call) *f
 	}
 }
 
-// refuse answers b with 503: no call of it took effect, except for steps that were recorded before.
+// refuse answers b with 503: none of its calls took effect, except for steps that were recorded before.
 func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNotWritten) }
 
 func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *fault.Fault) {
@@ -164,7 +164,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 		switch {
 		case intent != nil:
 			call.Err = errUnrecorded(intent.calls[0].Message.Type)
-		case !mustApply && (call.Err == nil || call.Err.Kind != fault.Unavailable): // else its error already says why
+		case !mustApply && (call.Err == nil || call.Err.Kind != fault.Unavailable): // otherwise its error already says why
 			call.Err = why(call)
 		}
 	}
@@ -176,7 +176,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 	b.sender.answer(ctx, a)
 }
 
-// unconcluded rolls back what is known of an intent, or of its outcome, whose entry is lost.
+// unconcluded removes what is known of an intent, or of its outcome, whose entry is lost.
 func (a *audit) unconcluded(b *batch) {
 	if b.intends() {
 		a.kernel.keys.Unintend(b.calls[0].Proof.Seq)
@@ -199,7 +199,7 @@ func errNotWritten(call *kernel.Call) *fault.Fault {
 		"the journal cannot be written: %s was begun, and a part of it may be done; try again once its disk has room", call.Message.Type)
 }
 
-// errNoState answers a call whose domain's state cannot be read from the journal now.
+// errNoState answers a call whose domain's state cannot be read from the journal at present.
 func errNoState() *fault.Fault {
 	return fault.JournalUnavailable.New("the journal cannot be read: nothing was done; try again in a few seconds")
 }
@@ -208,20 +208,20 @@ func errNoJournal() *fault.Fault {
 	return fault.JournalUnavailable.New("the journal cannot be written: nothing was done; try again once its disk has room")
 }
 
-// rebuild has a domain rebuild its state from the journal, and queue calls until resume: until all registries are
-// done they may show what was lost.
+// rebuild tells a domain to rebuild its state from the journal, and to queue calls until resume: until all registries are
+// rebuilt they may show what was lost.
 type rebuild struct{ epoch uint64 }
 
-// rebuilt reports that it is done.
+// rebuilt reports that a rebuild is done.
 type rebuilt struct {
 	domain schema.Domain
 	epoch  uint64
 }
 
-// resume has a domain run calls again.
+// resume tells a domain to run calls again.
 type resume struct{ epoch uint64 }
 
-// rebuilt notes that a registry shows only what is in the journal.
+// rebuilt records that a registry shows only what is in the journal.
 func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
 	if !a.rebuilding[name] {
 		return
@@ -244,21 +244,21 @@ func errUnrecorded(typ string) *fault.Fault {
 	return fault.JournalLost.New("%s came to an end, but the journal cannot be written: its outcome counts as unknown", typ)
 }
 
-// Pauses between attempts to write what must be written once the journal can be.
+// Pauses between attempts to write what must be written when the journal can be.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
 )
 
-// probes spaces the retries of all writes that no client waits for. A failed write has every state rebuilt, so
-// retries must not grow with the number of writers.
+// probes spaces the retries of all writes that no client waits for. A failed write makes every domain rebuild its state, so
+// the rate of retries must not grow with the number of writers.
 type probes struct {
 	mu    sync.Mutex
 	next  time.Time
 	pause time.Duration
 }
 
-// take returns 0 if the caller may try now, else how long to wait before asking again.
+// take returns 0 if the caller may try now, otherwise how long to wait before asking again.
 func (p *probes) take(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,7 +31,7 @@ func (s *showing) at(ctx context.Context, seq uint64) (*journal.Record, error) {
 	return record, err
 }
 
-// lookAround finds the archives that are at hand, and returns the first entry that can be read.
+// lookAround finds the available archives, and returns the first entry that can be read.
 func (s *showing) lookAround() (first uint64, err error) {
 	anchor, err := s.anchor(1)
 	if err != nil {
@@ -55,8 +55,8 @@ type unreadableError struct{ dir string }
 
 func (e *unreadableError) Error() string { return "read archive in " + e.dir }
 
-// untilNow calls look with the first entry that can be read, again if entries were archived meanwhile, or an archive turns
-// out to be unreadable.
+// untilNow calls look with the first entry that can be read. It calls it again if entries were archived meanwhile, or an
+// archive was found to be unreadable.
 func (s *showing) untilNow(look func(floor uint64) error) error {
 	for {
 		floor, err := s.lookAround()
@@ -78,7 +78,7 @@ func (s *showing) untilNow(look func(floor uint64) error) error {
 	}
 }
 
-// latest returns the last record up to an entry that fits, nil if there is none, or none that can be read.
+// latest returns the last record up to an entry for which fits is true, or nil if there is none, or none that can be read.
 func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
 	err = s.untilNow(func(floor uint64) (err error) {
 		found, err = s.latestFrom(ctx, f, floor, upTo, fits)
@@ -87,8 +87,8 @@ func (s *showing) latest(ctx context.Context, f index.Filter, upTo uint64, fits 
 	return found, err
 }
 
-// latestFrom is latest, from the first entry on that can be read. It asks for one range at a time: the index is then
-// read back to what fits and no further, and a walk from cause to cause reads it once.
+// latestFrom is latest, starting at the first entry that can be read. It asks the index for one range at a time, so the
+// index is read only as far back as the match, and a walk from cause to cause reads it once.
 func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo uint64, fits func(*journal.Record) bool) (*journal.Record, error) {
 	for upTo >= floor {
 		ranges := []index.Range{{First: floor, Last: upTo}}
@@ -124,8 +124,8 @@ func (s *showing) latestFrom(ctx context.Context, f index.Filter, floor, upTo ui
 	return nil, nil
 }
 
-// earliest returns the first record from an entry on that fits, nil if there is none, or none that can be read. fits
-// may see a record again if others were archived meanwhile.
+// earliest returns the first record from an entry on for which fits is true, or nil if there is none, or none that can be
+// read. fits may see a record again if others were archived meanwhile.
 func (s *showing) earliest(ctx context.Context, f index.Filter, from uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
 	err = s.untilNow(func(floor uint64) (err error) {
 		found, err = s.earliestFrom(ctx, f, max(from, floor), fits)
@@ -155,7 +155,7 @@ func (s *showing) earliestFrom(ctx context.Context, f index.Filter, from uint64,
 	return nil, nil
 }
 
-// unindexed notes why the index cannot be used, and returns the error of a question that has ended.
+// unindexed logs why the index cannot be used, or returns the error if the query has ended.
 func (s *showing) unindexed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -167,7 +167,7 @@ func (s *showing) unindexed(ctx context.Context, err error) error {
 	return nil
 }
 
-// within returns the first record between two entries that fits, nil if there is none.
+// within returns the first record between two entries for which fits is true, or nil.
 func (s *showing) within(ctx context.Context, first, last uint64, fits func(*journal.Record) bool) (found *journal.Record, err error) {
 	err = s.scan(ctx, index.Range{First: first, Last: last}, func(r *journal.Record) bool {
 		if fits(r) {
@@ -178,7 +178,7 @@ func (s *showing) within(ctx context.Context, first, last uint64, fits func(*jou
 	return found, err
 }
 
-// kept is a copy of a record, whose memory the reader uses again.
+// kept returns a copy of a record, since the reader reuses its memory.
 func kept(r *journal.Record) *journal.Record {
 	c := *r
 	c.Line = slices.Clone(r.Line)
@@ -215,8 +215,8 @@ func (s *showing) scan(ctx context.Context, r index.Range, each func(*journal.Re
 	return nil
 }
 
-// read calls each with the records of a reader up to one, until it returns true, and closes the reader. reached is the last
-// record.
+// read calls each with the records of a reader up to last, until it returns true, and closes the reader. reached is the
+// last record that was read.
 func read(ctx context.Context, reader *journal.Reader, last uint64, each func(*journal.Record) bool) (reached uint64, enough bool, err error) {
 	defer reader.Close() // read only
 	for reached < last {

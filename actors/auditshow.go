@@ -20,10 +20,10 @@ import (
 const (
 	maxCaused = 20
 	maxTokens = 16 // of a chain of granters
-	maxSteps  = 64 // entries before a call in which its own steps are looked for
+	maxSteps  = 64 // entries before a call that are searched for its steps
 )
 
-// showing gathers one Audit.Show.
+// showing has the state of one Audit.Show.
 type showing struct {
 	view
 	seen
@@ -31,9 +31,9 @@ type showing struct {
 	reach func(pid int64) bool
 	out   schema.AuditShowOutput
 
-	parts      []journal.Part  // archives that are at hand
-	missing    *journal.Anchor // of the entries whose archive is not; nil: there are none
-	unreadable map[string]bool // archives that were at hand and could not be read
+	parts      []journal.Part  // available archives
+	missing    *journal.Anchor // of the entries whose archive is not available; nil: none
+	unreadable map[string]bool // archives that were available and could not be read
 }
 
 // Show implements audit.Journal.
@@ -57,7 +57,7 @@ func (v view) Show(ctx context.Context, call *kernel.Call, in *schema.AuditShowI
 	return &s.out, nil
 }
 
-// subject finds the record that is asked about.
+// subject returns the record to show.
 func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*journal.Record, error) {
 	if in.Key != nil {
 		key := strings.TrimPrefix(*in.Key, "/")
@@ -103,7 +103,7 @@ func (s *showing) subject(ctx context.Context, in *schema.AuditShowInput) (*jour
 	return end, err
 }
 
-// keyArchived says that what last changed a key can be found only in an archive that is not at hand.
+// keyArchived returns the error for a key that was last changed by an entry in an archive that is not available.
 func (s *showing) keyArchived(key string) error {
 	where := "archived"
 	if s.call.PID == kernel.Operator {
@@ -113,7 +113,7 @@ func (s *showing) keyArchived(key string) error {
 		With("key", fault.Clip(key))
 }
 
-// visible refuses a record of a process that the caller may not see.
+// visible returns an error for a record of a process that the caller may not see.
 func (s *showing) visible(record *journal.Record, err error) error {
 	if err != nil || s.reach(ownerOf(record)) {
 		return err
@@ -157,7 +157,7 @@ func (s *showing) show(ctx context.Context, record *journal.Record, effects bool
 	return s.effects(ctx, uint64(begun))
 }
 
-// verdict says which rule or approval decided the call.
+// verdict adds the rule or approval that decided the call.
 func (s *showing) verdict(record *journal.Record) error {
 	outcome, invalid := schema.DecodeOutcome(record.Outcome)
 	if invalid != nil {
@@ -178,7 +178,7 @@ func (s *showing) verdict(record *journal.Record) error {
 	return nil
 }
 
-// caller says which process called, what made it, and which tokens held before an entry.
+// caller adds which process called, what created it, and which tokens it had before an entry.
 func (s *showing) caller(ctx context.Context, pid int64, seq uint64) error {
 	for up := pid; up != kernel.Operator && s.reach(up); {
 		p := s.kernel.processes.Process(up)
@@ -214,7 +214,7 @@ func (s *showing) caller(ctx context.Context, pid int64, seq uint64) error {
 // holds reports whether a record changes the token of a process.
 func holds(r *journal.Record, pid int64) bool {
 	_, typ := schema.Peek(r.Request)
-	if row, ok := schema.Lookup(typ); ok && row.Domain != schema.Capability { // nearly all need not be decoded
+	if row, ok := schema.Lookup(typ); ok && row.Domain != schema.Capability { // nearly all records need not be decoded
 		return false
 	}
 	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
@@ -252,7 +252,7 @@ func (s *showing) tokens(ctx context.Context, pid int64, seq uint64) error {
 	return nil
 }
 
-// tokenOf is the token of a process that a record made, or took away.
+// tokenOf returns the token of a process that a record created or removed.
 func tokenOf(record *journal.Record, pid int64) (schema.ShownToken, error) {
 	_, typ := schema.Peek(record.Request)
 	shown := schema.ShownToken{PID: pid, Seq: int64(record.Seq), Type: typ, By: record.PID}
@@ -276,7 +276,7 @@ func tokenOf(record *journal.Record, pid int64) (schema.ShownToken, error) {
 	return shown, nil
 }
 
-// cause finds the call that the shown one names as its cause.
+// cause adds the call that the shown one names as its cause.
 func (s *showing) cause(ctx context.Context) error {
 	e := &s.out.Entry
 	s.out.CauseID = string(e.Causation)
@@ -298,7 +298,7 @@ func (s *showing) relate(ctx context.Context, relation, id string, seq uint64) e
 	return err
 }
 
-// senderOf is the id of the message that sent the first mail of an answer; "" if it has none.
+// senderOf returns the id of the message that sent the first mail of an answer; "" if it has none.
 func senderOf(e *schema.AuditEntry) string {
 	if e.Type != schema.IPCReceive.Type && e.Type != schema.IPCDeliver.Type {
 		return ""
@@ -313,8 +313,8 @@ func senderOf(e *schema.AuditEntry) string {
 	return ""
 }
 
-// called returns the row of the call with a message id: the latest up to an entry, else the earliest from another one
-// on, since a call's own steps come before it. It is nil if there is none that the caller may see.
+// called returns the row of the call with a message id: the latest up to an entry, otherwise the earliest from another one
+// on, since a call's own steps precede it. It is nil if there is none that the caller may see.
 func (s *showing) called(ctx context.Context, id string, upTo, from uint64) (*schema.AuditEntry, error) {
 	f := index.Filter{ID: id}
 	fits := func(r *journal.Record) bool {
@@ -333,7 +333,7 @@ func (s *showing) called(ctx context.Context, id string, upTo, from uint64) (*sc
 	return s.row(ctx, record)
 }
 
-// effects collects the calls that the shown one has caused.
+// effects adds the calls that the shown one has caused.
 func (s *showing) effects(ctx context.Context, begun uint64) error {
 	e := &s.out.Entry
 	if e.ID == "" {
@@ -370,13 +370,13 @@ func mentions(r *journal.Record, id string) bool {
 	return bytes.Contains(r.Request, []byte(id)) || bytes.IndexByte(r.Request, '\\') >= 0
 }
 
-// isRow reports whether a record has a row that fits. One that cannot be read has none.
+// isRow reports whether a record has a row for which fits is true. A record that cannot be read has none.
 func (s *showing) isRow(r *journal.Record, fits func(*schema.AuditEntry) bool) bool {
 	row, err := auditEntry(r, s.unended, s.call.PID)
 	return err == nil && row != nil && fits(row)
 }
 
-// row is the row of a record, with the data of its message if the caller may see it.
+// row returns the row of a record, with the data of its message if the caller may see it.
 func (s *showing) row(ctx context.Context, record *journal.Record) (*schema.AuditEntry, error) {
 	row, err := auditEntry(record, s.unended, s.call.PID)
 	if err != nil {
@@ -394,8 +394,8 @@ func (s *showing) row(ctx context.Context, record *journal.Record) (*schema.Audi
 	return row, err
 }
 
-// withoutValues returns the data of a message without the values of the memory in it: whether they may be read now is
-// for Memory.Get to say.
+// withoutValues returns the data of a message without values of the memory, since Memory.Get decides whether they may be
+// read now.
 func withoutValues(typ string, data schema.Value) schema.Value {
 	row, ok := schema.Lookup(typ)
 	if !ok || row.Domain != schema.Memory && row != schema.JobStart.Syscall || !bytes.HasPrefix(data, []byte("{")) {

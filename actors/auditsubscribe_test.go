@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// pushedRows takes the events of a subscription to the audit log that have come, and returns their data.
+// pushedRows returns the data of the events of a subscription to the audit log that have arrived.
 func pushedRows(t *testing.T, c *client) (rows []string) {
 	t.Helper()
 	synctest.Wait()
@@ -32,7 +32,7 @@ func pushedRows(t *testing.T, c *client) (rows []string) {
 	return rows
 }
 
-// loggedRows are the rows that Audit.Log has, without those of looking.
+// loggedRows returns the rows of Audit.Log, without those of the queries themselves.
 func loggedRows(t *testing.T, c *client, requests bool) (rows []string) {
 	t.Helper()
 	for since, more := int64(0), true; more; {
@@ -54,7 +54,7 @@ func loggedRows(t *testing.T, c *client, requests bool) (rows []string) {
 	return rows
 }
 
-// checkSynced shows that an entry is on disk: a crash now would not take it.
+// checkSynced shows that an entry is on disk, so that a crash would not lose it.
 func checkSynced(t *testing.T, s *system, row string) {
 	t.Helper()
 	var e schema.AuditEntry
@@ -68,9 +68,9 @@ func checkSynced(t *testing.T, s *system, row string) {
 	}
 }
 
-// TestRecordedIsPushed: who subscribes to the audit log is pushed every entry, once and in order, as Audit.Log shows it: from
-// the one asked for, or what comes after its own. Those of queries alone come too, each on disk by then. A call with an effect is
-// the row of its end. What is asked on behalf of a subscription is not journaled, and while nothing happens nothing is asked.
+// TestRecordedIsPushed: a subscriber to the audit log gets every entry once and in order, as Audit.Log shows it: from the
+// requested entry, or those after its own. Entries of queries alone are pushed too, when they are on disk. A call with an
+// effect is the row of its end. Questions of subscriptions are not journaled, and none are asked while nothing happens.
 func TestRecordedIsPushed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestRecordedIsPushed(t *testing.T) {
 	})
 }
 
-// TestRecordedHasItsRequest: with request each pushed row has the data of its message, as Audit.Log shows it: of a call with an
-// effect, whose row is its end, the intent's.
+// TestRecordedHasItsRequest: with request each pushed row has the data of its message, as Audit.Log shows it; for a call
+// with an effect, whose row is its end, the data of the intent.
 func TestRecordedHasItsRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// view is the journal as the audit domain sees it.
+// view is the journal for the audit domain.
 type view struct {
 	kernel    *Kernel
 	journal   *journal.Log
-	snapshots *Snapshots // with the index; nil: there is none
+	snapshots *Snapshots // with the index; nil: none
 }
 
 var _ questions.Journal = view{}
@@ -43,10 +43,10 @@ func (v view) Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetr
 	return out, nil
 }
 
-// look asks the actor that appends for the journal's present end.
+// look requests the journal's present end from the actor that appends.
 type look struct{ seen chan<- seen }
 
-// seen is the last entry, and the intents up to there that have not ended, with their status.
+// seen is the last entry, and the intents up to it that have not ended, with their status.
 type seen struct {
 	head    uint64
 	unended map[uint64]string
@@ -93,7 +93,7 @@ func (v view) Archived(reader int64, from uint64) (*schema.Archived, error) {
 	return archivedBy(anchor, reader), err
 }
 
-// anchor returns the anchor of what is archived, nil if that has no entry from one on.
+// anchor returns the anchor of the archived entries, or nil if none of them is at or after from.
 func (v view) anchor(from uint64) (*journal.Anchor, error) {
 	anchor, err := journal.ReadAnchor(v.kernel.files, v.kernel.journalDir)
 	if err != nil {
@@ -105,7 +105,7 @@ func (v view) anchor(from uint64) (*journal.Anchor, error) {
 	return anchor, nil
 }
 
-// archivedBy is what an anchor stands in for. Only the operator sees where that is.
+// archivedBy describes what an anchor replaces. Only the operator sees where the archive is.
 func archivedBy(anchor *journal.Anchor, reader int64) *schema.Archived {
 	if anchor == nil {
 		return nil
@@ -128,17 +128,16 @@ func (v view) Record() (instance string, epochs []schema.Epoch) {
 // Notify implements audit.Journal.
 func (v view) Notify() { v.kernel.followed.Store(true) }
 
-// Bounds of one Since: what a subscriber that does not read may occupy outside of the journal, and how much is read
-// to find nothing.
+// Bounds of one Since: the memory that a subscriber that does not read may occupy, and how much is read without a result.
 const (
 	maxRows     = 64
 	maxRowBytes = 64 << 10
 	maxScanned  = 4096
 )
 
-// Since implements audit.Journal. The row of a call with an effect is its end's.
+// Since implements audit.Journal. The row of a call with an effect is that of its end.
 func (v view) Since(ctx context.Context, as, from int64, requests bool, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
-	if _, err := v.journal.Sync(); err != nil { // the entries of queries alone would wait for a command's
+	if _, err := v.journal.Sync(); err != nil { // otherwise the entries of queries would wait until a command causes a sync
 		return nil, from, errNoJournal()
 	}
 	reader := v.reader(uint64(from), v.journal.Synced)
@@ -150,7 +149,7 @@ func (v view) Since(ctx context.Context, as, from int64, requests bool, reach fu
 			break
 		}
 		if gone, archived := errors.AsType[*journal.ArchivedError](err); archived && int64(gone.Anchor.Seq) >= next {
-			next = int64(gone.Anchor.Seq) + 1 // the numbers of the rows show that some were left out
+			next = int64(gone.Anchor.Seq) + 1 // the numbers of the rows show that some are missing
 			break
 		}
 		if err != nil {
@@ -177,12 +176,12 @@ func (v view) Since(ctx context.Context, as, from int64, requests bool, reach fu
 	return rows, next, nil
 }
 
-// reader reads the journal from an entry on, within limit.
+// reader returns a reader of the journal from an entry on, up to limit.
 func (v view) reader(from uint64, limit func() uint64) *journal.Reader {
 	return journal.NewReader(v.kernel.files, v.kernel.journalDir, journal.ReaderOptions{From: from, Limit: limit})
 }
 
-// auditSearch reads the parts of the journal that can hold matching entries, and hands those on.
+// auditSearch reads the parts of the journal that may have matching entries, and passes those on.
 type auditSearch struct {
 	view
 	as     int64 // the PID that sees the entries
@@ -191,12 +190,12 @@ type auditSearch struct {
 	filter index.Filter
 	seen   // the journal when the search began
 	found  func(*schema.AuditEntry) error
-	next   uint64 // the entry behind the last one that was read
+	next   uint64 // the entry after the last one that was read
 
 	intents map[uint64]schema.Value // data of the messages of intents that were read, if requests are wanted
 }
 
-// errEnough ends a search that has found what it was to find.
+// errEnough ends a search that has found enough.
 var errEnough = errors.New("enough was found")
 
 // Each implements audit.Journal.
@@ -259,7 +258,7 @@ func (v view) eachMatch(ctx context.Context, call *kernel.Call, in *schema.Audit
 	return s.run(ctx)
 }
 
-// filterOf is what the index can tell of an Audit.Log.
+// filterOf returns what the index can filter of an Audit.Log.
 func filterOf(in *schema.AuditLogInput, origin string) index.Filter {
 	text := func(member *string) string {
 		if member == nil {
@@ -277,7 +276,7 @@ func filterOf(in *schema.AuditLogInput, origin string) index.Filter {
 	return f
 }
 
-// run reads range after range, beginning behind what is archived.
+// run reads range after range, starting after the archived entries.
 func (s *auditSearch) run(ctx context.Context) error {
 	for from := firstOf(s.in); ; {
 		anchor, err := s.anchor(from)
@@ -292,11 +291,11 @@ func (s *auditSearch) run(ctx context.Context) error {
 		from = max(from, s.next)
 		if !archived || gone.Anchor.Seq < from {
 			return err
-		} // else entries were archived meanwhile
+		} // otherwise entries were archived meanwhile
 	}
 }
 
-// firstOf is the first entry that an Audit.Log asks for.
+// firstOf returns the first entry that an Audit.Log asks for.
 func firstOf(in *schema.AuditLogInput) uint64 {
 	if in.SinceSeq == nil {
 		return 1
@@ -320,7 +319,7 @@ func (s *auditSearch) from(ctx context.Context, from uint64) error {
 	}
 }
 
-// ranges asks the index. What the index does not cover is read.
+// ranges asks the index. What the index does not cover is one more range.
 func (s *auditSearch) ranges(ctx context.Context, from uint64) ([]index.Range, error) {
 	all := []index.Range{{First: from, Last: index.OpenEnd}}
 	snapshots := s.snapshots
@@ -374,7 +373,7 @@ func (s *auditSearch) likely(r *journal.Record) bool {
 	if f.Denied && bytes.HasPrefix(r.Outcome, []byte(`{"kind":"reply"`)) {
 		return false
 	}
-	if bytes.IndexByte(r.Request, '\\') < 0 { // no text is written in another way than it reads
+	if bytes.IndexByte(r.Request, '\\') < 0 { // no text has an escape
 		for _, text := range [...]string{f.ID, f.CausedBy, f.Correlation, f.Key} {
 			if !bytes.Contains(r.Request, []byte(text)) {
 				return false
@@ -394,7 +393,7 @@ func (s *auditSearch) fits(r *journal.Record, e *schema.AuditEntry) bool {
 		(f.Key == "" || r.Origin == f.Origin && keyOf(r) == f.Key)
 }
 
-// keyOf is the key of memory that a record's command is about, or "".
+// keyOf returns the key of memory that a record's command changes, or "".
 func keyOf(r *journal.Record) string {
 	msg, invalid := schema.Decode(r.Request, schema.OsMessage)
 	if invalid != nil {
@@ -403,7 +402,7 @@ func keyOf(r *journal.Record) string {
 	return schema.MemoryKeyOf(&msg)
 }
 
-// keep hands an entry on if it matches.
+// keep passes an entry on if it matches.
 func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 	entry, err := auditEntry(record, s.unended, s.as)
 	if err != nil {
@@ -424,8 +423,8 @@ func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
 	return s.found(entry)
 }
 
-// addRequest adds the data of a call's message to its row. For a call with an effect it is in the intent's record,
-// which the search has usually read before.
+// addRequest adds the data of a call's message to its row. For a call with an effect, the intent's record has it, which the
+// search has usually read before.
 func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, entry *schema.AuditEntry) error {
 	if entry != nil && entry.Intent != 0 && uint64(entry.Intent) != record.Seq {
 		intent := uint64(entry.Intent)
@@ -456,7 +455,7 @@ func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, en
 	return nil
 }
 
-// requestOf is the data of the message that a row is about: of a call with an effect the intent's.
+// requestOf returns the data of the message of a row's call; for a call with an effect, that of the intent.
 func (v view) requestOf(ctx context.Context, record *journal.Record, row *schema.AuditEntry) (schema.Value, error) {
 	if row.Intent != 0 && uint64(row.Intent) != record.Seq {
 		return v.requestAt(ctx, uint64(row.Intent))
@@ -468,7 +467,7 @@ func (v view) requestOf(ctx context.Context, record *journal.Record, row *schema
 	return slices.Clone(schema.Value(call.Message.Data)), nil // the record's memory is reused by the reader
 }
 
-// requestAt reads the data of the message of one record; none if that is archived and not at hand.
+// requestAt returns the data of the message of one record; nil if that is archived and not available.
 func (v view) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
 	record, err := v.recordAt(ctx, seq)
 	if err != nil || record == nil {

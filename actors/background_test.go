@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestBackgroundPanics shows that a panic in what a connection does in the background ends that connection, and nothing else.
+// TestBackgroundPanics shows that a panic in the background work of a connection ends only that connection.
 func TestBackgroundPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

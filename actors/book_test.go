@@ -15,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// book is a domain whose state is the list of the commands that it has applied, by the word that each carries. A query
-// is answered with the list, a command with its place in it. A test may have it answer otherwise.
+// book is a domain whose state is the list of the commands that it has applied, by the word that each has. It answers a
+// query with the list, and a command with its position in it. A test may set another answer.
 type book struct {
 	kernel.Stateless
 
-	// decide, if set, is asked first; ok is false if it leaves the answer to the book.
+	// decide, if set, is called first; ok is false if the book should answer.
 	decide func(call *kernel.Call, pages []string) (result kernel.Result, ok bool, err error)
 	apply  func(call *kernel.Call) // if set, called by Apply first
 
@@ -63,7 +63,7 @@ func (b *book) read() []string {
 	return slices.Clone(b.pages)
 }
 
-// word is what tells a command from others of its type.
+// word returns the word that distinguishes a command from others of its type.
 func word(call *kernel.Call) string {
 	switch in := call.Input.(type) {
 	case *schema.MemorySetInput:
@@ -82,8 +82,8 @@ func word(call *kernel.Call) string {
 	return text(call)
 }
 
-// library is a kernel with a book for each of the domains that matter to the journal: two that nobody looks at, and the
-// registries that everybody does.
+// library is a kernel with a book for each of the domains that matter to the journal: two that other domains do not read,
+// and the registries, which all read.
 type library map[schema.Domain]*book
 
 func newLibrary() library {
@@ -100,7 +100,7 @@ func (l library) domains() map[schema.Domain]kernel.Domain {
 	return m
 }
 
-// pages is the state of all books.
+// pages returns the state of all books.
 func (l library) pages() map[schema.Domain][]string {
 	m := make(map[schema.Domain][]string, len(l))
 	for name, b := range l {
@@ -141,7 +141,7 @@ func query(id, typ, data string) string {
 	return frame(schema.OsMessage, schema.KindQuery, typ, data, id)
 }
 
-// entry is an entry of the journal, as a test compares it.
+// entry is an entry of the journal in the form that tests compare.
 type entry struct {
 	Seq     uint64
 	Type    string
@@ -158,7 +158,7 @@ type entry struct {
 	call    schema.Message
 }
 
-// entries reads the journal as the files have it now.
+// entries reads the journal from its present files.
 func (s *system) entries() []entry {
 	s.t.Helper()
 	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
@@ -184,7 +184,7 @@ func (s *system) entries() []entry {
 	}
 }
 
-// journaled are the ids of the messages in the journal, in its order.
+// journaled returns the ids of the messages in the journal, in order.
 func (s *system) journaled() []string {
 	s.t.Helper()
 	var ids []string
@@ -194,7 +194,7 @@ func (s *system) journaled() []string {
 	return ids
 }
 
-// replayed is the state that the next start would make of the journal.
+// replayed returns the state that the next start would build from the journal.
 func (s *system) replayed() map[schema.Domain][]string {
 	s.t.Helper()
 	fresh := newLibrary()

@@ -25,7 +25,8 @@ func (oneAgent) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: 7, AgentID: "a"}
 }
 
-// TestBudgetOfLostCalls: what a failed write loses, and what was decided on the strength of it, costs nothing, and nothing of the budget is kept for it.
+// TestBudgetOfLostCalls: calls that a failed write loses, and those that were decided based on them, cost nothing, and no
+// part of the budget stays reserved for them.
 func TestBudgetOfLostCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BenchmarkChain is what a call costs beside sockets, queues, the journal's hash and the disk: it is decoded, admitted, decided,
-// applied, counted, written as an entry and answered, 64 calls at a time as a client with so many outstanding has them.
+// BenchmarkChain measures the cost of a call without sockets, queues, the journal's hash and the disk: it is decoded,
+// admitted, decided, applied, counted, written as an entry and answered, in batches of 64 calls.
 func BenchmarkChain(b *testing.B) {
 	const outstanding = 64
 	value := `"` + strings.Repeat("x", 100) + `"`
@@ -43,7 +43,7 @@ func BenchmarkChain(b *testing.B) {
 			for i := range outstanding {
 				burst, sets = append(burst, []byte(c.line(i))), append(sets, []byte(set(i)))
 			}
-			chain.run(b, sets) // what is read is there
+			chain.run(b, sets) // so that the keys to read exist
 			if out := chain.run(b, burst); bytes.Count(out, []byte(`"reply"`)) != outstanding {
 				b.Fatalf("not every call has a reply:\n%s", out)
 			}
@@ -56,7 +56,7 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// chain is what calls go through, without the actors.
+// chain has the stages of a call, without the actors.
 type chain struct {
 	gate    kernel.Gate
 	domains map[schema.Domain]kernel.Domain
@@ -97,7 +97,7 @@ func newChain(b *testing.B) *chain {
 	}
 }
 
-// run has a burst of lines carried out, stage by stage, and returns the answers.
+// run processes a burst of lines, stage by stage, and returns the answers.
 func (c *chain) run(b *testing.B, burst [][]byte) []byte {
 	now := time.Now()
 	c.out = c.out[:0]

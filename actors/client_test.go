@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// client is the far end of a link.
+// client is the other end of a link.
 type client struct {
 	t     tb
 	link  *link
@@ -34,7 +34,7 @@ func (c *client) sendRaw(bytes string) {
 	}
 }
 
-// endInput half-closes: no more frames come from here.
+// endInput ends the input: no more frames are sent.
 func (c *client) endInput() { c.link.in.end() }
 
 // next waits for the next answer.
@@ -57,7 +57,7 @@ func (c *client) take(n int) []answer {
 	return list
 }
 
-// rest waits until the connection has ended and returns all answers that are left.
+// rest waits until the connection has ended and returns all remaining answers.
 func (c *client) rest() []answer {
 	c.t.Helper()
 	<-c.done
@@ -65,7 +65,7 @@ func (c *client) rest() []answer {
 	return c.all()
 }
 
-// all returns the answers up to the end of output.
+// all returns the answers up to the end of the output.
 func (c *client) all() []answer {
 	c.t.Helper()
 	var list []answer
@@ -95,11 +95,11 @@ func (c *client) pending() []answer {
 // answer is a frame from the kernel.
 type answer struct {
 	schema.Message
-	Code string // of an error: the number of OsMessage or the word of OsEvent
-	Text string // of an error: what it says
+	Code string // of an error: the number in OsMessage or the word in OsEvent
+	Text string // of an error: its message
 }
 
-// parse reads an answer as strictly as the kernel reads requests, and checks what every answer must have.
+// parse parses an answer as strictly as the kernel parses requests, and checks what every answer must have.
 func parse(t tb, line []byte) answer {
 	t.Helper()
 	m, fault := schema.Decode(append([]byte(nil), line...), schema.OsMessage)
@@ -128,7 +128,7 @@ func parse(t tb, line []byte) answer {
 	return a
 }
 
-// String is what tests compare: each answer with the id of its request.
+// String returns what tests compare: each answer with the id of its request.
 func (a answer) String() string {
 	if a.Kind == schema.KindError {
 		return a.Meta.Causation + " " + a.Code

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// clock is the kernel's tick (PROTOCOL 6): it starts at the last tick of the journal, and only grows. No timer moves
-// it: a reader counts the ticks that have passed.
+// clock is the kernel's tick (PROTOCOL 6): it starts at the last tick of the journal, and only grows. It has no timer:
+// advance counts the ticks that have passed.
 type clock struct {
 	tick     atomic.Int64
-	interval time.Duration // of a tick; 0: only commands move it
+	interval time.Duration // of a tick; 0: only commands advance it
 
 	mu   sync.Mutex
 	last time.Time // when the last counted tick passed
@@ -22,7 +22,7 @@ func newClock(tick int64, interval time.Duration) *clock {
 	return c
 }
 
-// now is the tick at the last turn of the loop.
+// now returns the tick at the last turn of the loop.
 func (c *clock) now() int64 { return c.tick.Load() }
 
 // advance counts the ticks that have passed.
@@ -38,7 +38,7 @@ func (c *clock) advance() {
 	}
 }
 
-// reach moves the clock to tick, if that is later.
+// reach advances the clock to tick, if that is later.
 func (c *clock) reach(tick int64) {
 	for {
 		at := c.tick.Load()

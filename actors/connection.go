@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// connection is the actor of one channel. It keeps the order of frames: it sends a batch before the last one was
+// connection is the actor of one channel. It keeps the order of frames: it sends a batch before the previous one is
 // answered only if both go to the same domain, whose mailbox keeps their order.
 type connection struct {
 	kernel    *Kernel
@@ -28,19 +28,19 @@ type connection struct {
 	stamps    *schema.Stamper
 	writing   bool     // the writer flushes at the end of the turn
 	spilling  bool     // a goroutine encodes an answer or event and stores its long members as blobs
-	unencoded []func() // encodings that wait for it
+	unencoded []func() // encodings that wait for the goroutine
 
 	waiting     []*frames // not sent yet, oldest first
 	outstanding []*frames // sent to current, not answered yet, oldest first
 	current     schema.Domain
-	watched     map[schema.Domain]bool // domains that it watches for their death
+	watched     map[schema.Domain]bool // domains whose death it watches
 	following   []*subscription
 	provides    bool           // it provides a registered syscall
-	asked       schema.Dialect // the dialect in which it is sent calls to carry out
+	asked       schema.Dialect // the dialect of calls that it is asked to carry out
 	endings     map[endingKey]ending
 	hungUp      bool            // the peer has closed both directions; frames that it sent before are still handled
-	drained     bool            // all of those are handled, or wait for answers that no client waits for
-	waits       context.Context // of calls that take long; nil: there was none yet
+	drained     bool            // all frames are handled, or wait for answers that no client waits for
+	waits       context.Context // of calls that take long; nil: none so far
 	giveUp      context.CancelCauseFunc
 	over        atomic.Bool // the actor is about to stop or has stopped: messages to it are dropped
 	ended       func()      // called once it has stopped
@@ -87,7 +87,7 @@ func (c *connection) background(work func() (report any)) {
 // panicked is the report of work that panicked.
 type panicked struct{ reason any }
 
-// endOfTurn asks to write what this turn has encoded.
+// endOfTurn requests a write of what this turn has encoded.
 type endOfTurn struct{}
 
 // Receive handles messages of the link and of domains.
@@ -95,7 +95,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case poll.Event:
 		c.input.readable = c.input.readable || m&poll.In != 0
-		c.writer.full = c.writer.full && m&(poll.Out|poll.Hup) == 0 // a peer that has closed takes nothing more, which a write finds out
+		c.writer.full = c.writer.full && m&(poll.Out|poll.Hup) == 0 // a write to a peer that has closed fails
 		c.hungUp = c.hungUp || m&poll.Hup != 0
 		c.take()
 	case goOn:
@@ -139,7 +139,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	c.advance(ctx)
 }
 
-// advance does all that is possible now. It is called after every change.
+// advance does everything that is possible now. It is called after every change.
 func (c *connection) advance(ctx actor.Context) {
 	c.dispatch(ctx)
 	if c.input.blocked && len(c.waiting) == 0 && len(c.outstanding) == 0 && !c.spilling {
@@ -176,7 +176,7 @@ func (c *connection) dispatch(ctx actor.Context) {
 		}
 		if call := &b.calls[0]; isAttach(call) {
 			if c.spilling {
-				return // an answer that is not encoded yet may begin a subscription
+				return // an answer that is not encoded yet may start a subscription
 			}
 			call.Refused = c.mayAttach()
 		}
@@ -191,7 +191,7 @@ func (c *connection) dispatch(ctx actor.Context) {
 	c.waiting = nil // so that the array does not grow without bound
 }
 
-// resume takes a batch back, or continues after a message that follows work of this connection.
+// resume handles a batch that returns, or continues after a message that follows work of this connection.
 func (c *connection) resume(b *batch) {
 	switch s := b.sender.(type) {
 	case *question:
@@ -201,8 +201,8 @@ func (c *connection) resume(b *batch) {
 	}
 }
 
-// answered receives an outstanding batch. A domain answers in order, except for calls with an
-// effect outside the kernel: answers behind such a call wait for it.
+// answered receives an outstanding batch. A domain answers in order, except for calls with an effect outside the kernel:
+// later answers wait for such a call.
 func (c *connection) answered(b *frames) {
 	if !slices.Contains(c.outstanding, b) {
 		return // answered already, when its domain died
@@ -291,7 +291,7 @@ func (c *connection) send(ctx actor.Context, b *frames) {
 	ctx.Send(c.kernel.domains[b.domain], &b.batch)
 }
 
-// context is the context of calls that take long: it ends with the connection, or once no peer waits for their
+// context returns the context of calls that take long: it ends with the connection, or when no peer waits for their
 // answers.
 func (c *connection) context() context.Context {
 	if c.waits == nil {
@@ -310,7 +310,7 @@ func (c *connection) abandon() {
 	}
 }
 
-// watch subscribes to the death of the named domain and of the audit log: both have to answer.
+// watch subscribes to the death of a domain and of the audit log: both must answer.
 func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
 	for _, name := range []schema.Domain{domain, record} {
 		if !c.watched[name] {
@@ -324,7 +324,7 @@ func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
 func (c *connection) domainDied(pid *actor.PID) {
 	for name := range c.watched {
 		if c.kernel.domains[name] == pid {
-			delete(c.watched, name) // a later call watches it again, and is told at once
+			delete(c.watched, name) // a later call watches it again, and gets the news immediately
 		}
 	}
 	c.lost(pid)
@@ -336,7 +336,7 @@ func (c *connection) domainDied(pid *actor.PID) {
 			c.encode(b)
 			continue
 		}
-		// The domain may have passed the batch on, so it is neither changed nor reused.
+		// The domain may have passed the batch on, so it must neither be changed nor reused.
 		lost := newFrames()
 		lost.size = b.size
 		for i := range b.calls {
@@ -360,7 +360,7 @@ func errInterrupted(typ string) *fault.Fault {
 func (c *connection) stopped(ctx actor.Context) {
 	c.over.Store(true)
 	c.abandon()
-	if len(c.outstanding) > 0 { // the connection failed; its answers have no receiver
+	if len(c.outstanding) > 0 { // the connection failed; there is no receiver for its answers
 		ctx.Send(c.kernel.domains[c.current], hangUp{c.caller.Conn})
 	}
 	c.unfollow(ctx)
@@ -371,21 +371,20 @@ func (c *connection) stopped(ctx actor.Context) {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
 	c.kernel.providers.unbind(c)
-	c.credits.account.close() // which may not be the process it began as
+	c.credits.account.close() // the process may have changed since the connection began
 	c.kernel.background(c.ended)
 }
 
-// isBarrier reports whether a call is a barrier: nothing behind it is read before it is answered, since the call changes
-// how that is decoded, charged and judged.
+// isBarrier reports whether a call is a barrier: later frames are not read until it is answered, since the call changes how
+// they are decoded, charged and judged.
 func isBarrier(call *kernel.Call) bool { return call.Err == nil && call.Syscall.Barrier }
 
-// isAttach reports whether a call makes its connection another process.
+// isAttach reports whether a call changes the process of its connection.
 func isAttach(call *kernel.Call) bool {
 	return call.Err == nil && call.Syscall == schema.ProcessAttach.Row()
 }
 
-// mayAttach returns why the connection must stay the process it is, nil if it may change. All earlier frames are
-// answered.
+// mayAttach returns why the connection cannot change its process, or nil if it can. All earlier frames are answered.
 func (c *connection) mayAttach() *fault.Fault {
 	if len(c.following) > 0 || len(c.endings) > 0 || c.provides {
 		return fault.ConnectionFollows.New("this connection has subscriptions, unacknowledged mail, or syscalls that it provides, and stays who it is")
@@ -393,8 +392,8 @@ func (c *connection) mayAttach() *fault.Fault {
 	return nil
 }
 
-// attached makes the connection the process that an answered attach names. What is in flight counts as that process's
-// from here on.
+// attached changes the connection's process to the one that an answered attach names. Credits in flight then count for that
+// process.
 func (c *connection) attached(call *kernel.Call) {
 	out, err := schema.ProcessAttach.Decode(call.Data)
 	if err != nil {

@@ -14,8 +14,8 @@ func TestCredits(t *testing.T) {
 	type held struct{ size, times int }
 	tests := []struct {
 		name string
-		held []held // taken before
-		give [2]int // frames and bytes, given back then
+		held []held // taken earlier
+		give [2]int // frames and bytes that were returned
 		size int
 		want bool
 	}{
@@ -51,8 +51,8 @@ func TestCredits(t *testing.T) {
 	}
 }
 
-// TestCreditsProperty takes and gives back: what is out never exceeds the window, unless it is one frame, and whatever is given back
-// can be taken again.
+// TestCreditsProperty takes and returns credits: those that are taken never exceed the window, unless it is one frame, and
+// returned ones can be taken again.
 func TestCreditsProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,7 +77,7 @@ func TestCreditsProperty(t *testing.T) {
 	})
 }
 
-// TestCreditsGrow shows that data that a frame brings by reference fits the window, or waits until all other frames are
+// TestCreditsGrow shows that the content of a frame's reference fits the window, or waits until all other frames are
 // answered.
 func TestCreditsGrow(t *testing.T) {
 	t.Parallel()

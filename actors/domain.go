@@ -13,9 +13,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// domain is the actor that owns a state machine: only it calls Decide and Apply, one call at a
-// time, in the order of its mailbox. The steps of a call run before the call, one after another,
-// while the calls behind it wait. A parked call delays no other.
+// domain is the actor that owns a state machine: only it calls Decide and Apply, one call at a time, in the order of its
+// mailbox. The steps of a call run before the call, one after another, while later calls wait. A parked call delays no
+// other.
 type domain struct {
 	kernel *Kernel
 	name   schema.Domain
@@ -26,18 +26,18 @@ type domain struct {
 	rebuilding rebuilding
 	late       *stepDone // arrived during a rebuild
 
-	queue   []*batch               // batches behind a call with steps
+	queue   []*batch               // batches after a call with steps
 	busy    *saga                  // that call
 	pended  map[string]*pended     // by connection: calls that wait at the gate
 	watched map[schema.Domain]bool // domains of steps that it watches for their death
 	parked  map[int64][]*parked    // by the PID of their call, in the order in which they were parked
 
-	watching []*batch // queries of subscriptions without news: any change of the state may be some
+	watching []*batch // queries of subscriptions without news: any change of the state may be news
 	changes  uint64   // number of changes
 
-	resumed    bool    // a process was resumed, which is not published yet
-	exited     []int64 // the same, PIDs of processes that have ended
-	registered bool    // the same, a registration was made or removed
+	resumed    bool    // a process was resumed, and that is not published yet
+	exited     []int64 // likewise, PIDs of processes that have ended
+	registered bool    // likewise, a registration was added or removed
 }
 
 // saga is a call that is decided in slices, or whose steps run.
@@ -55,7 +55,7 @@ type saga struct {
 // published tells a domain that another domain has published a change that its followers may ask about.
 type published struct{}
 
-// stepDone tells the domain of a saga that its step was applied, or why not.
+// stepDone tells the domain of a saga that its step was applied, or why it was not.
 type stepDone struct {
 	saga *saga
 	err  *fault.Fault
@@ -113,8 +113,8 @@ func (d *domain) Receive(ctx actor.Context) {
 	}
 }
 
-// run decides the calls of b from the given one on, and forwards b when all have an outcome. It returns early at a
-// call that has steps or waits.
+// run decides the calls of b from the given one on, and forwards b when all have an outcome. It returns early at a call
+// that has steps or waits.
 func (d *domain) run(ctx actor.Context, b *batch, from int) {
 	if !b.sender.ready(ctx, d) {
 		return
@@ -126,7 +126,7 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 	begun := time.Now()
 	for i := from; i < len(b.calls); i++ {
 		call := &b.calls[i]
-		if call.Time == 0 || b.question != "" && !call.Claimed { // a call that waited at the gate has the time of now; a key is claimed once
+		if call.Time == 0 || b.question != "" && !call.Claimed { // a call that waited at the gate gets the present time; a key is claimed once
 			call.Time = begun.UnixMilli()
 		}
 		result, pending, err := d.outcome(call, b)
@@ -176,7 +176,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pe
 	if v.Pending != nil {
 		return kernel.Result{}, v.Pending, nil
 	}
-	if b.question != "" { // the time at the gate does not count as the call's own wait
+	if b.question != "" { // the time at the gate is not part of the call's own wait
 		b.question, b.until = "", time.Time{}
 	}
 	if v.Fault != nil {
@@ -230,9 +230,8 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	d.wake(ctx, result.Wakes)
 }
 
-// decide calls the state machine. Decide changes nothing, so a panic fails that call alone. Only a
-// call that runs alone, and whose row has an outcome, may begin an effect; another would never be
-// answered. Only a call that runs alone may read.
+// decide calls the state machine. Decide changes nothing, so a panic fails only that call. Only a call that runs alone, and
+// whose row has an outcome, may start an effect; others would never be answered. Only a call that runs alone may read.
 func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -253,12 +252,12 @@ func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, er
 // microseconds rounds a time up.
 func microseconds(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// forward sends a finished batch to the audit log, and then publishes what it changed: so what other domains decide
-// because of it has a later entry.
+// forward sends a finished batch to the audit log, and then publishes what it changed: the entries of decisions that other
+// domains base on it follow its entry.
 func (d *domain) forward(ctx actor.Context, b *batch) {
 	b.epoch = d.epoch
 	ctx.Send(d.kernel.audit, b)
-	if d.rebuilding.err == nil { // else the last published state stays until there is one again
+	if d.rebuilding.err == nil { // otherwise the last published state stays until there is one again
 		d.publish()
 	}
 	if d.resumed {

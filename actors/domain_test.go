@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestCall shows what a domain gets of a call, and that its result reaches the caller.
+// TestCall shows what a domain receives of a call, and that its result reaches the caller.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestApply(t *testing.T) {
 	})
 }
 
-// TestBurst shows that a connection which sends much at once has the loop for so many calls, not for all: another's call that came
-// meanwhile is next.
+// TestBurst shows that a connection that sends many frames at once gets only a limited number of calls in a turn: a call of
+// another connection that arrives meanwhile is next.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// TestClose shows that a closed kernel says so, without an error.
+// TestClose shows that Close returns no error, and that a closed kernel says so.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Most effects that run at a time. Others wait for their turn.
+// The most effects that run at a time. Others wait for their turn.
 const (
 	maxEffectsEach = 16 // of one process, so that none takes all
 	maxEffects     = 64
@@ -26,8 +26,8 @@ var errEnding = fault.KernelStopping.New("the kernel is shutting down")
 // errHungUp cancels an effect when its connection has closed.
 var errHungUp = fault.CallCancelled.New("its connection is closed")
 
-// runs are the effects that run outside the kernel. Each has a goroutine, which ends by sending a command with the
-// outcome; the audit log answers the call once that is on disk.
+// runs are the effects that run outside the kernel. Each has a goroutine, which ends by sending a command with the outcome;
+// the audit log answers the call when that is on disk.
 type runs struct {
 	kernel  *Kernel
 	runners map[string]kernel.Runner
@@ -48,10 +48,10 @@ func newRuns(k *Kernel, runners map[string]kernel.Runner) *runs {
 	return r
 }
 
-// end cancels all effects, including those that have not begun.
+// end cancels all effects, including those that have not started.
 func (r *runs) end() { r.cancel(errEnding) }
 
-// begin runs the effect of b, whose intent is on disk, and owns b from here on.
+// begin runs the effect of b, whose intent is on disk, and takes ownership of b.
 func (r *runs) begin(b *frames) {
 	if call := &b.calls[0]; r.begins[call.Message.Type] != nil {
 		r.begins[call.Message.Type](call.Effect.Run)
@@ -97,7 +97,7 @@ func (r *runs) run(b *frames) {
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
 	step, failed := r.kernel.step(call, call.Syscall.Ended(end))
-	if failed != nil { // a bug of the row; the intent has no outcome until the next start
+	if failed != nil { // a bug in the row; the intent gets an outcome at the next start
 		r.log.Error("effect has no outcome", "call", call, "error", failed)
 		call.Effect, call.Err = nil, failed
 		r.kernel.root.Send(b.replyTo, &b.batch)
@@ -106,7 +106,7 @@ func (r *runs) run(b *frames) {
 	step.ends, step.account = b, b.account
 	step.calls[0].Proof.LatencyUS = microseconds(time.Since(b.begun))
 	r.kernel.prepare(&step.calls[0])
-	do, ended := call.Effect.Run, r.ends[call.Message.Type] // b is the step's from here on
+	do, ended := call.Effect.Run, r.ends[call.Message.Type] // the step owns b from here on
 	r.kernel.send(step)
 	if ended != nil {
 		ended(do)
@@ -115,7 +115,7 @@ func (r *runs) run(b *frames) {
 
 var errNoJSON = fmt.Errorf("runner returned no JSON")
 
-// inTurn runs the runner when it is the call's turn.
+// inTurn runs the runner in the call's turn.
 func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *schema.EffectEnd) ([]byte, error) {
 	call := &b.calls[0]
 	if b.run != nil {
@@ -126,7 +126,7 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 	if ok && do.Describe {
 		return schema.Marshal(do.Tool())
 	}
-	if ok && do.Path == nil && do.Code == nil { // no turn: its provider may make calls on its behalf that need one
+	if ok && do.Path == nil && do.Code == nil { // no turn: its provider may make calls that need one
 		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), call, job)
 		end.Ran = begun(err)
 		return data, err
@@ -135,7 +135,7 @@ func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *sche
 	if runner == nil {
 		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
 	}
-	if r.begins[call.Message.Type] != nil { // no turn: it is on its way already
+	if r.begins[call.Message.Type] != nil { // no turn: it was already sent
 		data, err := r.guarded(ctx, runner, call, job)
 		end.Ran = begun(err)
 		return data, err
@@ -182,7 +182,7 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 	}
 }
 
-// job is the input of the runner of b.
+// job returns the input of the runner of b.
 func (r *runs) job(b *frames) *kernel.Job {
 	call := &b.calls[0]
 	return &kernel.Job{
@@ -192,7 +192,7 @@ func (r *runs) job(b *frames) *kernel.Job {
 	}
 }
 
-// guarded turns a panic of the runner into a failure of its call.
+// guarded converts a panic of the runner to a failure of its call.
 func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.Call, job *kernel.Job) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -203,7 +203,7 @@ func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.C
 	return runner(ctx, job)
 }
 
-// failure is the fault that the caller gets for an error.
+// failure returns the fault that the caller gets for an error.
 func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *fault.Fault {
 	if ctx.Err() != nil {
 		return fault.CallCancelled.New("%s was stopped: %s", call.Message.Type, fault.Of(context.Cause(ctx)).Message)
@@ -228,8 +228,8 @@ func (r *runs) ended(s *step) {
 	r.kernel.root.Send(intent.replyTo, &intent.batch)
 }
 
-// turns bounds how many goroutines work at a time, in total and for each process. Those that wait
-// for the bound of their process do not count towards the total.
+// turns limits how many goroutines work at a time, in total and for each process. Those that wait for the limit of their
+// process do not count in the total.
 type turns struct {
 	each int
 	all  chan struct{}
@@ -247,7 +247,7 @@ func newTurns(each, all int) turns {
 	return turns{each: each, all: make(chan struct{}, all), own: make(map[int64]*lane)}
 }
 
-// take waits for a turn of pid. It returns how to release it, or why ctx ended first.
+// take waits for a turn of pid. It returns a function that releases it, or the error of ctx if that ends first.
 func (t *turns) take(ctx context.Context, pid int64) (back func(), err error) {
 	own := t.join(pid)
 	if err := take(ctx, own.slots); err != nil {
@@ -266,7 +266,7 @@ func (t *turns) take(ctx context.Context, pid int64) (back func(), err error) {
 	}, nil
 }
 
-// take puts a token into slots. After the end of ctx it does not, even if there is room.
+// take puts a token into slots. If ctx has ended it does not, even if there is room.
 func take(ctx context.Context, slots chan struct{}) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -301,15 +301,14 @@ func (t *turns) leave(pid int64) {
 	}
 }
 
-// Code is what the kernel needs to accept registered code. The runner of Syscall.Invoke runs it.
+// Code configures registered code. The runner of Syscall.Invoke runs it.
 type Code struct {
-	// Check returns what is wrong with code that is to be registered; it is slow. If nil, no code
-	// can be registered.
+	// Check returns what is wrong with code to be registered; it is slow. If it is nil, no code can be registered.
 	Check  func(ctx context.Context, source string) error
-	AtOnce int // handlers that run at a time; one process's take at most half
+	AtOnce int // handlers that run at a time; those of one process take at most half
 }
 
-// codeOf is the code that a call registers, nil if the call registers none.
+// codeOf returns the code that a call registers, or nil.
 func codeOf(call *kernel.Call) *string {
 	if in, ok := call.Input.(*schema.RegisterInput); ok && call.Err == nil {
 		return in.Code
@@ -317,8 +316,7 @@ func codeOf(call *kernel.Call) *string {
 	return nil
 }
 
-// checkCode checks the code that a call registers, on a goroutine. It skips code of a caller that may not register
-// it.
+// checkCode checks, on a goroutine, the code that a call registers. It skips code of a caller that may not register it.
 func (k *Kernel) checkCode(call *kernel.Call) {
 	call = subject(call)
 	source, pid := codeOf(call), call.Caller.PID

@@ -18,8 +18,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller goes, late is refused then, fail is
-// an error, denied and quota are refusals, refused is one before anything begins, panic panics, junk is no JSON; all else is answered with the URL.
+// fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller leaves;
+// late is refused then; fail is an error; denied and quota are refusals; refused is one before anything starts; panic
+// panics; junk is not JSON. All others are answered with the URL.
 type fetches struct {
 	kernel.Stateless
 	released chan struct{}
@@ -75,7 +76,7 @@ func (f *fetches) run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	return schema.AppendString(nil, url), nil
 }
 
-// count is how many effects were begun.
+// count returns how many effects have started.
 func (f *fetches) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +93,7 @@ func startFetches(t *testing.T) (*system, *fetches) {
 	return startWith(t, map[schema.Domain]kernel.Domain{schema.Http: f}), f
 }
 
-// again is the start after what s left on its disk, recovery included.
+// again starts a kernel from the disk of s, including recovery.
 func (s *system) again(keys *idempotency.Keys) (*system, *fetches) {
 	s.t.Helper()
 	if err := s.end(); err != nil {
@@ -113,7 +114,7 @@ func (s *system) again(keys *idempotency.Keys) (*system, *fetches) {
 	return next, f
 }
 
-// says fails unless the next answer of c is to id, of the given code and with all of the words; code "" is a reply.
+// says fails the test unless the next answer of c is to id, with the given code and all of the words; code "" is a reply.
 func says(t *testing.T, c *client, id, code string, words ...string) {
 	t.Helper()
 	a := c.next()
@@ -154,7 +155,7 @@ func TestEffect(t *testing.T) {
 	})
 }
 
-// TestEffectHoldsUpNobody shows that a call that waits for an effect delays later frames of its connection, and no others.
+// TestEffectHoldsUpNobody shows that a call that waits for an effect delays only later frames of its connection.
 func TestEffectHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,8 +172,8 @@ func TestEffectHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestEffectOfWhoHasGone shows that an effect is cancelled whose peer has gone, also where that has sent more behind it than is taken
-// in at a time. What it has sent takes effect all the same.
+// TestEffectOfWhoHasGone shows that the effect of a peer that has disconnected is cancelled, also if that has sent more
+// frames than fit the window. The frames still take effect.
 func TestEffectOfWhoHasGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestEffectOfWhoHasGone(t *testing.T) {
 	})
 }
 
-// TestEffectWithoutIntent shows that no effect begins before its intent is on disk.
+// TestEffectWithoutIntent shows that no effect starts before its intent is on disk.
 func TestEffectWithoutIntent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,14 +214,14 @@ func TestEffectWithoutIntent(t *testing.T) {
 			t.Errorf("began %v", f.runs)
 		}
 		c.send(fetchOf("2", "b"))
-		_ = c.next() // the first write tells that there is room
+		_ = c.next() // the first write shows that there is room
 		c.send(keyed("k", fetchOf("3", "a")))
 		says(t, c, "3", "", `"a"`)
 	})
 }
 
-// TestLostOutcome shows an effect whose outcome cannot be journaled: it is unknown, to its caller, to its key,
-// and on record at the next start. It is not done again.
+// TestLostOutcome: an outcome that cannot be journaled is unknown, for the caller, for the key, and in the journal at the
+// next start. The effect is not repeated.
 func TestLostOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,8 +247,8 @@ func TestLostOutcome(t *testing.T) {
 	})
 }
 
-// TestOpenIntent shows that an intent without an outcome gets one at the next start, whether that reads the journal or a
-// snapshot that was taken meanwhile, and at that start alone.
+// TestOpenIntent shows that an intent without an outcome gets one at the next start, and only then, whether that reads the
+// journal or a snapshot.
 func TestOpenIntent(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{"journal", "snapshot"} {
@@ -298,8 +299,8 @@ func TestOpenIntent(t *testing.T) {
 	}
 }
 
-// TestTurns shows that one process does not take all turns, that a call whose wait times out has begun nothing, and that a key is free
-// again then.
+// TestTurns shows that one process does not take all turns, and that a call whose wait for a turn times out has started
+// nothing and releases its key.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -330,7 +331,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestEffectsEnd shows that the end of the kernel cancels effects, and their callers get an error.
+// TestEffectsEnd shows that the end of the kernel cancels effects, and that their callers get an error.
 func TestEffectsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -345,7 +346,7 @@ func TestEffectsEnd(t *testing.T) {
 	})
 }
 
-// begin is the result of an intent.
+// begin returns the result of an intent.
 func begin(do any) kernel.Result {
 	return kernel.Result{Data: []byte(`{"begun":true}`), Effect: &kernel.Work{Run: do}}
 }

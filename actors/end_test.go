@@ -31,7 +31,7 @@ func TestHalfClose(t *testing.T) {
 						}
 						text := strings.Join(lines, "\n") + ending
 						c.sendRaw(text[:len(text)/2])
-						synctest.Wait() // all of that is taken in: reading goes on until the end, not until a pause
+						synctest.Wait() // all frames are read: reading continues until the end, not until a pause
 						c.sendRaw(text[len(text)/2:])
 						c.endInput()
 						synctest.Wait()
@@ -44,8 +44,8 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestBrokenLink shows that a connection ends when the link breaks, whichever way it does, and that the kernel goes on. The
-// bubble checks that no goroutine is left.
+// TestBrokenLink shows that a connection ends when the link breaks in any way, and that the kernel continues. The bubble
+// checks that no goroutine is left.
 func TestBrokenLink(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -132,8 +132,8 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// TestShutdown shows that the end of the kernel is asked for by a call that is answered as any other, with those around
-// it, however soon everything is interrupted then.
+// TestShutdown shows that the call that ends the kernel is answered like others, with those around it, even if all
+// connections are interrupted immediately.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

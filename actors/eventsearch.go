@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Bounds of one Event.Search: how many of the newest calls that have the words are ranked, for the operator; for an
-// agent they are read one by one, so many at a time and so often.
+// Bounds of one Event.Search. For the operator, the maxRanked newest calls with the words are ranked. For an agent, calls
+// are read one by one, rankedAtOnce in each of rankedRounds rounds.
 const (
 	maxRanked    = 1000
 	rankedAtOnce = 200
@@ -30,14 +30,14 @@ type eventSearch struct {
 	seen
 }
 
-// Search implements audit.Journal. An agent's search looks at the data of a call only if the gate would let the agent
-// read that now: whether a word is in what it may not read cannot be found out by asking for it.
+// Search implements audit.Journal. An agent's search examines the data of a call only if the gate would let the agent read
+// it now, so a search cannot reveal whether a word is in other data.
 func (v view) Search(ctx context.Context, call *kernel.Call, in *schema.EventSearchInput, phrases []schema.Phrase, pids []int64) (*schema.EventSearchOutput, error) {
 	now, err := v.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.journal.Sync(); err != nil { // so that the call that was just answered is found
+	if _, err := v.journal.Sync(); err != nil { // so that a call that was just answered is found
 		return nil, errNoJournal()
 	}
 	s := &eventSearch{view: v, call: call, phrases: phrases, seen: now}
@@ -61,7 +61,7 @@ func (v view) Search(ctx context.Context, call *kernel.Call, in *schema.EventSea
 	return s.answer(ctx, index.Rank(docs, phrases, stats), limit)
 }
 
-// ask asks the index; without one the journal is read.
+// ask asks the index, or reads the journal if there is none.
 func (s *eventSearch) ask(ctx context.Context, q index.Question) ([]index.Document, error) {
 	if s.snapshots != nil && s.snapshots.Words != nil {
 		return s.snapshots.Words.Search(ctx, q)
@@ -69,7 +69,7 @@ func (s *eventSearch) ask(ctx context.Context, q index.Question) ([]index.Docume
 	return index.Scan(ctx, index.Options{FS: s.kernel.files, Dir: s.kernel.journalDir, Synced: s.journal.Synced, Name: s.nameOf}, 1, q)
 }
 
-// nameOf is the name of a process, "" if there is none.
+// nameOf returns the name of a process, or "".
 func (v view) nameOf(pid int64) string {
 	if p := v.kernel.processes.Process(pid); p != nil {
 		return p.AgentID
@@ -77,10 +77,10 @@ func (v view) nameOf(pid int64) string {
 	return ""
 }
 
-// corpus counts in how many calls each phrase is, so that rare ones weigh more.
+// corpus counts the calls that contain each phrase, so that rare phrases weigh more.
 func (s *eventSearch) corpus(ctx context.Context) (index.Corpus, error) {
 	c := index.Corpus{Documents: int64(s.head)}
-	if s.snapshots == nil || s.snapshots.Words == nil || len(s.phrases) == 1 { // a single weight changes no order
+	if s.snapshots == nil || s.snapshots.Words == nil || len(s.phrases) == 1 { // a single weight does not change the order
 		return c, nil
 	}
 	for i := range s.phrases {
@@ -93,7 +93,7 @@ func (s *eventSearch) corpus(ctx context.Context) (index.Corpus, error) {
 	return c, nil
 }
 
-// readable finds the calls that fit by what the agent may read of them.
+// readable finds the matching calls whose data the agent may read.
 func (s *eventSearch) readable(ctx context.Context, q index.Question) (found []index.Document, err error) {
 	q.Most = rankedAtOnce
 	for range rankedRounds {
@@ -121,7 +121,7 @@ func (s *eventSearch) readable(ctx context.Context, q index.Question) (found []i
 	return found, nil
 }
 
-// answer reads the calls that were found, the best first, as many as a line has room for.
+// answer reads the calls that were found, the best first, as many as fit a line.
 func (s *eventSearch) answer(ctx context.Context, ranked []index.Ranked, limit int) (*schema.EventSearchOutput, error) {
 	out := &schema.EventSearchOutput{Events: []schema.FoundEvent{}, Scores: []float64{}}
 	size := 0
@@ -154,13 +154,13 @@ func (s *eventSearch) answer(ctx context.Context, ranked []index.Ranked, limit i
 	return out, err
 }
 
-// foundCall is a call as the searcher may see it.
+// foundCall is a call with what the searcher may see of it.
 type foundCall struct {
 	schema.FoundEvent
 	readable bool // whether it may see the data
 }
 
-// read reads a call; nil: there is no row of that number, such as for an intent that has ended.
+// read reads a call. It returns nil if there is no row with that number, such as for an intent that has ended.
 func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) {
 	record, err := s.recordAt(ctx, seq)
 	if err != nil || record == nil {
@@ -193,8 +193,8 @@ func (s *eventSearch) read(ctx context.Context, seq uint64) (*foundCall, error) 
 	return e, nil
 }
 
-// recordAt reads one record, from the archive if it was moved there; nil: there is none of that number, or the archive
-// is not at hand.
+// recordAt reads one record, from the archive if it was moved there. It returns nil if there is none with that number, or
+// the archive is not available.
 func (v view) recordAt(ctx context.Context, seq uint64) (*journal.Record, error) {
 	record, err := readOne(ctx, v.reader(seq, func() uint64 { return min(seq, v.journal.Synced()) }))
 	gone, archived := errors.AsType[*journal.ArchivedError](err)
@@ -226,8 +226,8 @@ func readOne(ctx context.Context, reader *journal.Reader) (record *journal.Recor
 	return record, nil
 }
 
-// mayRead reports whether the gate would let the searcher read what a call said: of a command about the memory, whether it
-// may get the key now; of a call of its own, whether it may make that now. What its descendants said to others it may not.
+// mayRead reports whether the gate would let the searcher read the data of a call. For a command on the memory, it must be
+// able to get the key now; for a call of its own, to make that now. It may not read what its descendants sent to others.
 func (s *eventSearch) mayRead(msg *schema.Message, record *journal.Record) bool {
 	if record.Origin != s.call.Origin {
 		return false
@@ -246,7 +246,7 @@ func (s *eventSearch) mayRead(msg *schema.Message, record *journal.Record) bool 
 	return err == nil && s.wouldAllow(row, in, msg)
 }
 
-// wouldAllow asks the stages of the gate that say what an agent may do, which change nothing.
+// wouldAllow asks the stages of the gate that decide what an agent may do. They change nothing.
 func (s *eventSearch) wouldAllow(row *schema.Syscall, in any, msg *schema.Message) bool {
 	about := &kernel.Call{
 		Caller: s.call.Caller, Probe: &kernel.Probe{}, Syscall: row, Input: in,

@@ -20,15 +20,15 @@ const (
 // Reach advances the kernel's clock.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 
-// A Window is what a connection may have in flight.
+// A Window limits what a connection may have in flight.
 type Window struct{ credits }
 
 func (w *Window) Take(size int) bool     { return w.take(size) }
 func (w *Window) Grow(size int) bool     { return w.grow(size) }
 func (w *Window) Give(frames, bytes int) { w.give(frames, bytes, 0) }
 
-// A Feed is a connection whose calls a test makes: the table of syscalls has rows of one domain only, and a test of the order
-// between domains chooses them itself.
+// A Feed is a connection whose calls a test makes. The table of syscalls has rows of one domain only, so a test of the
+// order between domains chooses the domains itself.
 type Feed struct {
 	kernel *Kernel
 	conn   *connection
@@ -42,7 +42,7 @@ func (k *Kernel) NewFeed(link Link, name string) *Feed {
 	return f
 }
 
-// fed is a connection that does what it is told as well.
+// fed is a connection that also runs functions of a test.
 type fed struct{ *connection }
 
 func (f fed) Receive(ctx actor.Context) {
@@ -55,7 +55,7 @@ func (f fed) Receive(ctx actor.Context) {
 	f.advance(ctx)
 }
 
-// Send posts one batch, as if its lines had been read together; domain "" is for calls that have failed before.
+// Send sends one batch, as if its lines had been read together; domain "" is for calls that have failed before.
 func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
 	f.run(func() {
 		b := newFrames()
@@ -68,7 +68,7 @@ func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
 	})
 }
 
-// run runs f as the connection's actor.
+// run runs do in the connection's actor.
 func (f *Feed) run(do func()) {
 	f.kernel.root.Send(f.conn.self, do)
 }
@@ -79,7 +79,7 @@ func (f *Feed) End() {
 	<-f.done
 }
 
-// AnswerLate sends an answer to a connection as its domain does, though it may have died meanwhile.
+// AnswerLate sends an answer to a connection as its domain does, although the connection may have died.
 func AnswerLate(k *Kernel, conn, data string) {
 	b := newFrames()
 	b.calls = append(b.calls, kernel.Call{Data: []byte(data), Message: schema.Message{Data: []byte(data)}})
@@ -102,5 +102,5 @@ func (f *Feed) Work(work func()) {
 	<-f.done
 }
 
-// RequestShutdown asks for an orderly end, as Syscall.Shutdown does.
+// RequestShutdown requests a clean end, as Syscall.Shutdown does.
 func (k *Kernel) RequestShutdown(err error) { k.requestShutdown(err) }

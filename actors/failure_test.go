@@ -30,8 +30,8 @@ func expectNothing(t testing.TB, c *client) {
 	}
 }
 
-// TestFailuresOfDecide shows that a call which fails, or panics, is its caller's trouble alone: it changes nothing, and
-// what lies behind it is for the log.
+// TestFailuresOfDecide shows that a call that fails or panics affects only its caller: it changes nothing, and the cause is
+// only in the log.
 func TestFailuresOfDecide(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -91,8 +91,8 @@ func TestFailuresOfDecide(t *testing.T) {
 	}
 }
 
-// TestPanicInApply shows the end of a kernel whose state nobody can vouch for: whoever waits for the domain is answered,
-// whoever calls it afterwards as well, and whoever has to do with another domain is served to the end.
+// TestPanicInApply shows the end of a kernel whose state may be wrong: calls that wait for the domain are answered, later
+// calls to it too, and calls to other domains are served to the end.
 func TestPanicInApply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestPanicInApply(t *testing.T) {
 		first, second, late := s.connect(), s.connect(), s.connect()
 		first.send(echo("a", "hold"), echo("b", "die"), echo("c", "1"))
 		synctest.Wait()
-		first.send(echo("d", "1")) // its own reader is busy with the domain, and reads this after the panic
+		first.send(echo("d", "1")) // its reader is busy with the domain, and reads this after the panic
 		second.send(echo("e", "1"))
 		synctest.Wait()
 		second.send(echo("f", "1"), "no JSON", echo("g", "1"))
@@ -120,7 +120,7 @@ func TestPanicInApply(t *testing.T) {
 		<-s.kernel.Stopping()
 		expect(t, first, "a 500", "b 500", "c 500", "d 500")
 		expect(t, second, "e 500", "f 500", " 400", "g 500")
-		for range 2 { // a connection that has not called before, then one that has
+		for range 2 { // a connection that has not made a call before, then one that has
 			late.send(echo("h", "1"), echo("i", "2"))
 			expect(t, late, "h 500", "i 500")
 		}
@@ -164,8 +164,8 @@ func TestFailureAfterShutdown(t *testing.T) {
 	})
 }
 
-// TestPanicInConnection shows that a connection which fails ends, and takes nobody with it: not even where it
-// waits for room in its window.
+// TestPanicInConnection shows that a panic in a connection ends only that connection, also while it waits for room in its
+// window.
 func TestPanicInConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

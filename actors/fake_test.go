@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// fake is a domain that does what the first word of a Syscall.Echo's message asks for:
+// fake is a domain that does what the first word of a Syscall.Echo's message says:
 //
 //	hold    waits in Decide until the test releases it
 //	fail    returns a plain error
@@ -19,7 +19,7 @@ import (
 //	die     panics in Apply
 //	stop    has the kernel end
 //
-// It answers everything else, and notes what it was asked in the order in which that happened.
+// It answers everything else, and records what it was asked, in order.
 type fake struct {
 	kernel.Stateless
 	released chan struct{}
@@ -30,7 +30,7 @@ type fake struct {
 	applied []string
 }
 
-// internals is what a fake's panics and errors say, for the log alone.
+// internals is the text of a fake's panics and errors, which only the log may have.
 const internals = "internals of the fake"
 
 func newFake() *fake {
@@ -39,10 +39,10 @@ func newFake() *fake {
 	return f
 }
 
-// release lets one held call go on; it waits until there is one.
+// release lets one held call continue; it waits until there is one.
 func (f *fake) release() { f.released <- struct{}{} }
 
-// open lets every held call go on, from now on.
+// open lets all held calls continue, including later ones.
 func (f *fake) open() { f.opened() }
 
 func (f *fake) Decide(call *kernel.Call) (kernel.Result, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// newCall returns the call that a reader makes of an echo from the named connection.
+// newCall returns the call that a reader decodes from an echo of the named connection.
 func newCall(t tb, conn, message string) kernel.Call {
 	t.Helper()
 	m, fault := schema.Decode([]byte(echo(message, message)), schema.OsMessage)
@@ -26,8 +26,7 @@ func newCall(t tb, conn, message string) kernel.Call {
 	return call
 }
 
-// sendTo sends one call of its own batch: "message" to the kernel's domain, "other:message" to the other one, "fault" to
-// none.
+// sendTo sends one call in a batch: "message" to the kernel's domain, "other:message" to the other one, "fault" to none.
 func sendTo(t tb, feed *actors.Feed, item string) {
 	t.Helper()
 	said, elsewhere := strings.CutPrefix(item, "other:")
@@ -54,7 +53,7 @@ func checkFeedAnswers(t tb, l *link, items []string) {
 	checkCauses(t, want, newClient(t, l).all())
 }
 
-// domainFunc is a domain that only looks.
+// domainFunc is a domain that only observes calls.
 type domainFunc func(*kernel.Call)
 
 func (f domainFunc) Decide(call *kernel.Call) (kernel.Result, error) {

@@ -14,26 +14,26 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// following is what a domain knows of a subscription: the process that it acts for.
+// following is a domain's part of a subscription: the process that it acts for.
 type following struct {
 	call kernel.Call // that subscribed, without its outcome
 	over atomic.Bool // the subscription has ended: undecided questions are dropped
 }
 
-// subscription is a call that continues after its answer (kernel.Lasting). The connection asks its domain for more
-// whenever everything pushed before is written, one question at a time: what a peer does not read stays in the
-// domain, and at most one answer is in flight.
+// subscription is a call that continues after its answer (kernel.Lasting). The connection asks its domain for more when
+// everything pushed before is written, one question at a time: what a peer does not read stays in the domain, and at most
+// one answer is in flight.
 type subscription struct {
 	*following
 	next     schema.Request
-	end      *endingKey // the command that its end causes; nil: none
+	end      *endingKey // the command to run at its end; nil: none
 	underway bool
 }
 
 // maxFollowing bounds the subscriptions of a connection, and with them its memory.
 const maxFollowing = 64
 
-// ending is a command that the end of a connection causes.
+// ending is a command that runs at the end of a connection.
 type ending struct {
 	cause kernel.Call
 	step  schema.Request
@@ -73,8 +73,8 @@ func (c *connection) lasting(call *kernel.Call) {
 	c.following = append(c.following, s)
 }
 
-// follow asks for more once everything pushed before is written. A peer that has closed its side
-// and has all its answers gets nothing further.
+// follow asks for more when everything pushed before is written. A peer that has closed its side and has all its answers
+// gets nothing more.
 func (c *connection) follow(ctx actor.Context) {
 	if len(c.following) == 0 {
 		return
@@ -170,8 +170,8 @@ func (c *connection) forget(s *subscription) {
 	c.following = slices.DeleteFunc(c.following, func(one *subscription) bool { return one == s })
 }
 
-// unfollow ends all subscriptions. One with a question in flight ends when that returns: its answer may hold
-// something that was removed from the domain, such as mail.
+// unfollow ends all subscriptions. One with a question in flight ends when that returns: the answer may contain something
+// that was removed from the domain, such as mail.
 func (c *connection) unfollow(ctx actor.Context) {
 	asked := make(map[schema.Domain]string)
 	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
@@ -185,32 +185,32 @@ func (c *connection) unfollow(ctx actor.Context) {
 	}
 }
 
-// lost removes the subscriptions whose question a dead domain, or the audit log, has not answered.
+// lost removes the subscriptions whose question is in flight to an actor that died.
 func (c *connection) lost(pid *actor.PID) {
 	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
 		return s.underway && (c.kernel.domains[s.next.Row.Domain] == pid || c.kernel.audit == pid)
 	})
 }
 
-// end runs the commands that the end of a subscription, or of the connection, causes.
+// end runs the command for the end of a subscription, or of the connection.
 func (c *connection) end(key endingKey) {
 	e := c.endings[key]
 	delete(c.endings, key)
 	c.kernel.conclude(&e.cause, e.step)
 }
 
-// conclude runs the command that the end of a call's connection causes.
+// conclude runs the command for the end of a call's connection.
 func (k *Kernel) conclude(cause *kernel.Call, request schema.Request) {
 	s, err := k.step(cause, request)
 	if err != nil {
-		k.log.Error("connection left something behind", "call", cause, "error", err)
+		k.log.Error("command at the end of a connection failed", "call", cause, "error", err)
 		return
 	}
 	s.mustApply = true
 	k.send(s)
 }
 
-// question is what a connection asks for a subscription: a call of the kernel's own, whose outcome is pushed.
+// question is what a connection asks for a subscription: a call of the kernel itself, whose outcome is pushed.
 type question struct {
 	batch
 	replyTo *actor.PID
@@ -244,8 +244,7 @@ func (q *question) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	return d.decide(call, true) // a question is always alone
 }
 
-// park keeps a question without news, without limit: a command's until its PID is woken, a query's until the state
-// changes.
+// park keeps a question without news, without a limit: a command until its PID is woken, a query until the state changes.
 func (q *question) park(_ actor.Context, d *domain, _ time.Duration) {
 	if q.calls[0].Syscall.Kind == schema.KindQuery {
 		d.watching = append(d.watching, &q.batch)
@@ -254,7 +253,7 @@ func (q *question) park(_ actor.Context, d *domain, _ time.Duration) {
 	}
 }
 
-// giveUp answers without an outcome. Nothing is recorded.
+// giveUp answers without an outcome. Nothing is journaled.
 func (q *question) giveUp(ctx actor.Context, _ *domain) { ctx.Send(q.replyTo, &q.batch) }
 
 // refuse keeps the question for later.

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// post is a kernel whose mailboxes are the real ones: process 7 has one.
+// post is a kernel with the real mailboxes, of which process 7 has one.
 type post struct {
 	*system
 	boxes *ipc.Domain
@@ -29,8 +29,8 @@ func startPost(t *testing.T) *post {
 	return p
 }
 
-// check ends the kernel, and compares the mailboxes with what the next start would make of the journal. Nothing may be left
-// of the connections, all of which have ended.
+// check ends the kernel, and compares the mailboxes with those that the next start would build from the journal. Nothing
+// may be left of the connections, all of which have ended.
 func (p *post) check(t *testing.T) {
 	t.Helper()
 	p.endCleanly()
@@ -57,7 +57,7 @@ func chunks(t *testing.T, d kernel.Domain) (all []byte) {
 	return all
 }
 
-// count is how many entries of the type the journal has.
+// count returns how many entries of the type the journal has.
 func (p *post) count(typ string) (n int) {
 	for _, e := range p.entries() {
 		if e.Type == typ {
@@ -71,7 +71,7 @@ func subscribe(id, more string) string {
 	return command(id, "Ipc.Subscribe", `{"pid":7`+more+`}`)
 }
 
-// payloads are those of messages that were pushed, or of an answer that shows them.
+// payloads returns the payloads of pushed messages, or of an answer that shows them.
 func payloads(list []answer) (all string) {
 	for _, a := range list {
 		for _, part := range strings.Split(string(a.Data), `"payload":`)[1:] {
@@ -81,8 +81,8 @@ func payloads(list []answer) (all string) {
 	return all
 }
 
-// TestFollowerIsWritten shows that a message is pushed once it is sent, on top of the entry that took it out of the mailbox,
-// and that the two share the way to the disk: who follows waits no longer than who sends.
+// TestFollowerIsWritten shows that a message is pushed when it is sent, after the entry that took it out of the mailbox,
+// and that both entries share one sync, so that a follower waits no longer than a sender.
 func TestFollowerIsWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestFollowerIsWritten(t *testing.T) {
 	})
 }
 
-// TestUnwrittenPushes has a follower whose link takes little: no more is taken out of the mailbox than one push holds, until
-// what was pushed before is written.
+// TestUnwrittenPushes has a follower whose link takes little: the mailbox gives no more than one push until earlier pushes
+// are written.
 func TestUnwrittenPushes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestUnwrittenPushes(t *testing.T) {
 	})
 }
 
-// TestManyFollow has connections come and go while messages are sent: each is received once by one of them, or is there in
-// the end, except for those that were on their way to a connection which had ended.
+// TestManyFollow starts and ends connections while messages are sent: each message is received once by one of them, or is
+// in the mailbox at the end, except for those in flight to a connection that has ended.
 func TestManyFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

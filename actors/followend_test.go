@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestFollowerEnds shows each way in which a connection ends to take its subscription with it, at once: what comes then is
-// another's. A message that was to be acknowledged is delivered again.
+// TestFollowerEnds shows that each way in which a connection ends also ends its subscription immediately: later messages go
+// to another. A message that was not acknowledged is delivered again.
 func TestFollowerEnds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -60,7 +60,7 @@ func TestFollowerEnds(t *testing.T) {
 	}
 }
 
-// TestKernelEndsFollowing closes a kernel while subscriptions wait, and one is served.
+// TestKernelEndsFollowing closes a kernel while subscriptions wait, and one is being served.
 func TestKernelEndsFollowing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestKernelEndsFollowing(t *testing.T) {
 	})
 }
 
-// TestTooManyFollowed has a connection subscribe without end: it is told that it has as many as it may, and what the last
-// one had taken is free.
+// TestTooManyFollowed subscribes without a limit on one connection: it gets an error when it has the maximum number, and
+// the resources of the last subscription are released.
 func TestTooManyFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestTooManyFollowed(t *testing.T) {
 	})
 }
 
-// numbers are n of them from first on.
+// numbers returns n numbers from first on.
 func numbers(first int64, n int) (list []int64) {
 	for i := range int64(n) {
 		list = append(list, first+i)

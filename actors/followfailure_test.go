@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestPushLost fills the disk while a message is sent to a follower: neither has happened, and the follower is told that it
-// follows no longer. Once there is room it may do so again, and gets what is sent then.
+// TestPushLost fills the disk while a message is sent to a follower: neither happens, and the follower gets an event that
+// its subscription has ended. When there is room it may subscribe again, and gets later messages.
 func TestPushLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestPushLost(t *testing.T) {
 	})
 }
 
-// TestReturnIsOwed has a connection end while the disk is full: what it had in flight is taken back as soon as that can be
-// written down, though nobody asks for it.
+// TestReturnIsOwed ends a connection while the disk is full: its messages in flight return to the mailbox as soon as that
+// can be journaled, without another call.
 func TestReturnIsOwed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestReturnIsOwed(t *testing.T) {
 	})
 }
 
-// TestRecoveryIsOwed has the disk be full at a start: what the recovery takes away is taken away once that can be written down.
+// TestRecoveryIsOwed starts a kernel on a full disk: what the recovery removes is removed when that can be journaled.
 func TestRecoveryIsOwed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestRecoveryIsOwed(t *testing.T) {
 	})
 }
 
-// TestRefusedPush has the disk be full when a follower could be pushed more: nothing is tried that would have to be undone,
-// and what is in the mailbox stays there.
+// TestRefusedPush fills the disk before a follower could get more: nothing is tried that would have to be undone, and the
+// mailbox keeps its messages.
 func TestRefusedPush(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

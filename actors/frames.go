@@ -14,17 +14,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// maxBatch bounds a batch, so that no connection keeps a domain busy for long. Commands that come together share one
+// maxBatch bounds a batch, so that no connection keeps a domain busy for long. Commands that arrive together share one
 // fsync only if they share a batch.
 const maxBatch = 64
 
 // local is the domain of frames that the connection answers itself.
 const local schema.Domain = ""
 
-// frames are consecutive frames of one connection that go to one domain, or are answered by the connection itself
-// (domain local) because they could not be decoded. The connection fills them, the domain decides them, and the
-// connection writes their answers and recycles them. A call that the kernel makes itself is a connection with one
-// frame.
+// frames are consecutive frames of one connection that go to one domain, or that the connection answers itself (domain
+// local) because they could not be decoded. The connection fills them, the domain decides them, and the connection writes
+// their answers and recycles them. A call of the kernel itself is sent as by a connection with one frame.
 type frames struct {
 	batch
 	size     int // bytes read for these calls: with their number, the credits to return
@@ -33,7 +32,7 @@ type frames struct {
 	alone    bool            // its calls run alone on their connection
 	ctx      context.Context // of calls that run alone: ends with the connection, or when the client disconnects
 	run      *ownRun         // carries out the effect of a call that Act made
-	answered bool            // they have returned, and wait for the batches before them
+	answered bool            // they have returned, and wait for earlier batches
 }
 
 var framesPool = sync.Pool{New: func() any { return new(frames) }}
@@ -108,8 +107,8 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	return result, nil
 }
 
-// progress returns the function that pushes the progress of the first call to the connection, nil if the caller has not
-// asked for that.
+// progress returns the function that pushes the progress of the first call to the connection, or nil if the caller has not
+// asked for progress.
 func (f *frames) progress(k *Kernel) func(kernel.Event) {
 	m := &f.calls[0].Message
 	if !m.Meta.Progress {
@@ -146,7 +145,7 @@ func (f *frames) answer(ctx actor.Context, a *audit) {
 	if f.intends() {
 		a.kernel.runs.begin(f)
 	} else if list := f.effects(); list != nil {
-		ctx.Send(a.kernel.agents, effects{list, f}) // which owns them from here on
+		ctx.Send(a.kernel.agents, effects{list, f}) // agents owns them from here on
 	} else {
 		ctx.Send(f.replyTo, &f.batch)
 	}
@@ -155,8 +154,8 @@ func (f *frames) answer(ctx actor.Context, a *audit) {
 // split tells a connection that head, the first calls of rest, returns separately and before rest.
 type split struct{ head, rest *frames }
 
-// split forwards the first n calls of f, so that their entries precede those of the next call's
-// steps, as they were applied. The connection now waits for two batches.
+// split forwards the first n calls of f, so that their entries precede those of the next call's steps, as they were
+// applied. The connection now waits for two batches.
 func (f *frames) split(ctx actor.Context, d *domain, n int) {
 	head := newFrames()
 	head.domain, head.replyTo, head.account = f.domain, f.replyTo, f.account
@@ -169,23 +168,23 @@ func (f *frames) split(ctx actor.Context, d *domain, n int) {
 	d.forward(ctx, &head.batch)
 }
 
-// batch is a number of calls on their way: to a domain, from there to the audit log, and back to their sender. One
-// actor owns it at a time.
+// batch is a number of calls in flight: to a domain, from there to the audit log, and back to their sender. One actor owns
+// it at a time.
 type batch struct {
 	sender  sender
 	domain  schema.Domain
 	calls   []kernel.Call
-	account *share // of the agent that makes these calls, or that they are made for; nil: the operator's
+	account *share // of the agent that makes these calls, or for which they are made; nil: the operator's
 
-	begun    time.Time // when its last call was decided: the latency of an intent counts from here
+	begun    time.Time // when its last call was decided: the latency of an intent starts here
 	until    time.Time // when a waiting call is decided for the last time
 	question string    // id of the question that its first call waits for at the gate, or ""
 
 	epoch uint64 // of the journal in which it was decided
 }
 
-// sender is where a batch comes from: the *frames of a connection, a *step of the kernel, the *question of a
-// subscription. It implements what differs between them; batch implements what most of them do.
+// sender is the origin of a batch: the *frames of a connection, a *step of the kernel, the *question of a subscription. It
+// implements what differs between them; batch implements what is common to most.
 type sender interface {
 	// ready reports whether a domain may run the batch now. If not, it has queued or refused the batch.
 	ready(ctx actor.Context, d *domain) bool
@@ -197,13 +196,13 @@ type sender interface {
 	park(ctx actor.Context, d *domain, wait time.Duration)
 	// giveUp cancels the wait of a parked batch.
 	giveUp(ctx actor.Context, d *domain)
-	// final has its call decided without waiting.
+	// final makes the domain decide the call without waiting.
 	final()
-	// refuse answers the calls from the given one on: the domain has no state now.
+	// refuse answers the calls from the given one on, because the domain has no state now.
 	refuse(ctx actor.Context, d *domain, from int)
 	// charge adds the outcome of a call to its agent's bytes in flight.
 	charge(call *kernel.Call)
-	// answer is called when nothing that the outcomes reveal can be lost any more.
+	// answer is called when nothing that the outcomes reveal can be lost.
 	answer(ctx actor.Context, a *audit)
 }
 
@@ -227,14 +226,13 @@ func (b *batch) refuse(ctx actor.Context, d *domain, from int) {
 
 func (b *batch) charge(*kernel.Call) {}
 
-// unrecorded reports whether b leaves no entry: it is a question of the kernel about the journal.
+// unrecorded reports whether b has no entry: it is a question of the kernel about the journal.
 func (b *batch) unrecorded() bool {
 	_, ok := b.sender.(*question)
 	return ok && b.calls[0].Syscall.Kind == schema.KindQuery
 }
 
-// throttled reports whether no call of b has an entry: all were refused because the agent exceeds a
-// bound.
+// throttled reports whether no call of b has an entry, because the agent exceeds a bound.
 func (b *batch) throttled() bool {
 	for i := range b.calls {
 		if !b.calls[i].Throttled {
@@ -261,7 +259,7 @@ func (b *batch) effects() (list []effect) {
 	return list
 }
 
-// fill makes b a call of the kernel's own, with cause as its cause.
+// fill makes b a call of the kernel itself, with cause as its cause.
 func (k *Kernel) fill(b *batch, cause *kernel.Call, request schema.Request) *fault.Fault {
 	data, err := schema.Marshal(request.Input)
 	if err != nil {

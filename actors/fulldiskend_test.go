@@ -13,8 +13,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestEndIsNotedOnAFullDisk shows that who ends a process with a program on a full disk is answered: whatever there is to note
-// of the program's end is written, also what had been refused before, and what an agent had ended.
+// TestEndIsNotedOnAFullDisk shows that a call that ends a process with a program on a full disk is answered: all notes
+// about the program's end are written, including those that were refused before, and those of a program that an agent had
+// ended.
 func TestEndIsNotedOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []string{"by the operator", "by an agent before", "with the kernel"} {
@@ -59,8 +60,8 @@ func TestEndIsNotedOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestKillIsAnswered has the reserve be used up at each point of a kill: it is done and its caller told so, or refused, and the end
-// of the program is noted once there is room.
+// TestKillIsAnswered uses up the reserve at each point of a kill: the kill is done and its caller gets the answer, or it is
+// refused, and the end of the program is journaled when there is room.
 func TestKillIsAnswered(t *testing.T) {
 	t.Parallel()
 	answers := make(map[string]int)

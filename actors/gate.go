@@ -11,28 +11,27 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// pended are frames whose first call waits at the gate, and what their connection has sent since: frames take effect
+// pended are frames whose first call waits at the gate, and the later frames of their connection, since frames take effect
 // in order.
 type pended struct {
 	frames *frames
 	behind []*batch
 }
 
-// answeredQuestion has the calls that wait for this question pass the gate again.
+// answeredQuestion makes the calls that wait for this question pass the gate again.
 type answeredQuestion struct{ id string }
 
-// exitedProcesses has the waiting calls of ended processes pass the gate again.
+// exitedProcesses makes the waiting calls of ended processes pass the gate again.
 type exitedProcesses struct{ pids []int64 }
 
-// Answered has the calls that wait for this question pass the gate again. It may be called until Close.
+// Answered makes the calls that wait for this question pass the gate again. It may be called until Close.
 func (k *Kernel) Answered(question string) {
 	for name := range k.states {
 		k.root.Send(k.domains[name], answeredQuestion{question})
 	}
 }
 
-// Ask journals a question about a call as an entry of its process, as Note does. It returns false if that is not
-// possible.
+// Ask journals a question about a call as an entry of its process, as Note does. It returns false if that fails.
 func (k *Kernel) Ask(call *kernel.Call, question schema.Request) bool {
 	if k.refusing.Load() {
 		return false
@@ -60,7 +59,7 @@ func (k *Kernel) budget(call *kernel.Call) kernel.Verdict {
 	return k.budgets.Stage(call)
 }
 
-// use uses up the approval of the i-th call of b, and then decides the call: nothing else has changed.
+// use uses up the approval of the i-th call of b, and then decides the call. Nothing else has changed.
 func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
 	if f, ok := b.sender.(*frames); ok && i > 0 {
 		f.split(ctx, d, i)
@@ -71,8 +70,7 @@ func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
 	d.step(ctx, nil)
 }
 
-// pend keeps b, whose i-th call waits at the gate, and everything that its connection sends after it, until the
-// question is answered.
+// pend keeps b, whose i-th call waits at the gate, and all later frames of its connection, until the question is answered.
 func (d *domain) pend(ctx actor.Context, b *batch, i int, q *kernel.Pending) {
 	if b.question != q.ID {
 		b.question, b.until = q.ID, time.Time{}
@@ -110,7 +108,8 @@ func (d *domain) answered(question string) {
 	}
 }
 
-// asked is the call that a Capability.Check with data asks about: what a frame of that syscall and data would become.
+// asked returns the call that a Capability.Check with data asks about, as a frame with that syscall and data would be
+// decoded.
 func (k *Kernel) asked(call *kernel.Call, in *schema.CheckInput) *kernel.Call {
 	about := &kernel.Call{Caller: call.Caller, Probe: &kernel.Probe{Operator: call.Caller.PID == kernel.Operator}}
 	about.Caller.PID = in.Of(call.Caller.PID)
@@ -130,8 +129,8 @@ func (k *Kernel) asked(call *kernel.Call, in *schema.CheckInput) *kernel.Call {
 	return about
 }
 
-// May returns nil if the gate would let the caller of a call make another one now, without anybody being asked. Only
-// the actor that decides the call may ask.
+// May returns nil if the gate would let the caller of a call make another one now, without an approval. Only the actor that
+// decides the call may call it.
 func (k *Kernel) May(call *kernel.Call, row *schema.Syscall, data []byte) *fault.Fault {
 	about := k.asked(call, &schema.CheckInput{Syscall: row.Type, Data: data, PID: &call.PID})
 	if about.Err != nil {
@@ -140,12 +139,12 @@ func (k *Kernel) May(call *kernel.Call, row *schema.Syscall, data []byte) *fault
 	about.Time = call.Time
 	_, v := k.gate.Explain(about)
 	if v.Pending != nil {
-		return fault.ApprovalPending.New("%s would wait for somebody's approval", row.Type)
+		return fault.ApprovalPending.New("%s would wait for an approval", row.Type)
 	}
 	return v.Fault
 }
 
-// subject is the call that a frame asks about, or the frame's own.
+// subject returns the call that a frame asks about, otherwise the frame's own.
 func subject(call *kernel.Call) *kernel.Call {
 	if call.Asks != nil {
 		return call.Asks
@@ -153,9 +152,9 @@ func subject(call *kernel.Call) *kernel.Call {
 	return call
 }
 
-// explain answers a Capability.Check about a call of this domain with the verdicts of the gate's
-// stages and with what the handler would decide. For another process's call an agent sees only the
-// gate's part, since it must not learn what that process sees.
+// explain answers a Capability.Check about a call of this domain with the verdicts of the gate's stages and the decision of
+// the handler. For another process's call an agent sees only the gate's part, since it must not learn what that process
+// sees.
 func (d *domain) explain(call *kernel.Call) (kernel.Result, error) {
 	about := call.Asks
 	if err := kernel.MayAskAbout(d.kernel.processes, call.PID, about.Caller.PID); err != nil {
@@ -185,7 +184,7 @@ func (d *domain) explain(call *kernel.Call) (kernel.Result, error) {
 	return explained(out, "handler", about.Probe.Said(), kernel.Verdict{})
 }
 
-// invocation is the call of a registered syscall that a result begins, nil if it begins none.
+// invocation returns the call of a registered syscall that a result begins, or nil.
 func invocation(result *kernel.Result) *kernel.Invocation {
 	if result.Effect == nil {
 		return nil
@@ -194,8 +193,8 @@ func invocation(result *kernel.Result) *kernel.Invocation {
 	return do
 }
 
-// explained is the answer with the verdict of the last stage, and the reason if it allows the call;
-// with "", the answer has the reason already.
+// explained returns the answer with the verdict of the last stage, and the reason if it allows the call; with "", the
+// answer already has the reason.
 func explained(out *schema.CheckOutput, last, why string, v kernel.Verdict) (kernel.Result, error) {
 	if last != "" {
 		out.Stages = append(out.Stages, kernel.Explained(last, why, v))

@@ -20,7 +20,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// desk is a stage of the gate: it asks about commands whose word begins with "ask", about receiving, and about what a test names.
+// desk is a stage of the gate. It asks about commands whose word begins with "ask", about receiving, and about types that a
+// test names.
 type desk struct {
 	mu      sync.Mutex
 	types   []string
@@ -52,7 +53,7 @@ func (d *desk) stage(call *kernel.Call) kernel.Verdict {
 	return kernel.Pend(about, patience)
 }
 
-// ask has the desk ask about all calls of a type.
+// ask makes the desk ask about all calls of a type.
 func (d *desk) ask(typ string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,8 +88,8 @@ func (g *gated) answer(question, answer string) {
 	synctest.Wait()
 }
 
-// TestPended shows that a call which waits at the gate holds up its own connection alone, and that the frames of that take effect
-// in their order whatever the answer is: those before it at once, those behind it when it is answered, however they came in.
+// TestPended shows that a call that waits at the gate delays only its own connection, and that its frames take effect in
+// order with any answer: earlier frames immediately, later ones after the answer, however they arrived.
 func TestPended(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -162,8 +163,8 @@ func TestPendedTwice(t *testing.T) {
 	})
 }
 
-// TestPendedKey shows that a call which was not approved has not used its idempotency key, before and after a restart, and that
-// its answer names the question.
+// TestPendedKey shows that a call that was not approved has not used its idempotency key, before and after a restart, and
+// that its answer names the question.
 func TestPendedKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,8 +181,8 @@ func TestPendedKey(t *testing.T) {
 	})
 }
 
-// TestPendedHangUp shows that nobody is asked on behalf of a connection that has gone: what waited at the gate has not been done,
-// and what came behind it needs no answer.
+// TestPendedHangUp shows that a question of a connection that has ended is dropped: the call that waits at the gate is not
+// executed, and later frames need no answer.
 func TestPendedHangUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +213,7 @@ func TestPendedHangUp(t *testing.T) {
 	})
 }
 
-// TestPendedThenWaits shows that an approved call waits in its domain as long as any other.
+// TestPendedThenWaits shows that an approved call waits in its domain as long as others do.
 func TestPendedThenWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +233,8 @@ func TestPendedThenWaits(t *testing.T) {
 	})
 }
 
-// TestPendedAuditLog shows that questions about the record pass the same gate, those that read it off the actor too.
+// TestPendedAuditLog shows that queries about the journal pass the same gate, including those that are computed outside of
+// the actor.
 func TestPendedAuditLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +255,7 @@ func TestPendedAuditLog(t *testing.T) {
 	})
 }
 
-// TestPendedOwnCall shows that the kernel's own calls pass the same gate, and are given up there as well.
+// TestPendedOwnCall shows that the kernel's own calls pass the same gate, and are also cancelled there.
 func TestPendedOwnCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -276,8 +278,8 @@ func TestPendedOwnCall(t *testing.T) {
 	})
 }
 
-// TestPendedBehindSteps shows that what waits at the gate is answered and given up as well while its domain is busy with the steps
-// of another call.
+// TestPendedBehindSteps shows that a call that waits at the gate is also answered and cancelled while its domain is busy
+// with the steps of another call.
 func TestPendedBehindSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,8 +310,8 @@ func TestPendedBehindSteps(t *testing.T) {
 	})
 }
 
-// TestPendedSubscription shows that a subscription goes on for as long as the gate lets its subscriber subscribe: it waits for an
-// answer, and ends if that is no, or does not come.
+// TestPendedSubscription shows that a subscription continues while the gate allows its subscriber to subscribe: it waits
+// for an answer, and ends if that is no, or does not arrive.
 func TestPendedSubscription(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// tb is what tests and properties have in common.
+// tb is the common part of tests and properties.
 type tb interface {
 	Helper()
 	Cleanup(func())
@@ -29,7 +29,7 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-// system is a kernel under test with everything that is connected to it. Whatever a test leaves, its cleanup ends.
+// system is a kernel under test with everything that is connected to it. Its cleanup ends all that a test leaves.
 type system struct {
 	t       tb
 	kernel  *actors.Kernel
@@ -46,15 +46,15 @@ type system struct {
 	restoring func(schema.Domain) // if set, called before a domain's state is rebuilt
 }
 
-// An option of a system is one of these, or the metrics of what its disk holds.
+// An option of a system is one of these, or the metrics of its disk.
 type (
-	syncing   time.Duration // what lets answers go before they are on disk, which is that long after
-	reserving int64         // what the journal keeps in reserve, in bytes
-	segments  int64         // how long a segment of the journal gets, in bytes
-	answering time.Duration // how long a provider has
+	syncing   time.Duration // answers do not wait for the disk, which is synced this much later
+	reserving int64         // reserve of the journal, in bytes
+	segments  int64         // maximum length of a segment of the journal, in bytes
+	answering time.Duration // how long a provider may take to answer
 )
 
-// start runs a kernel of one domain, whose syscalls are all there are.
+// start starts a kernel with one domain, which has all syscalls.
 func start(t tb, domain kernel.Domain) *system { return startWith(t, mount(domain)) }
 
 func startWith(t tb, domains map[schema.Domain]kernel.Domain) *system {
@@ -65,12 +65,12 @@ func startLogging(t tb, domains map[schema.Domain]kernel.Domain, handler func(io
 	return startOn(t, faultfs.NewDisk(), domains, idempotency.New(), handler)
 }
 
-// startOn runs a kernel on what disk holds already, as far as domains and keys know of it.
+// startOn starts a kernel on a disk, with domains and keys that may have the disk's state.
 func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *idempotency.Keys, handler func(io.Writer) slog.Handler) *system {
 	return startHosting(t, disk, domains, keys, handler, actors.Hosting{})
 }
 
-// startHosting is startOn with programs that are run as hosting says.
+// startHosting is startOn with programs that run as hosting says.
 func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *idempotency.Keys, handler func(io.Writer) slog.Handler, hosting actors.Hosting, options ...any) *system {
 	s := &system{t: t, disk: disk, keys: keys}
 	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
@@ -142,13 +142,13 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 		}
 		_ = s.closed()
 		if strings.Contains(s.log.String(), "[DeadLetter]") {
-			<-time.After(time.Second) // the library counts dead letters on a goroutine that lives as long
+			<-time.After(time.Second) // the library counts dead letters on a goroutine that lives for a second
 		}
 	})
 	return s
 }
 
-// restore rebuilds a domain's state from what the disk holds.
+// restore rebuilds a domain's state from the disk.
 func (s *system) restore(name schema.Domain, d kernel.Domain) error {
 	if s.restoring != nil {
 		s.restoring(name)
@@ -159,7 +159,7 @@ func (s *system) restore(name schema.Domain, d kernel.Domain) error {
 	return errors.Join(err, r.Close())
 }
 
-// runnersOf are the runners that domains under test bring along.
+// runnersOf returns the runners of domains under test.
 func runnersOf(domains map[schema.Domain]kernel.Domain) map[string]kernel.Runner {
 	for _, d := range domains {
 		if f, ok := d.(interface {
@@ -171,7 +171,7 @@ func runnersOf(domains map[schema.Domain]kernel.Domain) map[string]kernel.Runner
 	return nil
 }
 
-// tokens is a view of tokens that tests fill; until they do, everybody may do everything.
+// tokens is a view of tokens that tests fill; until they do, every process may do everything.
 type tokens struct {
 	mu   sync.Mutex
 	held map[int64]*kernel.Token
@@ -186,14 +186,14 @@ func (v *tokens) Token(pid int64) *kernel.Token {
 	return v.held[pid]
 }
 
-// set gives pid a token, or takes it away.
+// set sets or removes the token of pid.
 func (v *tokens) set(pid int64, token *kernel.Token) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.held[pid] = token
 }
 
-// allowed is a token of pid for what the patterns name.
+// allowed returns a token of pid for what the patterns name.
 func allowed(pid int64, patterns ...string) *kernel.Token {
 	return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: patterns}}}
 }
@@ -211,7 +211,7 @@ func textLog(w io.Writer) slog.Handler {
 	return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
 }
 
-// end has every client close its side, and returns what Close does.
+// end ends the input of every client, and returns the result of Close.
 func (s *system) end() error {
 	for _, c := range s.clients {
 		c.endInput()

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestDomainDiesBeforeSync has a domain die while answers of its own wait for the disk: their callers are answered once,
-// and the audit log, which still holds the calls, goes on serving everybody else.
+// TestDomainDiesBeforeSync ends a domain while its answers wait for the disk: their callers are answered once, and the
+// audit log, which still has the calls, continues to serve others.
 func TestDomainDiesBeforeSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestDomainDiesBeforeSync(t *testing.T) {
 		synctest.Wait()
 		b.send(set("b", "die"))
 		expect(t, b, "b 500")
-		c.send(spawn("c", "s")) // takes a batch that was put back, if one was
+		c.send(spawn("c", "s")) // takes a batch from the pool, if one was recycled
 		synctest.Wait()
 		gate.open()
 		expect(t, c, "c 1")
@@ -46,8 +46,8 @@ func TestDomainDiesBeforeSync(t *testing.T) {
 	})
 }
 
-// TestAuditLogDies shows that a kernel whose audit log fails ends as one does whose domain fails: every caller is
-// answered, and nobody waits forever. A domain that answers with something else than JSON is enough.
+// TestAuditLogDies shows that a kernel whose audit log fails ends like one whose domain fails: every caller is answered,
+// and none waits forever. A domain that answers with something else than JSON causes it.
 func TestAuditLogDies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestAuditLogDies(t *testing.T) {
 	})
 }
 
-// TestCloseAwaitsReaders shows that Close returns after the last goroutine that reads the journal for an answer, also
-// where the connection that asked has failed and nobody waits for the answer any more.
+// TestCloseAwaitsReaders shows that Close returns after the last goroutine that reads the journal for an answer, also if
+// the connection that asked has failed and nothing waits for the answer.
 func TestCloseAwaitsReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,9 +82,9 @@ func TestCloseAwaitsReaders(t *testing.T) {
 		}
 		l := newLink(schema.OsMessage, schema.MaxLine, 10)
 		c := s.serve(l)
-		c.send(ping("a", "1")) // its answer does not fit, so that a goroutine is left writing it
+		c.send(ping("a", "1")) // its answer does not fit, so a goroutine still writes it
 		synctest.Wait()
-		c.send(query("b", "Audit.Log", "{}")) // has the ping's entry synced first
+		c.send(query("b", "Audit.Log", "{}")) // syncs the ping's entry first
 		synctest.Wait()
 		l.breaks = func() { panic(internals) }
 		l.out.refuse(net.ErrClosed)

@@ -17,39 +17,39 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Hosting is how the programs of agents run. With the zero value no program can be started.
+// Hosting configures how the programs of agents run. With the zero value no program can be started.
 type Hosting struct {
-	// Host returns the host that runs programs. It is first called for the first program.
+	// Host returns the host that runs programs. It is called before the first program starts.
 	Host func() (*host.Host, error)
 	// Connect runs the prologue with a program and returns its channel, or an error if the program ended first.
 	Connect func(*host.Process) (Link, error)
-	// Dir holds a folder for each process with a program.
+	// Dir has a directory for each process with a program.
 	Dir string
 	// Private are the kernel's own directories: no agent works in one of them, or in a directory above one.
 	Private []string
-	// Trusted are files that the kernel trusts, whether they exist or not: no agent works in a directory above one,
-	// or above a link on the way to one.
+	// Trusted are files that the kernel trusts, which may not exist: no agent works in a directory above one, or above a
+	// link on the path to one.
 	Trusted []string
 	// Grace is the time between SIGTERM and SIGKILL.
 	Grace time.Duration
-	// Policy says what happens after a program ended; nil means host.DefaultPolicy.
+	// Policy decides what happens after the end of a program; nil means host.DefaultPolicy.
 	Policy func(host.Restart) host.Policy
-	// Hold keeps the programs of the kernel's last life from being started. Their processes stay, and can be ended.
+	// Hold prevents that programs of the previous run of the kernel are started. Their processes stay, and can be ended.
 	Hold bool
-	// Forget is called after many agents have ended: folders of forgotten processes may be left. Two calls may
-	// overlap; it may be nil.
+	// Forget is called after many agents have ended, to remove the directories of forgotten processes. Two calls may
+	// overlap. It may be nil.
 	Forget func()
-	// Confine adds to a program's command what the kernel's directories and settings require, and its secrets; it may
-	// be nil.
+	// Confine adds to a program's command what the kernel's directories and settings require, and its secrets. It may be
+	// nil.
 	Confine func(*host.Command, *schema.Program) error
-	// Occupied is called when the first agent with a program begins and when the last one ends; it may be nil.
+	// Occupied is called when the first agent with a program starts and when the last one ends. It may be nil.
 	Occupied func(bool)
 }
 
-// startTime bounds a start: a slower one counts as failed.
+// startTime bounds a start, which fails after that time.
 const startTime = 30 * time.Second
 
-// sharedHost is what agents share: the host, and the bound on starts at a time.
+// sharedHost is what all agents share: the host, and the bound on starts at a time.
 type sharedHost struct {
 	Hosting
 	starts chan struct{}
@@ -68,7 +68,7 @@ func newSharedHost(h Hosting) *sharedHost {
 	return &sharedHost{Hosting: h, starts: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
-// errLate refuses a program whose wall_seconds are used up.
+// errLate refuses a program that has used up its wall_seconds.
 var errLate = errors.New("the wall_seconds of its budget are over")
 
 // start starts a program in its turn, unless its deadline has passed.
@@ -97,10 +97,10 @@ func (h *sharedHost) start(p *kernel.Program, deadline time.Time) (*host.Process
 	return programs.Start(ctx, command)
 }
 
-// LogName is the file in a process's folder that its program's standard error is written to.
+// LogName is the file in a process's directory for its program's standard error.
 const LogName = "stderr.log"
 
-// command is the host's command for a program. The log is outside of the working directory, which the program may
+// command returns the host's command for a program. The log is outside of the working directory, which the program may
 // write.
 func (h *sharedHost) command(p *kernel.Program) (host.Command, error) {
 	folder := filepath.Join(h.Dir, strconv.FormatInt(p.PID, 10))
@@ -165,15 +165,14 @@ func text(s *string) string {
 
 var (
 	// errPrivate refuses a working directory in which an agent could rewrite the journal, or replace the kernel.
-	errPrivate = errors.New("the working directory lies in one of the kernel's own, or holds it: choose another")
+	errPrivate = errors.New("the working directory is in one of the kernel's own directories, or contains one: choose another")
 
 	// errLink refuses a working directory that others can replace by a link.
-	errLink = errors.New("the working directory is reached by a symbolic link: name the directory that it leads to")
+	errLink = errors.New("the working directory is reached through a symbolic link: name the directory that the link leads to")
 )
 
-// apart refuses a working directory, absolute and clean, that overlaps the kernel's own
-// directories. It is checked before each start, since the directory may have changed by then. A
-// sandbox follows no link, so a later link has no effect.
+// apart refuses a working directory, absolute and clean, that overlaps the kernel's own directories. It is checked before
+// each start, since the directory may have changed. A sandbox follows no link, so a later link has no effect.
 func (h *sharedHost) apart(dir string) error {
 	switch place, err := filepath.EvalSymlinks(dir); {
 	case err != nil:
@@ -192,7 +191,7 @@ func (h *sharedHost) apart(dir string) error {
 	}
 	for _, file := range h.Trusted {
 		if leadsThrough(file, dir) {
-			return fmt.Errorf("the working directory holds %s, which the kernel trusts, or a link to it: choose another", file)
+			return fmt.Errorf("the working directory contains %s, which the kernel trusts, or a link to it: choose another", file)
 		}
 	}
 	return nil
@@ -206,8 +205,8 @@ func canonical(path string) string {
 	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
 }
 
-// leadsThrough reports whether dir has a part in resolving an absolute path: it holds the file, a directory above it,
-// or a symbolic link on the way. A path with a link cycle counts as one that dir has a part in.
+// leadsThrough reports whether the resolution of an absolute path passes through dir: dir contains the file, a directory
+// above it, or a symbolic link on the path. It is true for a path with a link cycle.
 func leadsThrough(path, dir string) bool {
 	const most = 255 // links, as for EvalSymlinks
 	at, rest := string(filepath.Separator), strings.Split(filepath.Clean(path), string(filepath.Separator))

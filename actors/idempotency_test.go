@@ -28,7 +28,7 @@ func keyed(key, line string) string {
 	return strings.TrimSuffix(string(schema.AppendMessage(nil, &m)), "\n")
 }
 
-// startKeyed runs books whose memory refuses keys that begin with what it is to answer: 403, 409, 429, 500 or 503.
+// startKeyed starts books whose memory refuses keys that begin with the code to answer: 403, 409, 429, 500 or 503.
 func startKeyed(t *testing.T) (*system, library) {
 	t.Helper()
 	books := newLibrary()
@@ -50,8 +50,8 @@ func refusing(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 	return kernel.Result{}, false, nil
 }
 
-// TestKeyedCommandRunsOnce shows what a second command with the same key gets: exactly the outcome of the first,
-// where the first had one that holds; if it had none, it is run.
+// TestKeyedCommandRunsOnce shows that a second command with the same key gets exactly the first outcome, if that is final;
+// otherwise it runs.
 func TestKeyedCommandRunsOnce(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -97,7 +97,7 @@ func TestKeyedCommandRunsOnce(t *testing.T) {
 	}
 }
 
-// TestKeysInOneBatch shows that a repetition in the same batch as the first is treated as any other.
+// TestKeysInOneBatch shows that a repetition in the same batch as the first call is handled like others.
 func TestKeysInOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestKeysInOneBatch(t *testing.T) {
 	})
 }
 
-// TestConflictKeepsTheFirst shows that the first outcome under a key stays, whatever else uses the key.
+// TestConflictKeepsTheFirst shows that the first outcome under a key stays, also if other calls use the key.
 func TestConflictKeepsTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,8 +143,8 @@ func TestKeysOfCallers(t *testing.T) {
 	})
 }
 
-// TestRepetitionIsJournaled shows that a repetition has an entry of its own that refers to the first, and that replaying
-// it runs nothing.
+// TestRepetitionIsJournaled shows that a repetition has an entry that refers to the first, and that replaying it runs
+// nothing.
 func TestRepetitionIsJournaled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestRepetitionIsJournaled(t *testing.T) {
 	})
 }
 
-// TestKeysSurviveRestart shows that keys are made again from the journal, with their outcomes, and that what stands
-// there beside them takes none of them back.
+// TestKeysSurviveRestart shows that keys are rebuilt from the journal with their outcomes, and that other entries in it do
+// not remove any.
 func TestKeysSurviveRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,8 +197,7 @@ func TestKeysSurviveRestart(t *testing.T) {
 	})
 }
 
-// TestKeysExpire shows that a key holds for 24 hours from its first use and not longer, whatever became of others
-// meanwhile.
+// TestKeysExpire shows that a key is valid for exactly 24 hours from its first use, whatever happens to other keys.
 func TestKeysExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,13 +218,13 @@ func TestKeysExpire(t *testing.T) {
 		c.send(keyed("failed", set("6", "y")))
 		expect(t, c, "6 3")
 		time.Sleep(24 * time.Hour)
-		c.send(keyed("failed", set("7", "other"))) // forgotten, so that another body is no conflict
+		c.send(keyed("failed", set("7", "other"))) // the first one has expired, so another body is no conflict
 		expect(t, c, "7 5")
 		checkReplay(t, s, books)
 	})
 }
 
-// TestKeyOfWaitingCall shows that a call whose wait timed out leaves its key to the next try.
+// TestKeyOfWaitingCall shows that a call whose wait timed out releases its key for the next attempt.
 func TestKeyOfWaitingCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +244,7 @@ func TestKeyOfWaitingCall(t *testing.T) {
 	})
 }
 
-// restart ends the kernel and starts another one on what its disk holds, as a start of the daemon does.
+// restart ends the kernel and starts another one from its disk, as a start of the daemon does.
 func (s *system) restart() (*system, library) {
 	s.t.Helper()
 	if err := s.end(); err != nil {

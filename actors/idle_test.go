@@ -9,9 +9,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestIdleConnection measures what a connection holds that was served and waits: heap and stacks, its in-memory link and
-// client included. It runs beside no other test, since the figures are the process's. Connections come a few at a time:
-// the room that a large burst leaves behind in queues belongs to none of them.
+// TestIdleConnection measures the memory of a connection that was served and is idle: heap and stacks, including its
+// in-memory link and client. It does not run in parallel, since the figures are those of the process. Connections are
+// opened a few at a time, since the room that a large burst leaves in queues belongs to none of them.
 func TestIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const conns, few = 5000, 50
@@ -45,7 +45,7 @@ func TestIdleConnection(t *testing.T) {
 	})
 }
 
-// inUse is what the process holds when the collector has done its work; pools let go in its second round.
+// inUse returns the memory in use after garbage collection; pools are emptied in the second round.
 func inUse() int64 {
 	for range 3 {
 		runtime.GC()

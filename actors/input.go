@@ -12,18 +12,18 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// input is the receiving half of a connection: it takes lines from the link, decodes them, and batches calls that
-// came together and go to the same domain.
+// input is the receiving half of a connection: it takes lines from the link, decodes them, and batches calls that arrived
+// together and go to the same domain.
 type input struct {
 	readable bool // the link may have more
 	again    bool // the next turn continues to read
-	awaits   bool // a callback comes when the account has room
+	awaits   bool // hasRoom follows when the account has room
 	ended    bool // no further input will arrive
 
 	line    []byte // decoded next, once there are credits, or nil
 	tooLong bool   // the line waiting for credits was too long
 	away    bool   // a goroutine decodes a line
-	made    *made  // decoded by a goroutine, and waits for credits for what it has by reference
+	made    *made  // decoded by a goroutine, and waits for credits for the content of its blob
 
 	blocked bool // a barrier call is not answered yet: nothing is read until it is
 
@@ -31,15 +31,15 @@ type input struct {
 	text  []byte  // holds the lines of a burst
 }
 
-// longLine bounds, in bytes, what the loop itself decodes as a line and encodes as an answer: a fraction of a
-// millisecond of work.
+// longLine bounds, in bytes, what the loop itself decodes as a line and encodes as an answer, which takes a fraction of a
+// millisecond.
 const longLine = 64 << 10
 
 // made is a call that a goroutine decoded.
 type made struct {
 	call   kernel.Call
 	answer bool // whether it is answered
-	size   int  // credits that it holds, in bytes: those of its line
+	size   int  // credits of its line, in bytes
 }
 
 // waits reports whether there is input to handle once there are credits.
@@ -50,11 +50,10 @@ func (in *input) waits() bool {
 // waitsForCredits reports whether a line waits for an answer to free credits.
 func (in *input) waitsForCredits() bool { return in.line != nil || in.tooLong || in.made != nil }
 
-// goOn asks a connection to continue with its input: it has credits again, or it is a new turn.
+// goOn tells a connection to continue with its input: it has credits again, or a new turn has started.
 type goOn struct{}
 
-// take handles received lines while there are credits. It reads from the link once, as much as one
-// read returns.
+// take handles received lines while there are credits. It reads from the link once.
 func (c *connection) take() {
 	in := &c.input
 	for filled, over := false, false; !in.ended && !in.away && !in.blocked; {
@@ -68,7 +67,7 @@ func (c *connection) take() {
 			tooLong = errors.Is(err, schema.ErrLineTooLong)
 			if err != nil && !tooLong {
 				in.ended = true
-				c.hungUp = c.hungUp || !errors.Is(err, io.EOF) // else the peer has ended its side only, and may still read
+				c.hungUp = c.hungUp || !errors.Is(err, io.EOF) // otherwise the peer has only ended its side, and may still read
 				break
 			}
 		}
@@ -80,7 +79,7 @@ func (c *connection) take() {
 			if !in.readable && over {
 				break
 			}
-			over = !in.readable // a last Fill returns the buffer that the lines were in
+			over = !in.readable // a last Fill releases the buffer that had the lines
 			filled, in.readable = true, c.link.Fill()
 			continue
 		}
@@ -135,8 +134,8 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	}
 }
 
-// decode makes a call of a line, or of the fault that decoding gave. It returns false for a valid event, which is not
-// answered.
+// decode returns the call of a line, or the call that fails with a decoding fault. answer is false for a valid event, which
+// is not answered.
 func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 	call.Caller = c.caller
 	call.Message, call.Err = schema.DecodeRequest(line, c.link.Dialect(), c.link.LineLimit())
@@ -151,8 +150,8 @@ func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 	return call, true
 }
 
-// decodeAway runs a slow decode on a goroutine: of a long line, or of a call that refers to a blob.
-// The connection reads no input meanwhile.
+// decodeAway runs a slow decode on a goroutine: of a long line, or of a call that refers to a blob. The connection reads no
+// input meanwhile.
 func (c *connection) decodeAway(decode func() made) {
 	c.sendBatch()
 	c.input.away = true
@@ -170,7 +169,7 @@ func (c *connection) decodeAway(decode func() made) {
 	})
 }
 
-// takeMade batches what a goroutine has decoded. It returns false if that has to wait for credits.
+// takeMade batches what a goroutine has decoded. It returns false if that must wait for credits.
 func (c *connection) takeMade() bool {
 	r := c.input.made
 	if r == nil {
@@ -195,8 +194,8 @@ func (c *connection) takeMade() bool {
 // hasRoom tells a connection that its agent's account may have room.
 type hasRoom struct{}
 
-// await retries once the agent's account has room. The connection's own credits return with an answer, which retries
-// too.
+// await retries when the agent's account has room. The connection's own credits return with an answer, after which it
+// retries too.
 func (c *connection) await(size int) {
 	if c.input.awaits || !c.credits.open(size) {
 		return
@@ -249,7 +248,7 @@ func (c *connection) sendBatch() {
 	}
 }
 
-// read resolves a call's row and decodes its data. It sets the call's error if it cannot.
+// read resolves a call's row and decodes its data. It sets the call's error if that fails.
 func (k *Kernel) read(call *kernel.Call) {
 	request := call.Message.Request
 	if call.Caller.Kernel {
@@ -271,8 +270,8 @@ func (k *Kernel) read(call *kernel.Call) {
 	}
 }
 
-// registered returns the registration of a name in the origin of the caller, or of the process that the operator acts
-// as; nil if there is none.
+// registered returns the registration of a name in the origin of the caller, or of the process that the operator acts as;
+// nil if there is none.
 func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.Registration {
 	if k.registry == nil {
 		return nil
@@ -290,7 +289,7 @@ func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.R
 	return k.registry.Registered(origin, name)
 }
 
-// readReferences reads what a call refers to, which takes long.
+// readReferences reads what a call refers to, on a goroutine.
 func (c *connection) readReferences(call *kernel.Call) {
 	if answersByRef(call) {
 		call.Refused = c.kernel.providers.completeLong(c.kernel.runs.ending, c.kernel, c, call.Input.(*schema.CompleteInput))
@@ -311,8 +310,8 @@ func (k *Kernel) readReferences(call *kernel.Call) {
 	}
 }
 
-// keep copies a line that a call may alias, since its buffer is reused. A single line gets memory of its own; the
-// lines of a burst share some.
+// keep copies a line that a call may alias, since its buffer is reused. A single line gets its own memory; the lines of a
+// burst share some.
 func (in *input) keep(line []byte) []byte {
 	const shared = 4 << 10
 	if cap(in.text)-len(in.text) < len(line) {

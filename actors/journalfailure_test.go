@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestLostGrantOpensNothing shows that nobody makes use of a grant whose entry was lost, while the registry is still
-// rebuilding its state: the grant's caller was told that it never happened.
+// TestLostGrantOpensNothing shows that no process can use a grant whose entry was lost, while the registry still rebuilds
+// its state: the caller of the grant got the answer that it did not happen.
 func TestLostGrantOpensNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestLostGrantOpensNothing(t *testing.T) {
 	})
 }
 
-// publisher is a book whose commands give tokens, which others see once they are published.
+// publisher is a book whose commands grant tokens, which other domains see when they are published.
 type publisher struct {
 	*book
 
@@ -80,8 +80,8 @@ func (p *publisher) Publish() {
 	p.view.held = held
 }
 
-// TestFailedSyncWhileRestoring has a sync fail while states are rebuilt because of a write that failed: what the domains hold
-// meanwhile is answered, so that the kernel can end.
+// TestFailedSyncWhileRestoring fails a sync while states are rebuilt because of a failed write: the calls that the domains
+// hold meanwhile are answered, so that the kernel can end.
 func TestFailedSyncWhileRestoring(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestFailedSyncWhileRestoring(t *testing.T) {
 	})
 }
 
-// checkReplay compares the state with the one that the next start would make.
+// checkReplay compares the state with the one that the next start would build.
 func checkReplay(t testing.TB, s *system, books library) {
 	t.Helper()
 	synctest.Wait()

@@ -28,59 +28,58 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// Config is what New makes a Kernel of. The domains have their state already: restored from a snapshot and replayed.
+// Config configures New. The domains already have their state: restored from a snapshot and replayed.
 type Config struct {
 	Domains       map[schema.Domain]kernel.Domain
 	Tokens        kernel.Tokens
 	Processes     kernel.Processes
 	Registry      kernel.Registry // nil: no syscall is registered
-	ProviderTime  time.Duration   // of a connection to answer a call of a syscall that it provides; 0: 30 s
+	ProviderTime  time.Duration   // how long a connection may take to answer a call of a syscall that it provides; 0: 30 s
 	Journal       *journal.Log
-	Dir           string            // where the journal is
-	Snapshots     *Snapshots        // if nil, none are taken
-	SnapshotEvery uint64            // entries between two
-	Quorum        *Quorum           // nil: answers wait for the disk of this kernel alone
-	SyncEvery     time.Duration     // 0: answer a command once it is on disk; else once it is written, and sync this much later
-	Made          uint64            // seq of the entry that all snapshots are of; 0 if they differ, or one is missing
-	FS            journal.FS        // that holds Dir; nil: journal.OSFS
+	Dir           string            // of the journal
+	Snapshots     *Snapshots        // nil: none are saved
+	SnapshotEvery uint64            // entries between two snapshots
+	Quorum        *Quorum           // nil: answers wait only for the disk of this kernel
+	SyncEvery     time.Duration     // 0: answer a command when it is on disk; otherwise when it is written, and sync this much later
+	Made          uint64            // entry of all snapshots; 0 if they differ, or one is missing
+	FS            journal.FS        // file system of Dir; nil: journal.OSFS
 	Keys          *idempotency.Keys // idempotency keys of the last 24 hours
-	Metrics       *metrics.Metrics  // folded over the whole journal; nil if it is empty
-	Budgets       *budget.Ledger    // the same
+	Metrics       *metrics.Metrics  // computed from the whole journal; nil if it is empty
+	Budgets       *budget.Ledger    // likewise
 	Origin        string            // of the operator and the processes that it spawns
-	Gate          kernel.Gate       // the stages that the wiring adds: quota, policy, approval; the kernel adds the others
+	Gate          kernel.Gate       // the stages that the caller adds: quota, policy, approval; the kernel adds the others
 	// ReadOrigin normalizes an origin that the operator chose for a call; nil: it is used unchanged.
 	ReadOrigin func(string) (string, error)
 	Tick       int64         // at the end of the journal
-	Interval   time.Duration // of a tick; 0: only commands move the clock
+	Interval   time.Duration // of a tick; 0: only commands advance the clock
 	Hosting    Hosting
 	Blobs      Blobs // nil: a value that does not fit a line is an error
-	// JudgesBodies reports whether a rule examines the body of a fetch that is given by reference.
-	// If nil, no rule does.
+	// JudgesBodies reports whether a rule examines the body of a fetch that is given by reference. nil: no rule does.
 	JudgesBodies func() bool
 	Runners      map[string]kernel.Runner // by the type of the syscall whose effect they carry out
-	// Begins has functions by type of syscall that are called with what to do, in the order of the intents, once these are on
-	// disk and before the runners run. They must not block.
+	// Begins has functions by type of syscall. Each is called with what to do, in the order of the intents, when these are
+	// on disk and before the runners run. They must not block.
 	Begins map[string]func(do any)
-	// Ends has functions by type of syscall that are called with what was done, once the command with its outcome was sent: what
-	// is journaled from then on is behind the outcome.
+	// Ends has functions by type of syscall. Each is called with what was done, when the command with the outcome was sent:
+	// entries that are made afterwards follow the outcome.
 	Ends map[string]func(do any)
-	// Resumes returns the outcome of an intent of the last life that goes on by itself, if it does; without data the outcome
-	// comes later, by EndIntent. nil: none does.
+	// Resumes returns the outcome of an intent of the previous run that has an outcome of its own; without data the outcome
+	// comes later, by EndIntent. nil: there are none.
 	Resumes  func(*idempotency.Intent) (data []byte, ok bool)
 	Code     Code                // checks code that is to be registered; the zero value accepts none
 	Bounds   Bounds              // of each agent; the zero value has none
-	Poller   poll.Poller         // watches the links; Close closes it. nil: a poller with a goroutine per link
-	Warnings func() []string     // what the operator should look at; nil: there is never anything
-	Booted   *schema.BootedInput // the last start that was recorded; nil: none was
+	Poller   poll.Poller         // watches the links; Close closes it; nil: a poller with a goroutine per link
+	Warnings func() []string     // what the operator should look at; nil: none
+	Booted   *schema.BootedInput // the last start in the journal; nil: none
 	Log      *slog.Logger
 	Manual   bool // for simulations: the kernel only runs in Turn
 
-	// Restore rebuilds the state of a domain from what is on disk.
+	// Restore rebuilds the state of a domain from the files on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
 }
 
-// Kernel is the root of the actors: it starts the domains and the audit log, serves connections, and shuts everything
-// down in order.
+// Kernel is the root of the actors: it starts the domains and the audit log, serves connections, and shuts everything down
+// in order.
 type Kernel struct {
 	log     *slog.Logger
 	system  *actor.ActorSystem
@@ -88,9 +87,9 @@ type Kernel struct {
 	loop    *loop
 	domains map[schema.Domain]*actor.PID
 	names   []schema.Domain                 // of the domains, without the actor that appends to the journal
-	audit   *actor.PID                      // appends to the journal; the domain schema.Audit answers questions about it
+	audit   *actor.PID                      // appends to the journal; the domain schema.Audit answers queries about it
 	auditor *audit                          // read after its actor has stopped
-	states  map[schema.Domain]kernel.Domain // the same
+	states  map[schema.Domain]kernel.Domain // likewise
 
 	journalDir string
 	files      journal.FS
@@ -110,10 +109,10 @@ type Kernel struct {
 	ids        ids
 	refusing   atomic.Bool            // the journal cannot be written
 	refusal    atomic.Pointer[string] // why commands are refused; nil if they are not
-	ending     atomic.Bool            // programs are ended for the kernel's end, or it was asked to end
+	ending     atomic.Bool            // programs are being ended because the kernel ends, or it was told to end
 	unled      atomic.Bool            // another host may lead: no program is started
 	away       atomic.Bool            // no majority of the bus acknowledges entries: commands are refused
-	followed   atomic.Bool            // the audit domain wants to be told of the next entry
+	followed   atomic.Bool            // the audit domain waits for the next entry
 	spent      atomic.Bool            // urgent commands are refused too: the journal's reserve is used up, or there is none
 	probes     probes
 	accounts   *accounts
@@ -128,18 +127,18 @@ type Kernel struct {
 	hosting      *sharedHost
 	agents       *actor.PID     // carries out the effects of calls on programs
 	ended        chan struct{}  // closed when every program has ended
-	tasks        sync.WaitGroup // its goroutines
+	tasks        sync.WaitGroup // goroutines of agents
 
-	stopping chan struct{}   // closed when the kernel is asked to end
-	life     context.Context // ends then
+	stopping chan struct{}   // closed when the kernel is told to end
+	life     context.Context // ends at the same time
 	end      context.CancelFunc
 	once     sync.Once
-	failure  atomic.Pointer[error] // the first error, even if the kernel was asked to end before it
+	failure  atomic.Pointer[error] // the first error, also if the kernel was told to end before it
 	asking   sync.WaitGroup        // goroutines outside the loop
 	own      atomic.Uint64         // numbers the calls of Do
 }
 
-// record is the name under which the actor that appends to the journal is registered beside the domains.
+// record is the name of the actor that appends to the journal, which is registered like the domains.
 const record schema.Domain = "journal"
 
 // New starts the domains. Close ends them.
@@ -178,7 +177,7 @@ func New(cfg Config) *Kernel {
 	k.states[schema.Audit] = questions.New(view{k, cfg.Journal, cfg.Snapshots}, cfg.Processes)
 	k.restore = func(name schema.Domain, state kernel.Domain) error {
 		if name == schema.Audit {
-			return nil // it has no state but the journal
+			return nil // it has no state except for the journal
 		}
 		return cfg.Restore(name, state)
 	}
@@ -225,8 +224,7 @@ func New(cfg Config) *Kernel {
 	return k
 }
 
-// spawn starts an actor on the loop, under the supervisor. The names are the kernel's own and unique: a clash is a
-// bug.
+// spawn starts an actor on the loop, under the supervisor. The kernel's own names are unique, so a clash is a bug.
 func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 	props := actor.PropsFromProducer(func() actor.Actor { return a },
 		actor.WithMailbox(actor.Unbounded()), actor.WithDispatcher(k.loop))
@@ -237,8 +235,8 @@ func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 	return pid
 }
 
-// Serve hands a connection to the loop. ended is called once, on its own goroutine, after the peer ended its side and
-// all answers are written, or after the link broke. ended closes the link.
+// Serve passes a connection to the loop. ended is called once, on a goroutine, after the peer ended its side and all
+// answers are written, or after the link broke. ended closes the link.
 func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
 	c := newConnection(k, link, caller, k.accounts.open(caller.PID), ended)
 	c.self = k.spawn("connection/"+caller.Conn, c)
@@ -248,14 +246,13 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
 	}
 }
 
-// Turn runs one turn of a kernel that is Manual: the actors run until no mailbox has a message.
-// Turns must not overlap. It returns the work that the loop would run on other goroutines, the sync
-// of the journal last. The caller runs each function once, on any goroutine, now or after later
-// turns; its result is handled in a later turn. Close and Recover wait for turns and for all of
-// that work. more reports whether the next turn already has messages.
+// Turn runs one turn of a kernel that is Manual: the actors run until no mailbox has a message. Turns must not overlap. It
+// returns the work that the loop would run on other goroutines, the sync of the journal last. The caller runs each function
+// once, on any goroutine, now or after later turns; its result is handled in a later turn. Close and Recover wait for turns
+// and for all of that work. more reports whether the next turn already has messages.
 func (k *Kernel) Turn() (beside []func(), more bool) { return k.loop.step() }
 
-// prepare does the part of a call that depends on nothing but the call. It runs on goroutines other than the loop.
+// prepare does the part of a call that depends only on the call. It runs on goroutines other than the loop.
 func (k *Kernel) prepare(call *kernel.Call) {
 	if call.Err != nil || call.Syscall == nil {
 		return
@@ -274,8 +271,8 @@ func (k *Kernel) background(work func()) {
 	})
 }
 
-// Recover runs the commands of recovery before the first client is served: first the outcomes of
-// effects that the journal does not have.
+// Recover runs the commands of recovery before the first client is served, starting with the outcomes of effects that the
+// journal does not have.
 func (k *Kernel) Recover(steps []schema.Request) {
 	for _, i := range k.keys.Open() {
 		outcome, unknown := idempotency.Outcome{Err: idempotency.Unknown(i.Type)}, true
@@ -303,12 +300,11 @@ func (k *Kernel) Recover(steps []schema.Request) {
 	}
 }
 
-// awaited is sent to a domain to learn that it has handled all earlier messages. Messages from outside the loop to
-// several domains have no order otherwise.
+// awaited is sent to a domain, which closes done when it has handled all earlier messages. Otherwise messages from outside
+// the loop to several domains have no order.
 type awaited struct{ done chan<- struct{} }
 
-// await returns when a domain has handled all messages sent to it before, or the kernel is asked to
-// end.
+// await waits until a domain has handled all messages sent to it before, or the kernel is told to end.
 func (k *Kernel) await(name schema.Domain) {
 	done := make(chan struct{})
 	k.root.Send(k.domains[name], awaited{done})
@@ -318,16 +314,16 @@ func (k *Kernel) await(name schema.Domain) {
 	}
 }
 
-// Rehost takes over the programs of the kernel's last life: it records the ends that no kernel saw, and restarts the
-// programs whose policy says so. Call it after Recover.
+// Rehost continues the programs of the previous run of the kernel: it records the ends that no kernel saw, and restarts the
+// programs whose policy says so. It must be called after Recover.
 func (k *Kernel) Rehost(programs []process.Hosted) {
 	for _, p := range programs {
 		k.root.Send(k.agents, resumed{p})
 	}
 }
 
-// StopPrograms ends every program, and returns when no process of them is left and their ends are on disk. The end of
-// ctx cuts their grace period short. No program is started any more. Effects are cancelled.
+// StopPrograms cancels effects and ends every program. It returns when none of their processes is left and their ends are
+// on disk. The end of ctx ends their grace period. No program is started afterwards.
 func (k *Kernel) StopPrograms(ctx context.Context) {
 	k.ending.Store(true)
 	k.runs.end()
@@ -341,10 +337,10 @@ func (k *Kernel) StopPrograms(ctx context.Context) {
 	k.tasks.Wait()
 }
 
-// Stopping is closed when the kernel is asked to end: by a command, or by a failure.
+// Stopping is closed when the kernel is told to end, by a command or after a failure.
 func (k *Kernel) Stopping() <-chan struct{} { return k.stopping }
 
-// requestShutdown asks for an orderly end; err is the reason, nil if a command asked for it.
+// requestShutdown tells the kernel to end. err is the reason; nil: a command.
 func (k *Kernel) requestShutdown(err error) {
 	if err != nil {
 		k.failure.CompareAndSwap(nil, &err)
@@ -356,8 +352,8 @@ func (k *Kernel) requestShutdown(err error) {
 	})
 }
 
-// Close stops the domains and then the audit log, each once it has handled its messages, and returns the error that
-// made the kernel fail, if any. All connections must have ended. Call it once. The journal stays open.
+// Close stops the domains and then the audit log, each when it has handled its messages, and returns the error that made
+// the kernel fail, if any. All connections must have ended. It must be called once. The journal stays open.
 func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
 	k.StopPrograms(context.Background())
@@ -379,8 +375,8 @@ func (k *Kernel) Close() error {
 	return errors.Join(errs...)
 }
 
-// SaveSnapshots saves the state of every part, so that the next start has nothing to replay. Call it after Close has
-// returned no error.
+// SaveSnapshots saves the state of every part, so that the next start has nothing to replay. It may be called after Close
+// has returned no error.
 func (k *Kernel) SaveSnapshots() error {
 	a := k.auditor
 	if _, err := a.journal.Sync(); err != nil {
@@ -411,14 +407,13 @@ func (k *Kernel) poison(pid *actor.PID) error {
 	return nil
 }
 
-// supervisor decides what happens after an actor panicked. Of a connection only that connection ends. A panic of a
-// domain comes from Apply and leaves a state that cannot be trusted: the kernel ends, and its next start replays the
-// journal.
+// supervisor decides what happens after a panic of an actor. After a panic of a connection, only that connection ends. A
+// panic of a domain comes from Apply, and its state may be wrong: the kernel ends, and its next start replays the journal.
 type supervisor struct{ kernel *Kernel }
 
 var _ actor.SupervisorStrategy = (*supervisor)(nil)
 
-// HandleFailure is called by the library while the panic unwinds, so that the stack shows where it happened.
+// HandleFailure is called by the library during the panic, so that the stack shows where it happened.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	s.kernel.log.Error("actor panicked", "actor", child.Id, "panic", reason, "stack", string(debug.Stack()))
 	sup.StopChildren(child)
@@ -427,8 +422,8 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	}
 }
 
-// EndIntent journals the outcome of an intent, by its entry, whose runner left it Unfinished, or that was resumed without
-// data. An intent that has an outcome keeps it.
+// EndIntent journals the outcome of an intent, given by its entry, whose runner left it Unfinished, or that was resumed
+// without data. It does nothing if the intent has an outcome.
 func (k *Kernel) EndIntent(intent uint64, data []byte, failed *fault.Fault) {
 	for _, i := range k.keys.Open() {
 		if i.Seq != intent {
@@ -440,7 +435,7 @@ func (k *Kernel) EndIntent(intent uint64, data []byte, failed *fault.Fault) {
 	}
 }
 
-// settle journals the outcome of an intent whose call is not there any more.
+// settle journals the outcome of an intent whose call no longer exists.
 func (k *Kernel) settle(i *idempotency.Intent, outcome idempotency.Outcome, unknown bool, conn string) *fault.Fault {
 	row, ok := schema.Lookup(i.Type)
 	if !ok || row.Outcome == "" {

@@ -24,8 +24,8 @@ func TestLongKey(t *testing.T) {
 	})
 }
 
-// TestKeysHaveRoom shows that what the keys of a process take is bounded, in this life and in the next, that other
-// processes do not feel it, that keys in use go on holding, and that a day makes room again.
+// TestKeysHaveRoom shows that the memory for the keys of a process is bounded, before and after a restart, that other
+// processes are not affected, that keys in use stay valid, and that there is room again a day later.
 func TestKeysHaveRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestRefusedRepetition has a repetition come while the journal is being refused, and its 503 be the first
-// entry that can be written: the first outcome still holds, now and after the next start.
+// TestRefusedRepetition sends a repetition while the journal refuses entries, and its 503 is the first entry that can be
+// written: the first outcome is still valid, now and after the next start.
 func TestRefusedRepetition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestRefusedRepetition(t *testing.T) {
 	})
 }
 
-// TestLostRepetition has the write of a repetition fail: the repetition is refused, and the first outcome is on disk and
+// TestLostRepetition fails the write of a repetition: the repetition is refused, and the first outcome is on disk and
 // stays.
 func TestLostRepetition(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestLostRepetition(t *testing.T) {
 				s.room.full(syscall.ENOSPC)
 				c.send(test.lost...)
 				synctest.Wait()
-				// A repetition changes no state, so its answer may also go out before its entry is on disk.
+				// A repetition changes no state, so its answer may leave before its entry is on disk.
 				if got := show(c.pending()); !cmp.Equal(got, test.want) && !cmp.Equal(got, []string{"2 1"}) {
 					t.Errorf("answers %v, want %v", got, test.want)
 				}
@@ -80,11 +80,11 @@ func TestLostRepetition(t *testing.T) {
 	}
 }
 
-// TestLostFirst shows that a key whose command was lost is free again: the command is run when it is tried again, and
-// later repetitions refer to that entry.
+// TestLostFirst shows that a key whose command was lost is free again: a retry runs the command, and later repetitions
+// refer to its entry.
 func TestLostFirst(t *testing.T) {
 	t.Parallel()
-	for _, first := range []string{"x", "409"} { // the second changes nothing, and has its answer without an entry
+	for _, first := range []string{"x", "409"} { // the second changes nothing, and gets its answer without an entry
 		t.Run(first, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,8 @@ func (s *system) seven() *client {
 	return s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 }
 
-// TestRefusedTickTakesNoKey shows that a call that came before its tick has not used its key, before and after a restart.
+// TestRefusedTickTakesNoKey shows that a call that was refused because of its tick has not used its key, before and after a
+// restart.
 func TestRefusedTickTakesNoKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,8 +35,8 @@ func TestRefusedTickTakesNoKey(t *testing.T) {
 	})
 }
 
-// TestConflictBeforeTheFirst shows that a conflict with a call in flight, which stands before that call in the journal, does
-// not get the key at the next start.
+// TestConflictBeforeTheFirst shows that a conflict with a call in flight, whose entry precedes that call's, does not get
+// the key at the next start.
 func TestConflictBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,8 +55,8 @@ func TestConflictBeforeTheFirst(t *testing.T) {
 	})
 }
 
-// TestRepetitionAtTheEndOfTheDay has a repetition wait for the journal while its key expires and is used again: it is still
-// recorded as one, and no start runs it.
+// TestRepetitionAtTheEndOfTheDay has a repetition that waits for the journal while its key expires and is used again: it is
+// still recorded as a repetition, and no start runs it.
 func TestRepetitionAtTheEndOfTheDay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestRepetitionAtTheEndOfTheDay(t *testing.T) {
 		expect(t, a, "1 1")
 		time.Sleep(24*time.Hour - 2*time.Millisecond)
 		books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
-			if word(call) == "slow" { // all that comes with it is written when it is done
+			if word(call) == "slow" { // everything in the same batch is written when it is done
 				time.Sleep(10 * time.Millisecond)
 			}
 			return kernel.Result{}, false, nil

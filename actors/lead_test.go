@@ -11,8 +11,9 @@ import (
 	"github.com/promptware-os/pwos/kernel/idempotency"
 )
 
-// TestLead shows that a kernel answers nothing that another one may know better, from the moment at which another may lead, be that
-// noticed or not: no query, and no command that a majority has. The operator is answered from the disk. All goes on once no other leads.
+// TestLead shows that a kernel answers nothing that another one may know better, from the moment at which another may lead,
+// whether it has noticed that or not: no query, and no command that a majority has. The operator is answered from the disk.
+// Everything continues when no other kernel can lead.
 func TestLead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -21,7 +22,7 @@ func TestLead(t *testing.T) {
 			&actors.Quorum{Patience: quorumPatience, Leads: held.Load})
 		a, b, c := s.connect(), s.connect(), s.connect()
 		a.send(get("a"))
-		expectNothing(t, a) // another one led before, and may answer yet
+		expectNothing(t, a) // another kernel led before, and may still answer
 		held.Store(true)
 		s.kernel.Lead(true)
 		expect(t, a, `a ""`)
@@ -30,7 +31,7 @@ func TestLead(t *testing.T) {
 		s.kernel.Acknowledge(2)
 		expect(t, a, "b 1")
 
-		held.Store(false) // a frozen machine wakes: nobody has told the kernel yet
+		held.Store(false) // a paused machine resumes: the kernel has not been notified yet
 		a.send(get("c"))
 		expectNothing(t, a)
 		b.send(set("d", "y"))

@@ -8,16 +8,16 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// writer is the sending half of a connection. It never waits: what the peer does not take at once stays in the
-// buffer, with further answers, until the link is ready.
+// writer is the sending half of a connection. It never blocks: what the peer does not accept stays in the buffer, with
+// further answers, until the link is ready.
 type writer struct {
 	link    Link
 	credits *credits
 
 	buf     *[]byte // encoded, not written; nil: empty
 	written int     // bytes of buf that are written
-	full    bool    // the peer takes nothing more for now
-	frames  int     // number of answers in buf, with size the credits to return
+	full    bool    // the peer accepts nothing more for now
+	frames  int     // number of answers in buf; with size, the credits to return
 	bytes   int
 	answers int   // bytes of their outcomes that are charged to the account
 	err     error // the link is broken; answers are dropped
@@ -25,7 +25,7 @@ type writer struct {
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-// maxPooled keeps one huge answer from staying in memory forever.
+// maxPooled prevents that the buffer of one huge answer is kept.
 const maxPooled = 64 << 10
 
 // append encodes the answer to call. It returns false, and encodes nothing, if that does not fit a line.
@@ -87,7 +87,7 @@ func (w *writer) addCredits(frames, bytes, answers int) {
 // ready reports whether flush has something to do.
 func (w *writer) ready() bool { return w.buf != nil && !w.full }
 
-// flush writes as much as the peer takes.
+// flush writes as much as the peer accepts.
 func (w *writer) flush() {
 	if !w.ready() {
 		return
@@ -122,19 +122,19 @@ func (w *writer) idle() bool { return w.buf == nil }
 // Link is a stream of lines that never blocks its caller. The loop calls it; any goroutine may call Interrupt and
 // Close.
 type Link interface {
-	// Open has p watch the link from now on. ready is called on any goroutine with what has become possible: poll.In
-	// when Fill may find something, at once if there is already something; poll.Out after a Write that did not write
-	// everything; poll.Hup when the peer has closed both directions.
+	// Open makes p watch the link. ready is called on any goroutine with what has become possible: poll.In when Fill may
+	// find something, immediately if there already is something; poll.Out after a Write that did not write everything;
+	// poll.Hup when the peer has closed both directions.
 	Open(p poll.Poller, ready func(poll.Event)) error
-	// Fill reads once. If more is false, nothing is left for now, and ready is called when there is. Another call
-	// then returns the buffer of the lines to the pool.
+	// Fill reads once. If more is false, there is nothing left for now, and ready is called when there is. Another call
+	// then releases the buffer of the lines.
 	Fill() (more bool)
 	// Next returns the next line that Fill has read, valid until the next Fill; ok is false if there is none.
 	// schema.ErrLineTooLong is not final, other errors are: io.EOF when the peer has ended its side.
 	Next() (line []byte, ok bool, err error)
-	// Write writes as much as the peer takes without blocking.
+	// Write writes as much as the peer accepts without blocking.
 	Write(p []byte) (n int, err error)
-	// Dialect is the dialect of answers to frames that show none.
+	// Dialect is the dialect of answers to frames without a recognizable one.
 	Dialect() schema.Dialect
 	// LineLimit is the longest line in bytes.
 	LineLimit() int
@@ -145,8 +145,8 @@ type Link interface {
 	Close() error
 }
 
-// The window of a connection: what it may have in flight, from reading a frame until its answer is written. It also
-// bounds its part of a turn.
+// The window of a connection limits its frames and bytes in flight, from reading a frame until its answer is written. It
+// also limits its part of a turn.
 const (
 	windowFrames = 128
 	windowBytes  = 256 << 10
@@ -157,10 +157,10 @@ const (
 type credits struct {
 	frames  int
 	bytes   int
-	account *share // that the bytes are charged to as well, or nil
+	account *share // which is charged the bytes too; nil: the operator's
 }
 
-// take takes the credits for a frame of size bytes, if window and account have room; the first frame always fits the
+// take takes the credits for a frame of size bytes, if window and account have room. The first frame always fits the
 // window.
 func (c *credits) take(size int) bool {
 	if !c.open(size) || !c.account.tryTake(size) {
@@ -176,7 +176,7 @@ func (c *credits) open(size int) bool {
 	return c.frames == 0 || c.frames < windowFrames && c.bytes+size <= windowBytes
 }
 
-// grow adds to the size of the last frame, once there is room or all others are answered.
+// grow adds to the size of the last frame, when there is room or all others are answered.
 func (c *credits) grow(size int) bool {
 	if c.frames > 1 && c.bytes+size > windowBytes {
 		return false

@@ -12,24 +12,24 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// link is a channel in memory: what a socket would be, with a peer whose pace the test decides.
+// link is a channel in memory, in place of a socket, with a peer whose pace the test controls.
 type link struct {
 	in, out *stream
 	dialect schema.Dialect
 	limit   int
 
-	buf        []byte // read, not handed out yet
+	buf        []byte // read, not returned yet
 	discarding bool   // the rest of a line that is too long
-	err        error  // what comes behind it
+	err        error  // the error after it
 
-	taken   atomic.Int64 // lines that were handed out
+	taken   atomic.Int64 // lines that were returned
 	onWrite func()       // called by Write first, if it is set
 	breaks  func()       // called by the first Interrupt, if it is set
 }
 
 var _ actors.Link = (*link)(nil)
 
-// newLink returns a link that takes capacity bytes of output before its peer reads.
+// newLink returns a link that accepts capacity bytes of output before its peer reads.
 func newLink(dialect schema.Dialect, limit, capacity int) *link {
 	return &link{in: newStream(unbounded), out: newStream(capacity), dialect: dialect, limit: limit}
 }

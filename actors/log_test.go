@@ -15,10 +15,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// secret is data that no log may show.
+// secret is data that no log may contain.
 const secret = "xyzzy-4711-plugh"
 
-// loggers are handlers that differ in how they write what they do not know.
+// loggers are handlers that differ in how they format unknown types.
 var loggers = map[string]func(io.Writer) slog.Handler{
 	"text": textLog,
 	"json": func(w io.Writer) slog.Handler {
@@ -33,7 +33,7 @@ func TestLogHoldsNoPayload(t *testing.T) {
 	tests := []struct {
 		name   string
 		act    func(s *system, domain *fake)
-		logged []string // what shows that it was logged at all
+		logged []string // what shows that it was logged
 	}{
 		{
 			name: "failed calls",
@@ -60,7 +60,7 @@ func TestLogHoldsNoPayload(t *testing.T) {
 				l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
 				l.onWrite = func() { panic(internals) }
 				s.serve(l).send(echo("a", secret))
-				synctest.Wait() // the answer kills the connection
+				synctest.Wait() // the answer ends the connection
 				actors.AnswerLate(s.kernel, "c-1", secret)
 				synctest.Wait()
 			},
@@ -93,7 +93,7 @@ func TestLogHoldsNoPayload(t *testing.T) {
 	}
 }
 
-// spellings are the forms in which bytes show up in a log: as text, as numbers, in base64 wherever they begin.
+// spellings returns the forms in which bytes may appear in a log: as text, as numbers, and in base64 with any offset.
 func spellings(s string) []string {
 	list := []string{s, strings.Trim(fmt.Sprint([]byte(s)), "[]"), fmt.Sprintf("%x", s)}
 	for shift := range 3 {

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestLoneCommand shows that a client which is alone has its command decided, synced and answered on one goroutine: nobody is
-// woken for it.
+// TestLoneCommand shows that the command of a single client is decided, synced and answered on one goroutine, and wakes no
+// other.
 func TestLoneCommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestLoneCommand(t *testing.T) {
 	})
 }
 
-// TestReaderSyncs shows that others are served while a sync for one connection runs, that their commands share the next sync,
-// and that what came on the first connection meanwhile is served afterwards.
+// TestReaderSyncs shows that other connections are served while a sync for one runs, that their commands share the next
+// sync, and that frames that arrived on the first connection meanwhile are served afterwards.
 func TestReaderSyncs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestReaderSyncs(t *testing.T) {
 	})
 }
 
-// goroutine is the number of the goroutine that it is called on.
+// goroutine returns the number of the calling goroutine.
 func goroutine() string {
 	text := make([]byte, 64)
 	text = text[:runtime.Stack(text, false)]

@@ -12,21 +12,21 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// loop is the dispatcher of all actors. One goroutine runs them, one after the other. A turn of it:
+// loop is the dispatcher of all actors. One goroutine runs them, one after the other. The steps of a turn are:
 //
-//	wait    for input, for messages from outside, or not at all if there is work left
-//	run     the actors until no mailbox has a message; then the sends deferred to that point, and again
+//	wait    for input or messages from outside, unless there is work left
+//	run     the actors until no mailbox has a message; then sends the messages deferred to that point, and repeats
 //	sync    the journal, if answers wait for it, and run once more
 //
-// So everything that came in together shares one write to the journal, one fsync, and one write to each connection. A
-// slow sync does not block the loop: another goroutine takes over (see lease).
+// So everything that arrives together shares one write to the journal, one fsync, and one write to each connection. A slow
+// sync does not block the loop: another goroutine takes over (see lease).
 type loop struct {
 	poller poll.Poller
 	root   *actor.RootContext
 	begin  func()      // called at the start of a turn
 	failed func(error) // called if the poller has failed
 
-	manual bool // turns are run by the owner of the kernel, see Kernel.Turn
+	manual bool // the owner of the kernel runs turns: see Kernel.Turn
 
 	mu     sync.Mutex
 	beside []func()       // of a manual loop: work for other goroutines
@@ -35,7 +35,7 @@ type loop struct {
 	asleep bool           // the loop waits: an addition to ready must wake it
 	closed bool
 
-	// Used by the goroutine that has the loop.
+	// Used by the goroutine that runs the loop.
 	running []func()
 	rest    []deferredSend // sent when no mailbox has a message
 	sync    func()         // called at the end of the turn, or nil
@@ -59,7 +59,7 @@ func newLoop(p poll.Poller) *loop {
 	return &loop{poller: p, lease: newLease()}
 }
 
-// Schedule implements actor.Dispatcher: it queues a mailbox to run.
+// Schedule implements actor.Dispatcher: it queues a mailbox.
 func (l *loop) Schedule(run func()) {
 	l.mu.Lock()
 	l.ready = append(l.ready, run)
@@ -79,7 +79,7 @@ func (l *loop) wake() {
 // Throughput implements actor.Dispatcher: the library never yields.
 func (l *loop) Throughput() int { return math.MaxInt }
 
-// atRest sends a message when no mailbox has one. Only actors may call it.
+// atRest sends a message when all mailboxes are empty. Only actors may call it.
 func (l *loop) atRest(to *actor.PID, message any) { l.rest = append(l.rest, deferredSend{to, message}) }
 
 // nextTurn sends a message at the start of the next turn.
@@ -89,8 +89,8 @@ func (l *loop) nextTurn(to *actor.PID, message any) {
 	l.wake()
 }
 
-// syncAtRest calls sync at the end of the turn; sync blocks on the disk and reports to an actor. Only one at a time:
-// the next may be asked for after that report. Only actors may call it.
+// syncAtRest calls sync at the end of the turn; sync blocks on the disk and reports to an actor. Only one sync may run at a
+// time: the next may be requested after that report. Only actors may call it.
 func (l *loop) syncAtRest(sync func()) { l.sync = sync }
 
 // background runs work on a goroutine.
@@ -124,7 +124,7 @@ func (l *loop) close() error {
 	return l.poller.Close()
 }
 
-// run takes turns while the caller's goroutine has the loop. It stays on its thread: moving between threads wakes and
+// run runs turns while the caller's goroutine owns the loop. It stays on its thread: moving between threads wakes and
 // idles others.
 func (l *loop) run() {
 	runtime.LockOSThread()
@@ -133,7 +133,7 @@ func (l *loop) run() {
 	}
 }
 
-// turn takes one turn. It returns false if the loop has ended, or another goroutine has taken it over.
+// turn runs one turn. It returns false if the loop has ended, or another goroutine has taken it over.
 func (l *loop) turn() bool {
 	if !l.wait() {
 		return false
@@ -177,7 +177,7 @@ func (l *loop) step() (beside []func(), more bool) {
 	return beside, len(l.ready) > 0 || len(l.next) > 0
 }
 
-// wait returns when there is something to do, or false when the loop has ended.
+// wait waits until there is something to do. It returns false when the loop has ended.
 func (l *loop) wait() bool {
 	l.mu.Lock()
 	l.asleep = len(l.ready) == 0 && len(l.next) == 0 && l.sync == nil && !l.closed
@@ -195,7 +195,7 @@ func (l *loop) wait() bool {
 	return !l.closed
 }
 
-// awake notes that the loop need not be woken: this turn handles what the poller reports.
+// awake records that the loop need not be woken: this turn handles what the poller reports.
 func (l *loop) awake() {
 	l.mu.Lock()
 	l.asleep = false
@@ -237,8 +237,8 @@ func (l *loop) send(sends []deferredSend) {
 	}
 }
 
-// lease says which goroutine has the loop. A goroutine that syncs for long loses it to another, so that calls that do
-// not wait for the disk are not delayed by a slow one.
+// lease records which goroutine owns the loop. A goroutine that syncs for long loses it to another, so that a slow disk
+// does not delay calls that do not wait for it.
 type lease struct {
 	begun   atomic.Uint64 // number of syncs begun
 	syncing atomic.Uint64 // number of the running sync; 0 if there is none, or the loop was taken over
@@ -250,15 +250,15 @@ type lease struct {
 
 // Times of the watchdog. It sleeps while there are no syncs, so that an idle kernel has no wake-ups.
 const (
-	lookEvery = time.Millisecond // a sync that is seen at two looks is slow
-	looksIdle = 100              // looks without a new sync before it sleeps
+	lookEvery = time.Millisecond // a sync that is running at two checks is slow
+	looksIdle = 100              // checks without a new sync before it sleeps
 )
 
 func newLease() lease {
 	return lease{wake: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// begin is called before a sync by the goroutine that has the loop. It returns the argument of end.
+// begin is called before a sync by the goroutine that owns the loop. It returns the argument of end.
 func (e *lease) begin() (number uint64) {
 	number = e.begun.Add(1)
 	e.syncing.Store(number)
@@ -268,7 +268,7 @@ func (e *lease) begin() (number uint64) {
 	return number
 }
 
-// end reports whether the caller still has the loop.
+// end reports whether the caller still owns the loop.
 func (e *lease) end(number uint64) bool { return e.syncing.CompareAndSwap(number, 0) }
 
 // watch is the watchdog: it calls replace for each slow sync, to start another goroutine with the loop.
@@ -285,7 +285,7 @@ func (e *lease) watch(replace func()) {
 	}
 }
 
-// look checks every sync until there are none any more. It returns false when the loop has ended.
+// look checks all syncs until there are none. It returns false when the loop has ended.
 func (e *lease) look(replace func()) bool {
 	every := time.NewTicker(lookEvery)
 	defer every.Stop()

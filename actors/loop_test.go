@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/kernel/idempotency"
 )
 
-// TestSlowSync shows that a sync which takes long holds up nobody who does not wait for it: another goroutine goes on with the loop.
-// One that has lost it gives its report, and no answer is lost.
+// TestSlowSync shows that a slow sync delays only those that wait for it: another goroutine continues the loop. The
+// goroutine that lost the loop still reports, and no answer is lost.
 func TestSlowSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestSlowSync(t *testing.T) {
 	})
 }
 
-// TestSyncsAreShared has two clients that each send the next command once the last is answered, at different times at first, on a
-// slow disk. They come to share the syncs.
+// TestSyncsAreShared has two clients that each send the next command when the last is answered, with different starts, on a
+// slow disk. Their commands soon share syncs.
 func TestSyncsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestSyncsAreShared(t *testing.T) {
 	})
 }
 
-// TestSlowSyncAtTheEnd ends a kernel after its loop was handed to another goroutine.
+// TestSlowSyncAtTheEnd ends a kernel after another goroutine has taken over its loop.
 func TestSlowSyncAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestSlowSyncAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestNextSegment has the journal go on in its next segment, which waits for the disk: nobody is answered meanwhile whose entry is
-// not written, the loop goes on, and nothing is lost.
+// TestNextSegment starts the next segment of the journal, which waits for the disk: no call whose entry is not written is
+// answered meanwhile, the loop continues, and nothing is lost.
 func TestNextSegment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestNextSegment(t *testing.T) {
 		a, b := s.connect(), s.connect()
 		for i := range 200 {
 			a.send(set(fmt.Sprint("a", i), "x"))
-			b.send(ping(fmt.Sprint("b", i), "1"), "no frame") // which needs no entry to be refused
+			b.send(ping(fmt.Sprint("b", i), "1"), "no frame") // it is refused without an entry
 			time.Sleep(time.Second)
 			if got := len(a.pending()) + len(b.pending()); got != 3 {
 				t.Fatalf("%d answers to 3 frames", got)

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// askMetrics asks for the metrics, and returns them.
+// askMetrics queries the metrics, and returns them.
 func askMetrics(t *testing.T, c *client) schema.AuditMetricsOutput {
 	t.Helper()
 	c.send(query("metrics", "Audit.Metrics", "{}"))
@@ -30,8 +30,8 @@ func askMetrics(t *testing.T, c *client) schema.AuditMetricsOutput {
 	return out
 }
 
-// startTimed runs books whose memory takes as long for a command as its key says, in microseconds of a clock that the
-// test alone moves.
+// startTimed starts books whose memory takes as long for a command as its key says, in microseconds of a clock that only
+// the test advances.
 func startTimed(t *testing.T) *system {
 	t.Helper()
 	books := newLibrary()
@@ -47,8 +47,8 @@ func startTimed(t *testing.T) *system {
 	return startWith(t, books.domains())
 }
 
-// TestMetrics shows what is counted: every call once, by its code where it has one, and refusals by capability and quota
-// apart from other errors. The query itself is not in what it answers.
+// TestMetrics shows what is counted: every call once, by its code if it has one, with refusals by capability and quota
+// separate from other errors. A query does not count itself.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestMetrics(t *testing.T) {
 }
 
 // TestMeanLatency shows that the mean is of all calls, in microseconds, and that time spent waiting for the disk is not
-// the syscall's.
+// included.
 func TestMeanLatency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestMeanLatency(t *testing.T) {
 	})
 }
 
-// TestQuantiles shows that a quantile is right to within an eighth, whatever the latencies are.
+// TestQuantiles shows that a quantile is accurate to an eighth for any latencies.
 func TestQuantiles(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// answered is what a model says about an answer: everything but its own id and time.
+// answered is a model's prediction of an answer: everything except for its id and time.
 type answered struct {
 	Dialect     schema.Dialect
 	Kind        schema.Kind
@@ -17,7 +17,7 @@ type answered struct {
 	Correlation string
 }
 
-// request is what a frame is made from.
+// request is what a frame is built from.
 type request struct {
 	dialect     schema.Dialect
 	id          string
@@ -44,12 +44,12 @@ func (r request) failure(typ, number, word string) *answered {
 	return a
 }
 
-// nameless is the failure of a frame that shows neither dialect nor type nor id.
+// nameless returns the failure of a frame without a recognizable dialect, type and id.
 func (r request) nameless(number, word string) *answered {
 	return request{dialect: r.link.dialect}.failure("Validation.Failed", number, word)
 }
 
-// A sort of frame: what is sent, and what must come back; nil for nothing.
+// A sort of frame: what is sent, and what must come back; nil: nothing.
 type sort struct {
 	name string
 	make func(r request) (line string, want *answered)
@@ -60,7 +60,7 @@ const (
 	echoType = "Syscall.Echo"
 )
 
-// sorts are frames of every kind that a connection treats differently.
+// sorts are frames of every kind that a connection handles differently.
 var sorts = []sort{
 	{"query", func(r request) (string, *answered) {
 		return r.line(schema.KindQuery, pingType, `{"payload":[1.50,"\u00e9"]}`), r.reply(pingType, `{"payload":[1.50,"\u00e9"]}`)
@@ -113,7 +113,7 @@ var sorts = []sort{
 	{"blank", func(request) (string, *answered) { return " \t", nil }},
 }
 
-// seen is the part of an answer that a model predicts.
+// seen returns the part of an answer that a model predicts.
 func (a answer) seen() answered {
 	s := answered{
 		Dialect: a.Dialect, Kind: a.Kind, Type: a.Type, Code: a.Code,

@@ -12,12 +12,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// other is a domain beside the one that has all the syscalls.
+// other is a second domain, in addition to the one that has all the syscalls.
 const other schema.Domain = "other"
 
-// TestPipelining has a connection send while its domain is busy with another's call. What it sent was on its way to
-// the domain before the last connection's call was, so it is run before; what follows a frame for another domain, or one
-// that is answered without a domain, was not.
+// TestPipelining has a connection that sends while its domain is busy with another's call. Its frames were sent to the
+// domain before the last connection's call, so they run before it. Frames after one for another domain, or after one that
+// is answered without a domain, were not.
 func TestPipelining(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -72,7 +72,7 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// TestOtherDomainWaits shows that a frame for an idle domain is not even begun while an earlier one is in flight.
+// TestOtherDomainWaits shows that a frame for an idle domain does not start while an earlier one is in flight.
 func TestOtherDomainWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestOtherDomainWaits(t *testing.T) {
 		for _, item := range items {
 			sendTo(t, feed, item)
 		}
-		for range 2 { // while the domain is busy with another connection, then with ours
+		for range 2 { // while the domain is busy with another connection, then with this one
 			synctest.Wait()
 			if ran := idle.history(); len(ran) != 0 {
 				t.Errorf("ran before the frame ahead of it was answered: %q", ran)
@@ -106,8 +106,8 @@ func TestOtherDomainWaits(t *testing.T) {
 	})
 }
 
-// TestOrderUnderLoad has several connections send to two domains as fast as they can: none ever sees its frames run out
-// of order, whatever the schedule.
+// TestOrderUnderLoad has several connections that send to two domains as fast as they can: the frames of each run in order
+// in any schedule.
 func TestOrderUnderLoad(t *testing.T) {
 	t.Parallel()
 	const conns, frames = 8, 200

@@ -14,12 +14,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Note journals a command of the kernel's own that no call caused. It does not wait: its entry
-// precedes that of any later call. It may be called until Close. While the journal cannot be
-// written the note is dropped: another failed write would make every domain rebuild its state.
+// Note journals a command of the kernel itself that no call caused. It does not wait: its entry precedes that of any later
+// call. It may be called until Close. While the journal cannot be written the note is dropped: another failed write would
+// make every domain rebuild its state.
 func (k *Kernel) Note(step schema.Request) { k.noteOf(kernel.Operator, step) }
 
-// noteOf is Note for an entry that is shown as one of the process pid.
+// noteOf is Note for an entry that belongs to the process pid.
 func (k *Kernel) noteOf(pid int64, step schema.Request) {
 	if k.refusing.Load() {
 		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Row.Type)
@@ -38,27 +38,26 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 	k.send(s)
 }
 
-// Do makes one call as the operator and waits for its answer as any client does: a command's effect
-// is then on disk and visible. It sees the stored data of origin; empty is the kernel's own. It
-// returns the reply's data, which must not be changed, or the *fault.Fault that a client would get.
+// Do makes one call as the operator and waits for its answer as any client does: a command's effect is then on disk and
+// visible. It sees the stored data of origin; "" is the kernel's own origin. It returns the reply's data, which must not be
+// changed, or the *fault.Fault that a client would get.
 func (k *Kernel) Do(origin string, request schema.Request) ([]byte, error) {
 	return k.DoUntil(context.Background(), origin, request)
 }
 
-// DoUntil is Do for a caller that disconnects when ctx ends: a call that still waits then is answered with an error.
+// DoUntil is Do for a caller that disconnects when ctx ends: a call that still waits then fails.
 func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Request) ([]byte, error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
 	return k.callAndWait(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, request, nil)
 }
 
-// DoOwn is Do for a command of the kernel's own, which no client can name. cause and correlation are ids for its
-// metadata.
+// DoOwn is Do for a command of the kernel itself, which no client can name. cause and correlation are ids for its metadata.
 func (k *Kernel) DoOwn(request schema.Request, cause, correlation string) ([]byte, error) {
 	data, _, err := k.Proved("", request, cause, correlation)
 	return data, err
 }
 
-// Proved is DoOwn in an origin (empty: the kernel's own), and returns the seq of the command's entry too.
+// Proved is DoOwn in an origin ("": the kernel's own), and also returns the seq of the command's entry.
 func (k *Kernel) Proved(origin string, request schema.Request, cause, correlation string) (data []byte, seq uint64, err error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
 	call, err := callOf(kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin, Kernel: true}, request)
@@ -70,8 +69,7 @@ func (k *Kernel) Proved(origin string, request schema.Request, cause, correlatio
 	return a.data, a.seq, a.err
 }
 
-// Recorded returns the last entry of what all domains had published when it was called. All entries up to there are on
-// disk.
+// Recorded returns the last entry of what all domains had published when it was called. All entries up to it are on disk.
 func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
 	now, err := view{kernel: k, journal: k.auditor.journal}.look(ctx)
 	if err != nil {
@@ -83,9 +81,9 @@ func (k *Kernel) Recorded(ctx context.Context) (uint64, error) {
 	return now.head, nil
 }
 
-// Act makes a call of the kernel's own for the process pid, and runs run for its effect once the
-// intent is on disk. The effect does not count towards pid's effects: the caller bounds their
-// number. The end of ctx ends run. Act returns the call's answer, after run has returned.
+// Act makes a call of the kernel itself for the process pid, and runs run for its effect when the intent is on disk. The
+// effect does not count towards pid's effects: the caller limits their number. The end of ctx ends run. Act returns the
+// call's answer, after run has returned.
 func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run kernel.Runner) ([]byte, error) {
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
@@ -93,7 +91,7 @@ func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run
 	return k.callAndWait(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "channel"}, request, own)
 }
 
-// DoFor makes a command of the kernel's own for a caller, through the gate, as Act does for an effect. The name of the
+// DoFor makes a command of the kernel itself for a caller, through the gate, as Act does for an effect. The name of the
 // connection must be unique.
 func (k *Kernel) DoFor(ctx context.Context, caller kernel.Caller, request schema.Request, cause, correlation string) ([]byte, error) {
 	caller.Kernel = true
@@ -105,19 +103,19 @@ func (k *Kernel) DoFor(ctx context.Context, caller kernel.Caller, request schema
 	return k.make(ctx, call, nil)
 }
 
-// Call makes a call for a caller as its own connections do: through the gate, and recorded as theirs. The name of the
-// connection must be unique. It returns as Do does. When ctx ends, the caller disconnects.
+// Call makes a call for a caller as its own connections do: through the gate, and journaled in the same way. The name of
+// the connection must be unique. It returns as Do does. When ctx ends, the caller disconnects.
 func (k *Kernel) Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error) {
 	return k.make(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
 }
 
-// CallProved is Call that returns the seq of the call's entry too.
+// CallProved is Call, and also returns the seq of the call's entry.
 func (k *Kernel) CallProved(ctx context.Context, caller kernel.Caller, message schema.Message) (data []byte, seq uint64, err error) {
 	a := k.answer(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
 	return a.data, a.seq, a.err
 }
 
-// callAndWait makes one call of the kernel's own and waits for its answer.
+// callAndWait makes one call of the kernel itself and waits for its answer.
 func (k *Kernel) callAndWait(ctx context.Context, caller kernel.Caller, request schema.Request, run *ownRun) ([]byte, error) {
 	call, err := callOf(caller, request)
 	if err != nil {
@@ -126,7 +124,7 @@ func (k *Kernel) callAndWait(ctx context.Context, caller kernel.Caller, request 
 	return k.make(ctx, call, run)
 }
 
-// callOf makes a call of a request. It encodes the data for the journal.
+// callOf returns the call of a request. It encodes the data for the journal.
 func callOf(caller kernel.Caller, request schema.Request) (*kernel.Call, error) {
 	row := request.Row
 	data, err := schema.Marshal(request.Input)
@@ -136,7 +134,7 @@ func callOf(caller kernel.Caller, request schema.Request) (*kernel.Call, error) 
 	return &kernel.Call{Caller: caller, Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: data}}, nil
 }
 
-// make makes a call, and gives its message an id.
+// make makes a call, whose message gets an id.
 func (k *Kernel) make(ctx context.Context, made *kernel.Call, run *ownRun) ([]byte, error) {
 	a := k.answer(ctx, made, run)
 	return a.data, a.err
@@ -174,7 +172,7 @@ func (k *Kernel) answer(ctx context.Context, made *kernel.Call, run *ownRun) own
 	return <-own.answer
 }
 
-// ownCall is the actor that the answer to a call of the kernel's own is sent to.
+// ownCall is the actor that receives the answer to a call of the kernel itself.
 type ownCall struct {
 	kernel *Kernel
 	domain *actor.PID
@@ -185,11 +183,11 @@ type ownCall struct {
 
 type ownAnswer struct {
 	data []byte
-	seq  uint64 // of its entry; 0: it has none
+	seq  uint64 // of its entry; 0: none
 	err  error
 }
 
-// Receive handles the answer, or the death of an actor that was to send it.
+// Receive handles the answer, or the death of an actor that should send it.
 func (o *ownCall) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -226,17 +224,17 @@ func (o *ownCall) reply(ctx actor.Context, a ownAnswer) {
 	}
 }
 
-// Tick is the kernel's present tick.
+// Tick returns the kernel's present tick.
 func (k *Kernel) Tick() int64 {
 	k.clock.advance()
 	return k.clock.now()
 }
 
-// ownRun is the effect of an Act. A kernel that fails may answer before it has ended.
+// ownRun is the effect of an Act. A kernel that fails may answer before the effect has ended.
 type ownRun struct {
 	run  kernel.Runner
 	mu   sync.Mutex
-	over bool // the call was answered: the effect must not begin
+	over bool // the call was answered: the effect must not start
 	busy bool
 	done chan struct{}
 }
@@ -253,7 +251,7 @@ func (o *ownRun) do(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	return o.run(ctx, job)
 }
 
-// wait returns once the effect has ended, or cannot begin any more.
+// wait waits until the effect has ended, or cannot start any more.
 func (o *ownRun) wait() {
 	o.mu.Lock()
 	o.over = true
@@ -264,9 +262,9 @@ func (o *ownRun) wait() {
 	}
 }
 
-// Boot journals a command of the kernel's own before there is a kernel: state decides and applies
-// it. It is on disk when Boot returns, on a full disk as long as the journal's reserve lasts. If it
-// fails with another error than journal.ErrStopped, nothing was done.
+// Boot journals a command of the kernel itself before there is a kernel: state decides and applies it. It is on disk when
+// Boot returns, also on a full disk while the journal's reserve lasts. If it fails with another error than
+// journal.ErrStopped, nothing was done.
 func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step schema.Request) error {
 	row := step.Row
 	data, err := schema.Marshal(step.Input)
@@ -293,8 +291,8 @@ func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step
 	return nil
 }
 
-// Vouch journals that a line of the journal is rewritten, before there is a kernel. The entry is on
-// disk when Vouch returns.
+// Vouch journals that a line of the journal is rewritten, before there is a kernel. The entry is on disk when Vouch
+// returns.
 func Vouch(log *journal.Log, origin string, tick int64, in *schema.AuditRedactedInput) (seq uint64, err error) {
 	step := schema.AuditRedacted.With(in)
 	data, err := schema.Marshal(in)

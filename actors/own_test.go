@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestOwnCall shows that a call of the kernel is treated as any other: it is decided, journaled, applied, and answered when
-// that is on disk.
+// TestOwnCall shows that a call of the kernel is handled like others: it is decided, journaled, applied, and answered when
+// its entry is on disk.
 func TestOwnCall(t *testing.T) {
 	t.Parallel()
 	books := newLibrary()
@@ -51,7 +51,7 @@ func TestOwnCallThatFails(t *testing.T) {
 	}
 }
 
-// TestOwnCallHangsUp shows that a call of the kernel's that waits is given up when its context ends, and holds up nobody before.
+// TestOwnCallHangsUp shows that a waiting call of the kernel is cancelled when its context ends, and delays no other.
 func TestOwnCallHangsUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestOwnCallHangsUp(t *testing.T) {
 	})
 }
 
-// TestOwnCallOfADeadDomain shows that the kernel does not wait for an answer that no actor can give any more.
+// TestOwnCallOfADeadDomain shows that the kernel does not wait for an answer that no actor can send any more.
 func TestOwnCallOfADeadDomain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestOwnCallOfADeadDomain(t *testing.T) {
 	})
 }
 
-// TestOwnCallEndsItsConnection shows that what the end of a call's connection brings about follows the call of the kernel's own,
-// whose connection is that call.
+// TestOwnCallEndsItsConnection shows that the command for the end of a call's connection runs after a call of the kernel
+// itself, whose connection is that call.
 func TestOwnCallEndsItsConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestOwnCallEndsItsConnection(t *testing.T) {
 	})
 }
 
-// TestAct shows that a call in an agent's name has its effect done once its intent is on disk, and comes to what the effect came to.
+// TestAct shows that a call for an agent runs its effect when its intent is on disk, and returns the outcome of the effect.
 func TestAct(t *testing.T) {
 	t.Parallel()
 	host := func(host string) *schema.NetConnectInput { return &schema.NetConnectInput{Host: host, Port: 443} }
@@ -180,7 +180,7 @@ func (connects) Decide(call *kernel.Call) (kernel.Result, error) {
 
 func (connects) Apply(*kernel.Call) {}
 
-// types are those of the journal's entries.
+// types returns the types of the journal's entries.
 func (s *system) types() (types []string) {
 	for _, e := range s.entries() {
 		types = append(types, e.Type)
@@ -188,7 +188,7 @@ func (s *system) types() (types []string) {
 	return types
 }
 
-// TestNote shows that a note stands in the journal before what is called after it, as the kernel's own.
+// TestNote shows that the entry of a note precedes those of later calls, and belongs to the kernel.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	s := startWith(t, newLibrary().domains())
@@ -202,8 +202,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestNoteOnAFullDisk shows that what gives cause for notes costs a kernel nothing while its disk is full: anybody who fails
-// to log in does.
+// TestNoteOnAFullDisk shows that notes cost a kernel nothing while its disk is full, since any failed login causes one.
 func TestNoteOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ func (p *pausing) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, Paused: p.on.Load()}
 }
 
-// startPausing is a kernel whose gate asks, with a connection of pid 7.
+// startPausing starts a kernel whose gate asks, with a connection of pid 7.
 func startPausing(t *testing.T) (*gated, *pausing, *client) {
 	t.Helper()
 	g, paused := &gated{desk: &desk{answers: make(map[string]string)}, books: newLibrary()}, &pausing{}
@@ -32,8 +32,8 @@ func startPausing(t *testing.T) (*gated, *pausing, *client) {
 	return g, paused, g.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 }
 
-// TestPauseLost shows that a call is decided which waits because of a pause that the journal has lost: it is made, or refused while
-// the disk is full.
+// TestPauseLost shows that a call that waits because of a pause that the journal has lost is decided: it runs, or is
+// refused while the disk is full.
 func TestPauseLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestPauseLost(t *testing.T) {
 	})
 }
 
-// TestPausedOutlastsWaits shows that a paused process's calls wait on when their own time is up: for an approval, or for a letter. They
-// are refused only when their connection ends.
+// TestPausedOutlastsWaits shows that a paused process's calls continue to wait after their own time, for an approval or for
+// a letter. They are refused only when their connection ends.
 func TestPausedOutlastsWaits(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// preparing is a domain that answers what was prepared.
+// preparing is a domain that answers with what was prepared.
 type preparing struct{ *fake }
 
 func (preparing) Prepare(call *kernel.Call) { call.Prepared = len(text(call)) }
@@ -18,7 +18,7 @@ func (p preparing) Decide(call *kernel.Call) (kernel.Result, error) {
 	return kernel.Result{Data: fmt.Appendf(nil, `"%v"`, call.Prepared)}, nil
 }
 
-// TestPrepare: what comes on a long line is prepared where that is decoded, beside the loop.
+// TestPrepare: a call on a long line is prepared where the line is decoded, outside of the loop.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	s := start(t, preparing{newFake()})
@@ -41,7 +41,7 @@ func (p prepared) Decide(call *kernel.Call) (kernel.Result, error) {
 	return p.fetches.Decide(call)
 }
 
-// TestPrepareEnd: so is the end of an effect, on the goroutine of that.
+// TestPrepareEnd: the end of an effect is prepared on the effect's goroutine.
 func TestPrepareEnd(t *testing.T) {
 	t.Parallel()
 	c := startWith(t, map[schema.Domain]kernel.Domain{schema.Http: prepared{newFetches()}}).connect()

@@ -25,8 +25,8 @@ func (r remade) Reset() {
 	r.Domain.Reset()
 }
 
-// TestEndsOnAFullDisk shows that programs whose end cannot be noted do not have every state rebuilt for each of them, and that
-// all of it is noted once there is room, though nobody else calls.
+// TestEndsOnAFullDisk shows that programs whose end cannot be journaled do not cause a rebuild of all states each, and that
+// all ends are journaled when there is room, also without another call.
 func TestEndsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	const programs, patience = 20, 10 * time.Minute

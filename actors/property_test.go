@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// conversation is what one client says, and what it must hear.
+// conversation is what one client sends, and the answers that it must get.
 type conversation struct {
 	chunks []string
 	want   []answered
@@ -48,8 +48,8 @@ func drawConversation(t *rapid.T, l *link) conversation {
 	return c
 }
 
-// TestAnswers shows the contract of a connection: each frame that calls for an answer gets exactly one, in order,
-// whatever was sent, however it is cut, however slowly the peer takes its answers, and whoever else is served.
+// TestAnswers shows the contract of a connection: each frame that needs an answer gets exactly one, in order, for any
+// frames, cut at any place, with a slow peer, and with other connections.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	s := start(t, newFake())

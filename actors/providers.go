@@ -15,10 +15,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// providerTime is how long a connection has to answer a call of a syscall that it provides.
+// providerTime is how long a connection may take to answer a call of a syscall that it provides.
 const providerTime = 30 * time.Second
 
-// providers are the connections that provide registered syscalls, and the calls in flight to them. It is safe for
+// providers has the connections that provide registered syscalls, and the calls in flight to them. It is safe for
 // concurrent use.
 type providers struct {
 	time time.Duration
@@ -37,12 +37,12 @@ type registered struct{ origin, name string }
 type provided struct {
 	by     *connection
 	from   string      // the calling connection
-	causes []*provided // calls that from was asked to carry out, and may make this one for
+	causes []*provided // calls that from carries out, for one of which it may make this one
 	over   bool        // it is answered
 	answer chan answer // buffered: one answer
 
-	pid    int64  // the PID that it is made as
-	origin string // of the stored things that the PID sees
+	pid    int64  // the PID that makes it
+	origin string // of the stored data that the PID sees
 	check  func(data []byte) *fault.Fault
 
 	message  string             // its message id, from the caller
@@ -69,7 +69,7 @@ func newProviders(limit time.Duration, ids *ids) *providers {
 	return &providers{time: limit, ids: ids, long: make(chan struct{}, longAnswers), by: make(map[registered]*connection), calls: make(map[string]*provided)}
 }
 
-// requested asks a connection to carry out a call, or tells it that the call was cancelled.
+// requested tells a connection to carry out a call, or that the call was cancelled.
 type requested struct {
 	callID string
 	event  kernel.Event
@@ -98,7 +98,7 @@ func (p *providers) unbind(c *connection) {
 	}
 }
 
-// answer gives a call its one outcome. p is locked.
+// answer gives a call its outcome, once. p is locked.
 func (p *providers) answer(id string, call *provided, o answer) {
 	delete(p.calls, id)
 	call.over = true
@@ -130,7 +130,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	case <-late.C:
 		why = fault.ProviderTimeout.New("%s was not answered by its provider in %v: it may or may not have had effects", do.Name, p.time)
 	case <-ctx.Done():
-		why = fault.CallCancelled.New("%s was given up", do.Name)
+		why = fault.CallCancelled.New("%s was cancelled", do.Name)
 	}
 	p.end(id, call, why)
 	if data, err = schema.Marshal(&schema.CancelledEvent{CallID: id}); err != nil {
@@ -170,8 +170,8 @@ func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *prov
 	return id, call, nil
 }
 
-// causes returns the calls that one may be made for: the call whose call_id it names as its causation, or else all
-// that its connection was asked to carry out. p is locked.
+// causes returns the calls that may have led to one: the call whose call_id it names as its causation, otherwise all that
+// its connection carries out. p is locked.
 func (p *providers) causes(job *kernel.Job) (calls []*provided) {
 	if job.Cause != "" {
 		if call := p.calls[job.Cause]; call != nil {
@@ -196,7 +196,7 @@ func (p *providers) end(id string, call *provided, why *fault.Fault) {
 	}
 }
 
-// refuse ends a call whose provider cannot be asked.
+// refuse ends a call that cannot be sent to its provider.
 func (p *providers) refuse(id string, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +245,7 @@ func given(in *schema.CompleteInput) (n int) {
 	return n
 }
 
-// progressEvery is the least time between two progress events to a caller: earlier ones are dropped.
+// progressEvery is the minimum time between two progress events to a caller; events in between are dropped.
 const progressEvery = 100 * time.Millisecond
 
 // progress pushes the progress of a call to its caller, if the caller wants it. It returns what is wrong with the
@@ -270,9 +270,9 @@ func (p *providers) progress(c *connection, in *schema.ProgressInput) *fault.Fau
 	return nil
 }
 
-// provide handles a provider's Syscall.Complete and Syscall.Progress. They do not queue behind other frames of its
-// connection, which may wait for the caller. A Syscall.Complete is then recorded as any call; a Syscall.Progress is
-// answered here and not recorded. An answer by reference is left to readReferences. Any goroutine may call it.
+// provide handles a provider's Syscall.Complete and Syscall.Progress. They do not queue after other frames of its
+// connection, which may wait for the caller. A Syscall.Complete is then journaled like any call; a Syscall.Progress is
+// answered here and not journaled. An answer by reference is left to readReferences. Any goroutine may call it.
 func (c *connection) provide(call *kernel.Call) {
 	if call.Err != nil {
 		return
@@ -283,7 +283,7 @@ func (c *connection) provide(call *kernel.Call) {
 			return
 		}
 		call.Refused = c.kernel.providers.complete(c, in)
-		call.Parked = call.Refused == nil // no bound refuses what has already happened
+		call.Parked = call.Refused == nil // a bound must not refuse what has already happened
 	case *schema.ProgressInput:
 		if call.Err = c.kernel.providers.progress(c, in); call.Err == nil {
 			call.Data = schema.SuccessOutput{Success: true}.AppendJSON(nil)
@@ -291,7 +291,7 @@ func (c *connection) provide(call *kernel.Call) {
 	}
 }
 
-// registered makes the connection the provider of a syscall once its registration is answered.
+// registered makes the connection the provider of a syscall when its registration is answered.
 func (c *connection) registered(call *kernel.Call) {
 	in := call.Input.(*schema.RegisterInput)
 	if in.Provider == nil || schema.UserSpace(in.Name) && call.PID == kernel.Operator { // the operator registers a path for another process
@@ -304,7 +304,7 @@ func (c *connection) registered(call *kernel.Call) {
 
 // fits reports whether an event fits a line.
 func (c *connection) fits(e *kernel.Event) bool {
-	const envelope, escaped = 512, 6 // bytes: for the rest of the line; at most for one escaped byte of an id
+	const envelope, escaped = 512, 6 // bytes: for the rest of the line; the most that one byte of an id takes
 	return len(e.Data)+escaped*len(e.Causation)+envelope <= c.link.LineLimit()
 }
 
@@ -319,14 +319,14 @@ type progressed struct {
 	event   kernel.Event
 }
 
-// progressed pushes a Syscall.Progressed. It is dropped if the peer does not read, or a line has no room for it.
+// progressed pushes a Syscall.Progressed. It drops the event if the peer does not read, or it does not fit a line.
 func (c *connection) progressed(p *progressed) {
 	if !c.writer.full && !c.drained && c.fits(&p.event) {
 		c.pushOne(p.dialect, &p.event)
 	}
 }
 
-// requested pushes a Syscall.Requested, if the peer reads and a line has room for it.
+// requested pushes a Syscall.Requested, if the peer reads and it fits a line.
 func (c *connection) requested(r *requested) {
 	is := c.kernel.processes.Process(c.caller.PID)
 	switch {
@@ -352,8 +352,8 @@ func (c *connection) changed(call *kernel.Call) {
 	}
 }
 
-// MaxAnswer bounds an answer that a provider gives by reference, in bytes. One of more than MaxInlined goes to its
-// caller by reference too, and so is not in the journal.
+// MaxAnswer bounds an answer that a provider gives by reference, in bytes. One of more than MaxInlined is passed to the
+// caller by reference too, so it is not in the journal.
 const MaxAnswer = 16 << 20
 
 // longAnswers is how many answers are read at a time, since they take memory.

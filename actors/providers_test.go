@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestSilentProvider: the caller of a syscall whose provider never answers is told so after a time, and an answer that comes later is
-// refused. A call that does not fit the line of its provider is refused at once.
+// TestSilentProvider: if a provider never answers, the caller gets an error after a time, and a later answer is refused. A
+// call that does not fit the line of its provider is refused immediately.
 func TestSilentProvider(t *testing.T) {
 	t.Parallel()
 	domain := self.New(nil)
@@ -53,8 +53,8 @@ func TestSilentProvider(t *testing.T) {
 	}
 }
 
-// TestProgressNotRead: a caller that reads is told of each report that does not come too soon; for one that does not read, nothing is kept but
-// its answer.
+// TestProgressNotRead: a caller that reads gets each report of progress that is not too soon; for a caller that does not
+// read, only its answer is stored.
 func TestProgressNotRead(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

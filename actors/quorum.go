@@ -11,20 +11,20 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Quorum has answers wait until a majority of other disks has their entries too. Kernel.Acknowledge says when.
+// Quorum makes answers wait until a majority of other disks has their entries too. Kernel.Acknowledge reports that.
 type Quorum struct {
 	Acknowledged uint64        // the last entry that the majority had at the start
 	Patience     time.Duration // how long a call waits for it
 
-	// Leads reports whether no other kernel can lead in place of this one at present; nil: none ever can. It must be quick. Without it
-	// nothing is answered that another kernel may know better. Kernel.Lead says when it has changed.
+	// Leads reports whether no other kernel can lead in place of this one at present; nil: none ever can. It must be quick.
+	// While it is false nothing is answered, since the other kernel may have newer entries. Kernel.Lead reports changes.
 	Leads func() bool
 }
 
-// quorumState is what the audit actor knows of the other disks.
+// quorumState is what the audit actor knows about the other disks.
 type quorumState struct {
 	Quorum
-	base    uint64 // the last entry at the start: the state that the kernel began with may reveal any up to there
+	base    uint64 // the last entry at the start: the initial state may reveal all entries up to it
 	away    bool   // an entry has waited for too long: commands are refused
 	ticking bool
 	lost    bool // another kernel may lead: programs were ended
@@ -45,11 +45,11 @@ func newQuorumState(of *Quorum, head uint64) *quorumState {
 // leads reports whether this host leads the kernel, or another one may lead it now.
 type leads struct{ held bool }
 
-// Lead notes whether no other kernel can lead in place of this one. If one can, programs are ended and commands refused. It may be called
-// until Close.
+// Lead reports whether no other kernel can lead in place of this one. If one can, programs are ended and commands refused.
+// It may be called until Close.
 func (k *Kernel) Lead(held bool) { k.root.Send(k.audit, leads{held}) }
 
-// lead follows what Quorum.Leads reports.
+// lead handles a change of Quorum.Leads.
 func (a *audit) lead(ctx actor.Context, held bool) {
 	q := a.quorum
 	if q == nil || a.stopped {
@@ -60,7 +60,7 @@ func (a *audit) lead(ctx actor.Context, held bool) {
 	case !held && !q.lost:
 		q.lost, q.away = true, true
 		a.kernel.away.Store(true)
-		a.log.Error("another host may lead this kernel by now: commands are refused, and programs are ended")
+		a.log.Error("another host may lead this kernel: commands are refused, and programs are ended")
 		ctx.Send(a.kernel.agents, expired{q.step()})
 	case held && q.lost:
 		q.lost = false
@@ -70,7 +70,7 @@ func (a *audit) lead(ctx actor.Context, held bool) {
 	a.release(ctx)
 }
 
-// present accepts commands again if a majority has the entries of all.
+// present accepts commands again if a majority has all entries.
 func (a *audit) present() {
 	q := a.quorum
 	if q.away && !q.lost && q.Acknowledged >= a.lastCommand() {
@@ -80,27 +80,27 @@ func (a *audit) present() {
 	}
 }
 
-// step is how often waiting calls are looked at. What the operator needs to end agents waits as long at most.
+// step is how often waiting calls are checked. It is also the longest delay of what the operator needs to end agents.
 func (q *quorumState) step() time.Duration { return q.Patience / 10 }
 
 // acknowledged reports that a majority has all entries up to through.
 type acknowledged struct{ through uint64 }
 
-// quorumTick has the audit actor look at what waits for the majority.
+// quorumTick makes the audit actor check what waits for the majority.
 type quorumTick struct{}
 
 // fenced reports that another kernel writes the stream of this one.
 type fenced struct{ err error }
 
-// Acknowledge notes that a majority of the other disks has all entries up to through. It may be called until Close.
+// Acknowledge reports that a majority of the other disks has all entries up to through. It may be called until Close.
 func (k *Kernel) Acknowledge(through uint64) { k.root.Send(k.audit, acknowledged{through}) }
 
-// Fence ends the kernel: another one writes its stream. What was not acknowledged is not answered with success. It may be
-// called until Close.
+// Fence ends the kernel, because another one writes its stream. Calls without an acknowledgment are not answered with
+// success. It may be called until Close.
 func (k *Kernel) Fence(err error) { k.root.Send(k.audit, fenced{err}) }
 
-// revealsToAll is the last entry whose effect b may have seen, and that a majority must have. The tick does not count: a kernel
-// that takes over may repeat a part of it.
+// revealsToAll returns the last entry whose effect b may have seen, and that a majority must have. The tick does not count:
+// a kernel that takes over may repeat a part of it.
 func (a *audit) revealsToAll(b *batch, last uint64) uint64 {
 	switch {
 	case a.quorum == nil:
@@ -126,8 +126,8 @@ func (a *audit) mayLeave(h *unreleased) bool {
 	return false
 }
 
-// answersFromDisk reports whether b may be answered from the kernel's own disk while there is no majority: urgent commands of
-// the operator, and the operator's queries about the kernel itself.
+// answersFromDisk reports whether b may be answered from the kernel's own disk while there is no majority: urgent commands
+// of the operator, and the operator's queries about the kernel itself.
 func (b *batch) answersFromDisk() bool {
 	if b.urgent() {
 		return true
@@ -154,7 +154,7 @@ func (b *batch) markDiskOnly() {
 	}
 }
 
-// acknowledged releases what waited for a majority.
+// acknowledged releases the batches that waited for a majority.
 func (a *audit) acknowledged(ctx actor.Context, through uint64) {
 	q := a.quorum
 	if q == nil || a.stopped || through <= q.Acknowledged {
@@ -165,7 +165,7 @@ func (a *audit) acknowledged(ctx actor.Context, through uint64) {
 	a.release(ctx)
 }
 
-// lastCommand is the entry of the last command.
+// lastCommand returns the entry of the last command.
 func (a *audit) lastCommand() (last uint64) {
 	for _, seq := range a.commands {
 		last = max(last, seq)
@@ -173,7 +173,7 @@ func (a *audit) lastCommand() (last uint64) {
 	return last
 }
 
-// watchQuorum has what waits for a majority looked at after a while.
+// watchQuorum schedules a quorumTick while batches wait for a majority.
 func (a *audit) watchQuorum() {
 	q := a.quorum
 	if q == nil || q.ticking || !slices.ContainsFunc(a.unreleased, func(h unreleased) bool { return q.holds(&h) }) {
@@ -183,8 +183,8 @@ func (a *audit) watchQuorum() {
 	time.AfterFunc(q.step(), func() { a.kernel.root.Send(a.kernel.audit, quorumTick{}) })
 }
 
-// quorumTick answers what has waited for too long. A kernel that ends has less patience, and its own steps do not wait for
-// the majority then: the next start sends their entries.
+// quorumTick answers what has waited for too long. A kernel that ends waits for less time, and its own steps do not wait
+// for the majority then: the next start sends their entries.
 func (a *audit) quorumTick(ctx actor.Context) {
 	q := a.quorum
 	q.ticking = false
@@ -229,8 +229,8 @@ func (a *audit) quorumTick(ctx actor.Context) {
 	a.release(ctx)
 }
 
-// giveUp answers a client that waits for a majority for too long, and returns what goes on waiting: entries stay in the
-// journal, and what they need done outside the kernel is still done once a majority has them.
+// giveUp answers a client that has waited for a majority for too long, and returns the batch that still waits: its entries
+// stay in the journal, and its effects outside the kernel are still carried out when a majority has them.
 func (a *audit) giveUp(ctx actor.Context, h *unreleased) (rest *unreleased) {
 	if s, ok := h.batch.sender.(*step); ok {
 		if s.ends != nil {
@@ -271,7 +271,7 @@ func (a *audit) giveUp(ctx actor.Context, h *unreleased) (rest *unreleased) {
 	return rest
 }
 
-// notBegun ends an intent whose caller was told that its outcome is unknown: it is not carried out any more.
+// notBegun ends an intent whose caller was told that its outcome is unknown: it is not carried out.
 func (a *audit) notBegun(call *kernel.Call) {
 	end := &schema.EffectEnd{
 		Intent: int64(call.Proof.Seq), Type: call.Message.Type, PID: call.PID, Causation: call.Message.Meta.Causation,
@@ -297,5 +297,5 @@ func errAway() *fault.Fault {
 }
 
 func errUnknownOutcome(call *kernel.Call) *fault.Fault {
-	return fault.ClusterUnknown.New("%s is on the disk of this kernel, and no majority of the bus has acknowledged it in time: it is not known whether it lasts; send it again with its idempotency key once the bus is back", call.Message.Type)
+	return fault.ClusterUnknown.New("%s is on the disk of this kernel, and no majority of the bus has acknowledged it in time: it may be lost; send it again with its idempotency key once the bus is back", call.Message.Type)
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// quorumPatience is how long calls of these tests wait for a majority.
+// quorumPatience is how long calls in these tests wait for a majority.
 const quorumPatience = 10 * time.Second
 
 func startQuorum(t tb, domains map[schema.Domain]kernel.Domain) *system {
 	return startHosting(t, faultfs.NewDisk(), domains, idempotency.New(), textLog, actors.Hosting{}, &actors.Quorum{Patience: quorumPatience})
 }
 
-// errorIDs are the ids of the errors of what has arrived.
+// errorIDs returns the ids of the errors in the answers that have arrived.
 func errorIDs(c *client) (list []string) {
 	synctest.Wait()
 	for _, a := range c.pending() {
@@ -39,8 +39,8 @@ func expectErrors(t testing.TB, c *client, want ...string) {
 	}
 }
 
-// TestQuorumHolds shows that an answer leaves once a majority has what it reveals, and not before: a command's own entry, and
-// for a query those of the commands that it may have seen.
+// TestQuorumHolds shows that an answer leaves when a majority has what it reveals, and not before: for a command its own
+// entry, for a query those of the commands that it may have seen.
 func TestQuorumHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,14 +55,14 @@ func TestQuorumHolds(t *testing.T) {
 		a.send(set("c", "y"))
 		s.kernel.Acknowledge(1)
 		expectNothing(t, a)
-		s.kernel.Acknowledge(2) // the first set: the query before has entry 1
+		s.kernel.Acknowledge(2) // the first set; the query before has entry 1
 		expect(t, a, "a 1")
 		expect(t, b, `b "x"`)
 		b.send(get("d"))
 		expectNothing(t, b)
-		c.send(processes("e")) // no command has changed what it shows
+		c.send(processes("e")) // no command has changed its result
 		expect(t, c, `e ""`)
-		s.kernel.Acknowledge(1) // late, and less
+		s.kernel.Acknowledge(1) // late, and lower
 		expectNothing(t, a)
 		s.kernel.Acknowledge(100)
 		expect(t, a, "c 2")
@@ -71,7 +71,7 @@ func TestQuorumHolds(t *testing.T) {
 	})
 }
 
-// TestQuorumNotAcknowledgedAtStart shows that nothing of a journal's tail is revealed before a majority has it.
+// TestQuorumNotAcknowledgedAtStart shows that the end of a journal is not revealed before a majority has it.
 func TestQuorumNotAcknowledgedAtStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,9 +93,10 @@ func TestQuorumNotAcknowledgedAtStart(t *testing.T) {
 	})
 }
 
-// TestQuorumAway shows a kernel whose bus acknowledges nothing: a call waits for a bounded time and is told what is known, further commands are
-// refused before they are written, the operator can end processes and look at the kernel, and afterwards all goes on. Nothing is
-// lost: what was not acknowledged in time is there, and a repeated key gets the first outcome.
+// TestQuorumAway shows a kernel whose bus acknowledges nothing: a call waits for a limited time and gets what is known,
+// further commands are refused before they are written, the operator can end processes and look at the kernel, and
+// everything continues afterwards. Nothing is lost: entries that were not acknowledged in time are there, and a repeated
+// key gets the first outcome.
 func TestQuorumAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestQuorumAway(t *testing.T) {
 		b.send(processes("p"))
 		expect(t, b, `p "Syscall.Terminate"`)
 		agent.send(processes("q"))
-		expectNothing(t, agent) // it may have seen the end of 1
+		expectNothing(t, agent) // it may have seen the end of process 1
 
 		s.kernel.Acknowledge(100)
 		expect(t, agent, `q "Syscall.Terminate"`)
@@ -140,8 +141,8 @@ func TestQuorumAway(t *testing.T) {
 	})
 }
 
-// TestQuorumEffect shows that nothing is done outside the kernel before a majority has the intent, and not at all once its caller
-// was told that the outcome is unknown.
+// TestQuorumEffect shows that no effect runs before a majority has its intent, and none at all after its caller got the
+// answer that the outcome is unknown.
 func TestQuorumEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestQuorumEffect(t *testing.T) {
 	})
 }
 
-// TestQuorumOutcomeUnknown has the bus go away between an intent and its end.
+// TestQuorumOutcomeUnknown disconnects the bus between an intent and its end.
 func TestQuorumOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +199,7 @@ func TestQuorumOutcomeUnknown(t *testing.T) {
 	})
 }
 
-// TestFenced shows that a kernel whose stream another one writes ends, and acknowledges nothing more.
+// TestFenced shows that a kernel whose stream another kernel writes ends, and acknowledges nothing more.
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +220,7 @@ func TestFenced(t *testing.T) {
 	})
 }
 
-// TestQuorumAwayAtTheEnd shows that a kernel ends while its bus is away.
+// TestQuorumAwayAtTheEnd shows that a kernel can end while its bus is disconnected.
 func TestQuorumAwayAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

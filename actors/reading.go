@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// reading is the outcome of a call that a goroutine computed (kernel.Result.Read). The domain runs
-// other calls meanwhile; the batch has only that call, and belongs to the goroutine.
+// reading is the outcome of a call that a goroutine computed (kernel.Result.Read). The domain runs other calls meanwhile;
+// the batch has only that call, and belongs to the goroutine.
 type reading struct {
 	batch   *batch
 	begun   time.Time
@@ -45,7 +45,7 @@ func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error
 	})
 }
 
-// guarded runs a part of a decision. A panic fails that call alone.
+// guarded runs a part of a decision. A panic fails only that call.
 func (d *domain) guarded(call *kernel.Call, decide func() (kernel.Result, error)) (result kernel.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -56,7 +56,7 @@ func (d *domain) guarded(call *kernel.Call, decide func() (kernel.Result, error)
 	return decide()
 }
 
-// haveRead gives a call its outcome. What was decided on a discarded state is decided again, and so is a call that
+// haveRead gives a call its outcome. A call that was decided on a discarded state is decided again, and so is one that
 // would wait although the state has changed since.
 func (d *domain) haveRead(ctx actor.Context, r *reading) {
 	b, call := r.batch, &r.batch.calls[0]

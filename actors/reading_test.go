@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// longReads is a domain of one query, which takes as long as the test likes where it is asked for something long.
+// longReads is a domain with one query, which takes as long as the test wants for a long key.
 type longReads struct {
 	kernel.Stateless
 	end   chan error
@@ -44,8 +44,9 @@ func (s *longReads) Decide(call *kernel.Call) (kernel.Result, error) {
 
 func (*longReads) Apply(*kernel.Call) {}
 
-// TestReadingHoldsUpNobody: a call whose answer is computed off its domain's actor is answered when that is done, before what comes
-// behind it on its connection, and everybody else at once. Its failures are its own, and it ends when its caller hangs up.
+// TestReadingHoldsUpNobody: a call whose answer is computed outside of its domain's actor is answered when that is done,
+// before later calls of its connection; calls of others are answered immediately. Its failures affect no other call, and it
+// ends when its caller disconnects.
 func TestReadingHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

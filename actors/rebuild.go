@@ -13,40 +13,39 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// rebuilding is a domain's progress in rebuilding its state, after the journal has lost entries
-// that the state had applied. A goroutine reads the journal and has the state to itself meanwhile:
-// calls are queued or refused, nothing is published, no snapshot is taken.
+// rebuilding is a domain's progress in rebuilding its state, after the journal has lost entries that the state had applied.
+// A goroutine reads the journal and owns the state meanwhile: calls are queued or refused, nothing is published, no
+// snapshot is saved.
 type rebuilding struct {
-	held    bool   // calls wait, since the state, or that of a registry, is not rebuilt yet
-	stalled bool   // calls are refused instead, because it takes long
+	held    bool   // calls wait: the state, or that of a registry, is not rebuilt yet
+	stalled bool   // calls are refused instead, because the rebuild takes long
 	wanted  uint64 // epoch of the journal that the state must be built from
 	made    uint64 // the epoch that it was built from; 0 if that failed
-	resumed uint64 // the epoch for which the registries are made
+	resumed uint64 // the epoch for which the registries are rebuilt
 
-	// err is why there is no state: errRestoring while a goroutine makes it, or an error that may be temporary. nil:
+	// err is why there is no state: errRestoring while a goroutine rebuilds it, or an error that may be temporary. nil:
 	// there is a state.
 	err    error
-	failed error // the last such error since a state was made
+	failed error // the last such error since a state was built
 	retry  *time.Timer
 	work   *restoring // of the goroutine; nil: it does not run
 
-	following []*batch // questions of subscriptions that came while calls were refused
+	following []*batch // questions of subscriptions that arrived while calls were refused
 }
 
 // waits reports whether calls are queued.
 func (r *rebuilding) waits() bool { return r.held && !r.stalled }
 
-// restoreAgain tells a domain that its goroutine has made the state of that epoch, or that it is time to try again.
+// restoreAgain tells a domain that its goroutine has built the state of that epoch, or that it is time to try again.
 type restoreAgain struct{ epoch uint64 }
 
-// stalled has every domain refuse calls until resume: the state of a registry cannot be made now.
+// stalled makes every domain refuse calls until resume: the state of a registry cannot be built now.
 type stalled struct{ epoch uint64 }
 
-// restoreFailed tells the audit log so.
+// restoreFailed tells the audit log that a registry could not be rebuilt.
 type restoreFailed rebuilt
 
-// Pauses between attempts to rebuild a state: at least the first, and this many times as long as
-// the attempt took.
+// Pauses between attempts to rebuild a state: at least the first, and this many times as long as the attempt took.
 const (
 	restorePause = time.Second
 	restoreRest  = 10
@@ -55,7 +54,7 @@ const (
 // errRestoring is returned while the state is rebuilt.
 var errRestoring = errors.New("the state is being rebuilt from the journal")
 
-// restoring is a state that a goroutine makes.
+// restoring is a state that a goroutine builds.
 type restoring struct {
 	epoch     uint64
 	begun     time.Time
@@ -64,19 +63,19 @@ type restoring struct {
 	replaces  bool                  // the work of a Replace
 }
 
-// rebuild makes the state again from the journal, which has lost entries that the state had applied.
+// rebuild rebuilds the state from the journal, which has lost entries that the state had applied.
 func (d *domain) rebuild(ctx actor.Context, epoch uint64) {
 	r := &d.rebuilding
 	r.held, r.stalled, r.wanted, r.made = true, false, epoch, 0
 	if r.retry != nil {
 		r.retry.Stop()
 	}
-	if r.work == nil { // else it begins again when that has finished
+	if r.work == nil { // otherwise it starts again when that has finished
 		d.restore(ctx)
 	}
 }
 
-// restore starts a goroutine that makes the state and publishes it.
+// restore starts a goroutine that builds the state and publishes it.
 func (d *domain) restore(ctx actor.Context) {
 	work := &restoring{epoch: d.rebuilding.wanted, begun: time.Now()}
 	d.rebuilding.work, d.rebuilding.err = work, errRestoring
@@ -92,7 +91,7 @@ func (d *domain) restore(ctx actor.Context) {
 	})
 }
 
-// makeState runs on the goroutine. A panic is an error like any other: it ends the kernel.
+// makeState runs on the goroutine. A panic is handled like other errors, and ends the kernel.
 func (d *domain) makeState() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -130,8 +129,8 @@ func (d *domain) abandon() {
 	}
 }
 
-// restored handles the goroutine's result. If the system refuses to open or read files, which may be temporary, calls
-// are refused and the rebuild is tried again. Any other error ends the kernel.
+// restored handles the goroutine's result. If the system refuses to open or read files, which may be temporary, calls are
+// refused and the rebuild is retried. Any other error ends the kernel.
 func (d *domain) restored(ctx actor.Context, work *restoring) {
 	r := &d.rebuilding
 	r.work = nil
@@ -155,12 +154,12 @@ func (d *domain) restored(ctx actor.Context, work *restoring) {
 	if err != nil && work.replaces {
 		r.err = err
 		d.unsaved(err)
-		d.stall(ctx, r.wanted) // what is decided here has the journal's epoch
+		d.stall(ctx, r.wanted) // decisions made here have the journal's epoch
 		return
 	}
 	if err != nil {
 		d.unsaved(err)
-		// made stays 0: the audit log continues to refuse what is decided here.
+		// made stays 0: the audit log continues to refuse decisions made here.
 	} else {
 		r.made = r.wanted
 	}
@@ -170,8 +169,8 @@ func (d *domain) restored(ctx actor.Context, work *restoring) {
 	}
 }
 
-// restoreAgain takes the state back if its goroutine has finished. Else it tries again, unless another rebuild has
-// begun since.
+// restoreAgain takes over the state if its goroutine has finished. Otherwise it tries again, unless another rebuild has
+// started since.
 func (d *domain) restoreAgain(ctx actor.Context, epoch uint64) {
 	switch r := &d.rebuilding; {
 	case r.work != nil:
@@ -183,7 +182,7 @@ func (d *domain) restoreAgain(ctx actor.Context, epoch uint64) {
 	}
 }
 
-// stall has calls refused until resume.
+// stall refuses calls until resume.
 func (d *domain) stall(ctx actor.Context, epoch uint64) {
 	if r := &d.rebuilding; r.held && r.wanted == epoch {
 		r.stalled = true
@@ -199,7 +198,7 @@ func (d *domain) resume(ctx actor.Context, epoch uint64) {
 	r := &d.rebuilding
 	r.resumed = epoch
 	if r.wanted != epoch || r.err != nil {
-		return // another rebuild follows, or this one is tried again
+		return // another rebuild follows, or this one is retried
 	}
 	r.held, r.stalled = false, false
 	if r.made == epoch {
@@ -214,7 +213,7 @@ func (d *domain) resume(ctx actor.Context, epoch uint64) {
 	}
 }
 
-// stepDone continues the saga whose step is done, once the domain has its state.
+// stepDone continues the saga whose step is done, when the domain has its state.
 func (d *domain) stepDone(ctx actor.Context, m stepDone) {
 	switch {
 	case m.saga != d.busy: // it has failed since

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestRebuildWithoutDescriptors has a write fail, and then one operation of rebuilding the states, one at a time, as where
-// the process has no descriptor left. The kernel goes on: it refuses calls until the state can be read, and loses nothing.
+// TestRebuildWithoutDescriptors fails a write, and then one operation of rebuilding the states, each in turn, as in a
+// process without descriptors. The kernel continues: it refuses calls until the state can be read, and loses nothing.
 func TestRebuildWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	hit := map[bool]int{}
@@ -35,7 +35,7 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 				hit[slices.Contains(show(c.pending()), "d 503")]++
 			}
 			c.pending()
-			time.Sleep(time.Minute) // of the test's clock
+			time.Sleep(time.Minute) // of the fake clock
 			s.files.Arm(faultfs.Fault{})
 			c.send(get("e")) // the first that is recorded again
 			expect(t, c, `e "x"`)
@@ -47,13 +47,14 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 			}
 		})
 	}
-	// While another domain than the one asked has no state, and no registry, there is an answer.
+	// While another domain than the queried one has no state, and no registry lacks its state, there is an answer.
 	if hit[true] == 0 {
 		t.Errorf("%d states could not be made, and nothing was refused", hit[false])
 	}
 }
 
-// TestEndWithoutState ends a kernel whose state cannot be made: its error says so, which keeps the daemon from saving that state.
+// TestEndWithoutState ends a kernel whose state cannot be rebuilt: its error says so, so that the daemon does not save the
+// state.
 func TestEndWithoutState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,8 +72,8 @@ func TestEndWithoutState(t *testing.T) {
 	})
 }
 
-// TestRestoreBlocksNoActor has the state of a domain take long to make: its actor goes on, so that a client of it can hang up. When
-// the journal loses more meanwhile the state is made again, by one goroutine at a time.
+// TestRestoreBlocksNoActor rebuilds the state of a domain slowly: its actor continues, so that a client can disconnect. If
+// the journal loses more meanwhile, the state is rebuilt again, by one goroutine at a time.
 func TestRestoreBlocksNoActor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,9 +97,9 @@ func TestRestoreBlocksNoActor(t *testing.T) {
 		c.send(set("b", "x"))
 		expect(t, c, "b 503")
 		_ = waiter.link.Close()
-		<-waiter.done // while the state is being made
+		<-waiter.done // while the state is being rebuilt
 		s.room.free()
-		c.send(get("d")) // all but that domain go on
+		c.send(get("d")) // all other domains continue
 		expect(t, c, `d ""`)
 		c.send(set("e", "y"))
 		expect(t, c, "e 1")
@@ -123,7 +124,8 @@ func TestRestoreBlocksNoActor(t *testing.T) {
 	})
 }
 
-// TestEndWhileRestoring ends a kernel while a state is being made: it waits for that, and its error reports whether there is one.
+// TestEndWhileRestoring ends a kernel while a state is being rebuilt: it waits for that, and its error reports whether
+// there is a state.
 func TestEndWhileRestoring(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []bool{false, true} {

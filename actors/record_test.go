@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestRecord shows what the journal keeps of a call, and that the answer names the entry that proves it.
+// TestRecord shows what the journal stores of a call, and that the answer names the entry that proves it.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	event := strings.NewReplacer(`"kind":"command","type":"Memory.Set","data"`, `"type":"command","name":"Memory.Set","payload"`)
@@ -40,7 +40,7 @@ func TestRecord(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				books := newLibrary()
 				books[schema.Memory].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
-					time.Sleep(41*time.Microsecond + time.Nanosecond) // which is rounded up
+					time.Sleep(41*time.Microsecond + time.Nanosecond) // it is rounded up
 					if word(call) == "fail" {
 						return kernel.Result{}, true, fmt.Errorf("%s", internals)
 					}
@@ -79,7 +79,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestNoRecord shows that what never became a call has neither an entry nor a proof.
+// TestNoRecord shows that a frame that never became a call has neither an entry nor a proof.
 func TestNoRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,8 +106,8 @@ type vaultLabel struct {
 	Label string `json:"label" keep:"always"`
 }
 
-// TestSecretsStayOut shows that what the type of a syscall's data or answer withholds reaches its domain and its caller, and
-// nothing that is kept: neither the journal nor the log. A command with such an answer has no idempotency key, since the journal
+// TestSecretsStayOut shows that data that the type of a syscall's data or answer withholds reaches its domain and its
+// caller, but neither the journal nor the log. A command with such an answer has no idempotency key, since the journal
 // could not repeat the answer.
 func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()

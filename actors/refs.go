@@ -15,12 +15,12 @@ import (
 type Blobs interface {
 	// Put writes a blob of an origin from r, for a process. text says that it is the text of a string.
 	Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error)
-	// Read returns at most that many bytes of what a reference of a process, and of its origin, refers to.
+	// Read returns at most most bytes of what a reference of a process, and of its origin, refers to.
 	Read(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error)
 }
 
-// MaxInlined bounds a value that a call refers to, in bytes: it is put into the call, and so into the journal, as if
-// it had come on the line. A replay does not need the blob.
+// MaxInlined bounds a value that a call refers to, in bytes. It is put into the call, and so into the journal, as if it had
+// been in the line. A replay does not need the blob.
 const MaxInlined = 1_000_000
 
 // referring returns the input of a call that refers to a blob, or nil.
@@ -35,8 +35,8 @@ func referring(call *kernel.Call) schema.Referring {
 	return in
 }
 
-// inline puts the content of a reference into the call. It reads a file and uses nothing but the call: any goroutine
-// may call it.
+// inline puts the content of a reference into the call. It reads a file and uses only the call, so any goroutine may call
+// it.
 func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	member, _, ref := in.Reference()
 	if ref == nil {
@@ -58,12 +58,12 @@ func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	return failed
 }
 
-// needsReading reports whether something is read for a call before the gate sees it.
+// needsReading reports whether a file must be read for a call before it passes the gate.
 func (k *Kernel) needsReading(call *kernel.Call) bool {
 	return referring(call) != nil || k.noted(call) != nil
 }
 
-// noted returns a fetch whose body is in a blob that a rule looks at; nil: the call is none.
+// noted returns a fetch whose body is in a blob that a rule examines, or nil.
 func (k *Kernel) noted(call *kernel.Call) *schema.HTTPFetchInput {
 	in, ok := call.Input.(*schema.HTTPFetchInput)
 	if !ok || call.Err != nil || in.BodyRef == nil || k.judgesBodies == nil || !k.judgesBodies() {
@@ -102,7 +102,7 @@ func (k *Kernel) noteBody(call *kernel.Call, in *schema.HTTPFetchInput) *fault.F
 	return nil
 }
 
-// originOf is the origin of the blobs that a caller may refer to.
+// originOf returns the origin of the blobs that a caller may refer to.
 func (k *Kernel) originOf(caller *kernel.Caller) string {
 	if p := k.processes.Process(caller.PID); p != nil {
 		return p.Origin
@@ -113,15 +113,15 @@ func (k *Kernel) originOf(caller *kernel.Caller) string {
 	return k.origin
 }
 
-// spill stores the long members of answers and events that do not fit a line as blobs. It writes files and uses
-// nothing but its arguments: any goroutine may call it.
+// spill stores the long members of answers and events that do not fit a line as blobs. It writes files and uses only its
+// arguments, so any goroutine may call it.
 type spill struct {
 	blobs Blobs // nil: there are none
 	limit int   // of a line, in bytes, without its '\n'
 }
 
-// reply appends the answer to a call that succeeded. If a long member cannot be stored the answer is an error,
-// although the call was done.
+// reply appends the answer to a call that succeeded. If a long member cannot be stored, the answer is an error, although
+// the call was done.
 func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte {
 	begin := len(dst)
 	dst = schema.AppendReply(dst, &call.Message, call.Data, stamp)
@@ -141,8 +141,8 @@ func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte 
 	return schema.AppendReply(dst[:begin], &call.Message, short, &own)
 }
 
-// event appends an event of the subscription that call made. If a long member cannot be stored, the
-// event is sent unchanged: it cannot be requested again.
+// event appends an event of the subscription that call made. If a long member cannot be stored, the event is sent
+// unchanged, since it cannot be requested again.
 func (s spill) event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) []byte {
 	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
 	begin := len(dst)
@@ -164,7 +164,7 @@ func (s spill) event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *sche
 // ', is too long.
 func (s spill) over(line []byte) int { return len(line) - 1 - s.limit }
 
-// refsRoom is about how many bytes the references take in the metadata.
+// refsRoom is about the size of the references in the metadata, in bytes.
 const refsRoom = 256
 
 // elsewhere returns data shortened by over bytes, with its largest members stored as blobs.

@@ -7,10 +7,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Brings reports whether a call brings something by reference.
+// Brings reports whether a call refers to a blob.
 func Brings(call *kernel.Call) bool { return referring(call) != nil }
 
-// SpillReply and SpillEvent write a line of at most so many bytes, with what is too long put into blobs.
+// SpillReply and SpillEvent encode a line of at most limit bytes, with longer members stored as blobs.
 func SpillReply(blobs Blobs, limit int, call *kernel.Call) []byte {
 	stamp := schema.NewStamper().Next(time.Now())
 	return spill{blobs, limit}.reply(nil, call, &stamp)

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// shelf keeps blobs in memory, or refuses them.
+// shelf stores blobs in memory, or refuses them.
 type shelf struct {
 	err error
 
@@ -32,8 +32,8 @@ func (s *shelf) Put(_ int64, _ string, _ bool, r io.Reader) (schema.BlobPointer,
 
 func (s *shelf) Read(int64, string, schema.BlobPointer, int64) ([]byte, error) { return nil, s.err }
 
-// TestSpillAtOnce writes answers that are too long from many goroutines at a time, which is where they are written: each line is
-// whole and refers to what was put away for it.
+// TestSpillAtOnce encodes answers that are too long on many goroutines at a time: each line is complete and refers to the
+// blobs that were stored for it.
 func TestSpillAtOnce(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 10
@@ -68,7 +68,7 @@ func TestSpillAtOnce(t *testing.T) {
 	}
 }
 
-// TestBrings tells a call whose reading takes a file from one that has all it needs.
+// TestBrings distinguishes calls for which a file must be read from others.
 func TestBrings(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]bool{

@@ -14,16 +14,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// replacement has a domain queue its calls while work runs on a goroutine.
+// replacement makes a domain queue its calls while work runs on a goroutine.
 type replacement struct {
 	work  func() (intact bool, err error)
-	done  chan error  // has room for the answer
-	taken atomic.Bool // by the domain, or by a caller who gives up
+	done  chan error  // buffered: one answer
+	taken atomic.Bool // by the domain, or by a caller that no longer waits
 }
 
-// Replace runs work while a domain makes no call: its calls wait, and all that it has done is written by the next Recorded.
-// work may replace the domain's state. intact says, whatever err is, that the state is what the journal makes of it; if it
-// is not, the kernel ends without saving snapshots. The name "" runs work beside all domains.
+// Replace runs work while a domain executes no call: its calls wait, and all that it has done is written by the next
+// Recorded. work may replace the domain's state. intact says, whatever err is, that the state is what the journal results
+// in; otherwise the kernel ends without saving snapshots. With the name "", work runs while all domains continue.
 func (k *Kernel) Replace(name schema.Domain, work func() (intact bool, err error)) error {
 	pid, ok := k.domains[name]
 	if !ok {
@@ -46,7 +46,7 @@ func (k *Kernel) Replace(name schema.Domain, work func() (intact bool, err error
 	}
 }
 
-// tryWork returns the work's error, and as lost too, if there is no state that can be used. A panic is an error.
+// tryWork returns the work's error, and as lost too, if there is no usable state. A panic is an error.
 func (k *Kernel) tryWork(work func() (intact bool, err error)) (lost, err error) {
 	intact := false
 	func() {
@@ -59,12 +59,12 @@ func (k *Kernel) tryWork(work func() (intact bool, err error)) (lost, err error)
 		intact, err = work()
 	}()
 	if !intact {
-		lost = errors.New("replace state: " + fmt.Sprint(err)) // not the system's error, which would have the domain try again
+		lost = errors.New("replace state: " + fmt.Sprint(err)) // not the system's error, after which the domain would try again
 	}
 	return lost, err
 }
 
-// replace starts the work. A rebuild that is wanted meanwhile follows it.
+// replace starts the work. A rebuild that is requested meanwhile follows it.
 func (d *domain) replace(ctx actor.Context, m *replacement) {
 	if !m.taken.CompareAndSwap(false, true) {
 		return
@@ -92,7 +92,7 @@ func (d *domain) replace(ctx actor.Context, m *replacement) {
 	})
 }
 
-// PauseSnapshots returns once no snapshot is being saved. None is begun until resume is called.
+// PauseSnapshots waits until no snapshot is being saved. None is started until resume is called.
 func (k *Kernel) PauseSnapshots(ctx context.Context) (resume func(), err error) {
 	paused := make(chan struct{})
 	resume = func() { k.root.Send(k.audit, resumeSnapshots{}) }
@@ -106,13 +106,13 @@ func (k *Kernel) PauseSnapshots(ctx context.Context) (resume func(), err error) 
 	}
 }
 
-// pauseSnapshots asks that no snapshot is saved; paused is closed when none is.
+// pauseSnapshots requests that no snapshot is saved; paused is closed when none is.
 type pauseSnapshots struct{ paused chan<- struct{} }
 
-// resumeSnapshots ends that.
+// resumeSnapshots ends a pauseSnapshots.
 type resumeSnapshots struct{}
 
-// pauseSnapshots lets the round that runs end first.
+// pauseSnapshots waits for the end of the running round.
 func (a *audit) pauseSnapshots(m pauseSnapshots) {
 	a.snapshots.pauses++
 	a.snapshots.pausing = append(a.snapshots.pausing, m.paused)
@@ -129,8 +129,8 @@ func (s *snapshotting) tellPaused() {
 	s.pausing = nil
 }
 
-// Vouch journals that a line of the journal is rewritten, and returns the entry, which is on disk then. lost reports whether
-// it may be on disk after an error too.
+// Vouch journals that a line of the journal is rewritten, and returns the entry, which is on disk. lost reports whether it
+// may be on disk despite an error.
 func (k *Kernel) Vouch(in *schema.AuditRedactedInput) (seq uint64, lost bool, err error) {
 	_, seq, err = k.Proved("", schema.AuditRedacted.With(in), "", "")
 	return seq, errors.Is(err, fault.JournalLost), err

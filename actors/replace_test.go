@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// replacing runs a Replace of the memory, and returns a function that ends its work with that.
+// replacing runs a Replace of the memory, and returns a function that ends its work.
 func replacing(s *system, work func() (bool, error)) (finish func() error) {
 	release, answer := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -26,7 +26,7 @@ func replacing(s *system, work func() (bool, error)) (finish func() error) {
 	}
 }
 
-// TestReplace: while the state of a domain is replaced its calls wait, and no other's; they are decided on the new state then.
+// TestReplace: while the state of a domain is replaced, only its calls wait; then they are decided on the new state.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,12 +57,12 @@ func TestReplace(t *testing.T) {
 	})
 }
 
-// TestReplaceHalf: where the work leaves no state, the kernel ends with its error, and nothing is decided any more.
+// TestReplaceHalf: if the work leaves no state, the kernel ends with its error, and no further call is decided.
 func TestReplaceHalf(t *testing.T) {
 	t.Parallel()
 	for name, work := range map[string]func() (bool, error){
 		"half": func() (bool, error) { return false, errors.New("half done") },
-		"file": func() (bool, error) { return false, syscall.EMFILE }, // which is no reason to try again
+		"file": func() (bool, error) { return false, syscall.EMFILE }, // which is no reason to retry
 		"":     func() (bool, error) { panic("half done") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestReplaceHalf(t *testing.T) {
 	})
 }
 
-// TestReplaceWhileWritesFail has the journal lose entries while a state is replaced: it is made again after that, by one
-// goroutine at a time.
+// TestReplaceWhileWritesFail loses entries of the journal while a state is replaced: the state is rebuilt afterwards, by
+// one goroutine at a time.
 func TestReplaceWhileWritesFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

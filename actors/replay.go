@@ -11,9 +11,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Replay applies the journal's commands to the domains that own them, except for those that a restored snapshot
-// contains, and calls seen for every entry; for a query seen gets only what is counted. Every state is made this way:
-// nothing else reads the journal back into the kernel.
+// Replay applies the journal's commands to the domains that own them, except for those that a restored snapshot includes,
+// and calls seen for every entry; for a query seen gets only what is counted. All states are built this way: nothing else
+// reads the journal into the kernel.
 func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]Position, seen func(*kernel.Call)) error {
 	for {
 		record, err := r.Next(ctx)
@@ -23,7 +23,7 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 		if err != nil {
 			return fmt.Errorf("replay journal: %w", err)
 		}
-		// A query changed nothing: most of a journal need not be decoded.
+		// A query has changed nothing, so most of a journal need not be decoded.
 		if kind, typ := schema.Peek(record.Request); kind == schema.KindQuery {
 			call, err := asked(record, typ)
 			if err != nil {
@@ -45,9 +45,8 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 	}
 }
 
-// Fold applies the journal's commands to some domains, and decodes no entry of another one. After each entry it calls
-// passed with it, and with the call if that was decoded; both are valid until passed returns, and its error ends the
-// fold.
+// Fold applies the journal's commands to some domains, and does not decode entries of others. After each entry it calls
+// passed with it, and with the call if that was decoded; both are valid until passed returns, and its error ends the fold.
 func Fold(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]Position, passed func(*journal.Record, *kernel.Call) error) error {
 	for {
 		record, err := r.Next(ctx)
@@ -81,7 +80,7 @@ func rowDomain(row *schema.Syscall) schema.Domain {
 	return row.Domain
 }
 
-// Recall makes the call of an entry again, as far as the journal has it: of a query without its data.
+// Recall returns the call of an entry, as far as the journal has it: for a query without its data.
 func Recall(record *journal.Record) (*kernel.Call, error) {
 	if kind, typ := schema.Peek(record.Request); kind == schema.KindQuery {
 		call, err := asked(record, typ)
@@ -93,8 +92,7 @@ func Recall(record *journal.Record) (*kernel.Call, error) {
 	return callOfRecord(record)
 }
 
-// asked is the call of a query's entry, as far as its PID, type and verdict are known without
-// decoding.
+// asked returns the call of a query's entry with the PID, type and verdict that are known without decoding.
 func asked(record *journal.Record, typ string) (*kernel.Call, error) {
 	row, _ := schema.Lookup(typ) // nil for a row of a newer kernel, which is not counted
 	call := &kernel.Call{
@@ -109,7 +107,7 @@ func asked(record *journal.Record, typ string) (*kernel.Call, error) {
 	return call, nil
 }
 
-// callOfRecord makes a call again from its entry.
+// callOfRecord returns the call of an entry.
 func callOfRecord(record *journal.Record) (*kernel.Call, error) {
 	msg, err := schema.Decode(record.Request, schema.OsMessage)
 	if err != nil {

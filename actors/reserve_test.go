@@ -16,19 +16,19 @@ import (
 
 const reserve = 16 << 10
 
-// startReserving runs a kernel whose journal keeps a reserve.
+// startReserving starts a kernel whose journal has a reserve.
 func startReserving(t tb, domains map[schema.Domain]kernel.Domain, hosting actors.Hosting) *system {
 	return startHosting(t, faultfs.NewDisk(), domains, idempotency.New(), textLog, hosting, reserving(reserve))
 }
 
-// fill has others take the disk, and the journal all of it but its reserve.
+// fill lets other files take the disk, and the journal all of it except for its reserve.
 func (s *system) fill(c *client) {
 	s.t.Helper()
 	s.disk.Leave(0)
 	for range 1000 {
 		c.send(processes("fill"))
 		if line, err := c.lines.Next(); err != nil || !strings.Contains(string(line), `"kernel":`) {
-			return // it has no entry any more
+			return // it no longer has an entry
 		}
 	}
 	s.t.Fatalf("the disk was never full")
@@ -42,8 +42,8 @@ func revoke(id string, pid int) string {
 	return command(id, "Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid))
 }
 
-// TestUrgentOnAFullDisk shows that the operator can end processes, take tokens away and end the kernel on a full disk, with
-// that on disk, while all else is refused: a thousand refusals leave nothing behind, whoever earns them.
+// TestUrgentOnAFullDisk shows that the operator can end processes, revoke tokens and end the kernel on a full disk, with
+// entries on disk, while other calls are refused: a thousand refusals have no effect, whoever causes them.
 func TestUrgentOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 		for _, e := range s.entries()[before:] {
 			got = append(got, e.Type)
 		}
-		// What was refused beside an urgent call of the same batch is recorded with it.
+		// Calls that were refused in the same batch as an urgent call are recorded with it.
 		if want := "[Syscall.Terminate Capability.Revoke Syscall.Spawn Syscall.Terminate]"; fmt.Sprint(got) != want {
 			t.Errorf("journaled %v, want %s", got, want)
 		}
@@ -101,7 +101,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 		expect(t, operator, `i "x"`)
 		operator.send(set("j", "y"))
 		expect(t, operator, "j 2")
-		s.fill(operator) // the reserve, which is whole again, excepted
+		s.fill(operator) // except for the reserve, which is complete again
 		before = len(s.entries())
 		for i := range 10 {
 			operator.send(terminate("k", 3))
@@ -116,7 +116,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 	})
 }
 
-// TestShutdownOnAFullDisk shows that the operator ends a kernel whose disk is full, and that the journal says who did.
+// TestShutdownOnAFullDisk shows that the operator can end a kernel whose disk is full, and that the journal says who did.
 func TestShutdownOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestShutdownOnAFullDisk(t *testing.T) {
 	})
 }
 
-// TestSpentReserve shows a reserve that the operator has used up: urgent calls are refused as any, without a state being
-// rebuilt for each, until there is room.
+// TestSpentReserve uses up a reserve: urgent calls are refused like others, without a rebuild for each, until there is
+// room.
 func TestSpentReserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestSpentReserve(t *testing.T) {
 	})
 }
 
-// TestReserveTooSmallForOne shows that an urgent call whose entry is too long for what is left of the reserve is refused alone: a
-// shorter one is taken after it.
+// TestReserveTooSmallForOne shows that an urgent call whose entry is too long for the rest of the reserve is refused alone:
+// a shorter one after it is accepted.
 func TestReserveTooSmallForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,8 +213,8 @@ func TestReserveTooSmallForOne(t *testing.T) {
 	})
 }
 
-// TestLostBesideUrgent has an urgent call be decided on a state that was lost with a command before it: it is lost as well,
-// and the next one is not.
+// TestLostBesideUrgent decides an urgent call on a state that was lost with a command before it: the call is lost too, and
+// the next one is not.
 func TestLostBesideUrgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestLostBesideUrgent(t *testing.T) {
 		c.send(get("g"))
 		expect(t, c, `g ""`)
 		s.disk.Leave(0)
-		for range 1000 { // commands find out that it is full, not questions
+		for range 1000 { // commands find out that the disk is full, queries do not
 			c.send(spawn("a", "s"), terminate("t", 1))
 			if got := show(c.take(2)); got[0] == "a 503" {
 				if got[1] != "t 503" {
@@ -244,7 +244,7 @@ func TestLostBesideUrgent(t *testing.T) {
 	})
 }
 
-// TestUrgentBesideOthers has an urgent call and others come to the journal together: it gets through, and they leave nothing.
+// TestUrgentBesideOthers sends an urgent call and others to the journal together: it succeeds, and they leave nothing.
 func TestUrgentBesideOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestUrgentBesideOthers(t *testing.T) {
 			}
 		}
 		a.send(ping("a", "1"))
-		synctest.Wait() // the audit log asks for room, and the others queue up
+		synctest.Wait() // the audit log waits for room, and the others queue up
 		b.send(processes("b"))
 		synctest.Wait()
 		operator.send(terminate("t", 1))

@@ -8,22 +8,22 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// room is a file layer whose journal segments cannot be written, or synced, for as long as a test says so.
+// room is a file system on which segments of the journal cannot be written, or synced, while a test says so.
 type room struct {
 	journal.FS
 
 	mu       sync.Mutex
 	writing  error
 	syncing  error
-	words    string // of what cannot be written; "": of everything
-	single   bool   // the next failure is the last
+	words    string // only writes that contain it fail; "": all
+	single   bool   // only the next write fails
 	attempts int    // writes that were refused
 }
 
-// full has every write fail with err, until free.
+// full makes every write fail with err, until free.
 func (r *room) full(err error) { r.set(&r.writing, err) }
 
-// fullOnce has one write fail with err: the first that has these words in it.
+// fullOnce makes one write fail with err: the first that contains the words.
 func (r *room) fullOnce(err error, words string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,7 +33,7 @@ func (r *room) fullOnce(err error, words string) {
 // free lets writes succeed again.
 func (r *room) free() { r.set(&r.writing, nil) }
 
-// breakSync has every fsync report err, one that is in flight included.
+// breakSync makes every fsync fail with err, including one in flight.
 func (r *room) breakSync(err error) { r.set(&r.syncing, err) }
 
 func (r *room) set(field *error, err error) {
@@ -42,7 +42,7 @@ func (r *room) set(field *error, err error) {
 	*field = err
 }
 
-// refused is the number of writes that failed.
+// refused returns the number of writes that failed.
 func (r *room) refused() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

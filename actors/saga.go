@@ -13,9 +13,9 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// step advances the current saga: the next slice of its decision, its next step, or, after the
-// last, the call itself. A failing step fails the call; what earlier steps did belongs to a process
-// that does not exist, and is removed as after a crash.
+// step advances the current saga: the next slice of its decision, its next step, or, after the last step, the call itself.
+// A failing step fails the call; what earlier steps did belongs to a process that does not exist, and is removed as after a
+// crash.
 func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
@@ -72,7 +72,7 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	d.run(ctx, s.batch, s.at+1)
 }
 
-// stepNext advances the saga in the next turn, so that others get theirs between two steps.
+// stepNext advances the saga in the next turn, so that other actors run between two steps.
 func (d *domain) stepNext(ctx actor.Context) {
 	d.busy.awaits = d.name
 	d.kernel.loop.nextTurn(ctx.Self(), stepDone{d.busy, nil})
@@ -102,7 +102,7 @@ func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
 	}
 }
 
-// ownStep runs a step of this domain itself, at once.
+// ownStep runs a step of this domain itself, immediately.
 func (d *domain) ownStep(ctx actor.Context, s *step) *fault.Fault {
 	call := &s.calls[0]
 	s.admit(d, call)
@@ -118,19 +118,18 @@ func (d *domain) ownStep(ctx actor.Context, s *step) *fault.Fault {
 	return failed
 }
 
-// step is a command of the kernel's own. It has no caller; its other fields name the actor that
-// receives its outcome.
+// step is a command of the kernel itself. It has no caller; its other fields name the actor that receives its outcome.
 type step struct {
 	batch
 	saga      *saga      // the call that it is a step of
 	from      *actor.PID // its domain, told when the step was applied
 	note      *actor.PID // the agent to notify when the step is on disk
 	ends      *frames    // the intent whose outcome it is
-	mustApply bool       // it must take effect: it is made again if its entry is lost
-	retrying  bool       // it is being made again: the journal can be written
+	mustApply bool       // it must take effect: it is retried if its entry is lost
+	retrying  bool       // it is being retried: the journal can be written
 }
 
-// step makes a command of the kernel's own, with cause as its cause.
+// step returns a command of the kernel itself, with cause as its cause.
 func (k *Kernel) step(cause *kernel.Call, request schema.Request) (*step, *fault.Fault) {
 	s := new(step)
 	s.sender = s
@@ -149,8 +148,8 @@ func (k *Kernel) command(cause *kernel.Call, request schema.Request) *fault.Faul
 
 func (k *Kernel) send(s *step) { k.root.Send(k.domains[s.domain], &s.batch) }
 
-// ready postpones a step that must take effect while the journal cannot be written: to apply it would only have every
-// state rebuilt. It refuses a step of a saga whose earlier steps were lost while it was queued.
+// ready postpones a step that must take effect while the journal cannot be written: to apply it would only make every
+// domain rebuild its state. It refuses a step of a saga whose earlier steps were lost while it was queued.
 func (s *step) ready(ctx actor.Context, d *domain) bool {
 	if s.saga != nil && s.saga.epoch != d.epoch {
 		s.refuse(ctx, d, 0)
@@ -207,7 +206,7 @@ type retryStep struct{ step *step }
 // LogValue shows the batch in log lines.
 func (o retryStep) LogValue() slog.Value { return o.step.LogValue() }
 
-// retrySteps makes the postponed steps, before any command of a client: that may need what they release.
+// retrySteps makes the postponed steps, before any command of a client, which may need what they release.
 func (a *audit) retrySteps(ctx actor.Context) {
 	for _, s := range a.retries {
 		s.retrying = true
@@ -216,7 +215,7 @@ func (a *audit) retrySteps(ctx actor.Context) {
 	a.retries = nil
 }
 
-// stepCall makes the call of a step.
+// stepCall returns the call of a step.
 func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Syscall, data []byte) kernel.Call {
 	return kernel.Call{
 		Caller:  kernel.Caller{PID: kernel.Operator, Conn: cause.Caller.Conn},
@@ -236,7 +235,7 @@ func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Sys
 	}
 }
 
-// ids makes ids for the kernel's own messages. It is safe for concurrent use.
+// ids generates ids for the kernel's own messages. It is safe for concurrent use.
 type ids struct {
 	mu      sync.Mutex
 	stamper *schema.Stamper

@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// spawning has the process book take three steps for a spawn: one of its own, and one in each of two other books. The
-// number of the child is the number of spawns before it, and one more.
+// spawning makes the process book take three steps for a spawn: one in its own domain, and one in each of two other books.
+// The number of the child is one more than the number of earlier spawns.
 func spawning(books library) {
 	books[schema.Process].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 		if call.Syscall.Type != "Syscall.Spawn" {
@@ -33,15 +33,15 @@ func spawning(books library) {
 	}
 }
 
-// correlated is a spawn of a flow of messages.
+// correlated returns a spawn with a correlation id.
 func correlated(id, name string) string {
 	m := schema.Message{Kind: schema.KindCommand, Type: "Syscall.Spawn", Data: []byte(`{"child_agent_id":"` + name + `"}`)}
 	m.Meta = schema.Metadata{Present: true, ID: id, Timestamp: 1, Correlation: "flow", Causation: "earlier"}
 	return strings.TrimSuffix(string(schema.AppendMessage(nil, &m)), "\n")
 }
 
-// TestSteps shows what a call with steps leaves behind: each step in its domain and in the journal before the call, in
-// their order, made by the kernel, and caused by the call.
+// TestSteps shows the effects of a call with steps: each step is in its domain and in the journal before the call, in
+// order, made by the kernel, and caused by the call.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// TestStepsAreOnDisk shows that the answer to a call with steps waits until all of them are on disk, which takes one
-// fsync of its own at most.
+// TestStepsAreOnDisk shows that the answer to a call with steps waits until all of them are on disk, which takes at most
+// one more fsync.
 func TestStepsAreOnDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,8 +109,8 @@ func TestStepsAreOnDisk(t *testing.T) {
 	})
 }
 
-// TestCallsBehindSteps has calls come in one turn with one that has steps, and shows that calls of the same domain, from any connection, wait for the whole
-// call and run in their order then.
+// TestCallsBehindSteps sends calls in one turn with one that has steps: calls of the same domain, from any connection, wait
+// for the whole call and then run in order.
 func TestCallsBehindSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestCallsBehindSteps(t *testing.T) {
 		books[schema.Memory].apply = func(*kernel.Call) { <-held }
 		s := startWith(t, books.domains())
 		a, b, c, d := s.connect(), s.connect(), s.connect(), s.connect()
-		synctest.Wait() // else their order is that in which they were opened
+		synctest.Wait() // otherwise their order is that in which the connections were opened
 		d.send(set("d", "x"))
 		synctest.Wait()
 		a.send(spawn("a", "one"))
@@ -137,8 +137,8 @@ func TestCallsBehindSteps(t *testing.T) {
 	})
 }
 
-// TestPipelinedSteps has one connection send several calls with steps at once. The journal tells of everything in the
-// order in which it was applied, so that the state can be made again.
+// TestPipelinedSteps sends several calls with steps on one connection. The journal has all entries in the order in which
+// they were applied, so that the state can be rebuilt.
 func TestPipelinedSteps(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -166,7 +166,7 @@ func TestPipelinedSteps(t *testing.T) {
 	}
 }
 
-// TestRecovery shows that the steps that recovery has to make are made before any client is served, and journaled as the kernel's.
+// TestRecovery shows that the steps of recovery are made before any client is served, and journaled as the kernel's.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,8 +190,8 @@ func TestRecovery(t *testing.T) {
 	})
 }
 
-// TestOwnStepsTakeTurns has a call take many steps of its own domain, as where many processes end: between two of them the actor does
-// what else it is told, such as that a client which waits there has hung up.
+// TestOwnStepsTakeTurns makes a call with many steps in its own domain, as when many processes end: between two of them the
+// actor handles other messages, for example that a waiting client has disconnected.
 func TestOwnStepsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestOwnStepsTakeTurns(t *testing.T) {
 			if steps++; steps == 1 {
 				_ = waiter.link.Close()
 			}
-			time.Sleep(time.Second) // of the test's clock: until all others wait
+			time.Sleep(time.Second) // of the fake clock: until all others wait
 			select {
 			case <-waiter.done:
 				hungUp++

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestStepFails shows that a call whose step fails fails as well, and is not applied; what follows it is.
+// TestStepFails shows that a call whose step fails also fails, and is not applied; later calls are.
 func TestStepFails(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -50,7 +50,7 @@ func TestStepFails(t *testing.T) {
 				c := s.connect()
 				c.send(spawn("a", "one"))
 				expect(t, c, "a "+test.code)
-				synctest.Wait() // for the states to be rebuilt
+				synctest.Wait() // until the states are rebuilt
 				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
 					t.Errorf("applied though a step failed: %v", pages)
 				}
@@ -69,8 +69,8 @@ func TestStepFails(t *testing.T) {
 	}
 }
 
-// TestStepIsLost loses the entry of a step because the disk is full: the call that it is for cannot have
-// happened either, however far it has come.
+// TestStepIsLost loses the entry of a step because the disk is full: its call did not happen either, at whatever point it
+// was.
 func TestStepIsLost(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"Process.Prepare", "Capability.Endow", "Ipc.Open", "Syscall.Spawn"} {
@@ -80,7 +80,7 @@ func TestStepIsLost(t *testing.T) {
 				books := newLibrary()
 				spawning(books)
 				s := startWith(t, books.domains())
-				s.room.fullOnce(syscall.ENOSPC, `"type":"`+step+`"`) // in a write of its own, or with the step before
+				s.room.fullOnce(syscall.ENOSPC, `"type":"`+step+`"`) // in a separate write, or with the step before
 				c := s.connect()
 				c.send(spawn("a", "one"))
 				if got := string(c.next().Data); !strings.Contains(got, `"code":503`) || !strings.Contains(got, "a part of it may be done") {
@@ -89,7 +89,7 @@ func TestStepIsLost(t *testing.T) {
 				if s.room.refused() != 1 {
 					t.Fatalf("%d writes failed, want one", s.room.refused())
 				}
-				synctest.Wait() // for the states to be rebuilt
+				synctest.Wait() // until the states are rebuilt
 				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
 					t.Errorf("applied though a step was lost: %v", pages)
 				}
@@ -102,8 +102,8 @@ func TestStepIsLost(t *testing.T) {
 	}
 }
 
-// TestStepHeldOverLoss has a step wait for its domain, whose state is rebuilt, while the journal loses the steps before it: it is
-// not made.
+// TestStepHeldOverLoss makes a step wait for its domain, whose state is rebuilt, while the journal loses the earlier steps:
+// it is not made.
 func TestStepHeldOverLoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestStepHeldOverLoss(t *testing.T) {
 		a.send(get("a2")) // commands are accepted again
 		expect(t, a, `a2 ""`)
 		s.room.fullOnce(syscall.ENOSPC, `"type":"Capability.Endow"`)
-		b.send(spawn("b", "one")) // its last step is held
+		b.send(spawn("b", "one")) // its last step waits
 		synctest.Wait()
 		close(release)
 		if got := string(b.next().Data); !strings.Contains(got, `"code":503`) {
@@ -137,8 +137,8 @@ func TestStepHeldOverLoss(t *testing.T) {
 	})
 }
 
-// TestStepsDomainDies shows that a call is answered also where the domain of its step dies meanwhile, and that the kernel
-// ends then.
+// TestStepsDomainDies shows that a call is answered also if the domain of its step dies meanwhile, and that the kernel then
+// ends.
 func TestStepsDomainDies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

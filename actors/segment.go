@@ -7,10 +7,10 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// endSegment asks for the end of the running segment; ended must have room for the answer.
+// endSegment requests the end of the segment that is being written; ended must have room for the answer.
 type endSegment struct{ ended chan<- error }
 
-// EndSegment has the journal begin its next segment: the entries up to now are in complete ones then.
+// EndSegment makes the journal start its next segment: the entries so far are then in complete ones.
 func (k *Kernel) EndSegment(ctx context.Context) error {
 	ended := make(chan error, 1)
 	k.root.Send(k.audit, endSegment{ended})
@@ -22,7 +22,7 @@ func (k *Kernel) EndSegment(ctx context.Context) error {
 	}
 }
 
-// endSegment ends the running segment for all callers that wait for it, once no sync runs.
+// endSegment ends the segment for all callers that wait for it, when no sync runs.
 func (a *audit) endSegment() {
 	if len(a.endings) == 0 || a.syncing {
 		return
@@ -43,7 +43,7 @@ func (a *audit) endSegment() {
 		through, err := a.journal.EndSegment()
 		tell(err)
 		if !errors.Is(err, journal.ErrStopped) {
-			err = nil // the old segment is written on
+			err = nil // the old segment stays in use
 		}
 		return through, err
 	})

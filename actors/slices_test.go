@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestInSlices: what takes long to decide takes a turn for each slice, in which others get theirs.
+// TestInSlices: a call that takes long to decide takes a turn for each slice, so that other calls run in between.
 func TestInSlices(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
@@ -36,7 +36,7 @@ func TestInSlices(t *testing.T) {
 	}
 }
 
-// sliced decides an echo of "slices <n> <rest>" in so many slices, and then as a fake decides "<rest>".
+// sliced decides an echo of "slices <n> <rest>" in n slices, and then as a fake decides "<rest>".
 type sliced struct{ *fake }
 
 func (s sliced) Decide(call *kernel.Call) (kernel.Result, error) {
@@ -56,7 +56,7 @@ func (s sliced) Decide(call *kernel.Call) (kernel.Result, error) {
 	return kernel.Result{More: more}, nil
 }
 
-// TestSlicesEnd: whatever the last slice comes to is what the call comes to, and the calls behind it wait for that.
+// TestSlicesEnd: the outcome of the last slice is the outcome of the call, and later calls wait for it.
 func TestSlicesEnd(t *testing.T) {
 	t.Parallel()
 	d := sliced{newFake()}
@@ -75,7 +75,7 @@ func TestSlicesEnd(t *testing.T) {
 	}
 }
 
-// TestLongAnswer: an answer that takes long to encode is encoded beside the loop, and written in the next turn.
+// TestLongAnswer: an answer that takes long to encode is encoded outside of the loop, and written in the next turn.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	m := startManual(t, nil)

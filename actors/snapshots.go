@@ -25,7 +25,7 @@ type Snapshots struct {
 	Log   *slog.Logger
 }
 
-// Store is the part of an *index.Index that is used here.
+// Store is what Snapshots needs of an *index.Index.
 type Store interface {
 	Load(ctx context.Context, name string, restore func(chunk []byte) error) (at journal.Head, tick int64, err error)
 	Position(name string) uint64
@@ -61,14 +61,14 @@ var (
 	_ Part = (*budget.Ledger)(nil)
 )
 
-// Position is the entry up to which a part's state is made, and the kernel's tick then. The zero Position belongs to
-// the empty state.
+// Position is the last entry that a part's state includes, and the kernel's tick at it. The zero Position belongs to the
+// empty state.
 type Position struct {
 	Seq  uint64
 	Tick int64
 }
 
-// Load restores the state of a part that was saved last. If there is none, or it cannot be used, the part is empty.
+// Load restores the state of a part that was saved last. If there is none, or it is not usable, the part is empty.
 func (s *Snapshots) Load(ctx context.Context, name schema.Domain, p Part) (Position, error) {
 	p.Reset()
 	if s == nil {
@@ -85,7 +85,7 @@ func (s *Snapshots) Load(ctx context.Context, name schema.Domain, p Part) (Posit
 	return Position{}, nil
 }
 
-// LoadUntil is Load, except for a snapshot that has later entries than until: then the part is empty.
+// LoadUntil is Load, but leaves the part empty if the snapshot has entries later than until.
 func (s *Snapshots) LoadUntil(ctx context.Context, name schema.Domain, p Part, until uint64) (Position, error) {
 	if s == nil || s.Store.Position(string(name)) > until {
 		p.Reset()
@@ -113,7 +113,7 @@ const snapshotRest = 30
 // takeSnapshot asks a domain for its state.
 type takeSnapshot struct{ epoch uint64 }
 
-// snapshotOf is that state. When the audit log handles it, exactly what the domain had applied has been appended.
+// snapshotOf is that state. When the audit log handles it, it has appended exactly what the domain had applied.
 type snapshotOf struct {
 	domain schema.Domain
 	epoch  uint64
@@ -123,18 +123,18 @@ type snapshotOf struct {
 // snapshotsSaved ends a round.
 type snapshotsSaved struct{ rest time.Duration }
 
-// snapshotting is the audit log's part of it: one round at a time.
+// snapshotting is the audit log's part of saving snapshots: one round at a time.
 type snapshotting struct {
 	store   *Snapshots
-	begun   uint64    // the entry that the states of this round are of
-	every   uint64    // entries between two rounds: what a start after a crash has to replay
-	due     uint64    // the entry at which the next round may begin
-	resting time.Time // no round begins earlier
+	begun   uint64    // the entry of the states of this round
+	every   uint64    // entries between two rounds: what a start after a crash must replay
+	due     uint64    // the entry at which the next round may start
+	resting time.Time // no round starts earlier
 	running bool
 	round   []savedPart
 	missing int // domains that have not answered yet
 
-	pauses  int               // of PauseSnapshots: no round begins
+	pauses  int               // of PauseSnapshots: no round starts
 	pausing []chan<- struct{} // of callers that wait for the end of the round
 }
 
@@ -144,7 +144,7 @@ type savedPart struct {
 	tick int64
 }
 
-// begin starts a round if one is due.
+// beginSnapshots starts a round if one is due.
 func (a *audit) beginSnapshots(ctx actor.Context) {
 	s := &a.snapshots
 	if s.store == nil || s.running || s.pauses > 0 || a.journal.Head().Seq < s.due || len(a.rebuilding) > 0 || time.Now().Before(s.resting) {
@@ -155,7 +155,7 @@ func (a *audit) beginSnapshots(ctx actor.Context) {
 	a.tell(ctx, takeSnapshot{a.epoch})
 }
 
-// takeSnapshotOf takes in what a domain answered.
+// addSnapshot adds a domain's state to the round.
 func (a *audit) addSnapshot(m snapshotOf) {
 	s := &a.snapshots
 	if m.epoch != a.epoch || s.missing == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestWindowOfAgentRests shows that the loop rests while an agent, whose account has room, does not read: its window is full, and
-// only its own answers make room there.
+// TestWindowOfAgentRests shows that the loop is idle while an agent, whose account has room, does not read: its window is
+// full, and only its own answers make room.
 func TestWindowOfAgentRests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWindowOfAgentRests(t *testing.T) {
 			silent.send(ping(id, "1"))
 			want = append(want, id)
 		}
-		synctest.Wait() // never returns while the loop takes turns
+		synctest.Wait() // never returns while the loop runs turns
 		silent.endInput()
 		l.out.widen(unbounded)
 		checkCauses(t, want, silent.rest())

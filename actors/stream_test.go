@@ -6,21 +6,20 @@ import (
 	"sync"
 )
 
-// unbounded is the capacity of a stream that takes everything.
+// unbounded is the capacity of a stream that accepts everything.
 const unbounded = math.MaxInt
 
-// stream is one direction of a link. What was written in one go is read in no more than one, so that a test decides
-// which bytes come together.
+// stream is one direction of a link. Each write is read separately, so that a test decides which bytes arrive together.
 type stream struct {
 	mu       sync.Mutex
 	changed  sync.Cond
-	capacity int // bytes that were written and not read, at most
+	capacity int // maximum number of bytes that were written and not read
 	chunks   [][]byte
 	size     int
 	ended    bool   // nothing more will be written
-	refused  error  // what writers get
-	cut      error  // what the reader gets, whatever is left to read
-	told     func() // called after each change; nil: nobody is
+	refused  error  // the error of writers
+	cut      error  // the error of the reader, also if something is left to read
+	told     func() // called after each change; nil: none
 }
 
 func newStream(capacity int) *stream {
@@ -29,7 +28,7 @@ func newStream(capacity int) *stream {
 	return s
 }
 
-// write takes what fits, or waits until all has.
+// write accepts what fits, or waits until everything does.
 func (s *stream) write(p []byte, wait bool) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +50,7 @@ func (s *stream) write(p []byte, wait bool) (n int, err error) {
 	}
 }
 
-// awaitLocked returns when there is something to read, or the reason why there never will be.
+// awaitLocked waits until there is something to read. It returns the reason if there never will be.
 func (s *stream) awaitLocked() error {
 	for s.size == 0 && !s.ended && s.cut == nil {
 		s.changed.Wait()
@@ -81,7 +80,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next returns what was written in one go, or nothing if it would have to wait; more if there is more to come at once.
+// next returns the bytes of one write, or nothing if it would have to wait; more reports whether there are more.
 func (s *stream) next() (chunk []byte, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,17 +98,17 @@ func (s *stream) next() (chunk []byte, more bool, err error) {
 	return nil, false, nil
 }
 
-// watch has tell called after each change from now on.
+// watch calls told after each later change.
 func (s *stream) watch(told func()) { s.change(func() { s.told = told }) }
 
-// tell wants mu held.
+// tell must be called with mu locked.
 func (s *stream) tell() {
 	if s.told != nil {
 		s.told()
 	}
 }
 
-// drain returns what was written so far.
+// drain returns what has been written.
 func (s *stream) drain() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +122,7 @@ func (s *stream) drain() []byte {
 	return all
 }
 
-// change runs f while it holds the stream, and wakes its waiters.
+// change runs f with mu locked, and wakes waiters.
 func (s *stream) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,13 +131,13 @@ func (s *stream) change(f func()) {
 	s.tell()
 }
 
-// end lets the reader come to the end of what was written.
+// end ends the stream after what has been written.
 func (s *stream) end() { s.change(func() { s.ended = true }) }
 
-// refuse has every write fail, one that waits included.
+// refuse makes all writes fail, including one that waits.
 func (s *stream) refuse(err error) { s.change(func() { s.refused = err }) }
 
-// cutOff has every read fail, one that waits included.
+// cutOff makes all reads fail, including one that waits.
 func (s *stream) cutOff(err error) { s.change(func() { s.cut = err }) }
 
 func (s *stream) widen(capacity int) { s.change(func() { s.capacity = capacity }) }

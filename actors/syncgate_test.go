@@ -8,14 +8,14 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// syncGate keeps the fsyncs of the journal's segments waiting until a test lets them go.
+// syncGate blocks the fsyncs of the journal's segments until a test releases them.
 type syncGate struct {
-	begun atomic.Int64 // fsyncs that have come to the gate
+	begun atomic.Int64 // fsyncs that have reached the gate
 	turn  chan struct{}
 	opens func()
 }
 
-// holdSyncs closes a gate before the disk of s. It must be called before anything is sent.
+// holdSyncs closes a gate in front of the disk of s. It must be called before anything is sent.
 func (s *system) holdSyncs() *syncGate {
 	g := &syncGate{turn: make(chan struct{})}
 	g.opens = sync.OnceFunc(func() { close(g.turn) })
@@ -30,8 +30,8 @@ func (s *system) holdSyncs() *syncGate {
 	return g
 }
 
-// pass lets one fsync go on; it waits until there is one.
+// pass releases one fsync; it waits until there is one.
 func (g *syncGate) pass() { g.turn <- struct{}{} }
 
-// open lets every fsync go on, from now on.
+// open releases all fsyncs, including later ones.
 func (g *syncGate) open() { g.opens() }

@@ -17,8 +17,8 @@ func startLate(t *testing.T) *system {
 	return startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, syncing(interval))
 }
 
-// TestSyncInterval: with an interval, a command is answered before it is on disk, and what it did may be seen; it is on
-// disk an interval later, with all that was done meanwhile, and nothing is synced while nothing happens.
+// TestSyncInterval: with an interval, a command is answered before it is on disk, and its effects may be seen. It is on
+// disk an interval later, with everything that was done meanwhile, and nothing is synced while nothing happens.
 func TestSyncInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSyncInterval(t *testing.T) {
 	})
 }
 
-// TestSyncIntervalEnds: what was answered and is not on disk yet is, when the kernel has ended cleanly.
+// TestSyncIntervalEnds: answered commands are on disk when the kernel has ended cleanly.
 func TestSyncIntervalEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// manual is a kernel of the domains that keep much, whose turns a test takes, with one connection of the operator's.
+// manual is a kernel with the domains that have much state, whose turns a test runs, with one connection of the operator.
 type manual struct {
 	t       testing.TB
 	domains map[schema.Domain]kernel.Domain
@@ -63,7 +63,7 @@ func startManual(t testing.TB, runners map[string]kernel.Runner) *manual {
 	l := newLink(schema.OsMessage, math.MaxInt32, unbounded)
 	m.client = newClient(t, l)
 	m.kernel.Serve(l, kernel.Caller{Conn: "c-1"}, func() { close(m.client.done) })
-	m.ask("no frame") // it is connected
+	m.ask("no frame") // connects it
 	t.Cleanup(func() {
 		m.client.endInput()
 		closed := make(chan error, 1)
@@ -86,7 +86,7 @@ func startManual(t testing.TB, runners map[string]kernel.Runner) *manual {
 	return m
 }
 
-// turn takes a turn, and then does what is to be done beside it.
+// turn runs a turn, and then the work outside of it.
 func (m *manual) turn() {
 	begun := time.Now()
 	beside, _ := m.kernel.Turn()
@@ -97,7 +97,7 @@ func (m *manual) turn() {
 	}
 }
 
-// ask sends a frame, and takes turns until it is answered.
+// ask sends a frame, and runs turns until it is answered.
 func (m *manual) ask(line string) answer {
 	m.t.Helper()
 	m.turns, m.longest = 0, 0
@@ -119,7 +119,8 @@ func (m *manual) apply(typ string, in any, reply string, tick int64) {
 	m.domains[row.Domain].Apply(&kernel.Call{Syscall: row, Input: in, Data: []byte(reply), Origin: "https://test.local/", Tick: tick})
 }
 
-// populate spawns n processes, all but the first children of that, with mailboxes, and tokens that have expired or do not.
+// populate spawns n processes, all except for the first as its children, with mailboxes, and with tokens that have expired
+// or not.
 func (m *manual) populate(n int64, expired bool) {
 	expires := "null"
 	if expired {
@@ -141,7 +142,7 @@ func (m *manual) populate(n int64, expired bool) {
 	}
 }
 
-// BenchmarkTurns reports the longest turn that each of these takes: what everybody waits for meanwhile.
+// BenchmarkTurns reports the longest turn of each of these calls, which delays all others.
 func BenchmarkTurns(b *testing.B) {
 	long := strings.Repeat("0123456789abcdef", 1<<16)
 	object := make(map[string]string)

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// MESSAGE 4.6.1 #1, MESSAGE 4.6.2 #1, EVENT the same: no domain is asked about a frame whose envelope is at fault, however well
+// MESSAGE 4.6.1 #1, MESSAGE 4.6.2 #1, and the same for EVENT: a frame with an invalid envelope reaches no domain, even if
 // its data fits the syscall.
 func TestInvalidFramesReachNoDomain(t *testing.T) {
 	t.Parallel()

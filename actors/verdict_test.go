@@ -23,7 +23,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// startJudged runs fetches beside the kernel's own syscalls.
+// startJudged starts fetches together with the kernel's own syscalls.
 func startJudged(t *testing.T, disk *faultfs.Disk) (*system, *fetches) {
 	t.Helper()
 	f := newFetches()
@@ -43,7 +43,7 @@ func startJudged(t *testing.T, disk *faultfs.Disk) (*system, *fetches) {
 	return s, f
 }
 
-// auditLog asks for all rows, so many at a time, except for those of its own asking.
+// auditLog queries all rows, limit at a time, except for those of its own queries.
 func auditLog(t *testing.T, c *client, filter string, limit int) (rows []schema.AuditEntry) {
 	t.Helper()
 	id := schema.NewStamper().NewID()
@@ -67,7 +67,7 @@ func auditLog(t *testing.T, c *client, filter string, limit int) (rows []schema.
 	}
 }
 
-// calls are the rows except for those of the kernel's own commands and of looking at the log.
+// calls returns the rows without those of the kernel's own commands and of queries of the log.
 func calls(rows []schema.AuditEntry) []schema.AuditEntry {
 	return slices.DeleteFunc(rows, func(e schema.AuditEntry) bool {
 		row, _ := schema.Lookup(e.Type)
@@ -75,8 +75,8 @@ func calls(rows []schema.AuditEntry) []schema.AuditEntry {
 	})
 }
 
-// TestOneVerdict shows that a call with an effect is one row, with the verdict that its caller was given, whoever looks, and
-// that it is counted once, as that.
+// TestOneVerdict shows that a call with an effect is one row, with the verdict that its caller got, for any reader, and
+// that it is counted once.
 func TestOneVerdict(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -155,7 +155,7 @@ func TestOneVerdict(t *testing.T) {
 	}
 }
 
-// TestLatencyOfAnEffect shows that a call with an effect took from its request to its end.
+// TestLatencyOfAnEffect shows that the latency of a call with an effect is the time from its request to its end.
 func TestLatencyOfAnEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestLatencyOfAnEffect(t *testing.T) {
 	})
 }
 
-// TestRunningAndUnknown shows what is told of an effect that has not ended: that it is running, nothing of it is counted, and
-// once the kernel was killed that its outcome is unknown.
+// TestRunningAndUnknown shows what is reported of an effect that has not ended: it is running and not counted, and after
+// the kernel was killed its outcome is unknown.
 func TestRunningAndUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestRunningAndUnknown(t *testing.T) {
 			t.Errorf("counted %+v", m)
 		}
 		before := faultfs.FromImage(s.disk.Image())
-		s, _ = startJudged(t, before) // as if the first had died then
+		s, _ = startJudged(t, before) // as if the first kernel had died then
 		operator = s.connect()
 		status(schema.StatusUnknown, 1)
 		if m := askMetrics(t, operator); m.ByCode["Http.Fetch"] != 1 || m.DeniedCalls != 0 {
@@ -203,11 +203,11 @@ func TestRunningAndUnknown(t *testing.T) {
 	})
 }
 
-// TestLostVerdict shows that what could not be journaled is not counted, and that an effect whose end was lost is unknown at
-// once and from the next start on.
+// TestLostVerdict shows that a call that could not be journaled is not counted, and that an effect whose end was lost is
+// unknown, immediately and after the next start.
 func TestLostVerdict(t *testing.T) {
 	t.Parallel()
-	for _, url := range []string{"hold", "late"} { // what was done, and what was refused
+	for _, url := range []string{"hold", "late"} { // a call that was done, and one that was refused
 		t.Run(url, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { lostVerdict(t, url) })
@@ -234,7 +234,7 @@ func lostVerdict(t *testing.T, url string) {
 		for _, e := range calls(auditLog(t, c, "", 50)) {
 			got = append(got, e.ID+" "+e.Status)
 		}
-		// The end that is recorded at the next start stands behind what came before.
+		// The end that is recorded at the next start follows the earlier entries.
 		if want := [][]string{{"mine unknown", "kept ok"}, {"kept ok", "mine unknown"}}[life]; !slices.Equal(got, want) {
 			t.Errorf("rows %v, want %v", got, want)
 		}
@@ -249,8 +249,8 @@ func lostVerdict(t *testing.T, url string) {
 	}
 }
 
-// TestCountsAreRows: whatever is called, however often the kernel ends or is killed meanwhile: each call is a row, each row
-// is counted, once, and the kernel after comes to the same numbers, from the journal as from a snapshot.
+// TestCountsAreRows: for any calls, with clean ends and kills of the kernel in between, each call is a row, each row is
+// counted once, and the next kernel has the same counts, from the journal and from a snapshot.
 func TestCountsAreRows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -274,7 +274,7 @@ func TestCountsAreRows(t *testing.T) {
 					}
 					begin(s.disk)
 					continue
-				case "kill": // in the middle of one
+				case "kill": // while one runs
 					agent.send(fetchOf(id, "hold"))
 					synctest.Wait()
 					begin(faultfs.FromImage(s.disk.Image()))
@@ -282,7 +282,7 @@ func TestCountsAreRows(t *testing.T) {
 					continue
 				case "snapshot":
 					want := askMetrics(t, operator)
-					if got := restoredMetrics(t, s.disk); got.TotalCalls != want.TotalCalls+1 { // which itself is a call
+					if got := restoredMetrics(t, s.disk); got.TotalCalls != want.TotalCalls+1 { // it is itself a call
 						t.Errorf("%d calls were restored, want %d", got.TotalCalls, want.TotalCalls+1)
 					}
 					continue
@@ -320,7 +320,7 @@ func TestCountsAreRows(t *testing.T) {
 	})
 }
 
-// restoredMetrics are those of a journal, after half of it was a snapshot.
+// restoredMetrics returns the metrics of a journal, after a snapshot of half of it.
 func restoredMetrics(t *testing.T, disk *faultfs.Disk) *schema.AuditMetricsOutput {
 	t.Helper()
 	replay := func(m *metrics.Metrics, through func(uint64) bool) {

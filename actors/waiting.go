@@ -15,7 +15,7 @@ import (
 type parked struct {
 	batch *batch
 	pid   int64       // of its call; if a timer's message is late, the batch has been reused
-	timer *time.Timer // nil: it waits without limit
+	timer *time.Timer // nil: it waits without a limit
 }
 
 // LogValue names the call without its data.
@@ -63,7 +63,7 @@ func (d *domain) take(pid int64, pick func(*parked) bool) (taken []*parked) {
 	return taken
 }
 
-// unpark decides a call whose time is up.
+// unpark decides a call whose time has passed.
 func (d *domain) unpark(ctx actor.Context, p *parked) {
 	for range d.take(p.pid, func(one *parked) bool { return one == p }) {
 		if p.batch.question == "" {
@@ -85,11 +85,10 @@ func (d *domain) wake(_ actor.Context, pids []int64) {
 	}
 }
 
-// wakeUp decides all waiting calls of a domain again.
+// wakeUp makes a domain decide all its waiting calls again.
 type wakeUp struct{}
 
-// WakeUp decides the waiting calls of a domain again, because of an event that is no call. It may be called until
-// Close.
+// WakeUp decides the waiting calls of a domain again, because of an event that is not a call. It may be called until Close.
 func (k *Kernel) WakeUp(name schema.Domain) { k.root.Send(k.domains[name], wakeUp{}) }
 
 // wakeAll decides all waiting calls again, before any later message.
@@ -125,7 +124,7 @@ func (d *domain) stopped(ctx actor.Context) {
 		d.take(pid, func(*parked) bool { return true })
 	}
 	d.watching = nil
-	d.abandon() // the state must not be saved if it could not be made
+	d.abandon() // the state must not be saved if it could not be built
 	for name := range d.watched {
 		ctx.Unwatch(d.kernel.domains[name])
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// mailboxes has the ipc book let a receiver wait for a message, for as long as the receiver says. A message wakes the
-// process that it is for.
+// mailboxes lets the ipc book's receivers wait for a message as long as they say. A message wakes its process.
 func mailboxes(books library) {
 	books[schema.Ipc].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 		switch in := call.Input.(type) {
@@ -30,7 +29,7 @@ func mailboxes(books library) {
 	}
 }
 
-// minute is a receive that waits for a minute in the name of process 7, for which sendMsg sends.
+// minute returns a receive that waits for a minute as process 7, which receives what sendMsg sends.
 func minute(id string) string { return receive(id, `"pid":7,"wait_ms":60000`) }
 
 func startMailboxes(t *testing.T) (*system, library) {
@@ -40,8 +39,8 @@ func startMailboxes(t *testing.T) (*system, library) {
 	return startWith(t, books.domains()), books
 }
 
-// TestWoken shows that a call which waits is answered when something comes for its process, and not before; that it holds
-// up nobody meanwhile; and that it is journaled once, with what it answered, after what woke it.
+// TestWoken shows that a waiting call is answered when a message for its process arrives, and not before; that it delays no
+// other call meanwhile; and that it is journaled once, with its answer, after the message that woke it.
 func TestWoken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,8 +74,8 @@ func TestWoken(t *testing.T) {
 	})
 }
 
-// TestWakeUp shows that what comes from outside, and is no call's doing, has all waiting calls of its domain decided again,
-// whoever they are of, and holds up none that comes later.
+// TestWakeUp shows that an event from outside that is not a call makes a domain decide all waiting calls again, of all
+// processes, and delays no later call.
 func TestWakeUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +92,7 @@ func TestWakeUp(t *testing.T) {
 		first.send(minute("a"))
 		second.send(receive("b", `"pid":8,"wait_ms":60000`))
 		synctest.Wait()
-		s.kernel.WakeUp(schema.Ipc) // no message is there
+		s.kernel.WakeUp(schema.Ipc) // there is no message
 		s.kernel.WakeUp(schema.Memory)
 		expectNothing(t, first)
 		expectNothing(t, second)
@@ -108,7 +107,7 @@ func TestWakeUp(t *testing.T) {
 	})
 }
 
-// TestNotWoken shows that what comes for another process wakes nobody.
+// TestNotWoken shows that a message for another process wakes no call.
 func TestNotWoken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +121,7 @@ func TestNotWoken(t *testing.T) {
 	})
 }
 
-// TestWaitEnds shows that a call waits as long as it asked for, also if it was woken without a match, and is then
-// answered.
+// TestWaitEnds shows that a call waits as long as it requested, also if it was woken without a match, and is then answered.
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +143,7 @@ func TestWaitEnds(t *testing.T) {
 		waiter.send(minute("a"))
 		for range 5 {
 			time.Sleep(11 * time.Second)
-			sender.send(sendMsg("b", "1")) // each of them wakes it without a match
+			sender.send(sendMsg("b", "1")) // each wakes it without a match
 			expect(t, sender, "b true")
 			expectNothing(t, waiter)
 		}
@@ -161,7 +159,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestWaitingBehindSteps shows that a waiting call times out, and is interrupted, as well while its domain is busy with
+// TestWaitingBehindSteps shows that a waiting call also times out, and is interrupted, while its domain is busy with
 // another call's steps.
 func TestWaitingBehindSteps(t *testing.T) {
 	t.Parallel()

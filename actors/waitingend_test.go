@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestWaiterHangsUp shows that a call whose connection is gone stops waiting: the connection ends at once, nothing is applied,
-// and what comes later finds nobody waiting.
+// TestWaiterHangsUp shows that a call whose connection has ended stops waiting: the connection ends immediately, nothing is
+// applied, and a later message finds no waiting call.
 func TestWaiterHangsUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWaiterHangsUp(t *testing.T) {
 	})
 }
 
-// TestFullWindowHangsUp shows the same of a connection that may have no more in flight, and so does not read.
+// TestFullWindowHangsUp shows the same for a connection whose window is full, so that it does not read.
 func TestFullWindowHangsUp(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"close", "interrupt"} {
@@ -72,8 +72,8 @@ func TestFullWindowHangsUp(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsWaiting interrupts a connection as the end of the kernel does: the call that waits is told so, what was
-// sent behind it is answered, and the connection ends.
+// TestShutdownEndsWaiting interrupts a connection as the end of the kernel does: the waiting call gets an error, later
+// frames are answered, and the connection ends.
 func TestShutdownEndsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestShutdownEndsWaiting(t *testing.T) {
 	})
 }
 
-// TestHalfCloseWaits shows that a client which has only ended its side still waits for its answer.
+// TestHalfCloseWaits shows that a client that has only ended its side still waits for its answer.
 func TestHalfCloseWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,8 +108,8 @@ func TestHalfCloseWaits(t *testing.T) {
 	})
 }
 
-// TestLostMessage loses the message that wakes a waiting call, because the disk is full: the waiting call
-// does not answer with it.
+// TestLostMessage loses the message that wakes a waiting call, because the disk is full: the waiting call does not answer
+// with it.
 func TestLostMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestLostMessage(t *testing.T) {
 	})
 }
 
-// TestWaiterDies has a connection fail while its call waits: nobody is left to receive what it waits for, so it must not
-// be taken out of the mailbox, and nothing may be left of the call when the kernel has ended.
+// TestWaiterDies fails a connection while its call waits: no receiver is left, so the message must stay in the mailbox, and
+// nothing of the call may be left when the kernel has ended.
 func TestWaiterDies(t *testing.T) {
 	t.Parallel()
 	t.Run("and something comes", func(t *testing.T) {
@@ -164,12 +164,12 @@ func TestWaiterDies(t *testing.T) {
 	})
 }
 
-// dieWaiting has a connection panic while a call of its own waits.
+// dieWaiting makes a connection panic while a call of its own waits.
 func dieWaiting(s *system) {
 	s.t.Helper()
 	l := newLink(schema.OsMessage, schema.MaxLine, 10)
 	c := s.serve(l)
-	c.send(ping("a", "1")) // its answer does not fit, so that a goroutine is left writing it
+	c.send(ping("a", "1")) // its answer does not fit, so a goroutine still writes it
 	synctest.Wait()
 	c.send(minute("b"))
 	synctest.Wait()

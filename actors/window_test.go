@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestWindow shows what a client costs that sends and never reads: no more is taken from it than the window holds, and
-// one frame that waits for room. Others are served meanwhile, and when it reads at last it misses nothing.
+// TestWindow shows the cost of a client that sends and never reads: the kernel reads only the window, and one frame that
+// waits for room. Other clients are served meanwhile, and when it reads at last, no answer is missing.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	const frames = 1000
@@ -31,7 +31,7 @@ func TestWindow(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := start(t, newFake())
-				l := newLink(schema.OsMessage, schema.MaxLine, 1) // so that not even one answer gets through
+				l := newLink(schema.OsMessage, schema.MaxLine, 1) // so that not even one answer fits
 				silent, neighbour := s.serve(l), s.connect()
 				var want []string
 				for i := range frames {
@@ -54,7 +54,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestWindowMoves shows that each answer which is read lets one more frame in, and no more than that.
+// TestWindowMoves shows that each answer that is read admits exactly one more frame.
 func TestWindowMoves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestWindowMoves(t *testing.T) {
 	})
 }
 
-// TestEventsLeaveWindow shows that frames which get no answer take no room.
+// TestEventsLeaveWindow shows that frames without an answer use no window.
 func TestEventsLeaveWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestEventsLeaveWindow(t *testing.T) {
 	})
 }
 
-// TestFrameLargerThanWindow shows that the window bounds what is in flight beside a frame, not the frame.
+// TestFrameLargerThanWindow shows that the window limits what is in flight in addition to a frame, not the frame itself.
 func TestFrameLargerThanWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

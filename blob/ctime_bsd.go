@@ -4,5 +4,5 @@ package blob
 
 import "syscall"
 
-// ctime is the time of the last change of the inode, including its links.
+// ctime returns the time of the last change of the inode, including its links.
 func ctime(st *syscall.Stat_t) syscall.Timespec { return st.Ctimespec }

@@ -75,7 +75,7 @@ func TestDataRefuses(t *testing.T) {
 	}
 }
 
-// FuzzData: what is taken is no longer than was allowed, and its media type is one that is taken again.
+// FuzzData shows that data is at most as long as allowed, and that its media type is accepted again.
 func FuzzData(f *testing.F) {
 	for _, path := range []string{",", "a/b;c=d;base64,aGk=", ";base64,", ",%41", "%2F/%2F,x", ";,", "a/b;c=\"d\",e"} {
 		f.Add(path)
@@ -92,8 +92,8 @@ func FuzzData(f *testing.F) {
 	})
 }
 
-// FuzzReference: whatever a reference is, only one to the blob itself leads to it, and none to anything else. MINE, THEIRS and
-// DIR stand for paths, which differ from process to process.
+// FuzzReference shows that only the reference of a blob leads to it, and that other references lead nowhere. MINE, THEIRS
+// and DIR stand for paths, which differ from process to process.
 func FuzzReference(f *testing.F) {
 	dir := filepath.Join(f.TempDir(), "blobs")
 	s := open(f, blob.Options{Dir: dir})

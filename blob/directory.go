@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// sweepEvery is the time between two sweeps, unless blobs live for less.
+// sweepEvery is the time between two sweeps, unless the time to live is shorter.
 const sweepEvery = time.Minute
 
 // Directory is a Store with a goroutine that sweeps it.
@@ -39,7 +39,7 @@ func Open(o Options, log *slog.Logger) (*Directory, error) {
 	return b, nil
 }
 
-// sweep removes old blobs at each interval, except from a directory that is empty.
+// sweep removes old blobs at each interval. It waits while the directory is empty.
 func (b *Directory) sweep(every time.Duration, log *slog.Logger) {
 	for b.awaitFirst() {
 		select {
@@ -55,10 +55,10 @@ func (b *Directory) sweep(every time.Duration, log *slog.Logger) {
 	}
 }
 
-// awaitFirst waits until the directory may have a file, so that an idle kernel does not wake. It returns false when the store
-// is closed.
+// awaitFirst waits until the directory may have a file, so that an idle kernel does not wake up. It returns false when the
+// store is closed.
 func (b *Directory) awaitFirst() bool {
-	changed, stop, err := dirwatch.OnChange(dirwatch.Open, b.dir, filepath.Dir(b.dir)) // whose close reports the removal
+	changed, stop, err := dirwatch.OnChange(dirwatch.Open, b.dir, filepath.Dir(b.dir)) // closing the store removes a name in the parent
 	defer stop()
 	if err != nil {
 		return true
@@ -74,7 +74,7 @@ func (b *Directory) awaitFirst() bool {
 	}
 }
 
-// Close ends the sweeping. Blobs stay.
+// Close stops the sweeping. Blobs stay.
 func (b *Directory) Close() error {
 	close(b.stop)
 	b.alive.Wait()
@@ -84,7 +84,7 @@ func (b *Directory) Close() error {
 	return nil
 }
 
-// Put writes a file, text or not, whose reference only the process can read.
+// Put writes a file, text or not. Only the process can read its reference.
 func (b *Directory) Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error) {
 	kept, err := b.Store.Put(origin, text, r)
 	if err == nil {

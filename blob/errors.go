@@ -9,22 +9,22 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// full is the error for a quota that is exhausted (507).
+// full returns the error for an exhausted quota (507).
 func full(format string, args ...any) *fault.Fault {
 	return fault.BlobNoRoom.New(format, args...).WithFix("wait until old ones are removed, or raise the limit of the kernel")
 }
 
-// missing is the error for a missing blob and for another origin's, so that a caller cannot tell them apart.
+// missing returns the error for a missing blob and for another origin's, so that a caller cannot distinguish them.
 func missing() *fault.Fault {
-	return fault.BlobNotFound.New("blob not found: it was removed, or there never was one")
+	return fault.BlobNotFound.New("blob not found: it was removed, or never existed")
 }
 
-// outside is the error for a reference that names no blob.
+// outside returns the error for a reference that names no blob.
 func (s *Store) outside() *fault.Fault {
-	return fault.BlobForbidden.New("the reference leads out of the directory of blobs: copy the file into %s", s.dir)
+	return fault.BlobForbidden.New("the reference is outside of the directory of blobs: copy the file into %s", s.dir)
 }
 
-// foreign is the error for a file in the directory that is no blob.
+// foreign returns the error for a file in the directory that is not a blob.
 func foreign() *fault.Fault {
 	return fault.BlobForbidden.New("the reference must name a regular file of this user without a second hard link: copy the file, do not link it, into the directory of blobs")
 }
@@ -37,7 +37,7 @@ func tooLarge(what string, most int64) *fault.Fault {
 	return fault.BlobTooLarge.New("Invalid input: %s must not be larger than %d bytes", what, most)
 }
 
-// explain gives a system error its id if a client can act on it.
+// explain adds an id to a system error if a client can act on it.
 func explain(verb string, err error) error {
 	switch {
 	case err == nil:

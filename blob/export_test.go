@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Impatient makes s refuse a file that was changed just now at once, instead of waiting for it to settle.
+// Impatient makes s refuse a file that has just changed, instead of waiting.
 func Impatient(s *Store) { s.settle = 0 }
 
-// Agree is the verdict on an open file and its name.
+// Agree returns the verdict on an open file and its name.
 func Agree(start time.Time, before, named, after fs.FileInfo) error {
 	return agree(os.Geteuid(), start, before, named, after)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A link that is there only while the name is looked at is told by the file's ctime, though the file has one name whenever
-// its links are counted. Without that a swap at the right moments would lead out.
+// A link that exists only while the name is checked is detected by the file's ctime, although the file has one link
+// whenever its links are counted. Otherwise a swap at the right moments could open another file.
 func TestLinkForAMoment(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -26,7 +26,7 @@ func TestLinkForAMoment(t *testing.T) {
 	later := time.Now().Add(time.Minute)
 	testkit.Must(t, blob.Agree(later, before, before, before))
 
-	// File systems count time in steps: it goes on until a step has passed, as settle has it for those who look.
+	// File systems count time in steps, so the test continues until a step has passed.
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		testkit.Must(t, os.Link(outside, name))
 		named, err := os.Lstat(name)
@@ -38,15 +38,15 @@ func TestLinkForAMoment(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("a link that came and went was not seen")
+			t.Fatal("a temporary link was not detected")
 		}
 	}
 	if err := blob.Agree(time.Now().Add(-time.Minute), before, before, before); err == nil {
-		t.Error("a file that was changed after all looking began was taken")
+		t.Error("a file that changed during the check was accepted")
 	}
 }
 
-// A file that was changed a moment ago is waited for once, and if that is not done it is a conflict, which says to wait.
+// A file that has just changed is waited for once. If it changes again, the error says to wait.
 func TestYoung(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
@@ -72,7 +72,7 @@ func TestYoung(t *testing.T) {
 	}
 }
 
-// A file of another user's is no blob, whatever lets us read it.
+// A file of another user is not a blob, even if this user can read it.
 func TestForeignOwner(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")

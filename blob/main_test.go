@@ -17,14 +17,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// The origins of the tests. own is the kernel's.
+// Origins of the tests. own is the kernel's.
 const (
 	own   = "https://own.local/"
 	other = "https://other.local/"
 	third = "https://third.local/"
 )
 
-// clock is a time that the test moves.
+// clock is a clock that the test advances.
 type clock struct{ at atomic.Int64 }
 
 func newClock() *clock {
@@ -36,7 +36,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.Unix(0, c.at.Load()) }
 func (c *clock) advance(d time.Duration) { c.at.Add(int64(d)) }
 
-// open makes a store in a directory of the test, and closes it at the end.
+// open opens a store in a directory of the test, and closes it at the end.
 func open(t testing.TB, o blob.Options) *blob.Store {
 	t.Helper()
 	if o.Dir == "" {
@@ -56,7 +56,7 @@ func put(t testing.TB, s *blob.Store, origin, text string) blob.Blob {
 	return b
 }
 
-// read returns what a reference names, with the error of opening it.
+// read returns the content that a reference names, or the error of opening it.
 func read(t testing.TB, s *blob.Store, origin string, p schema.BlobPointer) (string, error) {
 	t.Helper()
 	r, err := s.Open(origin, p)
@@ -71,7 +71,7 @@ func read(t testing.TB, s *blob.Store, origin string, p schema.BlobPointer) (str
 	return string(text), nil
 }
 
-// want fails unless err has the id or kind and says all of what it must.
+// want fails the test unless err has the id or kind, and its text contains says.
 func want(t testing.TB, err error, id error, says ...string) {
 	t.Helper()
 	if !errors.Is(err, id) {

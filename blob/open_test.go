@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A reference of another origin is not found, in the very words that one to nothing gets.
+// The error for a reference of another origin is that for a missing blob.
 func TestOrigins(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
@@ -41,7 +41,7 @@ func TestOrigins(t *testing.T) {
 			_, err = s.Read(0, asks, p, 1000)
 			want(t, err, fault.BlobNotFound)
 		}
-		// Nor can the folder be asked for.
+		// The directory cannot be read either.
 		_, err := s.Open(asks, file(filepath.Dir(blobs[other].Path)))
 		if err == nil || err.Error() != absent.Error() {
 			t.Errorf("%s asks for a folder: %v", asks, err)
@@ -49,7 +49,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// What a reference may not be. Nothing of it is opened, and no message repeats it.
+// References that are refused. None is opened, and no message repeats it.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -135,7 +135,7 @@ func TestRefused(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A folder that is a link to another origin's gives nothing of it, and takes nothing.
+// A directory that is a link to another origin's is neither read nor written.
 func TestFolderIsNoLink(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
@@ -154,7 +154,7 @@ func TestFolderIsNoLink(t *testing.T) {
 	}
 }
 
-// What a blob had when it was opened is what is read of it, though somebody goes on writing.
+// A reader returns what a blob had when it was opened, even if a program appends to it.
 func TestGrowing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
@@ -171,7 +171,7 @@ func TestGrowing(t *testing.T) {
 	testkit.Must(t, r.Close())
 }
 
-// Read takes files and data, up to what the caller can use.
+// Read returns files and data, up to the limit of the caller.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	s := open(t, blob.Options{})

@@ -14,16 +14,16 @@ import (
 	"syscall"
 )
 
-// longEnough is the length in bytes of a value that is looked for inside blobs.
+// longEnough is the minimum length in bytes of a value that is searched inside blobs.
 const longEnough = 4
 
-// Redact removes the blobs that are the value and nothing else, except for a line end. It returns how many files it has removed, and
-// the paths of those that have the value among other data, are being read, or could not be read or removed.
+// Redact removes the blobs that consist only of the value, except for a line end. It returns how many files it has removed,
+// and the paths of those that have the value among other data, are being read, or could not be read or removed.
 func (s *Store) Redact(ctx context.Context, value []byte) (removed int, left []string, err error) {
 	return redact(ctx, s.root.Load(), s.dir, value, s.redactOne)
 }
 
-// RedactDir is Redact for a directory that no Store has open; it need not exist.
+// RedactDir is Redact for a directory that no Store has open; the directory may be missing.
 func RedactDir(ctx context.Context, dir string, value []byte) (removed int, left []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func redact(ctx context.Context, root *os.Root, dir string, value []byte, remove
 			return ctx.Err()
 		}
 		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // it was removed, or a process has closed its own folder
+			return nil //nolint:nilerr // it was removed, or a process has removed permissions of its folder
 		}
 		has, err := compare(root, at, value)
 		if err == nil && has == all {
@@ -75,17 +75,17 @@ func redact(ctx context.Context, root *os.Root, dir string, value []byte, remove
 			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || has == some {
-			left = append(left, filepath.Join(dir, at)) // what cannot be read may have it
+			left = append(left, filepath.Join(dir, at)) // an unreadable file may have the value
 		}
 		return nil
 	})
 	if err != nil {
-		return removed, left, fmt.Errorf("look through blobs: %w", err)
+		return removed, left, fmt.Errorf("search blobs: %w", err)
 	}
 	return removed, left, nil
 }
 
-// share is how much of a file a value is.
+// share is the part of a file that a value is.
 type share int
 
 const (
@@ -94,7 +94,7 @@ const (
 	all
 )
 
-// compare looks for the value in a file.
+// compare searches a file for the value.
 func compare(root *os.Root, name string, value []byte) (share, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -119,7 +119,7 @@ func compare(root *os.Root, name string, value []byte) (share, error) {
 		case err != nil:
 			return none, nil
 		}
-		if _, err := in.Discard(len(part) - len(value)); err != nil { // the value may end in the next part
+		if _, err := in.Discard(len(part) - len(value)); err != nil { // the next part may have the end of the value
 			return none, err
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestRedact: blobs that are the value go, under each of their names; those that only have it, or are in use, are named.
+// TestRedact: blobs that are the value are removed, under each of their names; those that only contain it, or are in use,
+// are listed.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
@@ -50,7 +51,7 @@ func TestRedact(t *testing.T) {
 		t.Errorf("once it is not in use: %d, %v", removed, err)
 	}
 
-	// A short value is looked for as a whole only, and an empty one not at all.
+	// A short value is only compared with whole blobs, and an empty one with none.
 	put(t, s, own, "abc")
 	for value, want := range map[string]int{"bc": 0, "": 0, "abc": 1} {
 		if removed, left, err := blob.RedactDir(t.Context(), dir, []byte(value)); removed != want || err != nil || value != "abc" && left != nil {

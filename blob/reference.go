@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	folderPrefix = "o-"    // begins the name of an origin's folder; its hash follows
-	newPrefix    = ".new-" // begins the name of a file that is being written
-	maxName      = 255     // bytes, as file systems have it
+	folderPrefix = "o-"    // prefix of the name of an origin's directory; its hash follows
+	newPrefix    = ".new-" // prefix of the name of a file that is being written
+	maxName      = 255     // bytes, as in file systems
 )
 
-// folderOf returns the folder of an origin, "" for the kernel's own.
+// folderOf returns the directory of an origin, "" for the kernel's own.
 func (s *Store) folderOf(origin string) string {
 	if origin == s.origin {
 		return ""
@@ -32,13 +32,13 @@ func isFolder(name string) bool {
 	return ok && len(rest) == 32 && strings.Trim(rest, "0123456789abcdef") == ""
 }
 
-// pointer is the reference to a blob. Each blob has exactly one: the absolute path below the store's directory as configured
-// (its JSON is BlobPointer.Append's).
+// pointer returns the reference to a blob. Each blob has exactly one: the absolute path below the store's directory as
+// configured (in JSON, as BlobPointer.Append writes it).
 func (s *Store) pointer(folder, name string) schema.BlobPointer {
 	return schema.BlobPointer{Scheme: "file", Path: filepath.Join(s.dir, folder, name)}
 }
 
-// parse splits a reference of an origin into folder and file name. It looks only at the text.
+// parse splits a reference of an origin into directory and file name. It uses only the text.
 func (s *Store) parse(origin string, p schema.BlobPointer) (folder, name string, err error) {
 	if p.Scheme != "file" || p.Authority != "" || p.Query != "" || p.Fragment != "" {
 		return "", "", invalid("the reference must have the scheme file and a path, nothing else")
@@ -54,7 +54,7 @@ func (s *Store) parse(origin string, p schema.BlobPointer) (folder, name string,
 	if !nested {
 		folder, name = "", rest
 	}
-	// A folder is no blob, and nobody may learn whether an origin has one.
+	// A directory is not a blob, and callers must not learn whether an origin has one.
 	if folder != s.folderOf(origin) || folder == "" && isFolder(name) || name[0] == '.' || len(name) > maxName || strings.Contains(name, "/") {
 		return "", "", missing()
 	}
@@ -64,9 +64,8 @@ func (s *Store) parse(origin string, p schema.BlobPointer) (folder, name string,
 // maxMediaType bounds a media type, in bytes.
 const maxMediaType = 256
 
-// Data decodes a reference of the scheme data, `[media type][;base64],data`, to at most the given number of bytes. The
-// default media type is text/plain;charset=US-ASCII. Every error is BlobInvalid or BlobTooLarge, and repeats no part of the
-// reference.
+// Data decodes a reference with the scheme data, `[media type][;base64],data`, to at most most bytes. The default media
+// type is text/plain;charset=US-ASCII. Every error is BlobInvalid or BlobTooLarge, and repeats no part of the reference.
 func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err error) {
 	head, body, ok := strings.Cut(p.Path, ",")
 	if p.Scheme != "data" || !ok || p.Authority != "" || p.Query != "" || p.Fragment != "" {
@@ -75,13 +74,13 @@ func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err 
 	if mediaType, head, err = media(head); err != nil {
 		return "", nil, err
 	}
-	// An escape has three bytes for one, base64 four for three, and both may be used.
+	// An escape has three bytes for one, base64 four for three, and both may be combined.
 	if int64(len(body))/4 > most {
-		return "", nil, tooLarge("what the reference holds", most)
+		return "", nil, tooLarge("what the reference contains", most)
 	}
 	text, uerr := url.PathUnescape(body)
 	if uerr != nil {
-		return "", nil, invalid("the reference's data has a %% that two hexadecimal digits do not follow")
+		return "", nil, invalid("the reference's data has a %% without two hexadecimal digits after it")
 	}
 	data = []byte(text)
 	if head == "base64" {
@@ -90,12 +89,12 @@ func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err 
 		}
 	}
 	if int64(len(data)) > most {
-		return "", nil, tooLarge("what the reference holds", most)
+		return "", nil, tooLarge("what the reference contains", most)
 	}
 	return mediaType, data, nil
 }
 
-// media splits the part before the comma into the media type and the encoding.
+// media splits the text before the comma into the media type and the encoding.
 func media(head string) (mediaType, encoding string, err error) {
 	if rest, ok := strings.CutSuffix(head, ";base64"); ok {
 		head, encoding = rest, "base64"

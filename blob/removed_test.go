@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A store whose directory was removed makes it again: what was in it is gone, and what comes is kept. It does so for who writes,
-// for who has made it himself and wants something read, and when it sweeps.
+// A store whose directory was removed creates it again: earlier blobs are lost, and later ones are stored. It does so when
+// a blob is written, when one is read from a directory that a program has created again, and at a sweep.
 func TestRemovedDirectory(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(t *testing.T, s *blob.Store, dir string){

@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A confined program sees a folder of its own in place of the store's directory: hard links to the blobs that it was given,
-// and files of its own, which it may refer to by the same paths.
+// A confined program sees a separate directory in place of the store's. It has hard links to the blobs that the program was
+// given, and the program's own files, to which it may refer by the same paths.
 const sharedPrefix = "a-"
 
 func sharedName(pid int64) string { return sharedPrefix + strconv.FormatInt(pid, 10) }
 
-// Folder makes and returns the directory that a process sees in place of the store's. It belongs to user and group, unless
-// they are negative.
+// Folder creates and returns the directory that a process sees in place of the store's. It belongs to user and group,
+// unless they are negative.
 func (s *Store) Folder(pid int64, user, group int) (string, error) {
 	name := sharedName(pid)
 	root := s.root.Load()
@@ -37,7 +37,7 @@ func (s *Store) Folder(pid int64, user, group int) (string, error) {
 	return filepath.Join(s.dir, name), nil
 }
 
-// Give makes a blob visible to a process that has a Folder; others see the store itself.
+// Give makes a blob visible to a process that has a Folder. Other processes see the store itself.
 func (s *Store) Give(pid int64, p schema.BlobPointer) error {
 	root, folder := s.root.Load(), sharedName(pid)
 	info, err := root.Lstat(folder)
@@ -66,8 +66,8 @@ func (s *Store) Give(pid int64, p schema.BlobPointer) error {
 	return root.Lchown(at, user, group)
 }
 
-// OpenFor is Open for a process. What the store has not written is looked up in the process's own
-// folder, if it has one.
+// OpenFor is Open for a process. Files that the store has not written are looked up in the process's own folder, if it has
+// one.
 func (s *Store) OpenFor(pid int64, origin string, p schema.BlobPointer) (*Reader, error) {
 	in, name, err := s.parse(origin, p)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) sweepShared() error {
 		root := s.root.Load()
 		return fs.WalkDir(root.FS(), name, func(at string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
-				return nil //nolint:nilerr // it was removed, or the process has closed its own folder
+				return nil //nolint:nilerr // it was removed, or the process has removed permissions of its folder
 			}
 			if info, err := d.Info(); err == nil && info.ModTime().Before(oldest) {
 				_ = root.Remove(at) // a process that prevents this fills only its own folder

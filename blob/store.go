@@ -14,30 +14,30 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Options are the settings of a Store; 0 means the default.
+// Options configure a Store; 0 means the default.
 type Options struct {
-	Dir       string           // <runtime>/blobs, absolute; made 0700 if it is missing
-	Origin    string           // the kernel's own: its blobs lie in Dir itself
-	FileBytes int64            // of one blob: 64 MiB
-	DirBytes  int64            // of all: 1 GiB
-	DirFiles  int              // of all: 65,536
-	TTL       time.Duration    // time to live of a blob that is not in use: 1 h
+	Dir       string           // <runtime>/blobs, absolute; created with mode 0700 if it is missing
+	Origin    string           // the kernel's own, whose blobs are in Dir itself
+	FileBytes int64            // of one blob; 0: 64 MiB
+	DirBytes  int64            // of all blobs; 0: 1 GiB
+	DirFiles  int              // of all blobs; 0: 65,536
+	TTL       time.Duration    // time to live of a blob that is not in use; 0: 1 h
 	Now       func() time.Time // nil: time.Now
 }
 
-// Store is the directory. Its methods are safe for concurrent use.
+// Store is a directory of blobs. Its methods are safe for concurrent use.
 type Store struct {
 	dir    string
 	origin string
 	limits Options
 	now    func() time.Time
 	root   atomic.Pointer[os.Root] // replaced if the directory was removed
-	settle time.Duration           // how long Open waits for a file that just changed
+	settle time.Duration           // how long Open waits for a file that has just changed
 
 	mu      sync.Mutex
 	closed  bool
 	entries map[string]entry // known files of the directory, by path below it
-	uses    map[string]int   // number of holders of a blob, by path; a blob with one is not removed
+	uses    map[string]int   // number of holders of a blob, by path; a blob with holders is not removed
 	writing map[string]bool  // paths of files that are being written
 	used    Usage
 }
@@ -46,17 +46,17 @@ type Store struct {
 type entry struct {
 	size int64
 	at   time.Time // time of the last use
-	id   identity  // of a file that the store has written; zero for another program's
+	id   identity  // of a file that the store has written; zero for files of other programs
 }
 
-// Usage is the known content of the directory. Files of other programs count from the first Sweep or Open that sees them.
+// Usage is the known content of the directory. Files of other programs count from the first Sweep or Open that finds them.
 type Usage struct {
 	Files int
 	Bytes int64
 }
 
-// New opens the store and removes what an earlier one left behind: unfinished files, and those older than the time to live. A
-// directory must have only one store; the instance lock ensures that.
+// New opens the store and removes files of an earlier one: unfinished files, and those older than the time to live. Only
+// one store may use a directory; the instance lock ensures that.
 func New(o Options) (*Store, error) {
 	o.FileBytes = cmp.Or(o.FileBytes, 64<<20)
 	o.DirBytes = cmp.Or(o.DirBytes, 1<<30)
@@ -107,7 +107,7 @@ func openPrivate(dir string) (*os.Root, error) {
 		case !ours(opened):
 			err = fmt.Errorf("%s belongs to another user", dir)
 		case opened.Mode().Perm()&0o077 != 0:
-			err = fmt.Errorf("%s is open to group or others (mode %04o): look at what is in it, then chmod it to 0700", dir, opened.Mode().Perm())
+			err = fmt.Errorf("%s is open to group or others (mode %04o): check its content, then chmod it to 0700", dir, opened.Mode().Perm())
 		}
 	}
 	if err != nil {
@@ -117,8 +117,8 @@ func openPrivate(dir string) (*os.Root, error) {
 }
 
 // renewed opens the directory again if err says that old was removed, for example by a program that clears temporary
-// directories: otherwise no blob could be written any more. Lost files leave the usage at the next Sweep. It reports whether
-// the directory was replaced.
+// directories. Otherwise blobs could not be written any more. Lost files are removed from the usage at the next Sweep. It
+// reports whether the directory was replaced.
 func (s *Store) renewed(old *os.Root, err error) bool {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrClosed) {
 		return false
@@ -140,11 +140,11 @@ func (s *Store) renewed(old *os.Root, err error) bool {
 		return false
 	}
 	s.root.Store(fresh)
-	_ = old.Close() // nothing is left in it
+	_ = old.Close() // it is empty
 	return true
 }
 
-// Close closes the store; blobs stay. Open readers and writers continue to work, and must be closed.
+// Close closes the store; blobs stay. Open readers and writers still work, and must be closed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,14 +155,14 @@ func (s *Store) Close() error {
 	return s.root.Load().Close()
 }
 
-// Usage returns what counts against the quota, unfinished blobs included.
+// Usage returns what counts in the quota, including unfinished blobs.
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used
 }
 
-// reserve reserves quota before a write. Its error does not reveal how much others use.
+// reserve reserves quota before a write. Its error does not reveal the usage of others.
 func (s *Store) reserve(files int, bytes int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,9 +170,9 @@ func (s *Store) reserve(files int, bytes int64) error {
 	case s.closed:
 		return errClosed()
 	case files > 0 && s.used.Files+files > s.limits.DirFiles:
-		return full("there are as many blobs as may be, %d", s.limits.DirFiles)
+		return full("the directory has the maximum number of blobs, %d", s.limits.DirFiles)
 	case s.used.Bytes+bytes > s.limits.DirBytes:
-		return full("blobs may hold %d bytes together, which leaves no room for %d more", s.limits.DirBytes, bytes)
+		return full("all blobs may have %d bytes, and %d more do not fit", s.limits.DirBytes, bytes)
 	}
 	s.used.Files += files
 	s.used.Bytes += bytes

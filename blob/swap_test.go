@@ -17,15 +17,15 @@ func resolutions() int {
 	return testkit.Rounds(5_000, 20_000, 1_000_000)
 }
 
-// victim is a reference whose place is swapped while it is resolved.
+// victim is a reference whose file is swapped while it is resolved.
 type victim struct {
 	origin string
 	p      schema.BlobPointer
 	found  atomic.Int64
 }
 
-// swap exchanges what stands at the victim, as fast as it can, until stop. Every few rounds it lets the first of kinds, which
-// is what may be read, stand until it was.
+// swap replaces the victim's file as fast as it can, until stop. Every few rounds it leaves the first of kinds, which may
+// be read, until it was read.
 func (v *victim) swap(t *testing.T, stop <-chan struct{}, kinds []func(at string) error) {
 	next := v.p.Path + ".next"
 	for i := 0; ; i++ {
@@ -42,7 +42,7 @@ func (v *victim) swap(t *testing.T, stop <-chan struct{}, kinds []func(at string
 			t.Error(err)
 			return
 		}
-		_ = os.Remove(next) // a rename onto the same file does nothing
+		_ = os.Remove(next) // otherwise a rename onto the same file does nothing
 		for before := v.found.Load(); i%(100*len(kinds)) == 0 && v.found.Load() == before; {
 			select {
 			case <-stop:
@@ -53,7 +53,7 @@ func (v *victim) swap(t *testing.T, stop <-chan struct{}, kinds []func(at string
 	}
 }
 
-// swapFolder makes the victim's folder a link to another, and back, until stop.
+// swapFolder replaces the victim's directory with a link to another, and back, until stop.
 func (v *victim) swapFolder(t *testing.T, stop <-chan struct{}, to string) {
 	at := filepath.Dir(v.p.Path)
 	aside := at + ".aside"
@@ -77,8 +77,8 @@ func (v *victim) swapFolder(t *testing.T, stop <-chan struct{}, to string) {
 	}
 }
 
-// While other threads swap a file that somebody has put there, a blob of the store's and a whole folder for links to
-// everything that they must not be, no reference ever leads anywhere but to the file that is meant.
+// While other threads replace a client's file, a blob of the store and a whole directory with forbidden links, every
+// reference leads only to its own file.
 func TestSwappedLinks(t *testing.T) {
 	t.Parallel()
 	const text, secret = "mine", "secret"
@@ -118,7 +118,7 @@ func TestSwappedLinks(t *testing.T) {
 
 	victims := []*victim{written, dropped, moved}
 	refused := 0
-	// It goes on until each was found, or the test shows nothing; the whole is bounded by the test's time.
+	// The test continues until each file was read, since otherwise it would show nothing. The test's time limit bounds it.
 	for i := 0; i < resolutions() || written.found.Load() == 0 || dropped.found.Load() == 0 || moved.found.Load() == 0; i++ {
 		v := victims[i%len(victims)]
 		switch got, err := read(t, s, v.origin, v.p); {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// found is a file of the directory, as seen by scan.
+// found is a file of the directory that scan has found.
 type found struct {
 	path string
 	info fs.FileInfo
 }
 
-// Sweep removes what is not in use and older than the time to live, and updates the usage for files that other programs have added
-// or removed. It returns what was removed. Age counts from when a blob was committed, or last opened and closed again; for the
-// files of others, and of an earlier start, from when they were last changed.
+// Sweep removes files that are not in use and older than the time to live, and updates the usage for files that other
+// programs have added or removed. It returns what it has removed. The age counts from the commit of a blob, or its last
+// use; for files of others, and of an earlier start, from their last change.
 func (s *Store) Sweep() (Usage, error) {
 	removed, err := s.sweepFolders(false)
 	if err = errors.Join(err, s.sweepShared()); err != nil {
@@ -26,8 +26,8 @@ func (s *Store) Sweep() (Usage, error) {
 	return removed, nil
 }
 
-// sweepFolders removes unused files. At the start of a store no file can be in use, so unfinished ones are removed whatever
-// their age.
+// sweepFolders removes unused files. At the start of a store no file can be in use, so it removes unfinished ones of any
+// age.
 func (s *Store) sweepFolders(start bool) (removed Usage, err error) {
 	s.mu.Lock()
 	closed := s.closed
@@ -75,7 +75,7 @@ func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 	}
 	at := f.info.ModTime()
 	if at.After(now) {
-		at = now // a time in the future
+		at = now // the file's time is in the future
 	}
 	if f.info.Mode().IsRegular() && !unfinished {
 		s.learn(f.path, f.info.Size(), at)
@@ -95,7 +95,7 @@ func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 	return bytes, true, nil
 }
 
-// clear removes empty folders while no blob is being written.
+// clear removes empty directories while no blob is being written.
 func (s *Store) clear() error {
 	files, err := list(s.root.Load(), "")
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) clear() error {
 	}
 	for _, f := range files {
 		if f.info.IsDir() && isFolder(f.path) {
-			_ = s.root.Load().Remove(f.path) // it is not empty
+			_ = s.root.Load().Remove(f.path) // fails if it is not empty
 		}
 	}
 	return nil
@@ -142,7 +142,7 @@ func (s *Store) scan() ([]found, error) {
 	return all, nil
 }
 
-// list returns what lies right below a root.
+// list returns the entries of a directory of root.
 func list(root *os.Root, at string) ([]found, error) {
 	dir, err := root.Open(".")
 	if err != nil {

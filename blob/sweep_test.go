@@ -27,7 +27,7 @@ func sweep(t *testing.T, s *blob.Store, files int, bytes int64) {
 	}
 }
 
-// A blob is removed once it is older than the time to live and nobody holds it, and not before.
+// A blob is removed when it is older than the time to live and has no holder, and not before.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -57,7 +57,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 
-	// What was held is as young as its last use.
+	// The age of a blob counts from its last use.
 	testkit.Must(t, holder.Close())
 	testkit.Must(t, holder.Close())
 	testkit.Must(t, r.Close())
@@ -75,7 +75,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// What is being written is nobody's leftover, however long that takes.
+// A file that is being written is not removed, however long that takes.
 func TestSweepUnfinished(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -97,7 +97,7 @@ func TestSweepUnfinished(t *testing.T) {
 	}
 }
 
-// Two holds are two: the first close removes nothing.
+// Two readers of a blob are counted: the first close does not release it.
 func TestOpenTwice(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -116,8 +116,8 @@ func TestOpenTwice(t *testing.T) {
 	sweep(t, s, 1, 3)
 }
 
-// What others put into the directory counts from the next sweep on, and is removed like the rest; what they take away is
-// given back to the quota.
+// Files of other programs count from the next sweep on, and are removed like others; the quota of files that they remove is
+// released.
 func TestSweepLearns(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -142,7 +142,8 @@ func TestSweepLearns(t *testing.T) {
 	sweep(t, s, 1, 15)
 }
 
-// What is no blob is removed when it is old, never followed, and never a folder of somebody's.
+// Other entries than blobs are removed when they are old, never followed, and a directory of another origin is never
+// removed.
 func TestSweepStrangers(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -166,7 +167,7 @@ func TestSweepStrangers(t *testing.T) {
 	}
 }
 
-// A new start removes what a crash has left half done, whatever its age, and what is stale; the rest can be read as before.
+// A start removes unfinished files of any age, and old blobs; the rest can be read as before.
 func TestNewStart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
@@ -177,7 +178,7 @@ func TestNewStart(t *testing.T) {
 	for _, p := range stale {
 		testkit.Must(t, os.Chtimes(p.Path, old, old))
 	}
-	// What a process that was killed would have left: files that were begun, one of them just now.
+	// The files of a killed process: unfinished ones, one of them new.
 	for _, name := range []string{".new-AAAA", filepath.Base(filepath.Dir(fresh[other].Path)) + "/.new-BBBB"} {
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
 	}
@@ -209,12 +210,12 @@ func TestNewStart(t *testing.T) {
 	if u := s.Usage(); u != (blob.Usage{Files: 3, Bytes: 15}) {
 		t.Errorf("%+v", u)
 	}
-	// A time that lies ahead does not keep a file forever.
+	// A file with a time in the future does not stay permanently.
 	c.advance(2 * time.Hour)
 	sweep(t, s, 3, 15)
 }
 
-// A sweep in the middle of everything removes nothing that is young, being written or held, and the books stay right.
+// A sweep during other operations removes nothing that is new, being written or in use, and the usage stays correct.
 func TestSweepMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := open(t, blob.Options{})

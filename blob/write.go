@@ -21,22 +21,22 @@ type Blob struct {
 	Digest  [sha256.Size]byte // SHA-256 of what was written
 }
 
-// Writer writes one blob. It must be ended by Commit or by Abort, and has one user at a time.
+// Writer writes one blob. Commit or Abort must end it. It is not safe for concurrent use.
 type Writer struct {
 	store *Store
 	dir   folder
-	in    string // the folder's name
+	in    string // name of the folder
 	name  string
 	f     *os.File
 	sum   hash.Hash
 	size  int64
-	err   error // why it ended
+	err   error // why the writer ended
 }
 
 // errEnded is the state of a writer after Commit or Abort.
 var errEnded = errors.New("the blob was ended")
 
-// Create begins a blob of an origin. The error is BlobNoRoom if the quota is exhausted.
+// Create creates a blob of an origin. The error is BlobNoRoom if the quota is exhausted.
 func (s *Store) Create(origin string) (*Writer, error) { return s.createFile(origin, "") }
 
 func (s *Store) createFile(origin, suffix string) (*Writer, error) {
@@ -79,8 +79,8 @@ func (w *Writer) open() error {
 
 func (w *Writer) temp() string { return path.Join(w.in, newPrefix+w.name) }
 
-// Write appends to the blob. After an error the blob cannot be committed. A blob over its limit, an exhausted quota and a
-// full disk are BlobNoRoom.
+// Write appends to the blob. After an error the blob cannot be committed. The error is BlobNoRoom for a blob that exceeds
+// its limit, an exhausted quota and a full disk.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
@@ -99,14 +99,14 @@ func (w *Writer) writeBounded(p []byte) (int, error) {
 	if err := w.store.reserve(0, int64(len(p))); err != nil {
 		return 0, err
 	}
-	w.size += int64(len(p)) // Abort returns the unused part with the rest
+	w.size += int64(len(p)) // Abort releases the unused part with the rest
 	n, err := w.f.Write(p)
 	w.sum.Write(p[:n])
 	return n, explain("write blob", err)
 }
 
-// Commit completes the blob and gives it its name; only then can it be referred to. If it fails, or a Write has failed, no
-// file is left.
+// Commit completes the blob and gives it its name, after which references can name it. If it fails, or a Write has failed,
+// no file is left.
 func (w *Writer) Commit() (Blob, error) {
 	if w.err != nil {
 		err := w.err
@@ -130,7 +130,7 @@ func (w *Writer) Commit() (Blob, error) {
 	return b, nil
 }
 
-// publish renames the file and adds it to the usage in one step, as Sweep sees it.
+// publish renames the file and adds it to the usage in one step for Sweep.
 func (w *Writer) publish(id identity) error {
 	s := w.store
 	s.mu.Lock()
@@ -146,19 +146,19 @@ func (w *Writer) publish(id identity) error {
 	return nil
 }
 
-// Abort drops the blob. After Commit, or a second time, it does nothing.
+// Abort discards the blob. After Commit or Abort it does nothing.
 func (w *Writer) Abort() {
-	if w.err == errEnded { //nolint:errorlint // the very value that says so
+	if w.err == errEnded { //nolint:errorlint // a value that is never wrapped
 		return
 	}
 	w.err = errEnded
-	_ = w.f.Close()                      // the blob is dropped
-	_ = w.dir.Remove(newPrefix + w.name) // a file that cannot be removed now is swept later
+	_ = w.f.Close()                      // the blob is discarded
+	_ = w.dir.Remove(newPrefix + w.name) // a sweep removes the file later if this fails
 	w.store.unreserve(1, w.size)
 	w.ended()
 }
 
-// ended closes the folder, and marks the name as no longer being written.
+// ended closes the folder, and records that the name is no longer being written.
 func (w *Writer) ended() {
 	w.dir.close()
 	w.store.mu.Lock()
@@ -166,7 +166,7 @@ func (w *Writer) ended() {
 	w.store.mu.Unlock()
 }
 
-// Put writes a blob of an origin from all of r. The name of a text says that it is one: see schema.BlobPointer.Text.
+// Put writes a blob of an origin from r. The name of a text shows that it is one: see schema.BlobPointer.Text.
 func (s *Store) Put(origin string, text bool, r io.Reader) (Blob, error) {
 	suffix := ""
 	if text {

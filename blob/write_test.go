@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A blob is what was written, in a file of its own that nobody else may read, under a reference that schema takes as it is.
+// A blob is a private file with the written content, and a reference that schema accepts unchanged.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
@@ -61,7 +61,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// The same content twice is two blobs, so that nobody learns what others have.
+// The same content twice gives two blobs, so that callers do not learn what others have.
 func TestNamesSayNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, blob.Options{})
@@ -70,7 +70,7 @@ func TestNamesSayNothing(t *testing.T) {
 	}
 }
 
-// What is not finished leaves nothing, neither a file nor a part of the quota.
+// An unfinished blob leaves no file and uses no quota.
 func TestAbort(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "blobs")
@@ -115,7 +115,7 @@ func TestAbort(t *testing.T) {
 	put(t, s, own, strings.Repeat("a", 10))
 }
 
-// The quota is used to its last byte and to its last file, and no further, however many write at the same time.
+// The quota can be used to its last byte and its last file, and not exceeded by concurrent writers.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	const bytes, files, writers = 10_000, 50, 16
@@ -155,7 +155,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// Exactly as many as there is room for succeed, at whatever moment they come.
+// Exactly as many concurrent writers succeed as the quota has room for.
 func TestQuotaExact(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -188,7 +188,7 @@ func TestQuotaExact(t *testing.T) {
 	}
 }
 
-// A store that is closed says so. What was open can be closed.
+// A closed store returns an error. Open readers and writers can be closed.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t, blob.Options{})
@@ -215,7 +215,7 @@ func TestClosed(t *testing.T) {
 	want(t, err, fault.KernelStopping)
 }
 
-// A directory that others could change or look into is refused.
+// A directory that others can read or change is refused.
 func TestUnsafeDirectory(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()

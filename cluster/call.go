@@ -14,17 +14,17 @@ import (
 // maxAnswer bounds an answer to a query in bytes, so that it fits a message of the bus.
 const maxAnswer = 900_000
 
-// maxOrigin bounds what identifies the state directory of another kernel.
+// maxOrigin bounds the identifier of another kernel's state directory, in bytes.
 const maxOrigin = 64
 
-// flight is a call that is being made for another kernel.
+// flight is a call for another kernel that is in flight.
 type flight struct {
 	done chan struct{} // closed when there is an outcome
 	data []byte
 	err  error
 }
 
-// call answers a request with a call: the reply's data, or the error.
+// call executes the call in a request, and puts the reply's data or the error into the answer.
 func (r *receiver) call(ctx context.Context, from *Requester, req *request, out *answer) {
 	var err error
 	switch {
@@ -42,7 +42,7 @@ func (r *receiver) call(ctx context.Context, from *Requester, req *request, out 
 	}
 }
 
-// run makes a call that changes something. A request that repeats one in flight gets its outcome.
+// run executes a call that changes something. A request that repeats a call in flight returns its outcome.
 func (r *receiver) run(ctx context.Context, from *Requester, req *request) ([]byte, error) {
 	if strings.Contains(req.Instance, "/") || len(req.Instance) > maxOrigin || (req.Errand.Spawn == nil) == (req.Errand.Terminate == nil) {
 		return nil, fault.ClusterRequest.New("the call of %s does not have its form", req.From)
@@ -71,7 +71,7 @@ func (r *receiver) run(ctx context.Context, from *Requester, req *request) ([]by
 	}
 }
 
-// query makes a call that only reads, of those that other kernels may make.
+// query executes a call that only reads, if it is one that other kernels may make.
 func (r *receiver) query(ctx context.Context, from *Requester, q *query) (schema.Value, int64, error) {
 	if !asked(q.Type) {
 		return nil, 0, fault.ClusterNotAsked.New("%s is no query that a kernel answers to others", fault.Clip(q.Type))
@@ -92,7 +92,7 @@ func asked(typ string) bool {
 	return false
 }
 
-// calls returns the line of calls to a kernel.
+// calls returns the session for calls to a kernel.
 func (l *Link) calls(kernel string) *line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *Link) calls(kernel string) *line {
 	return one
 }
 
-// Ask makes a query at another kernel. It returns the answer, and its entry there.
+// Ask makes a query at another kernel. It returns the answer, and the query's entry in the journal there.
 func (l *Link) Ask(ctx context.Context, kernel, typ string, data []byte) (schema.Value, int64, error) {
 	if why := l.Reach(kernel); why != nil {
 		return nil, 0, why
@@ -154,7 +154,7 @@ type errandOutcome struct {
 	err  *fault.Fault
 }
 
-// Begin hands over a call for another kernel that is on disk. It does not block.
+// Begin starts to send a call for another kernel. The call must be on disk. Begin does not block.
 func (l *Link) Begin(e *schema.Errand) {
 	one := &errand{Errand: e, waited: true, done: make(chan errandOutcome, 1)}
 	l.mu.Lock()
@@ -163,9 +163,9 @@ func (l *Link) Begin(e *schema.Errand) {
 	l.background(func() { l.do(one) })
 }
 
-// resume goes on with a call of the last life. The other kernel may have made it: then it says what the outcome was.
+// resume sends a call of the previous run again. If the other kernel has already made it, the answer is its outcome.
 func (l *Link) resume(e *schema.Errand, intent uint64) {
-	if intent == 0 { // its outcome is in the record
+	if intent == 0 { // its outcome is in the journal
 		l.kernel.Note(schema.ProcessSettle.With(&schema.ErrandSettled{Number: e.Number, Kernel: e.Kernel}))
 		return
 	}
@@ -176,8 +176,8 @@ func (l *Link) resume(e *schema.Errand, intent uint64) {
 // errandPatience is how long a call waits for its outcome at another kernel.
 const errandPatience = 30 * time.Second
 
-// Outcome returns the outcome of a call that was handed over. It does not wait without end: then finished is false, and the link
-// journals the outcome of the intent once there is one.
+// Outcome waits up to errandPatience for the outcome of a call that was given to Begin. If finished is false, there is none
+// yet, and the link journals it as the outcome of the intent later.
 func (l *Link) Outcome(ctx context.Context, number int64, intent uint64) (data []byte, err error, finished bool) {
 	l.mu.Lock()
 	one := l.errands[number]
@@ -193,7 +193,7 @@ func (l *Link) Outcome(ctx context.Context, number int64, intent uint64) (data [
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case o := <-one.done: // it was just in time
+	case o := <-one.done: // it arrived at the same time
 		return o.result()
 	default:
 		one.waited, one.intent = false, intent
@@ -208,12 +208,12 @@ func (o errandOutcome) result() ([]byte, error, bool) {
 	return o.data, nil, true
 }
 
-// Settled records that the outcome of a call is in the record.
+// Settled records that the journal has the outcome of a call.
 func (l *Link) Settled(e *schema.Errand) {
 	l.kernel.Note(schema.ProcessSettle.With(&schema.ErrandSettled{Number: e.Number, Kernel: e.Kernel}))
 }
 
-// do asks the other kernel until there is an outcome, or the link ends.
+// do sends a call to the other kernel until there is an outcome, or the link ends.
 func (l *Link) do(one *errand) {
 	var pause time.Duration
 	for l.ctx.Err() == nil {
@@ -242,7 +242,7 @@ func (l *Link) try(one *errand) (data []byte, failed *fault.Fault, known bool) {
 	switch {
 	case l.ctx.Err() != nil:
 		return nil, nil, false
-	case err != nil && one.tried: // it may have been made
+	case err != nil && one.tried: // the other kernel may have made it
 		return nil, nil, false
 	case err != nil:
 		if f, ok := errors.AsType[*fault.Fault](err); ok && f.ID != fault.ClusterBus {
@@ -271,7 +271,7 @@ func open(f *fault.Fault) bool {
 	return f.Kind == fault.Unavailable || f.Kind == fault.Timeout || f.ID == fault.CallCancelled
 }
 
-// outcome is the answer of the call here, made of the one there.
+// outcome converts the answer of the other kernel to the answer of the call here.
 func (e *errand) outcome(data []byte) ([]byte, error) {
 	if e.Spawn != nil {
 		out, err := schema.SyscallSpawn.Decode(data)
@@ -289,7 +289,7 @@ func (e *errand) outcome(data []byte) ([]byte, error) {
 	return schema.Marshal(out)
 }
 
-// conclude hands the outcome to the call that waits, or journals it.
+// conclude passes the outcome to the call that waits for it, or journals it.
 func (l *Link) conclude(one *errand, data []byte, failed *fault.Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,28 +16,29 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Options say how a kernel is on the bus.
+// Options configure a connection to the bus.
 type Options struct {
 	Name      string          // of this kernel
-	Servers   string          // addresses of the bus, with commas between
-	Authority string          // file of certificate authorities for a bus with TLS; "": the system's
-	Key       *access.HostKey // which is also the user of the bus
+	Servers   string          // addresses of the bus, separated by commas
+	Authority string          // file of certificate authorities for a bus with TLS; "": those of the system
+	Key       *access.HostKey // its public key names the user of the bus
 	Log       *slog.Logger
 }
 
-// Conn is a connection to the bus, and Streams what it keeps: for packages that only pass them on.
+// Conn is a connection to the bus, and Streams gives access to its streams, for packages that only pass them on.
 type (
 	Conn    = nats.Conn
 	Streams = jetstream.JetStream
 )
 
-// reconnectWait is how long an attempt to reach the bus waits behind the last one.
+// reconnectWait is the time between two attempts to reach the bus.
 const reconnectWait = 250 * time.Millisecond
 
 // pingEvery is how often a connection asks whether its node still answers.
 const pingEvery = 2 * time.Second
 
-// User is the name of a key's holder on the bus: the same key, as NATS writes it.
+// User returns the name of a key's user on the bus: the public key in the encoding of NATS. It fails for a key that is not
+// ssh-ed25519.
 func User(key access.PublicKey) (string, error) {
 	raw := key.Ed25519()
 	if raw == nil {
@@ -50,7 +51,7 @@ func User(key access.PublicKey) (string, error) {
 	return string(user), nil
 }
 
-// Connect joins the bus, and does not wait until that is reached: the connection tries again without end. The caller closes it.
+// Connect joins the bus. It does not wait until the bus is reached: the connection is retried until the caller closes it.
 func Connect(o Options) (*nats.Conn, error) {
 	user, err := User(o.Key.Key())
 	if err != nil {
@@ -60,9 +61,9 @@ func Connect(o Options) (*nats.Conn, error) {
 		nats.Name("pwos " + o.Name),
 		nats.Nkey(user, o.Key.Sign),
 		nats.CustomInboxPrefix(InboxPrefix(o.Name)),
-		nats.IgnoreDiscoveredServers(), // those of the configuration are the ones that this host can reach
+		nats.IgnoreDiscoveredServers(), // this host can reach those of the configuration
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
-		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // a node that hangs is left for another
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), // to leave a node that hangs
 		nats.ReconnectJitter(reconnectWait/2, reconnectWait/2),
 		nats.IgnoreAuthErrorAbort(), // a key may be added to the members of the bus later
 		nats.NoCallbacksAfterClientClose(),
@@ -84,7 +85,7 @@ func Connect(o Options) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// Join is Connect for a caller that also uses the streams.
+// Join is Connect, and also returns access to the streams.
 func Join(o Options) (*nats.Conn, jetstream.JetStream, error) {
 	conn, err := Connect(o)
 	if err != nil {

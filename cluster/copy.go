@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// linger is how long the copy waits for more entries before it sends: it bounds how often the bus syncs.
+	// linger is how long the copy waits for more entries before it sends. It limits how often the bus syncs.
 	linger = 20 * time.Millisecond
-	// ackWait is how long the bus may take for a message, and quorumWait the same if answers wait for it.
+	// ackWait is how long the bus may take to acknowledge a message, and quorumWait the same if answers wait for the copy.
 	ackWait, quorumWait = 15 * time.Second, 3 * time.Second
-	// minPause and maxPause bound the time between two attempts to go on.
+	// minPause and maxPause bound the time between two attempts.
 	minPause, maxPause = 250 * time.Millisecond, 5 * time.Second
 	// lookEvery is how often a copy with nothing to send checks that the stream still ends with its last message.
 	lookEvery = 2 * time.Second
@@ -31,12 +31,12 @@ const (
 // Source is the journal that is copied.
 type Source struct {
 	Dir    string
-	Synced func() uint64                           // (*journal.Log).Synced: nothing else is copied
+	Synced func() uint64                           // (*journal.Log).Synced: no later entry is copied
 	Await  func(ctx context.Context, entry uint64) // (*journal.Log).AwaitSynced
 	FS     journal.FS                              // nil: the system's
 }
 
-// Copy keeps the stream of a kernel up with its journal.
+// Copy copies the journal of a kernel to its stream.
 type Copy struct {
 	name     string
 	signer   journal.Signer
@@ -45,14 +45,14 @@ type Copy struct {
 	conn     *nats.Conn
 	stream   jetstream.JetStream
 	log      *slog.Logger
-	leaders  func() []access.PublicKey // keys of the hosts that may lead the kernel; nil: not known
+	leaders  func() []access.PublicKey // keys of the hosts that may lead the kernel; nil: unknown
 	quorum   bool                      // answers wait for the copy
 
 	mu     sync.Mutex
-	told   *Quorum // nil: no one is told
+	told   *Quorum // nil: progress is not reported
 	copied uint64
-	alarm  string // why the copy has stopped for good; "": it has not
-	wrong  string // why it does not get on at present; "": it does
+	alarm  string // why the copy has stopped permanently; "": it has not
+	wrong  string // why it makes no progress at present; "": it does
 }
 
 // NewCopy returns a Copy that does nothing until Run.
@@ -64,17 +64,17 @@ func NewCopy(name string, signer journal.Signer, source Source, replicas int, co
 	return &Copy{name: name, signer: signer, source: source, replicas: replicas, conn: conn, stream: stream, log: log}, nil
 }
 
-// Quorum is what a kernel wants to be told of.
+// Quorum has the functions that a Copy reports to.
 type Quorum struct {
 	Acknowledged func(through uint64) // a majority of the bus has all entries up to through; nil: no answer waits for that
-	Fenced       func(error)          // the stream has other entries than the journal; if no answer waits, only those of another leader
+	Fenced       func(error)          // the stream has entries that the journal does not have; if no answer waits, only entries of another leader
 
-	// Lease tells whether this host still holds the lease. It is called with the first change of that.
+	// Lease tells whether this host still holds the lease. It is called at each change.
 	Lease func(held bool)
 }
 
-// Tell reports from now on to told how far the copy is; nil: to no one. If answers wait for that, entries are copied without a delay from
-// then on. It must be called before Run, except for nil.
+// Tell sets the functions that the copy reports its progress to; nil: none. If answers wait for the copy, it sends entries
+// without a delay. Only Tell(nil) may be called after Run.
 func (c *Copy) Tell(told *Quorum) {
 	c.set(func() { c.told = told })
 	if told != nil {
@@ -82,7 +82,7 @@ func (c *Copy) Tell(told *Quorum) {
 	}
 }
 
-// acknowledged notes the last entry that the bus has.
+// acknowledged records the last entry that the bus has, and reports it.
 func (c *Copy) acknowledged(through uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Copy) acknowledged(through uint64) {
 	}
 }
 
-// leads passes on whether this host holds the lease.
+// leads reports whether this host holds the lease.
 func (c *Copy) leads(held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,27 +101,27 @@ func (c *Copy) leads(held bool) {
 	}
 }
 
-// Progress is how far a Copy is.
+// Progress is the progress of a Copy.
 type Progress struct {
 	Copied uint64 // the last entry that the bus has acknowledged to this kernel; 0: none since its start
-	Alarm  string // why the copy has stopped for good; "": it has not
-	Wrong  string // why it does not get on at present; "": it does
+	Alarm  string // why the copy has stopped permanently; "": it has not
+	Wrong  string // why it makes no progress at present; "": it does
 }
 
-// Progress returns how far the copy is.
+// Progress returns the progress of the copy.
 func (c *Copy) Progress() Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Progress{c.copied, c.alarm, c.wrong}
 }
 
-// errDiverged says that the stream has other entries than the journal.
+// errDiverged says that the stream has entries that the journal does not have.
 var errDiverged = errors.New("the stream is not a copy of this journal")
 
-// errDeposed says that they are those of another host that leads the kernel.
+// errDeposed says that another host that leads the kernel has written them.
 var errDeposed = fmt.Errorf("another host leads this kernel: %w", errDiverged)
 
-// Run copies until ctx is done, or the stream turns out to have other entries than the journal.
+// Run copies until ctx is done, or the stream has entries that the journal does not have.
 func (c *Copy) Run(ctx context.Context) {
 	pause := minPause
 	for ctx.Err() == nil {
@@ -143,7 +143,7 @@ func (c *Copy) Run(ctx context.Context) {
 		if c.Progress().Copied > before {
 			pause = minPause
 		}
-		if c.conn.IsConnected() { // else the connection has said so
+		if c.conn.IsConnected() { // otherwise the connection has logged it
 			c.log.Warn("the journal is not copied at present", "error", err)
 		}
 		c.set(func() { c.wrong = err.Error() })
@@ -160,7 +160,7 @@ func (c *Copy) set(change func()) {
 	change()
 }
 
-// sleep returns false if ctx ended first.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -172,8 +172,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// follow goes on if the stream ends, until something is wrong. It looks at the stream again after each disconnection: the
-// bus may have come back with less.
+// follow copies until an error. It reads the end of the stream again after each disconnection, since the bus may have lost
+// entries.
 func (c *Copy) follow(ctx context.Context) error {
 	if !c.conn.IsConnected() {
 		if err := c.conn.LastError(); err != nil {
@@ -230,7 +230,7 @@ func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err err
 			return at, 0, fmt.Errorf("read stream: %w", err)
 		}
 		if part, of, ok := partOf(m.Header.Get(partHeader)); ok && part < of {
-			continue // of a line that was not finished
+			continue // a part of an incomplete line
 		}
 		checkpoint, err := journal.ParseCheckpoint([]byte(m.Header.Get(checkpointHeader)))
 		if err != nil {
@@ -277,8 +277,9 @@ func (c *Copy) read(from uint64) *journal.Reader {
 	return journal.NewReader(c.source.FS, c.source.Dir, journal.ReaderOptions{From: from, Limit: c.source.Synced})
 }
 
-// send copies from an entry on. last is the number of the stream's last message, behind which the next one must be put. One
-// message is on its way at a time: if it is refused, one behind it, with the number that it would have had, must not be taken.
+// send copies the entries from from on. last is the number of the stream's last message, which the next message must
+// follow. One message is in flight at a time: if it is refused, the bus must not accept a later one with the number that it
+// would have had.
 func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 	r := c.read(from)
 	defer func() { err = errors.Join(err, r.Close()) }()
@@ -299,8 +300,8 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 	}
 }
 
-// await returns once the journal has an entry that is synced, or ctx is done. While it waits, it checks that the stream ends with
-// the message last: a kernel that has nothing to send must notice too that another host has taken it over.
+// await waits until an entry of the journal is synced, or ctx is done. Meanwhile it checks that the stream still ends with message
+// last, so that an idle kernel notices that another host has taken over.
 func (c *Copy) await(ctx context.Context, entry, last uint64) error {
 	for ctx.Err() == nil {
 		waiting, stop := context.WithTimeout(ctx, lookEvery)
@@ -321,8 +322,8 @@ func (c *Copy) await(ctx context.Context, entry, last uint64) error {
 	return nil
 }
 
-// catchUp sends what the journal has behind r, and returns the last entry, 0 if there was none, and the number of the stream's
-// last message.
+// catchUp sends the rest of the journal from r on. It returns the last entry, 0 if there was none, and the number of the
+// stream's last message.
 func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (through, _ uint64, err error) {
 	for more := true; more; {
 		var g group
@@ -349,7 +350,7 @@ func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (thr
 	return through, last, nil
 }
 
-// append puts a message behind the last one of the stream.
+// append appends a message to the stream, after message last.
 func (c *Copy) append(ctx context.Context, m *nats.Msg, last uint64) error {
 	wait := ackWait
 	if c.quorum {

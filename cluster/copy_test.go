@@ -92,7 +92,7 @@ func (m *member) copy(t *testing.T, s *scribe, name string) (c *cluster.Copy, st
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// running runs a copy until stop is called, or the test ends.
+// running starts c, which runs until stop is called or the test ends.
 func running(t *testing.T, c *cluster.Copy) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -122,7 +122,7 @@ func verify(t *testing.T, m *member, name string, keys ...access.PublicKey) *clu
 	return testkit.Value(cluster.Verify(testkit.Context(t), m.js, name, keys, nil))(t)
 }
 
-// whole fails the test if the stream is not a copy of the journal.
+// whole fails the test if the stream is not a complete copy of the journal.
 func whole(t *testing.T, m *member, s *scribe, name string) {
 	t.Helper()
 	r := verify(t, m, name)
@@ -134,8 +134,8 @@ func whole(t *testing.T, m *member, s *scribe, name string) {
 	}
 }
 
-// The stream ends up with the chain of the journal: what was written before the copy began, with lines longer than a message may
-// be, while the bus was away, and after it.
+// The stream gets the whole chain of the journal: entries written before the copy started, lines longer than a message,
+// entries written while the bus was stopped, and later ones.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -162,7 +162,7 @@ func TestCopy(t *testing.T) {
 	whole(t, m, s, "alpha")
 }
 
-// A bus that comes back with an older state, or with nothing, is filled again.
+// A bus that restarts with an older state, or with none, gets the missing entries again.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -289,7 +289,7 @@ func TestDiverged(t *testing.T) {
 	whole(t, m, first, "alpha")
 }
 
-// Two copies that run at once do not mix their journals: one of them stops.
+// Two copies that run concurrently do not mix their journals: one of them stops.
 func TestTwoWriters(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -317,13 +317,13 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// A stream that somebody else wrote, or changed, is found out.
+// Verify finds messages that another key signed, and changed messages.
 func TestForgedStream(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
 	stranger, _ := testbus.Key(t, testkit.Dir(t), "stranger", "")
 	for name, c := range map[string]struct {
-		forge func(s *scribe) *nats.Msg // what is appended after a good entry
+		forge func(s *scribe) *nats.Msg // the message that is appended after a good entry
 		want  string
 	}{
 		"another key": {func(s *scribe) *nats.Msg { return s.message(stranger) }, "not signed by a key of the kernel"},
@@ -366,7 +366,7 @@ func TestForgedStream(t *testing.T) {
 	}
 }
 
-// message writes another entry, and makes the message of a stream of it.
+// message writes another entry, and returns its message for the stream.
 func (s *scribe) message(key *access.HostKey) *nats.Msg {
 	s.t.Helper()
 	s.write(1, 20)
@@ -380,7 +380,8 @@ func (s *scribe) message(key *access.HostKey) *nats.Msg {
 	return m
 }
 
-// A kernel cannot write another one's stream, nor remove or change anything; the bus refuses everyone else.
+// A kernel can neither write the stream of another kernel nor delete or change anything, and the bus refuses everyone who
+// is no member.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")

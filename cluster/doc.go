@@ -4,15 +4,15 @@
 //
 // # What it promises
 //
-//   - The local journal is the truth. What is in the stream is what was durable here before, in its order, without a gap.
-//   - A stream has one writer. Each message is appended only behind the one that the writer knows to be the last, so that two
-//     kernels with the same name cannot mix their journals.
-//   - A copy that meets other entries in the stream than in the journal stops and says so. It changes neither.
-//   - With acknowledge = "quorum", the kernel is told of an entry once a majority of the bus has it on disk, and of another writer of
-//     the stream. One message is in flight at a time, so none can follow one that was refused.
-//   - A stream that lost its end, or all of it, is filled again from the journal.
-//   - Each message of a stream and each request is signed with the host key of its kernel. The bus is not trusted with
-//     more than delivery.
+//   - The local journal is authoritative. The stream has only entries that were durable in the journal before, in order and without
+//     a gap.
+//   - A stream has one writer. A message is appended only if it follows the last message that the writer knows, so two kernels
+//     with the same name cannot mix their journals.
+//   - A copy stops and reports an error if the stream has entries that the journal does not have. It changes neither.
+//   - With acknowledge = "quorum", the copy reports to the kernel each entry that a majority of the bus has on disk, and another
+//     writer of the stream. One message is in flight at a time, so none can follow one that was refused.
+//   - A stream that lost entries gets them again from the journal.
+//   - Each message of a stream and each request is signed with the host key of its kernel. The bus is trusted only with delivery.
 //
 // # What it does not promise
 //

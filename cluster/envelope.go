@@ -13,26 +13,26 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A request goes from kernel to kernel, and an answer back. Each is a JSON object in a message of the bus, and its signature by
-// the host key of the kernel that sends it is a header: the operator of the bus can withhold them, but neither make nor change them.
+// A kernel sends requests to other kernels, which answer them. Both are JSON objects in a message of the bus; a header has
+// the signature by the sender's host key. The operator of the bus can withhold them, but can neither forge nor change them.
 //
-// The kernel that answers keeps a session for each other kernel, and takes each number of a session once, ascending. So a
-// repeated request is refused, with no clock involved. An answer's signature covers the request.
+// The kernel that answers keeps a session for each other kernel, and accepts each number of a session once, ascending. So
+// it refuses a repeated request without reading a clock. The signature of an answer covers the request.
 
 // signatureHeader has the signature of a message.
 const signatureHeader = "Pwos-Signature"
 
-// What signatures are for, so that none can be used for anything else.
+// Purposes of signatures, so that a signature for one purpose is invalid for any other.
 const (
 	requestPurpose = "pwos request 1\n"
 	answerPurpose  = "pwos answer 1\n"
 )
 
-// request is what a kernel asks of another one.
+// request is a request to another kernel.
 type request struct {
 	From     string          `json:"from"`
 	To       string          `json:"to"`
-	Session  string          `json:"session"` // "" asks for the session
+	Session  string          `json:"session"` // "" requests a session
 	Number   int64           `json:"number"`  // in the session
 	Instance string          `json:"instance"`
 	Epoch    int64           `json:"epoch"`
@@ -42,7 +42,7 @@ type request struct {
 	Query    *query          `json:"query,omitzero"`
 }
 
-// callStream is the stream of calls: requests that are made side by side.
+// callStream is the stream of calls: requests that are made concurrently.
 const callStream = "calls"
 
 // query is a call that only reads.
@@ -54,8 +54,8 @@ type query struct {
 // answer answers a request.
 type answer struct {
 	From     string    `json:"from"`
-	Session  string    `json:"session"` // in which the next request is to be made
-	Number   int64     `json:"number"`  // the last one that it has taken
+	Session  string    `json:"session"` // for the next request
+	Number   int64     `json:"number"`  // the last one that was accepted
 	Error    *failure  `json:"error,omitzero"`
 	Outcomes []outcome `json:"outcomes,omitzero"`
 
@@ -71,7 +71,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// outcome says what happened to a letter. The letters behind one that was not taken for now have none.
+// outcome says what happened to a letter. The letters after one that was not accepted for now have no outcome.
 type outcome struct {
 	MsgID  int64    `json:"msg_id"`
 	Status string   `json:"status,omitzero"`
@@ -88,21 +88,21 @@ func failureOf(f *fault.Fault) *failure {
 	return &failure{string(f.ID), int64(f.Code()), f.Text()}
 }
 
-// fault is the failure as an error of this kernel.
+// fault returns the failure as an error of this kernel.
 func (f *failure) fault() *fault.Fault {
 	made := &fault.Fault{Kind: fault.KindOf(int(f.Code)), Message: f.Message}
 	made.SetID(fault.ID(fault.Clip(f.ID)))
 	return made
 }
 
-// faultOf is fault, which says that the kernel answered with it: its PIDs are those of that kernel.
+// faultOf is fault with a message that names the kernel that answered, since the PIDs in it are those of that kernel.
 func (f *failure) faultOf(kernel string) *fault.Fault {
 	made := f.fault()
 	made.Message = "the kernel " + kernel + " answers: " + made.Message
 	return made
 }
 
-// seal makes the message of a request or an answer.
+// seal returns the signed message of a request or an answer.
 func seal(key *access.HostKey, subject, purpose string, about []byte, what any) (*nats.Msg, error) {
 	body, err := schema.Marshal(what)
 	if err != nil {
@@ -125,7 +125,7 @@ func verified(key access.PublicKey, purpose string, about []byte, m *nats.Msg) b
 	return err == nil && raw != nil && ed25519.Verify(raw, signed(purpose, about, m.Data), signature)
 }
 
-// signed is the text that is signed: the purpose, the digest of the request that is answered, if any, and the body.
+// signed returns the text to sign: the purpose, the digest of the answered request, if any, and the body.
 func signed(purpose string, about, body []byte) []byte {
 	text := []byte(purpose)
 	if about != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A request chooses where its answer goes. Whoever may send one must not have a kernel write to its own stream or lease, as only
-// that kernel may.
+// A request names the subject of its answer. A sender must not make a kernel write to its own stream or lease, which only
+// that kernel may do.
 func TestAnswersGoToInboxes(t *testing.T) {
 	t.Parallel()
 	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
@@ -49,7 +49,8 @@ func TestAnswersGoToInboxes(t *testing.T) {
 	}
 }
 
-// A stream that ends before the mirror's end, or is gone, is found out. The mirror stays as it is, and goes on when the entries are back.
+// Mirror refuses a stream that ends before the mirror does, or that is missing. The mirror stays unchanged, and continues
+// when the entries are back.
 func TestMirrorOfShorterStream(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -83,7 +84,7 @@ func TestMirrorOfShorterStream(t *testing.T) {
 	}
 }
 
-// What another kernel calls an outcome is journaled only if it is one: a start would refuse the entry.
+// An outcome from another kernel is journaled only if it is valid, since a start would refuse the entry.
 func TestHostileOutcomes(t *testing.T) {
 	t.Parallel()
 	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -7,13 +7,13 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// leaders follows along a stream which host leads the kernel. A key is good for the entries of its epoch only: from the entry
-// that names it, Kernel.Booted or Kernel.TakeOver, to the next one that names another. And the members file has to list it, or
-// a listed key has to sign later entries of the same chain.
+// leaders checks along a stream which host leads the kernel. A key is valid only for the entries of its epoch: from the
+// entry that names it, Kernel.Booted or Kernel.TakeOver, to the next one that names another. The members file must list the
+// key, or a listed key must sign later entries of the same chain.
 type leaders struct {
 	trusted map[string]bool // keys that the members file lists, canonical
 	current *journal.Leader // nil: no entry has named a key yet
-	early   string          // a key that has signed before the entry that names it; "": none has
+	early   string          // a key that signed before the entry that names it; "": none
 	signer  string          // key of the last checkpoint
 	vouched uint64          // the last entry that a listed key has signed
 }
@@ -26,7 +26,7 @@ func newLeaders(keys []access.PublicKey, current *journal.Leader) *leaders {
 	return l
 }
 
-// entry takes an entry in, and returns what is wrong with whom it names, "" if nothing is.
+// entry checks the next entry. It returns what is wrong with the host key that the entry names, or "".
 func (l *leaders) entry(record *journal.Record) (reason string) {
 	next := journal.LeaderOf(record)
 	if next == nil {
@@ -35,8 +35,8 @@ func (l *leaders) entry(record *journal.Record) (reason string) {
 	if was := l.current; was != nil && (next.Epoch < was.Epoch || next.Epoch == was.Epoch && (next.TakesOver || next.HostKey != was.HostKey)) {
 		return fmt.Sprintf("entry %d names a host key for the epoch %d, which entry %d had begun", record.Seq, next.Epoch, was.Seq)
 	}
-	// A restored kernel signs with its new key what its copy had not been sent before. A host that takes over appends nothing
-	// before the entry that names it.
+	// A restored kernel signs with its new key the entries that its copy had not sent before. A host that takes over
+	// appends nothing before the entry that names it.
 	if l.early != "" && (next.TakesOver || canonical(next.HostKey) != l.early) {
 		return l.unnamed(record.Seq)
 	}
@@ -44,7 +44,7 @@ func (l *leaders) entry(record *journal.Record) (reason string) {
 	return ""
 }
 
-// checkpoint takes the checkpoint of a message in, and returns what is wrong with its signature.
+// checkpoint checks the signature of the next message's checkpoint. It returns what is wrong with it, or "".
 func (l *leaders) checkpoint(c journal.Checkpoint) (reason string) {
 	if err := c.Verify(); err != nil {
 		return err.Error()
@@ -63,7 +63,7 @@ func (l *leaders) checkpoint(c journal.Checkpoint) (reason string) {
 	return ""
 }
 
-// end returns what is wrong if the stream ends.
+// end returns what is wrong with a stream that ends after entry last, or "".
 func (l *leaders) end(last uint64) (reason string) {
 	if l.early != "" {
 		return l.unnamed(last + 1)
@@ -75,7 +75,7 @@ func (l *leaders) unnamed(before uint64) string {
 	return fmt.Sprintf("entries before %d are signed with the key %s, which no entry names for the epoch %d", before, fingerprint(l.early), l.current.Epoch)
 }
 
-// canonical is a key as a checkpoint has it.
+// canonical returns a key as a checkpoint has it.
 func canonical(line string) string {
 	key, _, err := access.ParsePublicKey(line)
 	if err != nil {

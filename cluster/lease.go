@@ -13,14 +13,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A lease tells a standby that the host that leads is alive. It is an entry of the bus that the leader renews all the time; the
-// standby takes over once it has not changed for the term. It is for liveness only: what keeps two hosts from writing one record is the
-// stream. No time of one host is compared with one of another: each side measures how long it has seen nothing, on its own clock.
+// A lease tells a standby that the leader is alive. It is an entry of the bus that the leader renews periodically; the
+// standby takes over if it has not changed for the term. The lease is for liveness only: the stream keeps two hosts from
+// writing one journal. Times of different hosts are never compared: each side measures on its own clock how long it has
+// seen no change.
 
 const (
 	leasePrefix = "pwos-lease-"
 	leaseKey    = "leader"
-	// renewals is how many times in a term the leader can write its lease, if each time takes as long as it may.
+	// renewals is how often the leader can write its lease in a term, if each write takes as long as it may.
 	renewals = 5
 )
 
@@ -29,24 +30,24 @@ func LeaseBucket(kernel string) string { return leasePrefix + kernel }
 
 // leaseEntry is the text of a lease.
 type leaseEntry struct {
-	Key   string `json:"key"`   // fingerprint of the host; "": it has ended cleanly, and answers nothing any more
-	Epoch int64  `json:"epoch"` // that it leads in
+	Key   string `json:"key"`   // fingerprint of the host; "": it has ended cleanly, and answers no more calls
+	Epoch int64  `json:"epoch"` // the epoch that it leads
 }
 
 var leaseEntries = schema.TypeOf[leaseEntry]()
 
-// Clock measures time from any beginning on. It never goes back, and goes on while the machine sleeps.
+// Clock returns the time since some fixed point. It never goes back, and includes the time that the machine is asleep.
 type Clock func() time.Duration
 
-// Seen is a lease as one host has seen it.
+// Seen is a lease as one host has read it.
 type Seen struct {
-	Revision uint64        // 0: there is none
-	Since    time.Duration // when this host saw it first, on its clock
+	Revision uint64        // 0: there is no lease
+	Since    time.Duration // when this host first read it, on its clock
 	Key      string        // fingerprint of the host that wrote it
 	Epoch    int64
 }
 
-// LeaseOptions are those of both sides.
+// LeaseOptions are the options of leader and standby.
 type LeaseOptions struct {
 	Kernel   string
 	Replicas int
@@ -54,8 +55,8 @@ type LeaseOptions struct {
 	Clock    Clock
 }
 
-// SelfFence is how long after its last renewal the leader of a lease takes itself for the leader. It is less than the term, so that
-// it ends before a standby begins, on clocks whose rates differ by up to a fifth.
+// SelfFence returns how long after its last renewal a leader still leads. It is shorter than the term, so that the leader
+// stops before a standby starts even if the rates of their clocks differ by a fifth.
 func SelfFence(term time.Duration) time.Duration { return term / 5 * 4 }
 
 // Watch is a standby's view of a lease.
@@ -66,7 +67,7 @@ type Watch struct {
 	seen Seen
 }
 
-// NewWatch returns a Watch that has seen nothing.
+// NewWatch returns a Watch that has not read the lease yet.
 func NewWatch(js jetstream.JetStream, o LeaseOptions) *Watch { return &Watch{LeaseOptions: o, js: js} }
 
 // Look reads the lease, and reports whether it has not changed for the term.
@@ -107,31 +108,32 @@ func readLease(ctx context.Context, kv jetstream.KeyValue) (Seen, error) {
 	return seen, nil
 }
 
-// Lease is the one of the host that leads.
+// Lease is the lease of the leader.
 type Lease struct {
 	LeaseOptions
 	own      leaseEntry
 	js       jetstream.JetStream
 	kv       jetstream.KeyValue
 	standbys func() bool // whether any other host may lead
-	alone    atomic.Bool // what it said last
+	alone    atomic.Bool // the last result of standbys, negated
 
 	mu      sync.Mutex
-	seen    Seen          // what the next renewal replaces
-	from    time.Duration // when it begins to count: another host may lead until then
+	seen    Seen          // the next renewal replaces it
+	from    time.Duration // when it starts to count: another host may lead until then
 	until   time.Duration // when it ends
 	held    bool          // it was written
 	deposed bool          // a later epoch has a lease
 }
 
-// NewLease returns a lease that is not held yet. seen is what this host saw of another host's as a standby.
+// NewLease returns a lease that is not held yet. seen is the lease of another host that this host read as a standby.
 func NewLease(js jetstream.JetStream, o LeaseOptions, key string, epoch int64, seen Seen, standbys func() bool) *Lease {
 	l := &Lease{LeaseOptions: o, own: leaseEntry{key, epoch}, js: js, seen: seen, standbys: standbys}
 	l.alone.Store(!standbys())
 	return l
 }
 
-// Held reports whether no other host can lead at present, as far as clocks can tell. If there is no other host, none can.
+// Held reports whether no other host can lead at present, as far as clocks can tell. It is always true without another
+// host.
 func (l *Lease) Held() bool {
 	if l.alone.Load() {
 		return true
@@ -142,12 +144,12 @@ func (l *Lease) Held() bool {
 	return l.held && !l.deposed && now >= l.from && now < l.until
 }
 
-// Run keeps the lease until ctx ends, and tells changed whenever Held has changed.
+// Run renews the lease until ctx ends, and calls changed when Held changes.
 func (l *Lease) Run(ctx context.Context, changed func(held bool)) {
 	was := l.Held()
 	for ctx.Err() == nil {
 		short, stop := context.WithTimeout(ctx, l.within(l.Term/renewals))
-		_ = l.Renew(short) // the bus is tried again, and the end of the lease says what it means
+		_ = l.Renew(short) // the next attempt follows; if all fail, the lease ends
 		stop()
 		l.alone.Store(!l.standbys())
 		if is := l.Held(); is != was {
@@ -160,7 +162,7 @@ func (l *Lease) Run(ctx context.Context, changed func(held bool)) {
 	}
 }
 
-// within returns d, or less if the lease ends before: that is noticed at once.
+// within returns d, or the rest of the lease if that is shorter, so that its end is noticed at once.
 func (l *Lease) within(d time.Duration) time.Duration {
 	now := l.Clock()
 	l.mu.Lock()
@@ -171,7 +173,7 @@ func (l *Lease) within(d time.Duration) time.Duration {
 	return d
 }
 
-// Renew writes the lease behind the one that was seen last.
+// Renew writes the lease if the bus has the one that was read last.
 func (l *Lease) Renew(ctx context.Context) (err error) {
 	if l.kv == nil {
 		if l.kv, err = l.open(ctx); err != nil {
@@ -189,7 +191,7 @@ func (l *Lease) Renew(ctx context.Context) (err error) {
 		return err
 	}
 	sent := l.Clock()
-	revision, err := l.kv.Update(ctx, leaseKey, text, seen.Revision) // 0: as the first
+	revision, err := l.kv.Update(ctx, leaseKey, text, seen.Revision) // revision 0: it must not exist
 	if err != nil {
 		return errors.Join(fmt.Errorf("renew lease: %w", err), l.look(ctx))
 	}
@@ -198,14 +200,14 @@ func (l *Lease) Renew(ctx context.Context) (err error) {
 	switch {
 	case seen.Key == l.own.Key, seen.Revision > 0 && seen.Key == "", seen.Revision == 0 && l.own.Epoch == 1:
 	default:
-		l.from = seen.Since + l.Term // the other host may have taken itself for the leader until then
+		l.from = seen.Since + l.Term // the other host may lead until then
 	}
 	l.seen = Seen{Revision: revision, Since: sent, Key: l.own.Key, Epoch: l.own.Epoch}
 	l.held, l.until = true, sent+SelfFence(l.Term)
 	return nil
 }
 
-// Release gives the lease up. Nothing may be answered any more.
+// Release gives up the lease. The caller must not answer calls afterwards.
 func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Lock()
 	seen, held := l.seen, l.held && !l.deposed
@@ -223,7 +225,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// look finds out why a renewal was refused: its answer was lost, another host has written, or the bus has lost the lease.
+// look reads the lease after a refused renewal: the answer was lost, another host has written it, or the bus has lost it.
 func (l *Lease) look(ctx context.Context) error {
 	next, err := readLease(ctx, l.kv)
 	if err != nil {
@@ -242,7 +244,7 @@ func (l *Lease) look(ctx context.Context) error {
 	return nil
 }
 
-// open opens the bucket of the lease, or makes it.
+// open opens the bucket of the lease, and creates it if it is missing.
 func (l *Lease) open(ctx context.Context) (jetstream.KeyValue, error) {
 	kv, err := l.js.KeyValue(ctx, LeaseBucket(l.Kernel))
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -262,7 +264,7 @@ func (l *Lease) open(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, nil
 }
 
-// lookFirst sees the lease of the host that led before, if there is one.
+// lookFirst reads the lease of the previous leader, if there is one.
 func (l *Lease) lookFirst(ctx context.Context, kv jetstream.KeyValue) error {
 	l.kv = kv
 	err := l.look(ctx)
@@ -278,5 +280,5 @@ func (l *Lease) lookFirst(ctx context.Context, kv jetstream.KeyValue) error {
 	return nil
 }
 
-// started is when this process began to measure time, if the system has no better clock.
+// started is when this process started to measure time, if the system has no better clock.
 var started = time.Now()

@@ -11,10 +11,10 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit/testbus"
 )
 
-// leaseTerm is the term of these tests, whose clocks are moved by hand.
+// leaseTerm is the term in these tests, whose clocks are advanced by hand.
 const leaseTerm = 15 * time.Second
 
-// clock is the one of a host: it runs at a rate, and began at some time.
+// clock is the clock of a host, with a rate and a start time.
 type clock struct {
 	real *time.Duration
 	rate float64
@@ -23,8 +23,8 @@ type clock struct {
 
 func (c clock) now() time.Duration { return c.at + time.Duration(float64(*c.real)*c.rate) }
 
-// TestLeaseClocks shows that no two hosts hold a lease at the same time, on clocks that are an hour apart and whose rates differ by a
-// fifth: whenever the leader is cut off, or frozen and woken, and the standby leads then.
+// TestLeaseClocks shows that no two hosts hold a lease at the same time on clocks that are an hour apart and whose rates
+// differ by a fifth, whenever the leader is cut off, or paused and resumed, and the standby takes over.
 func TestLeaseClocks(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -73,7 +73,7 @@ func TestLeaseClocks(t *testing.T) {
 		if held < 10 {
 			t.Errorf("%v: the leader held the lease at %d looks only", rates, held)
 		}
-		// The leader is back, and does not get the lease.
+		// The old leader is back, and does not get the lease.
 		for range 10 {
 			if err := leader.Renew(testkit.Context(t)); err == nil && leader.Held() {
 				t.Fatalf("%v: the host of the epoch before holds the lease again", rates)
@@ -84,7 +84,8 @@ func TestLeaseClocks(t *testing.T) {
 	}
 }
 
-// TestLeaseByHand shows that a host that was made the leader while the one before still runs waits until that one cannot answer any more.
+// TestLeaseByHand shows that a host that is made the leader while the previous one still runs waits until that one can no
+// longer answer.
 func TestLeaseByHand(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -104,7 +105,7 @@ func TestLeaseByHand(t *testing.T) {
 	next := cluster.NewLease(m.js, options, "second", 2, cluster.Seen{}, some)
 	for *real < time.Second+leaseTerm {
 		testkit.Must(t, next.Renew(testkit.Context(t)))
-		_ = leader.Renew(testkit.Context(t)) // refused
+		_ = leader.Renew(testkit.Context(t)) // fails
 		if next.Held() {
 			t.Fatalf("the lease is held at %v", *real)
 		}
@@ -114,20 +115,20 @@ func TestLeaseByHand(t *testing.T) {
 	if !next.Held() || leader.Held() {
 		t.Errorf("held: %v, by the host before: %v", next.Held(), leader.Held())
 	}
-	// Started again, it need not wait for itself.
+	// A host that starts again does not wait for itself.
 	again := cluster.NewLease(m.js, options, "second", 2, cluster.Seen{}, some)
 	testkit.Must(t, again.Renew(testkit.Context(t)))
 	if !again.Held() {
 		t.Error("a host that starts again waits for its own lease")
 	}
-	// One that has ended cleanly need not be waited for.
+	// Nor does it wait for a host that has ended cleanly.
 	testkit.Must(t, again.Release(testkit.Context(t)))
 	back := cluster.NewLease(m.js, options, "first", 3, cluster.Seen{}, some)
 	testkit.Must(t, back.Renew(testkit.Context(t)))
 	if !back.Held() {
 		t.Error("a host waits for one that has released its lease")
 	}
-	// Without another host that may lead, nothing depends on the lease.
+	// Without another host that may lead, the lease is not needed.
 	standbys = false
 	alone := cluster.NewLease(m.js, options, "third", 4, cluster.Seen{}, some)
 	if !alone.Held() {

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// line makes the requests of one stream to one kernel.
+// line makes the requests of one stream to one kernel, in a session.
 type line struct {
 	*Link
 	to     string
@@ -23,8 +23,8 @@ type line struct {
 	number  int64 // of the latest request in it
 }
 
-// request makes a request in the present session, and a second time if that has ended: by a restart over there, or its age.
-// sent says whether the other kernel may have it.
+// request makes a request in the present session. If that has ended, after a restart of the other kernel or by age, it
+// repeats the request in a new one. sent is true if the other kernel may have received it.
 func (l *line) request(ctx context.Context, req *request) (reply *answer, sent bool, err error) {
 	for again := true; ; again = false {
 		if !l.has() {
@@ -54,7 +54,7 @@ func (l *line) has() bool {
 	return l.session != ""
 }
 
-// begin goes on in the session that an answer names.
+// begin starts the session that an answer names.
 func (l *line) begin(out *answer) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -63,14 +63,15 @@ func (l *line) begin(out *answer) {
 	}
 }
 
-// exchange sends a request and returns its answer, which is the other kernel's. sent says whether that kernel may have it.
+// exchange sends a request and returns its answer, after checking that the other kernel made it. sent is true if that
+// kernel may have received the request.
 func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool, _ error) {
 	req.From, req.To, req.Instance, req.Epoch = l.Name, l.to, l.Instance, l.Epoch
 	member, err := l.members.Find(l.to)
 	if err != nil {
 		return nil, false, err
 	}
-	if !l.conn.IsConnected() { // a message would wait in the client
+	if !l.conn.IsConnected() { // NATS would buffer the message
 		return nil, false, fmt.Errorf("the bus %w", errAway)
 	}
 	m, err := seal(l.Key, RequestSubject(l.to), requestPurpose, nil, req)

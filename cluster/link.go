@@ -13,26 +13,27 @@ import (
 
 // Kernel is what a Link needs of its kernel. Its methods are safe for concurrent use.
 type Kernel interface {
-	// Accept takes a letter of a member into a mailbox, as the process of that member.
+	// Accept puts a letter of a member into a mailbox, as the process of that member.
 	Accept(ctx context.Context, from *Requester, in *schema.AcceptInput) (*schema.AcceptOutput, error)
-	// Run makes a call for a member, as its process, once: a call that was made before is not made again.
+	// Run makes a call for a member once, as the process of that member: it does not repeat a call that was made before.
 	Run(ctx context.Context, from *Requester, instance string, epoch int64, call *schema.Errand) (data []byte, err error)
-	// Ask makes a query for a member, as its operator if the line says in which role, else as its process. seq is its entry.
+	// Ask makes a query for a member: as its operator if the line of the members file gives a role, otherwise as its
+	// process. seq is the query's entry.
 	Ask(ctx context.Context, from *Requester, typ string, data []byte) (answer []byte, seq uint64, err error)
-	// EndIntent journals the outcome of an intent that no call waits for any more.
+	// EndIntent journals the outcome of an intent that no call waits for.
 	EndIntent(intent uint64, data []byte, failed *fault.Fault)
-	// Note journals a command of the kernel's own; an entry that is made after it is behind it.
+	// Note journals a command of the kernel itself. An entry made afterwards follows it.
 	Note(schema.Request)
-	// Tick is the present tick.
+	// Tick returns the present tick.
 	Tick() int64
 }
 
-// Link carries requests between this kernel and others. The kernel's outbox is its memory: a letter that was handed to Post
-// stays there until the link has settled it, and is handed over again after a restart.
+// Link carries requests between this kernel and others. The kernel's outbox stores them: a letter that was given to Post
+// stays there until it has an outcome, and is sent again after a restart.
 type Link struct {
 	Options
 	Instance string // of the kernel's state directory
-	Epoch    int64  // of that
+	Epoch    int64  // of the journal
 
 	kernel  Kernel
 	members *Members
@@ -57,14 +58,14 @@ func newLink(o Options, members *Members, conn *nats.Conn) *Link {
 	return l
 }
 
-// Left is what the last life of a kernel has left to do.
+// Left is the unfinished work of the previous run of a kernel.
 type Left struct {
 	Letters []*schema.Letter
 	Errands []*schema.Errand
 	Intents map[int64]uint64 // of errands, by number: the entry whose outcome is missing
 }
 
-// start begins to send and to answer, with what the last life left.
+// start begins to send and to answer, with the unfinished work of the previous run.
 func (l *Link) start(k Kernel, instance string, epoch int64, left Left) (err error) {
 	l.kernel, l.Instance, l.Epoch = k, instance, epoch
 	for _, letter := range left.Letters {
@@ -80,7 +81,7 @@ func (l *Link) start(k Kernel, instance string, epoch int64, left Left) (err err
 	return nil
 }
 
-// close ends it. What is not settled stays in the outbox.
+// close ends the link. Letters and calls without an outcome stay in the outbox.
 func (l *Link) close() {
 	l.mu.Lock()
 	l.end()
@@ -105,8 +106,8 @@ func (l *Link) Reach(kernel string) *fault.Fault {
 	return nil
 }
 
-// Post hands over a letter that is in the outbox, and on disk. Letters are handed over in the order of their numbers. It does
-// not block.
+// Post sends a letter that is in the outbox and on disk. Callers post letters in the order of their numbers. Post does not
+// block.
 func (l *Link) Post(letter *schema.Letter) {
 	p := &parcel{Letter: letter, waited: true, done: make(chan result, 1)}
 	l.mu.Lock()
@@ -118,7 +119,7 @@ func (l *Link) Post(letter *schema.Letter) {
 // patience is how long a call waits for the other kernel.
 const patience = 3 * time.Second
 
-// Wait returns the outcome of a letter that was handed over. It does not wait long: then the letter is queued.
+// Wait waits up to patience for the outcome of a posted letter. If there is none, the status is queued.
 func (l *Link) Wait(ctx context.Context, msgID int64) (status, reason string, err error) {
 	l.mu.Lock()
 	p := l.parcels[msgID]
@@ -133,14 +134,14 @@ func (l *Link) Wait(ctx context.Context, msgID int64) (status, reason string, er
 	}
 	l.peer(p.Kernel).leave(p)
 	select {
-	case r := <-p.done: // it was just in time
+	case r := <-p.done: // it arrived at the same time
 		return r.status, r.reason, r.err
 	default:
 		return schema.MailQueued, "the kernel " + p.Kernel + " has not answered yet", nil
 	}
 }
 
-// peer returns the sender for a kernel, which it starts at the first call.
+// peer returns the sender for a kernel, and starts it if there is none.
 func (l *Link) peer(kernel string) *peer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +167,7 @@ func (l *Link) background(work func()) (ok bool) {
 	return true
 }
 
-// queued returns how many letters wait for a kernel, and why the last attempt failed, if it did.
+// queued returns how many letters wait for a kernel, and why the last attempt failed, or "".
 func (l *Link) queued(kernel string) (n int64, trouble string) {
 	l.mu.Lock()
 	p := l.peers[kernel]
@@ -183,12 +184,13 @@ func (l *Link) queued(kernel string) (n int64, trouble string) {
 }
 
 const (
-	// refusalWindow and refusalsEach bound how many refusals are journaled and logged: any user of the bus can cause them.
+	// refusalWindow and refusalsEach limit how many refusals are journaled and logged, since any user of the bus can cause
+	// them.
 	refusalWindow = time.Minute
 	refusalsEach  = 10
 )
 
-// refusals counts what is journaled of them.
+// refusals counts the refusals that were journaled in a window.
 type refusals struct {
 	mu    sync.Mutex
 	begun time.Time
@@ -196,7 +198,7 @@ type refusals struct {
 	more  int64
 }
 
-// refuse journals and logs that a request was refused; sent says whether it was one of this kernel.
+// refuse journals and logs that a request was refused. sent is true for a request of this kernel.
 func (l *Link) refuse(kernel string, sent bool, why *fault.Fault) {
 	r := &l.refusals
 	r.mu.Lock()

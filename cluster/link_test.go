@@ -23,7 +23,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// recorder is a kernel that takes every message, and keeps what its journal would have.
+// recorder is a kernel that accepts every message, and records what its journal would have.
 type recorder struct {
 	mu       sync.Mutex
 	accepted []string
@@ -75,7 +75,7 @@ func (r *recorder) has(list *[]string, want ...string) bool {
 	return slices.Equal(*list, want)
 }
 
-// linked runs a node of a cluster for a recorder.
+// linked starts a node of a cluster for a recorder.
 func linked(t *testing.T, b *testbus.Bus, name string, key *access.HostKey, members string) (*cluster.Node, *recorder) {
 	t.Helper()
 	file := filepath.Join(testkit.Dir(t), "members")
@@ -97,8 +97,8 @@ func letter(id int64, payload string) *schema.Letter {
 	return &schema.Letter{Posted: schema.Posted{MsgID: id, ReceiverPID: 1, Payload: schema.Value(payload)}, Kernel: "beta"}
 }
 
-// A request that is repeated, changed, for another kernel, or signed with another key is refused, and the refusal is recorded. Nobody
-// but a member can write to a kernel on the bus, so a member does it here.
+// A request that is repeated, changed, for another kernel, or signed with another key is refused, and the refusal is
+// journaled. Only a member can publish to a kernel on the bus, so a member does it here.
 func TestForgedRequests(t *testing.T) {
 	t.Parallel()
 	keyOf := func(name string) (*access.HostKey, string) {
@@ -109,7 +109,7 @@ func TestForgedRequests(t *testing.T) {
 	mallory, lineOfMallory := keyOf("mallory")
 	b := testbus.Start(t, lineOfAlpha, lineOfBeta, lineOfMallory)
 	members := strings.Join([]string{lineOfAlpha, lineOfBeta, lineOfMallory}, "\n") + "\n"
-	// What alpha asks of beta is seen by one who takes beta's place on the bus for a while.
+	// tap receives alpha's requests to beta in place of beta.
 	tap := testkit.Value(nats.Connect(b.URL(), userOf(t, beta), nats.CustomInboxPrefix(cluster.InboxPrefix("beta"))))(t)
 	t.Cleanup(tap.Close)
 	seen := make(chan *nats.Msg, 16)
@@ -196,7 +196,8 @@ func TestForgedRequests(t *testing.T) {
 	}
 }
 
-// A kernel that its standby leads makes requests with the standby's key. The receiver gets that key, and not the one of the line.
+// A kernel that its standby leads signs requests with the standby's key. The receiver gets that key instead of the key of
+// the line.
 func TestSignedByStandby(t *testing.T) {
 	t.Parallel()
 	_, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", `allow="Syscall.SendMsg"`)
@@ -213,7 +214,7 @@ func TestSignedByStandby(t *testing.T) {
 	}
 }
 
-// An answer that is not the other kernel's settles nothing, and its refusal is recorded.
+// An answer that the other kernel did not sign settles nothing, and its refusal is journaled.
 func TestForgedAnswer(t *testing.T) {
 	t.Parallel()
 	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", `allow="Syscall.SendMsg"`)
@@ -239,7 +240,7 @@ func TestForgedAnswer(t *testing.T) {
 	}
 }
 
-// An answer to a query that is not of its form, or too long, is refused; so is a query that no kernel answers.
+// An invalid or too long answer to a query is refused; so is a query that no kernel answers.
 func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
 	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -280,7 +281,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// userOf is a kernel's user of the bus.
+// userOf returns the user of the bus for a kernel's key.
 func userOf(t *testing.T, key *access.HostKey) nats.Option {
 	t.Helper()
 	return nats.Nkey(testkit.Value(cluster.User(key.Key()))(t), key.Sign)

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Requester is a kernel that makes a request: its line of the members file, and the key that signed the request. That is another than the
-// key of the line if a standby leads the kernel.
+// Requester is a kernel that makes a request: its line of the members file, and the key that signed the request, which is
+// not the key of the line if a standby leads the kernel.
 type Requester struct {
 	*access.AuthorizedKey
 	Signer access.PublicKey
@@ -28,10 +28,10 @@ func NewMembers(file string) *Members {
 	return &Members{access.NewMemberSource(file, time.Now)}
 }
 
-// Close lets the file go.
+// Close closes the file.
 func (m *Members) Close() error { return m.source.Close() }
 
-// List returns the members by name, and the lines that count for nothing.
+// List returns the members by name, and the invalid lines.
 func (m *Members) List() ([]*access.AuthorizedKey, []access.RefusedLine, error) {
 	keys, err := m.source.Load()
 	if err != nil {
@@ -52,7 +52,8 @@ func (m *Members) Keys(name string) (keys []access.PublicKey, err error) {
 	return keys, err
 }
 
-// signer returns the key that signed a message of a member, which is that of its line, or of a standby. ok is false if none did.
+// signer returns the key that signed a message of a member: the key of its line, or of a standby. ok is false if none of
+// them did.
 func (m *Members) signer(member *access.AuthorizedKey, purpose string, about []byte, msg *nats.Msg) (key access.PublicKey, ok bool) {
 	if verified(member.Key, purpose, about, msg) {
 		return member.Key, true
@@ -68,7 +69,7 @@ func (m *Members) signer(member *access.AuthorizedKey, purpose string, about []b
 	return keys[i], true
 }
 
-// Find returns the member of a name.
+// Find returns the member with a name.
 func (m *Members) Find(name string) (*access.AuthorizedKey, error) {
 	list, _, err := m.List()
 	if err != nil {
@@ -97,7 +98,7 @@ func names(list []*access.AuthorizedKey) string {
 	return "it names " + strings.Join(slices.Compact(known), ", ")
 }
 
-// shown are lines that count for nothing, in words.
+// shown describes invalid lines.
 func shown(refused []access.RefusedLine) (all []string) {
 	for _, r := range refused {
 		all = append(all, fmt.Sprintf("line %d: %s", r.Line, r.Reason))

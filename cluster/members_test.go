@@ -11,7 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A line of the members file counts until it expires, an invalid one never, and the file is read again when it changes.
+// A line of the members file is valid until it expires, an invalid line is ignored, and the file is read again when it
+// changes.
 func TestMembersFile(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "beta", "")

@@ -19,19 +19,19 @@ const (
 	partHeader       = "Pwos-Part"       // N/OF, from 1
 )
 
-// headerRoom is what a message's headers take at most, in bytes.
+// headerRoom is the most that a message's headers take, in bytes.
 const headerRoom = 2 << 10
 
 // groupBytes is how many bytes of lines are put into one message.
 const groupBytes = 256 << 10
 
-// A group is what one message, or one line in parts, has of a journal.
+// A group is the part of a journal that one message, or the parts of one line, carry.
 type group struct {
 	lines []byte
 	head  journal.Head // of the last line
 }
 
-// messages makes the messages of a group. most is how long one may be.
+// messages returns the messages of a group, each of at most most bytes.
 func (g *group) messages(kernel string, signer journal.Signer, most int, now time.Time) ([]*nats.Msg, error) {
 	checkpoint, err := journal.SignHead(signer, g.head, now)
 	if err != nil {
@@ -54,21 +54,21 @@ func (g *group) messages(kernel string, signer journal.Signer, most int, now tim
 	return list, nil
 }
 
-// assembly puts groups together from messages.
+// assembly assembles groups from messages.
 type assembly struct {
 	parts []byte
 	next  int // the part that is awaited; 0: none
 	of    int
 }
 
-// received is a group as a stream has it.
+// received is a group from a stream.
 type received struct {
 	lines      []byte
 	checkpoint journal.Checkpoint
 }
 
-// add takes the next message in, and returns the group that it completes, nil if none. reason is what is wrong with it. Parts
-// whose rest never came are dropped: the writer was cut off, and began with the line again.
+// add adds the next message, and returns the group that it completes, or nil. reason says what is wrong with the message.
+// Parts of an incomplete line are dropped: the writer was interrupted, and started the line again.
 func (a *assembly) add(header nats.Header, data []byte) (_ *received, reason string) {
 	part, of, ok := partOf(header.Get(partHeader))
 	if !ok {

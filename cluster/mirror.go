@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// mirrorSegment is the size in bytes from which on a mirror begins another file.
+	// mirrorSegment is the size in bytes at which a mirror starts another file.
 	mirrorSegment = journal.DefaultSegmentBytes
-	// checkpointEvery is how many entries lie between two checkpoints that a mirror keeps, except for the last.
+	// checkpointEvery is how many entries a mirror stores between two checkpoints; it always stores the last checkpoint.
 	checkpointEvery = journal.DefaultCheckpointEvery
 )
 
-// Mirror brings a copy of a kernel's journal in dir, which it makes, up to the stream, as files that "pwos audit verify" reads.
-// All of the stream is checked, also what dir has already: a stream that was rewritten is found out. The error is that of
-// Verify, or of a file.
+// Mirror updates the copy of a kernel's journal in dir from the stream, as files that "pwos audit verify" reads. It creates
+// dir if it is missing. It checks the whole stream, also the entries that dir already has, so that a rewritten stream is
+// found. The error is that of Verify, or of a file.
 func Mirror(ctx context.Context, js jetstream.JetStream, kernel string, keys []access.PublicKey, dir string) (_ *Report, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of the mirror: %w", err)
@@ -59,7 +59,7 @@ func Mirror(ctx context.Context, js jetstream.JetStream, kernel string, keys []a
 	return report, nil
 }
 
-// held is the last entry that a mirror has, after its files were checked in full.
+// held checks the files of a mirror in full, and returns the last entry.
 func held(ctx context.Context, dir string) (journal.Head, error) {
 	report, err := journal.Verify(ctx, nil, dir, journal.VerifyOptions{})
 	if err != nil {
@@ -68,7 +68,7 @@ func held(ctx context.Context, dir string) (journal.Head, error) {
 	if !report.OK() {
 		return journal.Head{}, report.Findings[0]
 	}
-	if report.TornBytes > 0 { // of a mirroring that was cut off
+	if report.TornBytes > 0 { // of an interrupted run
 		info, err := os.Stat(report.TornFile)
 		if err == nil {
 			err = os.Truncate(report.TornFile, info.Size()-report.TornBytes)
@@ -80,17 +80,17 @@ func held(ctx context.Context, dir string) (journal.Head, error) {
 	return report.Head, nil
 }
 
-// mirrorSink is the Sink that writes.
+// mirrorSink is the Sink that writes the mirror.
 type mirrorSink struct {
 	dir     string
-	has     journal.Head // what the files had before
+	has     journal.Head // what the files had at the start
 	changed string       // how the stream contradicts the files; "": it does not
 
 	file    *os.File
 	out     *bufio.Writer
 	size    int64
 	checked uint64
-	last    journal.Checkpoint // the latest, if it is not written; zero: it is
+	last    journal.Checkpoint // the latest, if it is not written yet; otherwise zero
 }
 
 // Line implements Sink.
@@ -122,7 +122,7 @@ func (m *mirrorSink) Line(record *journal.Record) error {
 	return nil
 }
 
-// segment opens the last file, or begins the one of an entry.
+// segment opens the last file, or starts the file that begins with entry first.
 func (m *mirrorSink) segment(first uint64) error {
 	if err := m.flush(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (m *mirrorSink) segment(first uint64) error {
 	return nil
 }
 
-// flush makes what was written durable, and closes the file.
+// flush syncs and closes the file.
 func (m *mirrorSink) flush() error {
 	if m.file == nil {
 		return nil
@@ -169,7 +169,7 @@ func (m *mirrorSink) Checkpoint(c journal.Checkpoint) error {
 	return m.vouch()
 }
 
-// vouch writes the latest checkpoint, behind the lines that it is about.
+// vouch writes the latest checkpoint, after the lines that it covers.
 func (m *mirrorSink) vouch() error {
 	if m.last.Seq == 0 {
 		return nil
@@ -193,7 +193,7 @@ func (m *mirrorSink) vouch() error {
 
 func (m *mirrorSink) checkpoints() string { return filepath.Join(m.dir, "checkpoints") }
 
-// readChecked finds the last checkpoint that the mirror has.
+// readChecked reads the last checkpoint of the mirror.
 func (m *mirrorSink) readChecked() error {
 	file, err := os.Open(m.checkpoints())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,13 +9,13 @@ const (
 	requestPrefix = "pwos.request."
 )
 
-// Stream is the name of the stream with the journal of a kernel.
+// Stream returns the name of the stream with the journal of a kernel.
 func Stream(kernel string) string { return streamPrefix + kernel }
 
-// JournalSubject is the subject that a kernel publishes its journal to.
+// JournalSubject returns the subject that a kernel publishes its journal to.
 func JournalSubject(kernel string) string { return journalPrefix + kernel }
 
-// RequestSubject is the subject of requests to a kernel.
+// RequestSubject returns the subject of requests to a kernel.
 func RequestSubject(kernel string) string { return requestPrefix + kernel }
 
 // What a kernel asks the bus to make: the stream of its journal, and the bucket of its lease. It may make none itself, since it could
@@ -37,9 +37,9 @@ func MakeOf(subject string) (what, kernel string) {
 
 const inboxes = "_INBOX_"
 
-// InboxPrefix is the prefix of the subjects at which a kernel gets answers. Nobody else may subscribe to them.
+// InboxPrefix returns the prefix of the subjects at which a kernel receives answers. No other kernel may subscribe to them.
 func InboxPrefix(kernel string) string { return inboxes + kernel }
 
-// isInbox reports whether a subject is an inbox of a kernel. Answers go nowhere else: this kernel may publish to its own stream and
-// lease, and the sender of a request chooses the subject of its answer.
+// isInbox reports whether a subject is an inbox of a kernel. The sender of a request chooses the subject of the answer, and
+// this kernel may publish to its own stream and lease, so it answers only to inboxes.
 func isInbox(subject string) bool { return strings.HasPrefix(subject, inboxes) }

@@ -36,10 +36,10 @@ type NodeOptions struct {
 
 	Lease time.Duration // the term of the lease; 0: none is kept
 	Epoch int64         // of the record
-	Seen  Seen          // the lease of the host that led before, as this one saw it while it was the standby
+	Seen  Seen          // the lease of the previous leader, as this host read it as its standby
 }
 
-// Start joins the bus. It waits for nothing: a bus that is away is tried again. Begin begins to copy.
+// Start joins the bus. It does not wait for the bus. Begin starts the copy.
 func Start(o NodeOptions) (*Node, error) {
 	n := &Node{Options: o.Options, members: NewMembers(o.Members), source: o.Journal}
 	list, refused, err := n.members.List()
@@ -73,7 +73,7 @@ func Start(o NodeOptions) (*Node, error) {
 	return n, nil
 }
 
-// Begin copies the journal until Close.
+// Begin starts to copy the journal, until Close.
 func (n *Node) Begin(told *Quorum) {
 	if n == nil {
 		return
@@ -91,41 +91,43 @@ func (n *Node) Begin(told *Quorum) {
 // Leads reports whether no other host can lead the kernel at present.
 func (n *Node) Leads() bool { return n.lease.Held() }
 
-// hasStandbys reports whether the members file names other hosts that may lead this kernel. A file that cannot be read may.
+// hasStandbys reports whether the members file names other hosts that may lead this kernel. It is true if the file cannot
+// be read.
 func (n *Node) hasStandbys() bool {
 	keys, err := n.members.Keys(n.Name)
 	return err != nil || slices.ContainsFunc(keys, func(key access.PublicKey) bool { return key != n.Key.Key() })
 }
 
-// Silence ends the reports of how far the copy is: the kernel is about to close.
+// Silence ends the reports of the copy's progress, before the kernel closes.
 func (n *Node) Silence() {
 	if n != nil {
 		n.copy.Tell(nil)
 	}
 }
 
-// Serve begins to carry messages between this kernel and others, until Hush: first what the last life left. instance and epoch are
-// those of the kernel's state directory, which numbers its messages.
+// Serve starts to carry messages between this kernel and others, until Hush. It first sends the unfinished work of the
+// previous run. instance identifies the kernel's state directory, and epoch is that of its journal; both number its
+// messages.
 func (n *Node) Serve(k Kernel, instance string, epoch int64, left Left) error {
 	return n.link.start(k, instance, epoch, left)
 }
 
-// Ask makes a query at another kernel. It returns the answer, and its entry there.
+// Ask makes a query at another kernel. It returns the answer, and the query's entry in the journal there.
 func (n *Node) Ask(ctx context.Context, kernel, typ string, data []byte) (answer schema.Value, seq int64, err error) {
 	return n.link.Ask(ctx, kernel, typ, data)
 }
 
-// Link carries messages to other kernels.
+// Link returns the link to other kernels.
 func (n *Node) Link() *Link { return n.link }
 
-// Hush ends what Serve began: no call is made to the kernel any more. It may be called more than once.
+// Hush ends what Serve started: afterwards no call is made to the kernel. It may be called more than once.
 func (n *Node) Hush() {
 	if n != nil {
 		n.link.close()
 	}
 }
 
-// Close leaves the bus. It returns when nothing of the node runs any more; one that is nil has nothing that runs.
+// Close leaves the bus, and returns when all goroutines of the node have ended. It does nothing on a nil Node.
 func (n *Node) Close() error {
 	if n == nil {
 		return nil
@@ -138,7 +140,7 @@ func (n *Node) Close() error {
 	return n.members.Close()
 }
 
-// release spares the host that leads next the wait for this one, if the bus is there.
+// release releases the lease, if the bus is reached, so that the next leader need not wait for its term.
 func (n *Node) release() {
 	if n.lease == nil || !n.conn.IsConnected() {
 		return
@@ -150,7 +152,7 @@ func (n *Node) release() {
 	}
 }
 
-// Copied returns the last entry that the bus has; 0 without a copy, as in a process of one call, which makes none.
+// Copied returns the last entry that the bus has; 0 without a copy, as in a process that makes one call.
 func (n *Node) Copied() uint64 {
 	if n == nil {
 		return 0
@@ -158,11 +160,11 @@ func (n *Node) Copied() uint64 {
 	return n.copy.Progress().Copied
 }
 
-// drainWait is how long a kernel that ends waits for its copy.
+// drainWait is how long a kernel waits for its copy when it ends.
 const drainWait = 2 * time.Second
 
-// Drain waits for the copy to catch up with a journal that does not grow any more, as long as the bus is reached, until ctx
-// ends, and not for long: the next start copies the rest.
+// Drain waits until the copy has all entries of a journal that no longer grows, up to drainWait, while the bus is reached
+// and until ctx ends. The next start copies the rest.
 func (n *Node) Drain(ctx context.Context) {
 	if n == nil {
 		return
@@ -176,10 +178,10 @@ func (n *Node) Drain(ctx context.Context) {
 	}
 }
 
-// maxMembers is how many members Status names: a line has to hold them.
+// maxMembers is how many members Status names, so that the answer fits a line.
 const maxMembers = 64
 
-// Status is the answer of Cluster.Status.
+// Status returns the answer of Cluster.Status.
 func (n *Node) Status() schema.ClusterStatusOutput {
 	progress, synced, acknowledge := n.copy.Progress(), n.source.Synced(), "disk"
 	if n.quorum {
@@ -218,7 +220,7 @@ func (n *Node) Status() schema.ClusterStatusOutput {
 	return out
 }
 
-// Warnings are what the operator should look at.
+// Warnings returns what the operator should look at.
 func (n *Node) Warnings() (all []string) {
 	if n == nil {
 		return nil

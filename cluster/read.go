@@ -13,27 +13,27 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Report is what reading a stream found.
+// Report is the result of reading a stream.
 type Report struct {
 	Kernel   string
 	Messages uint64
 	Entries  uint64
 	Bytes    int64
 	Head     journal.Head         // the last entry
-	Vouched  uint64               // the last entry that a signature by one of the given keys vouches for
-	Finding  *journal.DamageError // the first place that is not what the kernel wrote; nil: there is none
+	Vouched  uint64               // the last entry that a signature by one of the given keys covers
+	Finding  *journal.DamageError // the first place that differs from what the kernel wrote; nil: none
 }
 
-// Sink is given what was checked: a line of the journal without its '\n', and after the last line of a message its
-// checkpoint.
+// Sink receives what was checked: each line of the journal without its '
+// ', and after the last line of a message the checkpoint of that message.
 type Sink interface {
 	Line(record *journal.Record) error
 	Checkpoint(journal.Checkpoint) error
 }
 
-// Verify reads the stream of a kernel from its beginning, and gives sink, unless that is nil, what is in order. It
-// needs nothing of that kernel but the public keys of the hosts that may lead it. Reading ends at the first fault, which is in the report; the error is for
-// what kept it from reading, or of the sink.
+// Verify reads the stream of a kernel from its beginning, and passes what is correct to sink, unless sink is nil. It needs
+// only the public keys of the hosts that may lead the kernel. Reading ends at the first fault, which is in the report; the
+// error is one that prevents reading, or of the sink.
 func Verify(ctx context.Context, js jetstream.JetStream, kernel string, keys []access.PublicKey, sink Sink) (*Report, error) {
 	stream, err := js.Stream(ctx, Stream(kernel))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -87,7 +87,7 @@ func busFault(what string, err error) error {
 	return fault.ClusterBus.New("%s: %v", what, err)
 }
 
-// verifying is a reading of a stream.
+// verifying is the state of Verify.
 type verifying struct {
 	report   Report
 	leaders  *leaders
@@ -96,7 +96,7 @@ type verifying struct {
 	sink     Sink
 }
 
-// group checks what one message, or a line in parts, has.
+// group checks the next group.
 func (v *verifying) group(g *received) (reason string, _ error) {
 	for line := range bytes.Lines(g.lines) {
 		record, reason := v.chain.Add(bytes.TrimSuffix(line, []byte("\n")))

@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// sessionLife is how long a session lasts. An older request cannot be made again, whatever else goes wrong.
+	// sessionLife is how long a session lasts. A request of an older session is always refused.
 	sessionLife = time.Hour
-	// maxHandled is how many requests of other kernels are handled at a time, and maxHandledEach how many of one of them.
-	// What is beyond is dropped: the other kernel makes it again. Calls are made side by side, so there may be more of them.
+	// maxHandled is how many requests of other kernels are handled at a time, and maxHandledEach how many of one kernel.
+	// Further ones are dropped, and the other kernel repeats them. Calls are made concurrently, so maxCallsEach is higher.
 	maxHandled, maxHandledEach, maxCallsEach = 64, 4, 32
-	// handleTime is how long a request may take. A letter that waits for more, such as an approval, is not taken for now.
+	// handleTime is how long a request may take. A letter that waits longer, such as for an approval, is not accepted for
+	// now.
 	handleTime = 4 * time.Second
 )
 
@@ -29,17 +30,17 @@ type receiver struct {
 
 	mu      sync.Mutex
 	peers   map[string]*caller // by name and stream
-	flights map[string]*flight // calls that are being made, by kernel, instance, epoch and number
+	flights map[string]*flight // calls in flight, by kernel, instance, epoch and number
 }
 
 // caller is another kernel that makes requests.
 type caller struct {
-	turn    sync.Mutex // one request at a time
-	waiting int        // requests that wait for their turn or have it
+	turn    sync.Mutex // held by the request that is being handled
+	waiting int        // requests that wait for turn or hold it
 	session string
 	begun   time.Time
-	number  int64  // the last that was taken; of calls, the highest
-	taken   uint64 // of calls: which of the numbers before the highest were taken, a bit each
+	number  int64  // the last that was accepted; of calls, the highest
+	taken   uint64 // of calls: which of the numbers before the highest were accepted, a bit each
 }
 
 // received handles a message of the bus. It does not block.
@@ -65,7 +66,7 @@ func (r *receiver) handle(m *nats.Msg) {
 	value, invalid := requests.Decode(m.Data)
 	if invalid != nil {
 		r.refuse("", false, fault.ClusterRequest.New("a request does not have its form: %s", invalid.Message))
-		return // there is no kernel to answer
+		return // its sender is unknown
 	}
 	req := value.(*request)
 	from, out := r.requester(req, m)
@@ -87,7 +88,7 @@ func (r *receiver) handle(m *nats.Msg) {
 	}
 }
 
-// requester is the kernel that signed a request. An answer with an error says why the request is refused.
+// requester returns the kernel that signed a request, or an answer with the error that refuses the request.
 func (r *receiver) requester(req *request, m *nats.Msg) (*Requester, *answer) {
 	refused := func(err error) (*Requester, *answer) {
 		f := fault.Of(err)
@@ -108,7 +109,7 @@ func (r *receiver) requester(req *request, m *nats.Msg) (*Requester, *answer) {
 	return &Requester{AuthorizedKey: member, Signer: key}, &answer{}
 }
 
-// answer handles a request; nil: too many of its requests wait.
+// answer handles a request. It returns nil if too many requests of the kernel wait.
 func (r *receiver) answer(ctx context.Context, from *Requester, req *request) *answer {
 	most := maxHandledEach
 	if req.Stream == callStream {
@@ -148,14 +149,14 @@ func (r *receiver) answer(ctx context.Context, from *Requester, req *request) *a
 	return out
 }
 
-// admit takes a request in the caller's session, once. take is false if there is nothing to do. c is locked.
+// admit accepts a request in the caller's session, once. take is false if there is nothing to do. c is locked.
 func (r *receiver) admit(c *caller, req *request) (out *answer, take bool) {
 	if c.session == "" || time.Since(c.begun) > sessionLife {
 		c.session, c.begun, c.number, c.taken = rand.Text(), time.Now(), 0, 0
 	}
 	out = &answer{Session: c.session, Number: c.number}
 	switch {
-	case req.Session == "" && len(req.Letters) == 0 && req.Errand == nil && req.Query == nil: // it asks for the session
+	case req.Session == "" && len(req.Letters) == 0 && req.Errand == nil && req.Query == nil: // it requests the session
 		return out, false
 	case req.Session != c.session:
 		out.Error = failureOf(fault.ClusterReplayed.New("the request of %s belongs to an earlier session", req.From))
@@ -170,8 +171,8 @@ func (r *receiver) admit(c *caller, req *request) (out *answer, take bool) {
 	return out, true
 }
 
-// take reports whether a number of the session is new: letters come one after the other, calls side by side, so that up to 63
-// others may overtake one.
+// take reports whether a number of the session is new. Letters are sent one after the other. Calls are sent concurrently,
+// so up to 63 others may overtake one.
 func (c *caller) take(req *request) bool {
 	if req.Stream == "" {
 		if req.Number <= c.number {
@@ -193,7 +194,8 @@ func (c *caller) take(req *request) bool {
 	return true
 }
 
-// accept has the letters accepted: those for one process one after the other, up to the first that is not taken for now.
+// accept passes letters to the kernel: those for one process one after the other, up to the first that is not accepted for
+// now.
 func (r *receiver) accept(ctx context.Context, from *Requester, req *request) []outcome {
 	lanes := map[int64][]*schema.Posted{}
 	for i := range req.Letters {
@@ -223,7 +225,7 @@ func (r *receiver) accept(ctx context.Context, from *Requester, req *request) []
 	return list
 }
 
-// one has a letter accepted. more says whether the next one for that process may be: the order has to hold.
+// one passes a letter to the kernel. more reports whether the next one for that process may follow, which keeps the order.
 func (r *receiver) one(ctx context.Context, from *Requester, req *request, l *schema.Posted) (o outcome, more bool) {
 	in := &schema.AcceptInput{Kernel: req.From, Instance: req.Instance, Epoch: req.Epoch, Posted: *l}
 	out, err := r.kernel.Accept(ctx, from, in)
@@ -234,7 +236,7 @@ func (r *receiver) one(ctx context.Context, from *Requester, req *request, l *sc
 	return outcome{MsgID: l.MsgID, Status: out.Status, Reason: out.Reason}, true
 }
 
-// passing reports whether what was refused for an error may succeed later.
+// passing reports whether a request that failed with an error may succeed later.
 func passing(f *fault.Fault) bool {
 	switch f.Kind {
 	case fault.QuotaExceeded, fault.Unavailable, fault.Timeout, fault.Pending, fault.Insufficient:

@@ -17,17 +17,17 @@ import (
 
 // Rejoined is what Rejoin did.
 type Rejoined struct {
-	Aside   string // directory with the entries that the stream does not have; "": there were none
+	Aside   string // directory with the entries that the stream does not have; "": none
 	First   uint64 // the first of them
 	Last    uint64
 	Fetched uint64 // entries that were taken from the stream
 }
 
-// Rejoin makes a journal without a writer end as its stream does, or later. Entries that the stream lacks stay, for the copy to send,
-// if they follow the stream's end; if the stream has others in their place, they are set aside, and those of the stream are appended. What
-// is taken from the stream must be signed with one of the keys, each in its epoch.
+// Rejoin makes a journal without a writer end with the end of its stream, or later. Entries after the stream's end stay,
+// and the copy sends them. If the stream has other entries in their place, Rejoin sets them aside and appends those of the
+// stream. All entries from the stream must be signed with one of the keys, each in its epoch.
 //
-// It may be interrupted at any moment: the next attempt goes on.
+// If Rejoin is interrupted, the next attempt completes it.
 func Rejoin(ctx context.Context, js jetstream.JetStream, kernel string, keys []access.PublicKey, dir string) (done Rejoined, err error) {
 	stream, err := js.Stream(ctx, Stream(kernel))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -47,7 +47,7 @@ func Rejoin(ctx context.Context, js jetstream.JetStream, kernel string, keys []a
 	if err := r.findCommon(ctx); err != nil || r.next > r.last {
 		return done, err
 	}
-	if err := r.rest(ctx, func(*journal.Record) error { return nil }, func() error { return nil }); err != nil { // trusted before anything is touched
+	if err := r.rest(ctx, func(*journal.Record) error { return nil }, func() error { return nil }); err != nil { // checks the signatures before anything is changed
 		return done, err
 	}
 	if r.local.Seq > r.common.Seq {
@@ -60,7 +60,7 @@ func Rejoin(ctx context.Context, js jetstream.JetStream, kernel string, keys []a
 	return done, err
 }
 
-// endOf is the last entry of a journal. It recovers the journal as a start does.
+// endOf returns the last entry of a journal. It recovers the journal as a start does.
 func endOf(dir string) (journal.Head, error) {
 	log, rec, err := journal.Open(journal.Options{Dir: dir})
 	if err != nil {
@@ -78,12 +78,12 @@ type rejoining struct {
 	local  journal.Head // the last entry of the journal
 
 	leader *journal.Leader // the leader at the start
-	start  journal.Head    // the end of the last message that the journal has whole
-	next   uint64          // the message behind that
+	start  journal.Head    // the end of the last message that the journal has in full
+	next   uint64          // the message after it
 	common journal.Head    // the last entry that both have
 }
 
-// findCommon finds the last entry that journal and stream both have. Each message names its last entry, and what both have is a beginning.
+// findCommon finds the last entry that the journal and the stream have in common. Each message names its last entry.
 func (r *rejoining) findCommon(ctx context.Context) (failed error) {
 	n := sort.Search(int(r.last), func(i int) bool {
 		if failed != nil {
@@ -131,7 +131,8 @@ func (r *rejoining) findCommon(ctx context.Context) (failed error) {
 	return err
 }
 
-// before is the last entry that the messages up to one complete, and the message behind the one that does.
+// before returns the last entry that the messages up to one complete, and the number of the message after the one that
+// does.
 func (r *rejoining) before(ctx context.Context, seq uint64) (head journal.Head, next uint64, err error) {
 	for ; seq > 0; seq-- {
 		m, err := r.stream.GetMsg(ctx, seq)
@@ -150,7 +151,8 @@ func (r *rejoining) before(ctx context.Context, seq uint64) (head journal.Head, 
 	return journal.Head{}, 1, nil
 }
 
-// has reports whether the journal has an entry. What is archived cannot be compared, and was taken for good when it was.
+// has reports whether the journal has an entry. It assumes so for archived entries before the anchor, which cannot be
+// compared.
 func (r *rejoining) has(ctx context.Context, at journal.Head) (_ bool, err error) {
 	if at.Seq == 0 {
 		return true, nil
@@ -170,7 +172,8 @@ func (r *rejoining) has(ctx context.Context, at journal.Head) (_ bool, err error
 	return record.Seq == at.Seq && record.Hash == at.Hash, nil
 }
 
-// rest reads the stream from r.next on, checks it, and gives each entry to line; after the last one of a message it calls group.
+// rest reads and checks the stream from r.next on. It passes each entry to line, and calls group after the last entry of a
+// message.
 func (r *rejoining) rest(ctx context.Context, line func(*journal.Record) error, group func() error) error {
 	var parts assembly
 	chain, leaders := journal.Chain{Head: r.start}, newLeaders(r.keys, r.leader)
@@ -225,7 +228,7 @@ func (r *rejoining) damaged(seq uint64, reason string) error {
 	}
 }
 
-// fetch appends what the stream has behind the journal's end.
+// fetch appends the entries of the stream that follow the journal's end.
 func (r *rejoining) fetch(ctx context.Context) (fetched uint64, err error) {
 	log, _, err := journal.Open(journal.Options{Dir: r.dir})
 	if err != nil {

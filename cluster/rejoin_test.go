@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// steps are what a scribe writes: numbers of entries, and the size of each.
+// steps are the batches that a scribe writes: the number of entries, and the size of each.
 type steps [][2]int
 
 func (s *scribe) all(what steps) {
@@ -25,13 +25,13 @@ func (s *scribe) all(what steps) {
 	}
 }
 
-// TestRejoin brings a journal together with a stream that both began as the same, in every relation that they can have.
+// TestRejoin rejoins a journal and a stream with the same beginning, in every relation that they can have.
 func TestRejoin(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name            string
 		stream, journal steps
-		aside           uint64 // the first entry that is set aside; 0: none is
+		aside           uint64 // the first entry that is set aside; 0: none
 		fetched, endsAt uint64
 	}{
 		{name: "the same", stream: steps{{5, 10}}, journal: steps{{5, 10}}, endsAt: 5},
@@ -89,7 +89,7 @@ func wantAside(t *testing.T, dir string, first uint64, aside string) {
 	}
 }
 
-// TestRejoinTrusts shows that nothing is taken from a stream, or set aside for it, that another key has signed.
+// TestRejoinTrusts shows that Rejoin neither fetches entries that another key has signed, nor sets entries aside for them.
 func TestRejoinTrusts(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -116,7 +116,7 @@ func TestRejoinTrusts(t *testing.T) {
 	}
 }
 
-// TestQuorumIsTold shows that a copy tells of each entry that the bus has, and of another writer.
+// TestQuorumIsTold shows that a copy reports each entry that the bus has, and another writer.
 func TestQuorumIsTold(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -14,7 +14,7 @@ import (
 const (
 	// requestTime is how long the other kernel may take for a request.
 	requestTime = 5 * time.Second
-	// maxLanes is how many processes of a request are served side by side.
+	// maxLanes is how many processes of a request are served concurrently.
 	maxLanes = 16
 	// maxLetters and maxBytes bound a request: letters, and bytes of payloads unless one letter has more.
 	maxLetters, maxBytes = 256, 700_000
@@ -31,19 +31,19 @@ type result struct {
 	err            error
 }
 
-// parcel is a letter on its way.
+// parcel is a letter that is being sent.
 type parcel struct {
 	*schema.Letter
-	tried  bool        // the other kernel may have it
+	tried  bool        // the other kernel may have received it
 	waited bool        // a call waits for the result, on done
 	done   chan result // buffered: one result
 }
 
-// lane has the letters for one process, in the order of their numbers. Each is sent once the outcome is known of those
-// before it.
+// lane has the letters for one process, in the order of their numbers. A letter is sent when all letters before it have an
+// outcome.
 type lane struct {
 	parcels []*parcel
-	since   time.Time // of the latest attempt that took none
+	since   time.Time // of the latest attempt in which none was accepted
 	pause   time.Duration
 }
 
@@ -54,7 +54,7 @@ type peer struct {
 
 	mu      sync.Mutex
 	lanes   map[int64]*lane
-	trouble string // why the latest attempt failed; "": it did not
+	trouble string // why the latest attempt failed; "": it succeeded
 
 	pause time.Duration
 }
@@ -75,7 +75,7 @@ func (p *peer) add(one *parcel) {
 	}
 }
 
-// leave says that no call waits for a letter any more.
+// leave records that no call waits for a letter.
 func (p *peer) leave(one *parcel) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (p *peer) failed(trouble string) {
 	p.trouble = trouble
 }
 
-// rest waits for a time, or less if a letter is added. 0: until then.
+// rest waits for d, or until a letter is added. If d is 0, it waits without a limit.
 func (p *peer) rest(d time.Duration) {
 	var late <-chan time.Time
 	if d > 0 {
@@ -125,7 +125,7 @@ func (p *peer) rest(d time.Duration) {
 	}
 }
 
-// next returns the letters of the next request. If there are none, it says how long none can be sent.
+// next returns the letters of the next request. If there are none, wait is the time until one can be sent.
 func (p *peer) next(now time.Time) (batch []*parcel, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,8 +153,8 @@ func (p *peer) next(now time.Time) (batch []*parcel, wait time.Duration) {
 	return batch, wait
 }
 
-// expire settles letters at the head of a lane that have expired before they were sent. Of one that was sent the other kernel
-// reports its outcome. p is locked.
+// expire settles letters at the head of a lane that expired before they were sent. The other kernel reports the outcome of
+// those that were sent. p is locked.
 func (p *peer) expire(l *lane) {
 	for len(l.parcels) > 0 && !l.parcels[0].tried && p.ticksLeft(l.parcels[0]) < 0 {
 		p.settle(l.parcels[0], schema.MailExpired, "it expired before the kernel "+p.to+" could be reached", nil)
@@ -162,7 +162,7 @@ func (p *peer) expire(l *lane) {
 	}
 }
 
-// ticksLeft is how many ticks a letter has; 0 if it does not expire.
+// ticksLeft returns the ticks until a letter expires; 0 if it does not expire.
 func (p *peer) ticksLeft(one *parcel) int64 {
 	if one.ExpiresAtTick == nil {
 		return 0
@@ -170,7 +170,7 @@ func (p *peer) ticksLeft(one *parcel) int64 {
 	return *one.ExpiresAtTick - p.kernel.Tick()
 }
 
-// settle journals the outcome of a letter, and tells the call that waits for it. p is locked.
+// settle journals the outcome of a letter, and passes it to the call that waits for it. p is locked.
 func (p *peer) settle(one *parcel, status, reason string, failed *fault.Fault) {
 	in := &schema.SettleInput{MsgID: one.MsgID, ReceiverPID: one.ReceiverPID, Kernel: p.to, Status: status, Reason: reason}
 	r := result{status: status, reason: reason}
@@ -188,7 +188,7 @@ func (p *peer) settle(one *parcel, status, reason string, failed *fault.Fault) {
 // errAway says that the other kernel, or the bus, cannot be reached: no request was made.
 var errAway = errors.New("cannot be reached")
 
-// send makes a request, and settles the letters that it decides.
+// send makes a request, and settles the letters that have an outcome.
 func (p *peer) send(batch []*parcel) error {
 	reply, err := p.ask(batch)
 	if err == nil && reply.Error != nil {
@@ -231,7 +231,7 @@ func (p *peer) ask(batch []*parcel) (*answer, error) {
 	return reply, err
 }
 
-// conclude settles what a request has decided, and keeps the rest.
+// conclude settles the letters that have an outcome, and keeps the rest.
 func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
 	byID := make(map[int64]*outcome, len(outcomes))
 	for i := range outcomes {
@@ -258,7 +258,7 @@ func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
 			continue
 		}
 		f := o.Error.fault()
-		// A call that waits is told that a mailbox is full; a message that was queued waits for room.
+		// A call that waits gets the error that the mailbox is full; a queued message is sent again later.
 		if passing(f) && !(one.waited && f.ID == fault.IpcMailboxFull) {
 			waits[one.ReceiverPID] = true
 			continue
@@ -281,12 +281,13 @@ func (p *peer) conclude(batch []*parcel, outcomes []outcome) {
 	}
 }
 
-// isOutcome reports whether a status can be the outcome of a letter. Another one must not be journaled: a start would refuse it.
+// isOutcome reports whether a status is an outcome of a letter. Others must not be journaled, since a start would refuse
+// the entry.
 func isOutcome(status string) bool {
 	return status == schema.MailDelivered || status == schema.MailExpired || status == schema.MailBlocked
 }
 
-// queue answers the calls that wait for letters which could not be sent: they are queued.
+// queue ends the waiting of calls whose letters could not be sent: the letters are queued.
 func (p *peer) queue(batch []*parcel, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,8 +299,8 @@ func (p *peer) queue(batch []*parcel, why string) {
 	}
 }
 
-// giveUp settles the letters that calls wait for, since the other kernel takes no request of this one. Those that were queued
-// stay: its operator may change that.
+// giveUp settles the letters that calls wait for, because the other kernel refuses the requests of this one. Queued letters
+// stay, since the operator of the other kernel may change that.
 func (p *peer) giveUp(batch []*parcel, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

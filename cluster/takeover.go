@@ -13,9 +13,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Lead sends the end of a journal without a writer to the stream of its kernel, which makes its host the leader. It is the fence: the
-// first message names the last one of the stream as this journal knows it, and from then on no append of the host that led before
-// fits. It fails if that host has appended entries that this journal does not have.
+// Lead sends the rest of a journal without a writer to the stream of its kernel, which makes this host the leader. It is
+// the fence: the first message names the stream's last message as this journal knows it, and the bus refuses all later
+// appends of the previous leader. Lead fails with fault.ClusterFenced if the previous leader has appended entries that this
+// journal does not have.
 func Lead(ctx context.Context, name string, signer journal.Signer, source Source, replicas int, conn *nats.Conn) error {
 	c, err := NewCopy(name, signer, source, replicas, conn, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -35,7 +36,8 @@ func Lead(ctx context.Context, name string, signer journal.Signer, source Source
 	}
 }
 
-// lead sends what the stream does not have. What is not acknowledged may have arrived, which the next attempt finds out.
+// lead sends what the stream does not have. A message without an acknowledgment may have arrived; the next attempt finds
+// out.
 func (c *Copy) lead(ctx context.Context) (err error) {
 	at, last, err := c.align(ctx)
 	if err != nil || at.Seq == c.source.Synced() {
@@ -47,8 +49,8 @@ func (c *Copy) lead(ctx context.Context) (err error) {
 	return err
 }
 
-// LastKey returns the key that signed the end of a kernel's stream, as a line of authorized_keys; "" if there is no stream, or its
-// end is not signed.
+// LastKey returns the key that signed the end of a kernel's stream, as a line of authorized_keys; "" if there is no stream,
+// or its end is not signed.
 func LastKey(ctx context.Context, js jetstream.JetStream, kernel string) (string, error) {
 	last, err := LastCheckpoint(ctx, js, kernel)
 	if last == nil || err != nil {
@@ -57,7 +59,7 @@ func LastKey(ctx context.Context, js jetstream.JetStream, kernel string) (string
 	return last.Key, nil
 }
 
-// LastCheckpoint returns the checkpoint at the end of a kernel's stream, which is signed; nil if there is no stream, or its end is
+// LastCheckpoint returns the signed checkpoint at the end of a kernel's stream; nil if there is no stream, or its end is
 // not signed.
 func LastCheckpoint(ctx context.Context, js jetstream.JetStream, kernel string) (*journal.Checkpoint, error) {
 	stream, err := js.Stream(ctx, Stream(kernel))

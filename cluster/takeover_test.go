@@ -18,12 +18,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// booted is the entry of a kernel's start.
+// booted returns the entry of a kernel's start.
 func booted(epoch int, key *access.HostKey) string {
 	return note("Kernel.Booted", fmt.Sprintf(`{"instance":"one","epoch":%d,"host_key":%q}`, epoch, key.Public()))
 }
 
-// takesOver is the entry that begins the epoch of another host.
+// takesOver returns the entry that begins the epoch of another host.
 func takesOver(epoch int, key *access.HostKey) string {
 	return note("Kernel.TakeOver", fmt.Sprintf(`{"epoch":%d,"host_key":%q,"epochs":[{"epoch":%d,"first_seq":1}]}`, epoch, key.Public(), epoch))
 }
@@ -32,7 +32,7 @@ func note(typ, data string) string {
 	return `{"kind":"command","type":"` + typ + `","data":` + data + `,"metadata":{"id":"x","timestamp":1}}`
 }
 
-// other is an entry that says nothing of who leads.
+// other is an entry that does not name a leader.
 const other = `"x"`
 
 // put appends entries to the journal, and to the stream as one message that a key signs.
@@ -54,11 +54,11 @@ func (s *scribe) put(m *member, key *access.HostKey, requests ...string) {
 	testkit.Must(s.t, err)
 }
 
-// hosts are two hosts of the kernel alpha, and somebody who only reaches the bus.
+// hosts are two hosts of the kernel alpha, and a stranger who can only reach the bus.
 type hosts struct{ first, second, stranger *access.HostKey }
 
-// TestLeaders shows which streams of a kernel that several hosts have led are believed: by Verify, and by a standby that takes
-// the record from there.
+// TestLeaders shows which streams of a kernel that several hosts have led are accepted, by Verify and by a standby that
+// copies them.
 func TestLeaders(t *testing.T) {
 	t.Parallel()
 	type message struct {
@@ -68,7 +68,7 @@ func TestLeaders(t *testing.T) {
 	for name, test := range map[string]struct {
 		stream func(h hosts) []message
 		listed func(h hosts) []*access.HostKey // nil: both hosts
-		want   string                          // "": it is believed
+		want   string                          // "": it is accepted
 	}{
 		"one leader": {stream: func(h hosts) []message {
 			return []message{{h.first, []string{booted(1, h.first), other}}, {h.first, []string{other}}}
@@ -183,7 +183,8 @@ func TestLeaders(t *testing.T) {
 	}
 }
 
-// TestLead shows that a take-over fails if the leader appends meanwhile, and that the leader stops after one.
+// TestLead shows that a take-over fails if the leader appends meanwhile, and that the old leader stops after one that
+// succeeds.
 func TestLead(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
-// A socket that was handed over is served and stays when the daemon ends; one that was not is bound beside it, and goes.
+// A passed socket is served and stays when the daemon ends; a socket that was not passed is bound, and removed.
 func TestActivatedSocket(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)
@@ -49,7 +49,7 @@ func TestActivatedSocket(t *testing.T) {
 	}
 }
 
-// At a socket that was handed over keys are asked for too, and it is called by its path, as clients call it.
+// Keys are also required at a passed socket, which is named by its path, as clients name it.
 func TestActivatedSocketAsksForAKey(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)

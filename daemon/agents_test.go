@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 )
 
-// A key with options is an agent with that token and nothing more: the same process at each login and after a restart.
+// A key with options is an agent with exactly that token: the same process at each login and after a restart.
 func TestAgentsKey(t *testing.T) {
 	t.Parallel()
 	operator, scout, plain := newKey(t), newKey(t), newKey(t)
@@ -41,8 +41,8 @@ func TestAgentsKey(t *testing.T) {
 	}
 }
 
-// What an agent's line says holds from its next login on. What the operator granted in between holds until the line changes
-// or the kernel restarts, what he revoked until the line changes. A process that has ended is not brought back.
+// An agent's line is applied at its next login. What the operator granted in between is valid until the line changes or the
+// kernel restarts, what the operator revoked until the line changes. An ended process is not started again.
 func TestAgentsLineChanges(t *testing.T) {
 	t.Parallel()
 	operator, scout := newKey(t), newKey(t)
@@ -74,20 +74,20 @@ func TestAgentsLineChanges(t *testing.T) {
 	agent().want("command", "Memory.Set", `{"key":"a","value":3}`, "true")
 	root.want("query", "Process.Get", `{"pid":2}`, `"state":"READY"`)
 
-	// Its key became another agent's: that has nothing of the one before.
+	// Its key became another agent's, which has nothing of the previous one.
 	h.authorize(t, operator.Key().String(), line(`agent="other",allow="Memory.*"`))
 	agent().want("command", "Memory.Set", `{"key":"a","value":4}`, "true")
 	root.want("query", "Process.Get", `{"pid":2}`, `"state":"TERMINATED"`)
 	root.want("query", "Process.Get", `{"pid":3}`, `"agent_id":"other"`)
 
-	// And then the operator's, and nobody's.
+	// And then the operator's, and then no one's.
 	h.authorize(t, operator.Key().String(), line(""))
 	agent().want("command", "Clock.Advance", `{"ticks":1}`, "tick")
 	h.authorize(t, operator.Key().String())
 	agent().wantRefused("not in the daemon's authorized_keys")
 }
 
-// A line that grants what there is not refuses its key, and says what is wrong with it to its holder and in the log.
+// A line that grants something that does not exist refuses its key; the holder and the log get the reason.
 func TestGrantOfNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ options, why string }{
@@ -103,8 +103,7 @@ func TestGrantOfNothing(t *testing.T) {
 	}
 }
 
-// Whose process is a key's cannot be forged: an agent that spawns one which looks like it gains nothing, not even after a
-// restart.
+// The process of a key cannot be forged: an agent that spawns a similar process gains nothing, not even after a restart.
 func TestAgentsProcessIsNotForged(t *testing.T) {
 	t.Parallel()
 	operator, forger, victim := newKey(t), newKey(t), newKey(t)
@@ -120,7 +119,7 @@ func TestAgentsProcessIsNotForged(t *testing.T) {
 	root.want("query", "Process.Get", `{"pid":3}`, name)
 }
 
-// Concurrent logins of one key are one process.
+// Concurrent logins of one key result in one process.
 func TestAgentsLoginsAtOnce(t *testing.T) {
 	t.Parallel()
 	operator, scout := newKey(t), newKey(t)

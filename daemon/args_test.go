@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/version"
 )
 
-// Answers to flags such as --help go to stdout, and no kernel starts.
+// Answers to flags such as --help are printed to stdout, and no kernel starts.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -85,7 +85,8 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// A user without a home has no state in the root directory: the daemon asks for a directory, and takes a named one.
+// A user without a home directory gets no state in the root directory: the daemon asks for a directory, and accepts one
+// that is given.
 func TestNoHome(t *testing.T) {
 	t.Parallel()
 	homeless := func(c *exec.Cmd) { c.Env = append(c.Env, "HOME=", "PWOS_STATE_DIR=", "XDG_STATE_HOME=") }
@@ -100,7 +101,7 @@ func TestNoHome(t *testing.T) {
 	named.wantExit(t, 0)
 }
 
-// A flag precedes the environment, which precedes the file.
+// A flag takes precedence over the environment, and that over the file.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	const file, env, flag = 1, 2, 4

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/lead"
 )
 
-// newLeader returns this host as one that may lead the configuration's kernel. It makes the host key if there is none.
+// newLeader returns this host as one that may lead the configured kernel. It creates the host key if there is none.
 func newLeader(cfg *config.Config, log *slog.Logger) (h *lead.Host, err error) {
 	h = &lead.Host{Config: cfg, Log: log}
 	if cfg.Origin, err = cfg.Principal(); err == nil {
@@ -23,8 +23,8 @@ func newLeader(cfg *config.Config, log *slog.Logger) (h *lead.Host, err error) {
 	return h, err
 }
 
-// joinCluster joins the configuration's cluster; without one nothing of it runs. A single call joins only if its answer waits
-// for the bus.
+// joinCluster joins the configured cluster, if there is one. A kernel for one call joins only if its answer waits for the
+// bus.
 func (d *Daemon) joinCluster(leader *lead.Host) (err error) {
 	c := &d.config.Cluster
 	if c.Name == "" || d.once && c.Acknowledge != config.Quorum {
@@ -50,7 +50,7 @@ func (d *Daemon) joinCluster(leader *lead.Host) (err error) {
 	return err
 }
 
-// serveCluster begins to carry messages and calls between kernels: first those that the last life has left.
+// serveCluster starts to carry messages and calls between kernels, first those that the previous run left.
 func (d *Daemon) serveCluster(members *keyed.Members, left cluster.Left) error {
 	if d.cluster == nil || d.once {
 		return nil
@@ -149,8 +149,8 @@ func (d *Daemon) deposed(key *access.HostKey) error {
 >>>>>>> w/upgrade2
 }
 
-// quorum says that answers wait for a majority of the bus; nil: they do not. An entry waits for four fifths of the lease, after
-// which another kernel may lead.
+// quorum returns what makes answers wait for a majority of the bus; nil if they do not. An entry waits up to four fifths of
+// the lease, after which another kernel may lead.
 func (d *Daemon) quorum() *actors.Quorum {
 	if d.cluster == nil || d.config.Cluster.Acknowledge != config.Quorum {
 		return nil
@@ -162,7 +162,7 @@ func (d *Daemon) quorum() *actors.Quorum {
 	return q
 }
 
-// copyJournal begins to copy the journal to the bus.
+// copyJournal starts to copy the journal to the bus.
 func (d *Daemon) copyJournal() {
 	told := &cluster.Quorum{Fenced: d.kernel.Fence}
 	if d.quorum() != nil {

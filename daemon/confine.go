@@ -17,12 +17,12 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// confine adds to a program's command its view of the kernel's directories, and the configured sandbox.
+// confine adds the kernel's directories, as the program sees them, and the configured sandbox to a program's command.
 func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	if err := d.reveal(c, p.Secrets); err != nil {
 		return err
 	}
-	home, _ := os.UserHomeDir() // without one nothing is in it
+	home, _ := os.UserHomeDir() // "" means that no home is there
 	for _, path := range d.config.Agents.Read {
 		c.Read = append(c.Read, real(expand(path, home)))
 	}
@@ -59,7 +59,7 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	return nil
 }
 
-// homes returns the agents' homes among the paths that a program may write. They are in the state directory,
+// homes returns the agents' home directories among the paths that a program may write. They are in the state directory,
 // which is otherwise hidden.
 func homes(state string, write []string) (places []host.Place) {
 	all := filepath.Join(real(state), "homes") + "/"
@@ -71,10 +71,10 @@ func homes(state string, write []string) (places []host.Place) {
 	return places
 }
 
-// secretTime bounds the opening of a program's secrets.
+// secretTime bounds the time to open a program's secrets.
 const secretTime = 10 * time.Second
 
-// reveal opens the secrets of a program into its environment.
+// reveal puts the opened secrets of a program into its environment.
 func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
 	if len(secrets) == 0 {
 		return nil
@@ -95,8 +95,8 @@ func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
 	return nil
 }
 
-// isOperators reports whether the operator has named a process's program: for the process itself, or for an
-// ancestor, if every process in between runs the same program.
+// isOperators reports whether the operator has named the program of a process: for the process itself, or for an ancestor,
+// if every process in between runs the same program.
 func (d *Daemon) isOperators(pid int64) bool {
 	processes := d.state.Processes.Processes()
 	for p := processes.Process(pid); p != nil; {
@@ -135,7 +135,7 @@ func (d *Daemon) connect(c *host.Command, upstream *schema.ProgramUpstream) erro
 	return nil
 }
 
-// real resolves the symbolic links in a path of the configuration, if it exists.
+// real resolves the symbolic links in a configured path, if it exists.
 func real(path string) string {
 	if followed, err := filepath.EvalSymlinks(path); err == nil {
 		return followed
@@ -167,5 +167,5 @@ func private(cfg config.Config) []string {
 	return slices.Compact(list)
 }
 
-// insideDir is the directory that programs see as the runtime directory. It has only the sockets.
+// insideDir returns the directory that programs see as the runtime directory. It has only the sockets.
 func insideDir(places unixsock.Places) string { return filepath.Join(places.Dir, "inside") }

@@ -47,32 +47,32 @@ import (
 // Grace is how long connections have to finish at a shutdown before they are closed.
 const Grace = 10 * time.Second
 
-// Daemon is a kernel with its sockets. Open acquires what it needs, Run serves, Close releases; each is called once,
-// Close even if Open failed.
+// Daemon is a kernel with its sockets. Open acquires resources, Run serves, Close releases them. Each is called once; Close
+// is called even if Open failed.
 type Daemon struct {
 	config  config.Config
 	log     *slog.Logger
 	sockets []systemd.Socket // passed by a service manager
-	// replace is called with the state machines before the kernel is made from them.
+	// replace is called with the state machines before the kernel is created.
 	replace func(map[schema.Domain]kernel.Domain)
 
 	// locate returns the journal's location.
 	locate func(dir string) (journal.Location, error)
 
-	// stopping is called when Run begins to end.
+	// stopping is called when Run starts to end.
 	stopping func()
-	standing func()          // is called when Open begins to wait as a standby
-	patience context.Context // ends with the grace
+	standing func()          // called when Open starts to wait as a standby
+	patience context.Context // ends with the grace period
 	hurry    context.CancelFunc
 
 	lock       *unixsock.Lock
 	endpoints  []unixsock.Endpoint
-	doors      unixsock.Keeper // of the endpoints that we have bound
+	doors      unixsock.Keeper // of the endpoints that this daemon has bound
 	state      *state.State
 	kernel     *actors.Kernel
 	keyed      *keyed.Mode // nil in open mode
 	ran        bool        // Run was called, and closes the kernel
-	once       bool        // for one call, without sockets
+	once       bool        // serves one call, without sockets
 	blobs      *blob.Directory
 	networks   *network.Networks
 	jobs       *jobs.Runner
@@ -81,13 +81,13 @@ type Daemon struct {
 	undoer     atomic.Pointer[undo.Runner]
 	archiver   atomic.Pointer[state.Archiver]
 	redactor   atomic.Pointer[state.Redactor]
-	cluster    *cluster.Node    // nil: the kernel is in none
-	seen       cluster.Seen     // the lease of the host that led before, if this was its standby
+	cluster    *cluster.Node    // nil: in no cluster
+	seen       cluster.Seen     // the lease of the previous leader, if this was its standby
 	notifier   *notify.Notifier // nil: no command is run for questions
-	reloads    chan struct{}    // the policy must be read again
+	reloads    chan struct{}    // requests to read the policy again
 	idle       *unixsock.Idle
 	programs   *programs.Programs
-	conns      atomic.Uint64 // numbers the connections
+	conns      atomic.Uint64 // number of the last connection
 }
 
 // New returns a daemon with the given settings. It serves on the sockets that a service manager passed, if any.
@@ -105,9 +105,8 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 	return d
 }
 
-// Open creates the directories, takes the instance lock, and listens (BRIDGE 4.5.3). Clients may connect from here
-// on, and are answered once Run runs. Its error says what to do; errors.Is(err, ErrRunning) means that a daemon is
-// running already.
+// Open creates the directories, locks the instance, and listens (BRIDGE 4.5.3). Clients may connect afterwards, and are
+// answered when Run runs. Its error says what to do. errors.Is(err, ErrRunning) means that another daemon runs.
 func (d *Daemon) Open(ctx context.Context) error {
 	for _, dir := range []string{d.config.RuntimeDir, d.config.StateDir} {
 		if err := unixsock.EnsurePrivateDir(dir); err != nil {
@@ -132,12 +131,11 @@ func (d *Daemon) Open(ctx context.Context) error {
 	if err := d.listen(ctx, places); err != nil {
 		return running(err)
 	}
-	// This comes after listening, which probes for another daemon, so that two daemons never use the
-	// journal at once.
+	// Listening probes for another daemon, so it comes first: two daemons must never use the journal at once.
 	return d.boot(ctx)
 }
 
-// boot makes the kernel from the journal, and removes what a crash left without an owner.
+// boot creates the kernel from the journal, and releases what a crash left without an owner.
 func (d *Daemon) boot(ctx context.Context) error {
 	leader, err := newLeader(&d.config, d.log)
 	if err != nil {
@@ -187,10 +185,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.replace(s.Domains)
 	left := s.Processes.Hosted() // before the kernel owns the state
 	if d.once {
-		left = nil // the next daemon's to go on with
+		left = nil // the next daemon continues them
 	}
 	if len(left) > 0 {
-		_, err := d.programs.Host() // which ends what the last kernel left running
+		_, err := d.programs.Host() // ends the programs that the previous kernel left running
 		if errors.Is(err, host.ErrUnsupported) {
 			d.log.Error("programs of agents cannot be restarted", "error", err)
 		} else if err != nil {
@@ -270,7 +268,7 @@ func (d *Daemon) warnings() (all []string) {
 	return all
 }
 
-// syncEvery is how long an answered command may be missing on disk; 0: never.
+// syncEvery returns how long an answered command may be missing on disk; 0: never.
 func syncEvery(j config.Journal) time.Duration {
 	if j.Sync == config.Interval {
 		return time.Duration(j.SyncInterval)
@@ -278,9 +276,8 @@ func syncEvery(j config.Journal) time.Duration {
 	return 0
 }
 
-// Run serves until ctx ends, the kernel is asked to end or fails, nobody was connected for the idle timeout, or a
-// listener breaks. It finishes the calls received so far and returns when every goroutine has ended, with the error
-// that ended it.
+// Run serves until ctx ends, the kernel is told to end or fails, no connection was open for the idle timeout, or a listener
+// fails. It finishes the calls received so far and returns when every goroutine has ended, with the error that ended it.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
 	config := unixsock.ServerConfig{
@@ -318,7 +315,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.log.Info("shutting down", "reason", reason)
 	d.stopping()
 	d.jobs.Close()
-	d.kernel.StopPrograms(d.patience) // first: they may be connected, and other calls may wait for them
+	d.kernel.StopPrograms(d.patience) // first: programs may be connected, and other calls may wait for them
 	grace, cancel := context.WithTimeout(d.patience, Grace)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
@@ -344,8 +341,7 @@ func (d *Daemon) end() error {
 	return nil
 }
 
-// closeEffects ends the parts that make calls of their own. Each part may be closed twice, or may not
-// exist.
+// closeEffects ends the parts that make calls themselves. A part may be missing, and may be closed twice.
 func (d *Daemon) closeEffects() {
 	d.jobs.Close()
 	d.cluster.Hush()
@@ -354,8 +350,7 @@ func (d *Daemon) closeEffects() {
 	d.state.Seal.Close()
 }
 
-// Reload makes Run read the policy again, as Policy.Reload does. It does not block, since signal handlers
-// call it.
+// Reload makes Run read the policy again, as Policy.Reload does. It does not block, since signal handlers call it.
 func (d *Daemon) Reload() {
 	select {
 	case d.reloads <- struct{}{}:
@@ -369,12 +364,12 @@ func (d *Daemon) reloadPolicy(ctx context.Context) {
 	}
 }
 
-// Hurry ends the grace period: connections that have not finished are closed. If called before the shutdown, there
-// will be no grace period.
+// Hurry ends the grace period: connections that have not finished are closed. Before the shutdown, it removes the grace
+// period.
 func (d *Daemon) Hurry() { d.hurry() }
 
-// serve passes an authenticated connection to the kernel. In open mode its peer is the operator, and so is a peer with an
-// operator's key, except for the programs of agents (PROTOCOL 4).
+// serve passes an authenticated connection to the kernel. In open mode its peer is the operator. Otherwise a peer with an
+// operator's key is, except for programs of agents (PROTOCOL 4).
 func (d *Daemon) serve(ctx context.Context, link actors.Link, drain func(), peer access.Peer, done func()) {
 	caller := kernel.Caller{PID: peer.Identity.Agent, Via: "socket", Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
@@ -401,7 +396,7 @@ func (d *Daemon) serve(ctx context.Context, link actors.Link, drain func(), peer
 	})
 }
 
-// Close unlinks the sockets and releases the lock. If Run was called it must have returned.
+// Close removes the sockets and releases the lock. If Run was called, it must have returned.
 func (d *Daemon) Close() error {
 	d.hurry()
 	defer d.programs.Close()
@@ -439,7 +434,7 @@ func (d *Daemon) Close() error {
 // ErrRunning means that another daemon serves the runtime directory.
 var ErrRunning = errors.New("another daemon is running")
 
-// running marks errors that mean another daemon.
+// running adds ErrRunning to errors that mean another daemon.
 func running(err error) error {
 	if errors.Is(err, fault.PlaceLocked) || errors.Is(err, fault.PlaceServed) {
 		return fmt.Errorf("%w: %w", ErrRunning, err)
@@ -447,12 +442,12 @@ func running(err error) error {
 	return err
 }
 
-// isHeld reports whether the agents of the last epoch must not be started.
+// isHeld reports whether the agents of the previous epoch must not be started.
 func (d *Daemon) isHeld() bool { return d.state.Booted.Held }
 
 const heldAgents = "agents of the previous epoch are not started: to start them, shut down the kernel, then run \"pwos restore --here --agents\""
 
-// Origin returns a normalized origin (ABI 6.2). It may be the path of a root.
+// Origin returns a normalized origin (ABI 6.2). The text may be the path of a root.
 func Origin(text string) (string, error) {
 	if filepath.IsAbs(text) {
 		return text, nil
@@ -460,9 +455,9 @@ func Origin(text string) (string, error) {
 	return uri.Origin(text, "")
 }
 
-// warnOfOrigins warns of memory that the operator does not see, since it was stored under another origin. Adding or
-// removing a root or an origin in the configuration changes the operator's origin. Agents of keys have other
-// origins on purpose.
+// warnOfOrigins logs a warning about memory that the operator does not see because it is stored under another origin.
+// Adding or removing a root or an origin in the configuration changes the operator's origin. The memory of agents with keys
+// has other origins by design.
 func (d *Daemon) warnOfOrigins() {
 	apart := map[string]bool{d.config.Origin: true}
 	d.state.Processes.Living(func(p *schema.Descriptor) {

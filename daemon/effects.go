@@ -30,7 +30,7 @@ func openBlobs(cfg *config.Config, log *slog.Logger) (*blob.Directory, error) {
 	}, log)
 }
 
-// newKeyed makes signature mode, before the first call.
+// newKeyed creates signature mode. It must be called before the first call.
 func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*keyed.Mode, error) {
 	signer, err := s.HostKey.Signer()
 	if err != nil {
@@ -42,14 +42,14 @@ func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Lo
 	})
 }
 
-// newMembers finds the processes of other kernels, before the first call.
+// newMembers finds the processes of other kernels. It must be called before the first call.
 func newMembers(cfg *config.Config, s *state.State, k *actors.Kernel) *keyed.Members {
 	return keyed.NewMembers(keyed.Options{
 		Kernel: k, Processes: s.Processes.Processes(), Tokens: s.Tokens, Living: s.Processes.Living, Pools: s.Pools, Origin: cfg.Origin,
 	})
 }
 
-// newNetworks makes the networks of agents.
+// newNetworks creates the networks of agents.
 func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*network.Networks, error) {
 	places := unixsock.PlacesIn(cfg.RuntimeDir)
 	o := network.Options{
@@ -87,8 +87,8 @@ func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog
 // system's.
 const bundleName = "ca-bundle.pem"
 
-// prices returns the configured prices per million tokens: of prompts, of answers, of prompts read from a cache
-// and written to it. If only two are given, cached prompts cost the same as prompts.
+// prices returns the configured prices per million tokens: of prompts, of answers, of prompts read from a cache and written
+// to it. If only two are given, cached prompts cost the same as others.
 func prices(given map[string][]float64) egress.Prices {
 	p := make(egress.Prices, len(given))
 	for model, usd := range given {

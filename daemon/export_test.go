@@ -13,21 +13,22 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// SetDomain replaces a state machine; call it before Open.
+// SetDomain replaces a state machine. It must be called before Open.
 func (d *Daemon) SetDomain(name schema.Domain, state kernel.Domain) {
 	d.replace = func(domains map[schema.Domain]kernel.Domain) { domains[name] = state }
 }
 
-// LookAt has the daemon look at its sockets whenever something comes from looks, since it cannot watch them; Run comes after it.
+// LookAt makes the daemon check its sockets whenever looks has a value, since it cannot watch them. It must be called
+// before Run.
 func (d *Daemon) LookAt(looks <-chan time.Time) {
 	d.doors.Looks = looks
 	d.doors.Watch = func([]string) (*os.File, error) { return nil, errors.ErrUnsupported }
 }
 
-// NeverLook makes the daemon check its sockets only when it is told of a change; call it before Run.
+// NeverLook makes the daemon check its sockets only after a reported change. It must be called before Run.
 func (d *Daemon) NeverLook() { d.doors.Looks = make(chan time.Time) }
 
-// OnMachine sets the number of the machine; call it before Open.
+// OnMachine sets the id of the machine. It must be called before Open.
 func (d *Daemon) OnMachine(id string) {
 	here := d.locate
 	d.locate = func(dir string) (journal.Location, error) {
@@ -45,13 +46,13 @@ func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {
 	return d.networks.Serve(pid, s)
 }
 
-// NetworkNeeds says what an agent's network needs.
+// NetworkNeeds returns what an agent's network needs.
 func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uint16, upstreams []string, env map[string]string, bundle string) {
 	n := d.networks.Needs(pid, upstream)
 	return n.Ports, n.Upstreams, n.Env, n.Bundle
 }
 
-// Resolve replaces the look-up of names; call it before Open.
+// Resolve replaces the look-up of names. It must be called before Open.
 func (d *Daemon) Resolve(r fetch.Resolver) {
 	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	*d.state.Web.Fetcher = *fetch.New(o)

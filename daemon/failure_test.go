@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// faulty is the kernel's own domain with a fault in it.
+// faulty is the kernel's own domain with a fault.
 type faulty struct {
 	*self.Domain
 	decide, apply string // the types of calls that fail
@@ -36,8 +36,8 @@ func (f *faulty) Apply(call *kernel.Call) {
 
 const echoFrame = `{"kind":"command","type":"Syscall.Echo","data":{"message":"top secret"},"metadata":{"id":"e","timestamp":0}}` + "\n"
 
-// A state that nobody can vouch for ends the daemon with an error, in order: callers are answered, places given back. One
-// caller's failure does not.
+// A state that may be wrong ends the daemon cleanly with an error: callers are answered, resources released. A failure that
+// affects only one caller does not.
 func TestFailingDomain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

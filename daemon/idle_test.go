@@ -27,7 +27,8 @@ func TestIdleDaemonEnds(t *testing.T) {
 	}
 }
 
-// A connection keeps the daemon, though it says nothing for longer than the timeout; the last one's end starts the time.
+// An open connection keeps the daemon running, also without traffic for longer than the timeout; the time starts at the end
+// of the last connection.
 func TestConnectionsKeepTheDaemon(t *testing.T) {
 	t.Parallel()
 	r, first, limit := startKept(t)
@@ -49,7 +50,7 @@ func TestConnectionsKeepTheDaemon(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, r.ended, "the idle daemon's end"))
 }
 
-// The time to answer the prologue begins when the client has got it.
+// The time to answer the prologue starts when the client has received it.
 func TestPrologueKeepsTheDaemon(t *testing.T) {
 	t.Parallel()
 	r, p, limit := startKept(t)
@@ -65,8 +66,8 @@ func TestPrologueKeepsTheDaemon(t *testing.T) {
 // authenticated answers the prologue.
 const authenticated = `{"kind":"reply","type":"Syscall.Authenticate","data":{}}` + "\n"
 
-// startKept starts a daemon that a client connects to before it has been idle for limit. Where the machine is too busy
-// for that, the next one has twice the time.
+// startKept starts a daemon that a client connects to before it has been idle for limit. On a machine that is too busy for
+// that, the next attempt has twice the time.
 func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 	t.Helper()
 	for limit = 300 * time.Millisecond; limit < testkit.Patience; limit *= 2 {
@@ -80,7 +81,7 @@ func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 	return r, p, limit
 }
 
-// A connection at the moment of the end is served, or refused before the prologue.
+// A connection during the end is served, or refused before the prologue.
 func TestIdleEndLosesNobody(t *testing.T) {
 	t.Parallel()
 	const limit = 4 * time.Millisecond
@@ -88,7 +89,7 @@ func TestIdleEndLosesNobody(t *testing.T) {
 	served := 0
 	for round := range rounds {
 		r := start(t, idleAfter(limit))
-		<-time.After(limit * time.Duration(round) * 3 / 2 / time.Duration(rounds)) // not to wait for anything: to aim at the end
+		<-time.After(limit * time.Duration(round) * 3 / 2 / time.Duration(rounds)) // waits for nothing: it aims at the end
 		if connectOrRefused(t, r.KernelSocket) {
 			served++
 		}
@@ -100,7 +101,7 @@ func TestIdleEndLosesNobody(t *testing.T) {
 	}
 }
 
-// connectOrRefused reports whether a client was served; one that is neither served nor refused fails the test.
+// connectOrRefused reports whether a client was served. If it was neither served nor refused, the test fails.
 func connectOrRefused(t *testing.T, path string) bool {
 	t.Helper()
 	p := reach(t, path)
@@ -113,7 +114,7 @@ func connectOrRefused(t *testing.T, path string) bool {
 	return true
 }
 
-// reach returns a connection that the daemon has spoken the first word on, nil if it has refused it.
+// reach returns a connection on which the daemon has sent the prologue, or nil if the daemon has refused it.
 func reach(t *testing.T, path string) *peer {
 	t.Helper()
 	nc, err := unixsock.Dial(testkit.Context(t), path)

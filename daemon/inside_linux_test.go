@@ -36,13 +36,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// asInside in the environment makes this test binary what starts a program in a network of its own.
+// asInside in the environment makes this test binary start a program in a separate network.
 const asInside = "PWOS_DAEMON_TEST_INSIDE"
 
-// insideOnly is a host of the grants of agents whose sockets are made in a network of their own.
+// insideOnly is a host in the grants of agents whose sockets are created in a separate network.
 const insideOnly = "inside.only.test"
 
-// outside is where the servers of all names are.
+// outside is the address of the servers of all names.
 const outside = "127.0.0.153"
 
 // everywhere resolves each name to outside.
@@ -52,7 +52,7 @@ func (everywhere) LookupNetIP(context.Context, string, string) ([]netip.Addr, er
 	return []netip.Addr{netip.MustParseAddr(outside)}, nil
 }
 
-// enterNetwork makes the sockets that an agent's network has, hands them over, and runs the program once they are served.
+// enterNetwork opens the sockets of an agent's network, sends them, and runs the program when they are served.
 func enterNetwork() error {
 	for _, args := range [][]string{
 		{"ip", "link", "set", "lo", "up"},
@@ -103,7 +103,7 @@ func enterNetwork() error {
 	return syscall.Exec(path, os.Args[1:], os.Environ())
 }
 
-// inside runs a program in a network of its own, which the daemon serves, and returns what it says.
+// inside runs a program in a separate network, which the daemon serves, and returns its output.
 func (n *networked) inside(env []string, argv ...string) (string, error) {
 	n.t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -138,7 +138,7 @@ func (n *networked) inside(env []string, argv ...string) (string, error) {
 	return out.String(), err
 }
 
-// handed takes the sockets that enterNetwork sends.
+// handed receives the sockets that enterNetwork sends.
 func handed(fd int) (s egress.Sockets, err error) {
 	control := make([]byte, unix.CmsgSpace(16*4))
 	_, size, _, _, err := unix.Recvmsg(fd, make([]byte, 1), control, unix.MSG_CMSG_CLOEXEC)
@@ -172,7 +172,7 @@ func handed(fd int) (s egress.Sockets, err error) {
 	return s, nil
 }
 
-// outsideServer serves names over TLS, and over plain HTTP, and returns the file of who signs for them.
+// outsideServer serves names over TLS, and over plain HTTP, and returns the file of their certificate authority.
 func outsideServer(t *testing.T, h http.Handler, names ...string) (ca string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -209,7 +209,7 @@ func outsideServer(t *testing.T, h http.Handler, names ...string) (ca string) {
 	return ca
 }
 
-// proxied are the variables that lead programs to the proxy.
+// proxied returns the variables that direct programs to the proxy.
 func proxied() []string {
 	var env []string
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -218,7 +218,7 @@ func proxied() []string {
 	return append(env, "NODE_USE_ENV_PROXY=1", "NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1")
 }
 
-// Ordinary programs in a network of their own reach what is allowed, with the proxy and by names, and nothing else.
+// Ordinary programs in a separate network reach only what is allowed, through the proxy and by names.
 func TestNetworkInside(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root makes a network here")
@@ -238,7 +238,7 @@ func TestNetworkInside(t *testing.T) {
 	tests := []struct {
 		name string
 		argv []string
-		says string // "": it fails
+		says string // "": the program fails
 	}{
 		{"curl", []string{"curl", "-sS", "https://allowed.test/"}, "hello from allowed.test"},
 		{"curl over http", []string{"curl", "-sS", "http://allowed.test/"}, "hello from allowed.test"},
@@ -279,7 +279,7 @@ func TestNetworkInside(t *testing.T) {
 	}
 }
 
-// site is what git, npm and pip expect of their servers, and a greeting for others.
+// site serves what git, npm and pip expect, and a greeting for other requests.
 func site(t *testing.T, files string) http.Handler {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err == nil {
@@ -314,7 +314,7 @@ git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm x && git
 	})
 }
 
-// tarball is a package of npm's.
+// tarball returns a package for npm.
 func tarball(t *testing.T) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -329,7 +329,7 @@ func tarball(t *testing.T) []byte {
 	return buf.Bytes()
 }
 
-// wheel is a package of pip's.
+// wheel returns a package for pip.
 func wheel(t *testing.T) []byte {
 	var buf bytes.Buffer
 	files := zip.NewWriter(&buf)

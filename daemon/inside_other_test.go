@@ -2,7 +2,7 @@
 
 package daemon_test
 
-// What the tests on Linux have; elsewhere there are no networks of agents.
+// Constants of the tests on Linux; other systems have no networks of agents.
 const (
 	asInside   = "PWOS_DAEMON_TEST_INSIDE"
 	insideOnly = "inside.only.test"

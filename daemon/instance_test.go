@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// A state directory that comes up on another machine does not start there; the machine that it was on goes on with it.
+// A copy of a state directory on another machine does not start; the original continues.
 func TestStateOfAnotherMachine(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))
@@ -35,7 +35,7 @@ func TestStateOfAnotherMachine(t *testing.T) {
 	}
 	testkit.Must(t, other.Close())
 	once("one")
-	once("") // which cannot tell
+	once("") // the machine is unknown
 	once("one")
 	var kept []string
 	for _, in := range boots(t, cfg.StateDir) {
@@ -49,7 +49,7 @@ func TestStateOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// A state directory of a kernel that named no instance opens, and has one from then on.
+// A state directory of a kernel without an instance opens, and has an instance afterwards.
 func TestStateWithoutInstance(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))
@@ -72,7 +72,7 @@ func TestStateWithoutInstance(t *testing.T) {
 	}
 }
 
-// boots are the entries of starts in a journal.
+// boots returns the entries of starts in a journal.
 func boots(t *testing.T, stateDir string) (found []string) {
 	t.Helper()
 	segments, err := filepath.Glob(filepath.Join(stateDir, "journal", "*.ndjson"))

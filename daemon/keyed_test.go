@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// newKey is a fresh key that logs in.
+// newKey returns a new key for a login.
 func newKey(t testing.TB) *access.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -31,14 +31,14 @@ func newKey(t testing.TB) *access.Signer {
 	return key
 }
 
-// house is a daemon in signature mode, with what its clients remember.
+// house is a daemon in signature mode, with the known hosts of its clients.
 type house struct {
 	*running
 	config config.Config
 	known  access.KnownKernels
 }
 
-// startKeyed runs a daemon that lets in the lines.
+// startKeyed starts a daemon that admits the keys of the lines.
 func startKeyed(t *testing.T, lines ...string) *house {
 	t.Helper()
 	dir := testkit.Dir(t)
@@ -56,7 +56,7 @@ func (h *house) authorize(t testing.TB, lines ...string) {
 	testkit.Must(t, os.WriteFile(h.config.AuthorizedKeys, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
-// restart ends the daemon and starts it again.
+// restart stops the daemon and starts it again.
 func (h *house) restart(t *testing.T) {
 	t.Helper()
 	h.stop()
@@ -64,7 +64,7 @@ func (h *house) restart(t *testing.T) {
 	h.running = run(t, h.config)
 }
 
-// sign answers offers with key, as a client at path.
+// sign returns a function that answers offers with key, as a client at path.
 func (h *house) sign(t testing.TB, key *access.Signer, path string) access.AnswerFunc {
 	t.Helper()
 	return func(offer []byte, issued time.Time) ([]byte, error) {
@@ -84,7 +84,7 @@ func (h *house) sign(t testing.TB, key *access.Signer, path string) access.Answe
 	}
 }
 
-// login is a connection that shows a key.
+// login returns a connection that has logged in with a key.
 func (h *house) login(t testing.TB, key *access.Signer, path string) *peer {
 	t.Helper()
 	p := connect(t, path)
@@ -99,7 +99,7 @@ func (p *peer) ask(kind, typ, data string) schema.Message {
 	return p.next()
 }
 
-// want checks that the answer is a reply with that in its data.
+// want checks that the answer is a reply whose data contains in.
 func (p *peer) want(kind, typ, data, in string) {
 	p.t.Helper()
 	if m := p.ask(kind, typ, data); m.Kind != schema.KindReply || !strings.Contains(string(m.Data), in) {
@@ -107,7 +107,7 @@ func (p *peer) want(kind, typ, data, in string) {
 	}
 }
 
-// wantDenied checks that the answer is an error of that code.
+// wantDenied checks that the answer is an error with that code.
 func (p *peer) wantDenied(kind, typ, data string, code int) {
 	p.t.Helper()
 	if m := p.ask(kind, typ, data); m.Kind != schema.KindError || !strings.Contains(string(m.Data), fmt.Sprintf(`"code":%d`, code)) {
@@ -115,8 +115,8 @@ func (p *peer) wantDenied(kind, typ, data string, code int) {
 	}
 }
 
-// wantRefused checks that one error says why nobody was let in, and that nothing follows it, not even the outcome of what was
-// sent behind the answer.
+// wantRefused checks that one error says why the login was refused, and that nothing follows it, not even the outcome of a
+// frame that was sent after the answer.
 func (p *peer) wantRefused(why string) {
 	p.t.Helper()
 	m := p.next()
@@ -127,7 +127,7 @@ func (p *peer) wantRefused(why string) {
 	p.wantEnd()
 }
 
-// An operator's key logs in as the operator, on either socket, from the first frame on; success is silent.
+// An operator's key logs in as the operator, on either socket, from the first frame on. A successful login has no answer.
 func TestOperatorsKey(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
@@ -142,7 +142,7 @@ func TestOperatorsKey(t *testing.T) {
 	}
 }
 
-// The offer is what PROTOCOL 4 says, in the socket's dialect, and its challenges are made once each.
+// The offer has the form of PROTOCOL 4, in the socket's dialect, and each challenge is used once.
 func TestOfferOfSignatureMode(t *testing.T) {
 	t.Parallel()
 	h := startKeyed(t, newKey(t).Key().String())
@@ -168,7 +168,7 @@ func TestOfferOfSignatureMode(t *testing.T) {
 	}
 }
 
-// A key can be granted registered syscalls by name, and user-space syscalls by path.
+// A grant of a key can name registered syscalls by name, and user-space syscalls by path.
 func TestKeyOfRegistered(t *testing.T) {
 	t.Parallel()
 	operator, agent := newKey(t), newKey(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// listen binds the sockets that no service manager passed.
+// listen binds the sockets that no service manager has passed.
 func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 	kernelSocket, eventsSocket, err := systemd.Assign(d.sockets)
 	if err != nil {
@@ -62,7 +62,7 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 	return d.doors.Share()
 }
 
-// watchSockets maintains the sockets until the returned function is called, which waits for its end.
+// watchSockets maintains the sockets until the returned function is called, which waits for the end of its goroutine.
 func (d *Daemon) watchSockets(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// logOf is what a daemon logs while it answers and refuses frames.
+// logOf returns the log of a daemon that answers and refuses frames.
 func logOf(t *testing.T, change func(*exec.Cmd), args ...string) string {
 	t.Helper()
 	d := spawn(t, testkit.Dir(t), change, args...).serving(t)
@@ -91,7 +91,7 @@ func TestLogLevels(t *testing.T) {
 	}
 }
 
-// TestUnreadLog has nobody read a daemon's log: it answers all the same, says later how much of the log was dropped, and ends.
+// TestUnreadLog does not read a daemon's log: it still answers, reports later how much of the log was dropped, and ends.
 func TestUnreadLog(t *testing.T) {
 	t.Parallel()
 	for _, read := range []bool{true, false} {
@@ -102,7 +102,7 @@ func TestUnreadLog(t *testing.T) {
 			t.Cleanup(func() { unread.Close() })
 			d := spawn(t, testkit.Dir(t), func(c *exec.Cmd) { c.Stderr = stderr }, "--log-level=debug", "--log-format=json").serving(t)
 			testkit.Must(t, stderr.Close())
-			for range 2000 { // two lines each: more than pipe and queue hold
+			for range 2000 { // two lines each: more than pipe and queue can have
 				p := dial(t, d.KernelSocket)
 				p.send(echoFrame)
 				p.next()

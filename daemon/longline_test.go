@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// The entry of the longest line that the configuration allows fits a line of the journal, whatever is in it: an entry that does
-// not would end the kernel, and everybody may send one.
+// The entry of the longest line that the configuration allows fits a line of the journal for any content. An entry that
+// does not fit would end the kernel, and any client could cause one.
 func TestLongestLineIsJournaled(t *testing.T) {
 	t.Parallel()
 	const longest = 2 << 20
@@ -24,7 +24,8 @@ func TestLongestLineIsJournaled(t *testing.T) {
 	}
 	r := start(t, func(c *config.Config) { c.Limits.LineBytes = longest })
 	p := dial(t, r.KernelSocket)
-	// Answered again, and quoted in an error: of all bytes that may stand in a line as they are, this one gets longest.
+	// The content is answered, and quoted in an error. Of all bytes that a line may have unescaped, this one becomes
+	// longest.
 	for _, text := range []string{strings.Repeat("x", longest-1000), strings.Repeat("\x7f", longest-1000)} {
 		p.want("command", "Syscall.Echo", `{"message":"`+text+`"}`, "echo")
 		for name, said := range map[string]schema.Kind{"correlation": schema.KindReply, "idempotencyKey": schema.KindError} {

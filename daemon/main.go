@@ -27,11 +27,11 @@ const (
 	exitUsage  = 2
 )
 
-// Main is the daemon as a program: `pwosd` and `pwos --mode=daemon`. It returns the exit status. A first SIGTERM or
-// SIGINT ends it cleanly, a second at once.
+// Main runs the daemon as a program: `pwosd` and `pwos --mode=daemon`. It returns the exit status. The first SIGTERM or
+// SIGINT ends it cleanly, the second immediately.
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	Shim()
-	// This must come before any other file is opened: passed sockets have fixed numbers.
+	// This must come before any other file is opened, since passed sockets have fixed numbers.
 	waiting, err := newWaiter(getenv)
 	if err != nil {
 		fmt.Fprintln(stderr, "pwosd:", err)
@@ -50,8 +50,8 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	}
 	syscall.Umask(0o077)
 
-	// Writing to a closed log must be a write error, not the end of the process. Children would inherit the signal
-	// being ignored.
+	// Writing to a closed log must be a write error instead of ending the process. An ignored signal would be inherited by
+	// children.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	logged, log := logging.NewQueue(stderr, cfg.LogForm(getenv))
@@ -70,7 +70,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 		d.stopping = func() { manager(getenv, log, systemd.Stopping) }
 		err = d.Run(ctx)
 	} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // asked to end while the journal was read: an orderly end
+		err = nil // told to end while the journal was read, which is no error
 	}
 	if err = errors.Join(err, d.Close()); err != nil {
 		log.Error("ended", "error", err)
@@ -87,7 +87,7 @@ func refuse(stderr io.Writer, waiting *waiter, err error, status int) int {
 	return status
 }
 
-// manager notifies the service manager; a failure is no reason to stop.
+// manager notifies the service manager. It only logs a failure.
 func manager(getenv func(string) string, log *slog.Logger, states ...string) {
 	if _, err := systemd.Notify(getenv, states...); err != nil {
 		log.Warn("service manager not told", "error", err)
@@ -98,10 +98,10 @@ func manager(getenv func(string) string, log *slog.Logger, states ...string) {
 // "RUNNING" if another daemon serves already, or "FAILED <reason>".
 const ReadyVariable = "PWOS_READY_FD"
 
-// waiter is the process that waits for the daemon to be ready; nil: none does.
+// waiter is the process that waits until the daemon is ready; nil: none.
 type waiter struct{ pipe *os.File }
 
-// newWaiter takes the descriptor, so that no child inherits it.
+// newWaiter takes over the descriptor, so that no child inherits it.
 func newWaiter(getenv func(string) string) (*waiter, error) {
 	text := getenv(ReadyVariable)
 	if text == "" {
@@ -115,7 +115,7 @@ func newWaiter(getenv func(string) string) (*waiter, error) {
 	return &waiter{pipe: os.NewFile(uintptr(fd), "readiness pipe")}, os.Unsetenv(ReadyVariable)
 }
 
-// tell writes the line for the outcome of Open. It ignores errors: the waiting process may have ended.
+// tell writes the line for the outcome of Open. It ignores errors, since the waiting process may have ended.
 func (w *waiter) tell(opened error) {
 	if w == nil {
 		return
@@ -131,14 +131,14 @@ func (w *waiter) tell(opened error) {
 	_ = w.pipe.Close()
 }
 
-// pipe reports whether fd is open and a pipe: a wrong number could be any of our files.
+// pipe reports whether fd is an open pipe. With a wrong number it could be any other file of the process.
 func pipe(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }
 
-// onSignals calls first at the first SIGTERM or SIGINT and again at the second; a third has the system's default
-// effect. The returned function stops that and waits until neither runs.
+// onSignals calls first at the first SIGTERM or SIGINT and again at the second; a third has the default effect. The
+// returned function stops that, and waits until no call is running.
 func onSignals(first, again func()) (stop func()) {
 	acts := []func(){first, again}
 	return onEach(func() (more bool) {
@@ -148,7 +148,7 @@ func onSignals(first, again func()) (stop func()) {
 	}, os.Interrupt, syscall.SIGTERM)
 }
 
-// onHangup calls reload at each SIGHUP. The returned function ends that, and waits until it does not run.
+// onHangup calls reload at each SIGHUP. The returned function stops that, and waits until no call is running.
 func onHangup(reload func()) (stop func()) {
 	return onEach(func() bool {
 		reload()
@@ -156,9 +156,9 @@ func onHangup(reload func()) (stop func()) {
 	}, syscall.SIGHUP)
 }
 
-// onEach calls act at each of the signals, until it returns false.
+// onEach calls act at each of the signals, until act returns false.
 func onEach(act func() (more bool), which ...os.Signal) (stop func()) {
-	signals := make(chan os.Signal, 2) // room for both of onSignals, so that none is lost
+	signals := make(chan os.Signal, 2) // for both of onSignals, so that none is lost
 	signal.Notify(signals, which...)
 	done := make(chan struct{})
 	var watch sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// asProgram in the environment makes this test binary the daemon itself: what signals and descriptors do to a process can
-// only be seen on one.
+// asProgram in the environment makes this test binary the daemon. The effects of signals and descriptors can only be tested
+// with a process.
 const asProgram = "PWOS_DAEMON_TEST"
 
 func TestMain(m *testing.M) {
@@ -25,17 +25,17 @@ func TestMain(m *testing.M) {
 		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
 	if os.Getenv(asInside) != "" {
-		fmt.Fprintln(os.Stderr, enterNetwork()) // it returns only where it has failed
+		fmt.Fprintln(os.Stderr, enterNetwork()) // it returns only after a failure
 		os.Exit(1)
 	}
 	os.Exit(testkit.Main(m))
 }
 
-// running is a daemon inside the test.
+// running is a daemon in the test's process.
 type running struct {
 	unixsock.Places
-	stop  context.CancelFunc // as a signal does
-	ended chan error         // Run and Close have returned
+	stop  context.CancelFunc // like a signal
+	ended chan error         // receives when Run and Close have returned
 }
 
 func settingsIn(dir string) config.Config {
@@ -47,7 +47,7 @@ func settingsIn(dir string) config.Config {
 	}
 }
 
-// start runs a daemon until the test ends, or the test ends it.
+// start runs a daemon until its test ends it, or ends.
 func start(t *testing.T, change func(*config.Config)) *running {
 	t.Helper()
 	cfg := settingsIn(testkit.Dir(t))

@@ -53,7 +53,7 @@ func openNetwork(t *testing.T, change func(*config.Config), grant schema.SpawnCa
 	}
 	n.daemon = daemon.New(cfg, nil, slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	runThis(t, cfg, n.daemon)
-	t.Cleanup(func() { n.stop() }) // before the daemon's own
+	t.Cleanup(func() { n.stop() }) // before the daemon's cleanup
 	n.pid = int64(n.do(schema.SyscallSpawn.With(&schema.SpawnInput{ChildAgentID: "a", Capabilities: &grant}))["child_pid"].(float64))
 	if grant.HTTP != nil && slices.Contains(grant.HTTP.Hosts, insideOnly) {
 		n.stop = func() {}
@@ -76,7 +76,7 @@ func listening(t *testing.T) net.Listener {
 	return l
 }
 
-// do makes a call of the operator's.
+// do makes a call as the operator.
 func (n *networked) do(request schema.Request) map[string]any {
 	n.t.Helper()
 	data, err := n.daemon.Do(request)
@@ -86,7 +86,7 @@ func (n *networked) do(request schema.Request) map[string]any {
 	return out
 }
 
-// rows are the entries of the agent and those that end what it began, as Audit.Log has them.
+// rows returns the entries of the agent and those that end its calls, as Audit.Log shows them.
 func (n *networked) rows() []schema.AuditEntry {
 	n.t.Helper()
 	data, err := n.daemon.Do(schema.AuditLog.With(&schema.AuditLogInput{Limit: new(int64(1000))}))
@@ -96,7 +96,7 @@ func (n *networked) rows() []schema.AuditEntry {
 	return slices.DeleteFunc(out.Entries, func(e schema.AuditEntry) bool { return !strings.HasPrefix(e.Type, "Net.") })
 }
 
-// row waits for the first entry that fits.
+// row waits for the first matching entry.
 func (n *networked) row(typ, holds string) (found schema.AuditEntry) {
 	n.t.Helper()
 	testkit.Eventually(n.t, typ+" with "+holds, func() bool {
@@ -111,7 +111,7 @@ func (n *networked) row(typ, holds string) (found schema.AuditEntry) {
 	return found
 }
 
-// connect asks the proxy for a host.
+// connect requests a connection to a host from the proxy.
 func (n *networked) connect(authority string) (net.Conn, int, string) {
 	n.t.Helper()
 	conn, err := net.Dial("tcp", n.proxy)
@@ -131,7 +131,7 @@ func (n *networked) connect(authority string) (net.Conn, int, string) {
 	return conn, resp.StatusCode, text
 }
 
-// server is one that says hello over TLS, at localhost and a port.
+// server starts a server that says hello over TLS, at localhost and a port.
 func server(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
@@ -145,7 +145,8 @@ func hosts(list ...string) schema.SpawnCapability {
 	return schema.SpawnCapability{AllowedSyscalls: []string{"Syscall.SendMsg"}, HTTP: &schema.HTTPGrant{Hosts: list}}
 }
 
-// A connection is a call of the agent's whose row tells how it ended, and one that is refused is a denied entry that says what to grant.
+// A connection is a call of the agent whose row shows how it ended. A refused connection is a denied entry that says what
+// to grant.
 func TestNetworkIsJournaled(t *testing.T) {
 	t.Parallel()
 	at := server(t)
@@ -180,14 +181,14 @@ func TestNetworkIsJournaled(t *testing.T) {
 	}
 }
 
-// Addresses that the configuration denies to Http.Fetch are denied to connections, whatever an agent is granted.
+// Addresses that the configuration denies to Http.Fetch are denied to connections, with any grant.
 func TestNetworkAddresses(t *testing.T) {
 	t.Parallel()
 	at := server(t)
 	n := openNetwork(t, func(c *config.Config) { c.HTTP.Allow = nil }, hosts(at, "127.0.0.1:*", "169.254.169.254"))
 	for _, authority := range []string{at, "127.0.0.1:1", "169.254.169.254:80", "169.254.169.254:443"} {
 		_, status, text := n.connect(authority)
-		if authority == "169.254.169.254:80" { // what follows is HTTP, and is dialled then
+		if authority == "169.254.169.254:80" { // what follows is HTTP, and the address is dialled then
 			continue
 		}
 		if status != 403 || !strings.Contains(text, "which is closed to agents") {
@@ -242,8 +243,7 @@ func TestNetworkCallsAreTheKernels(t *testing.T) {
 	}
 }
 
-// The credential of an upstream reaches the upstream and nobody else: not the agent, the journal, the log, or any file of the
-// kernel's in the clear.
+// Only the upstream gets its credential: not the agent, the journal, the log, or any file of the kernel in plain text.
 func TestNetworkUpstream(t *testing.T) {
 	t.Parallel()
 	const secret = "sk-CANARY-8d1f0b"
@@ -320,7 +320,7 @@ func TestNetworkBundle(t *testing.T) {
 		c.Upstream = map[string]config.Upstream{"a": {URL: "https://api.a.test", Header: "x-key", From: "vault/a", Allow: []string{"GET /"}, Intercept: true}}
 	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:*"}})
 	_, _, env, bundle := n.daemon.NetworkNeeds(n.pid, func(int) string { return "http://127.0.0.1:902" })
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(bundle), "inside", filepath.Base(bundle))) // as an agent sees it
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(bundle), "inside", filepath.Base(bundle))) // the file that an agent sees
 	testkit.Must(t, err)
 	if bytes.Contains(text, []byte("PRIVATE")) || !bytes.Contains(text, []byte("BEGIN CERTIFICATE")) {
 		t.Errorf("bundle %.200s", text)

@@ -18,12 +18,12 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Once makes one Syscall.Call as the operator on a kernel in this process, if no daemon can be reached or started:
-// CLI mode (ABI 7.2). args are flags of the daemon. It works on the same state, and leaves it as a daemon that ended
-// cleanly; running programs are left to the next daemon.
+// Once makes one Syscall.Call as the operator on a kernel in this process, if no daemon can be reached or started: CLI mode
+// (ABI 7.2). args are flags of the daemon. It uses the same state directory, and leaves it as a daemon that ends cleanly
+// does; the next daemon continues running programs.
 //
-// It returns the data of the reply, or the fault that a client would get. A fault.DaemonLaunch says that the call was
-// not made; it wraps ErrRunning if a daemon runs. With authorized keys it is refused (401).
+// It returns the data of the reply, or the fault that a client would get. A fault.DaemonLaunch means that the call was not
+// made; it wraps ErrRunning if a daemon runs. With authorized keys it fails (401).
 func Once(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, call *schema.CallInput) (data []byte, err error) {
 	err = alone(ctx, args, getenv, stderr, func(d *Daemon) error {
 		var err error
@@ -33,9 +33,9 @@ func Once(ctx context.Context, args []string, getenv func(string) string, stderr
 	return data, err
 }
 
-// Inline calls talk with a connection of the operator to a kernel in this process (PROTOCOL 8), like that of Once.
-// The kernel ends after talk. Frames without a recognizable dialect are answered in the given one. The limit of that
-// dialect's socket bounds lines.
+// Inline calls talk with a connection of the operator to a kernel in this process (PROTOCOL 8), created as by Once. The
+// kernel ends after talk. Frames without a recognizable dialect are answered in the given one. Lines are limited as on that
+// dialect's socket.
 func Inline(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, dialect schema.Dialect, talk func(*net.UnixConn) error) error {
 	return alone(ctx, args, getenv, stderr, func(d *Daemon) error {
 		ours, theirs, err := unixsock.Pair()
@@ -72,7 +72,7 @@ func alone(ctx context.Context, args []string, getenv func(string) string, stder
 		return fault.AuthRequired.New("this kernel admits only authorized keys, which needs a daemon: start it with pwosd")
 	}
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
-	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be the fault
+	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be the reason that no daemon runs
 	d := New(cfg, nil, logging.New(stderr, cfg.LogForm(getenv)))
 	d.once = true
 	defer func() { err = errors.Join(err, d.Close()) }()

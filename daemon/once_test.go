@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// alone makes calls without a daemon, on a state of its own.
+// alone makes calls without a daemon, with a separate state.
 type alone struct {
 	t   *testing.T
 	dir string
@@ -48,8 +48,8 @@ func newAlone(t *testing.T) alone {
 	return a
 }
 
-// TestOnce: a call without a daemon is a call: what it changes is there for the next, and it fails as a daemon's would
-// (ABI 7.2).
+// TestOnce: a call without a daemon has the effects of any call: its changes are visible to the next one, and its errors
+// are those of a daemon (ABI 7.2).
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	a := newAlone(t)
@@ -83,14 +83,14 @@ func TestOnceWaits(t *testing.T) {
 		switch {
 		case errors.Is(err, fault.Unavailable):
 			return
-		case errors.Is(err, context.DeadlineExceeded) && patience < time.Minute: // before the kernel was there
+		case errors.Is(err, context.DeadlineExceeded) && patience < time.Minute: // before the kernel was started
 		default:
 			t.Fatalf("%s, %v", data, err)
 		}
 	}
 }
 
-// TestOnceIsLockedOut: not beside a daemon on the same state, and not where keys say who may come in.
+// TestOnceIsLockedOut: such a call fails if a daemon uses the same state, and if there are authorized keys.
 func TestOnceIsLockedOut(t *testing.T) {
 	t.Parallel()
 	a := newAlone(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// process is a daemon as a program of its own.
+// process is a daemon as a separate process.
 type process struct {
 	unixsock.Places
 	cmd    *exec.Cmd
@@ -30,7 +30,7 @@ func environment(dir string, more ...string) []string {
 	}, more...)
 }
 
-// spawn starts a daemon. The test's end kills it if it is still there.
+// spawn starts a daemon. The test's end kills it if it still runs.
 func spawn(t *testing.T, dir string, change func(*exec.Cmd), args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
@@ -52,16 +52,16 @@ func spawn(t *testing.T, dir string, change func(*exec.Cmd), args ...string) *pr
 	testkit.Must(t, errors.Join(err, told.Close()))
 	go func() {
 		defer close(p.exited)
-		_ = p.cmd.Wait() // ProcessState tells
+		_ = p.cmd.Wait() // ProcessState has the result
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended long ago
+		_ = p.cmd.Process.Kill() // it may have ended already
 		<-p.exited
 	})
 	return p
 }
 
-// told is all that the daemon tells who started it: it closes the pipe when it has.
+// told returns everything that the daemon reports to its starter, after which it closes the pipe.
 func (p *process) told(t *testing.T) string {
 	t.Helper()
 	text, err := io.ReadAll(p.ready)

@@ -21,8 +21,8 @@ func Shim() {
 	code.Shim()
 }
 
-// bounds returns the configured bounds. All agents together may use half of the descriptors: the rest is for the
-// operator, the journal and the programs.
+// bounds returns the configured bounds. All agents together may use half of the descriptors; the operator, the journal and
+// the programs use the rest.
 func bounds(a config.Agents) unixsock.Bounds {
 	b := unixsock.Bounds{Connections: a.Connections, Prologues: a.Prologues, Agents: unixsock.DefaultBounds().Agents}
 	var limit syscall.Rlimit // the runtime has raised it to the hard limit
@@ -53,11 +53,10 @@ func (d *Daemon) hosting() actors.Hosting {
 	}
 }
 
-// agentsDir has a folder for each process with a program.
+// agentsDir returns the directory with a directory for each process that has a program.
 func (d *Daemon) agentsDir() string { return filepath.Join(d.config.StateDir, "agents") }
 
-// trusted returns the files that decide which keys are the operator's, and how the kernel is
-// configured.
+// trusted returns the files that determine which keys are the operator's, and the kernel's configuration.
 func trusted(cfg config.Config) []string {
 	rules, more := policy.Paths(cfg.File)
 	files := []string{cfg.File, rules, more, unixsock.AuthorizedKeys(cfg.File), cfg.AuthorizedKeys, cfg.TrustedKeys(), cfg.Crypto.Identity}

@@ -25,20 +25,19 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// cachedModules is the number of compiled modules that are kept: a module of a large language takes
-// a few MB.
+// cachedModules is the number of compiled modules that are kept. A module compiled from a large language takes a few MB.
 const cachedModules = 32
 
-// promptware runs the effects of Kernel.Ingest, FileSystem.Hydrate and Syscall.Call of a path.
+// promptware runs the effects of Kernel.Ingest, FileSystem.Hydrate and Syscall.Call with a path.
 type promptware struct {
 	ingests ingest.Runner
 	tools   *tool.Runner
 	code    *code.Workers
-	trusted *access.Source // keys whose signatures of resources count
+	trusted *access.Source // keys whose signatures of resources are accepted
 	log     *slog.Logger
 }
 
-// newPromptware needs the daemon's directories, and empties the scratch directory.
+// newPromptware returns the runners of promptware. It needs the daemon's directories, and empties the scratch directory.
 func newPromptware(cfg *config.Config, s *state.State, programs *programs.Programs, log *slog.Logger) (*promptware, error) {
 	modules, err := tool.NewModules(cmp.Or(cfg.Tools.MemoryBytes, 64<<20), cachedModules)
 	if err != nil {
@@ -70,11 +69,11 @@ func newPromptware(cfg *config.Config, s *state.State, programs *programs.Progra
 		Space: s.Space, Files: s.Tree, Modules: modules,
 		Limits: tool.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
 	}, cfg.Tools.AtOnce, run, log)
-	if err := tool.RemoveAll(scratch); err != nil { // each call and each worker has its own directory there, so nothing depends on it
+	if err := tool.RemoveAll(scratch); err != nil { // each call and each worker has its own directory there, so nothing depends on the old ones
 		log.Warn("files of an earlier kernel's programs could not be removed", "error", err)
 	}
 	if !cfg.Tools.Programs {
-		return p, nil // a worker makes it
+		return p, nil // a worker creates it
 	}
 	if err := unixsock.EnsurePrivateDir(scratch); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -91,8 +90,8 @@ func (p *promptware) close() error {
 	return errors.Join(p.tools.Close(), p.trusted.Close())
 }
 
-// trusts reports whether a key's signatures of resources count. It reads the file again after a change; one that is
-// missing or has unsafe permissions trusts no key.
+// trusts returns an error if a key's signatures of resources are not accepted. It reads the file again after a change. If
+// the file is missing or has unsafe permissions, no key is accepted.
 func (p *promptware) trusts(key access.PublicKey, now time.Time) error {
 	keys, err := p.trusted.Load()
 	if err != nil {
@@ -105,7 +104,7 @@ func (p *promptware) trusts(key access.PublicKey, now time.Time) error {
 	return err
 }
 
-// invoke runs the call of a registered syscall that no connection provides.
+// invoke is the runner of registered syscalls that no connection provides.
 func (p *promptware) invoke(ctx context.Context, job *kernel.Job, do *kernel.Invocation) (schema.Value, error) {
 	if do.Code != nil {
 		return p.code.Invoke(ctx, job, do)
@@ -118,7 +117,7 @@ func (d *Daemon) runsCode() actors.Code {
 	return actors.Code{Check: d.promptware.code.Check, AtOnce: cmp.Or(d.config.Code.AtOnce, max(2, runtime.GOMAXPROCS(0)))}
 }
 
-// runners are the runners of effects, by the syscall's type. A missing one is a bug, which every start reports.
+// runners returns the runners of effects, by the syscall's type. A missing one is a bug, which every start reports.
 func (d *Daemon) runners() map[string]kernel.Runner {
 	out := abroad.Outgoing{Node: d.cluster}
 	runners := map[string]kernel.Runner{

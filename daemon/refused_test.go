@@ -27,7 +27,7 @@ func TestRefusedLogins(t *testing.T) {
 		t.Run("stranger", func(t *testing.T) {
 			t.Parallel()
 			p := h.login(t, stranger, h.KernelSocket)
-			_, _ = p.nc.Write([]byte(shutdownFrame)) // it may be closed already
+			_, _ = p.nc.Write([]byte(shutdownFrame)) // the connection may be closed already
 			p.wantRefused(stranger.Key().Fingerprint())
 		})
 		t.Run("expired", func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestRefusedLogins(t *testing.T) {
 			p := connect(t, h.KernelSocket)
 			p.next()
 			p.send(shutdownFrame + strings.Replace(reply(`{}`), "reply", "command", 1))
-			for range 2 { // neither is an answer, so that one may still come
+			for range 2 { // neither is an answer, so a valid one may still follow
 				if m := p.next(); m.Kind != schema.KindError || !strings.Contains(string(m.Data), "not authenticated") {
 					t.Errorf("got %s %s", m.Kind, m.Data)
 				}
@@ -63,7 +63,7 @@ func TestRefusedLogins(t *testing.T) {
 	}
 }
 
-// The attacks that one answer could serve, on real connections: an answer is good where it was made and nowhere else.
+// Attacks that could reuse an answer, on real connections: an answer is valid only on its own connection.
 func TestAnswersElsewhere(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
@@ -109,7 +109,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		}))
 		p.wantRefused("")
 	})
-	// The client is asked to sign for another path than its own: a relay is detected.
+	// The client is asked to sign for another path than its own, so a relay is detected.
 	t.Run("a relay", func(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
@@ -120,8 +120,8 @@ func TestAnswersElsewhere(t *testing.T) {
 	})
 }
 
-// The keys are read again when the file changes. Whatever happens to the file while the daemon runs, nobody gets in who is not in
-// it: least of all everybody.
+// The keys are read again when the file changes. Whatever happens to the file while the daemon runs, only keys in it are
+// admitted.
 func TestKeysFileChanges(t *testing.T) {
 	t.Parallel()
 	one, two := newKey(t), newKey(t)
@@ -141,10 +141,10 @@ func TestKeysFileChanges(t *testing.T) {
 	out(one, "not in the daemon's authorized_keys")
 
 	const unread = "the daemon cannot read its authorized_keys"
-	testkit.Must(t, os.Chmod(h.config.AuthorizedKeys, 0o666)) // which changes nobody's rights
+	testkit.Must(t, os.Chmod(h.config.AuthorizedKeys, 0o666)) // it changes no rights
 	in(two)
 	out(one, "not in the daemon's authorized_keys")
-	h.authorize(t, one.Key().String()) // while a change made under it does
+	h.authorize(t, one.Key().String()) // a change under those permissions does
 	out(one, unread)
 	out(two, unread)
 	h.authorize(t, two.Key().String())

@@ -11,7 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// lookBack wires what makes past states, takes changes back, archives the past and removes secrets from it. All of it needs the kernel.
+// lookBack connects what rebuilds past states, undoes changes, archives entries and redacts values. All of it needs the
+// kernel.
 func (d *Daemon) lookBack() {
 	past := d.state.Past(d.kernel.Recorded)
 	d.state.Rewind.Serve(rewind.Shell{Past: past, May: d.kernel.May})
@@ -25,7 +26,7 @@ func (d *Daemon) lookBack() {
 	d.undoer.Store(undo.New(undo.Runner{History: past, Kernel: d.kernel, Changes: d.state.Changes}))
 }
 
-// undo is the runner of Message.Undo. Nobody is served before lookBack.
+// undo is the runner of Message.Undo. No connection is served before lookBack.
 func (d *Daemon) undo(ctx context.Context, job *kernel.Job, do *rewind.Undo) (schema.UndoOutput, error) {
 	return d.undoer.Load().Undo(ctx, job, do)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Each frame is answered in its own dialect on either socket; only the prologue is in the socket's.
+// Each frame is answered in its own dialect on either socket; only the prologue has the socket's dialect.
 func TestBothSocketsBothDialects(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
@@ -37,7 +37,7 @@ func TestBothSocketsBothDialects(t *testing.T) {
 	}
 }
 
-// limits.line_bytes is the limit of kernel.sock; that of events.sock never sinks.
+// limits.line_bytes is the limit of kernel.sock; the limit of events.sock is never lower than its default.
 func TestLineLimits(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ limit, kernel, events int }{
@@ -66,7 +66,8 @@ func TestLineLimits(t *testing.T) {
 	}
 }
 
-// lineOf is a ping of exactly size bytes and the '\n'.
+// lineOf returns a ping of exactly size bytes and the '
+// '.
 func lineOf(size int) string {
 	const frame = `{"kind":"query","type":"Syscall.Ping","data":{"payload":"%s"},"metadata":{"id":"long","timestamp":0}}`
 	return fmt.Sprintf(frame+"\n", strings.Repeat("x", size-len(frame)+len("%s")))

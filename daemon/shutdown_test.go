@@ -14,11 +14,11 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// inFlight is how many frames the tests have in flight at the end. Together they fit into one read of the daemon's, so
-// that the first answer shows that all were received.
+// inFlight is how many frames the tests have in flight at the end. Together they fit one read of the daemon, so the first
+// answer shows that all were received.
 const inFlight = 200
 
-// Received frames are answered, whatever ends the daemon, and the sockets and locks are removed.
+// Received frames are answered however the daemon is ended, and the sockets and locks are removed.
 func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, r *running){
@@ -38,7 +38,7 @@ func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 			r := start(t, nil)
 			busy, quiet := dial(t, r.KernelSocket), dial(t, r.EventsSocket)
 			quiet.send(pings(1))
-			quiet.wantPing(0) // so it is past the prologue on the daemon's side as well
+			quiet.wantPing(0) // so that the daemon has completed its prologue
 			busy.send(pings(inFlight))
 			busy.wantPing(0)
 			end(t, r)
@@ -53,15 +53,15 @@ func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 	}
 }
 
-// Frames that lie unread in the socket when the end comes are read and answered, though their client is slow to read, and it
-// sees an end behind the last answer.
+// Frames that are unread in the socket at the end are read and answered, also if their client is slow to read. The client
+// sees the end of the connection after the last answer.
 func TestShutdownReadsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	p := dial(t, r.KernelSocket)
 	p.send(pings(1))
 	p.wantPing(0)
-	// Until the daemon, which has answers that nobody reads, reads no more and the socket is full.
+	// Write until the daemon, whose answers are not read, reads no more and the socket is full.
 	taken := stuff(t, p)
 	whole := bytes.Count(taken, []byte("\n"))
 	r.stop()
@@ -71,7 +71,7 @@ func TestShutdownReadsWhatWasWritten(t *testing.T) {
 		}
 		p.wantPing(i)
 	}
-	if taken[len(taken)-1] != '\n' { // the frame that was cut short
+	if taken[len(taken)-1] != '\n' { // the frame that was cut
 		if m := p.next(); m.Kind != schema.KindError {
 			t.Errorf("half a frame got %s %s", m.Kind, m.Data)
 		}
@@ -80,7 +80,7 @@ func TestShutdownReadsWhatWasWritten(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 }
 
-// wantGone checks that a daemon left its directory as it has to, and that nobody is locked out of it.
+// wantGone checks the files that a daemon leaves in its directory, and that its lock is free.
 func (r *running) wantGone(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{r.KernelSocket, r.EventsSocket} {
@@ -88,7 +88,7 @@ func (r *running) wantGone(t *testing.T) {
 			t.Errorf("%s is still there (%v)", path, err)
 		}
 	}
-	// A program that another test is starting holds all our descriptors for a moment.
+	// A program that another test is starting may have all descriptors of this process for a moment.
 	var lock *unixsock.Lock
 	testkit.Eventually(t, "the lock", func() (free bool) {
 		var err error
@@ -101,7 +101,7 @@ func (r *running) wantGone(t *testing.T) {
 	testkit.Must(t, lock.Release())
 }
 
-// Frames around the one that ends the kernel, in one write: all are answered, in their order.
+// Frames around the one that ends the kernel, in one write, are all answered in order.
 func TestShutdownAmongOtherFrames(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
@@ -120,7 +120,7 @@ func TestShutdownAmongOtherFrames(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 }
 
-// A client that does not read its answers delays the end by the grace at most.
+// A client that does not read its answers delays the end at most by the grace period.
 func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
@@ -135,7 +135,7 @@ func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
 	r.wantGone(t)
 }
 
-// A daemon that was opened and never run releases everything too.
+// A daemon that was opened and never run also releases everything.
 func TestCloseWithoutRun(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))

@@ -55,7 +55,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	(&running{Places: d.Places}).wantGone(t)
 }
 
-// stuff sends frames whose answers nobody reads, until the daemon takes no more, and returns what it has taken.
+// stuff sends frames whose answers are not read, until the daemon reads no more, and returns what was sent.
 func stuff(t *testing.T, p *peer) (taken []byte) {
 	t.Helper()
 	all := []byte(pings(20_000))
@@ -66,7 +66,7 @@ func stuff(t *testing.T, p *peer) (taken []byte) {
 		switch {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			t.Fatalf("%d bytes of %d were taken, %v", n, len(all), err)
-		case more == 0: // and not only slowly
+		case more == 0: // the daemon does not read, instead of reading slowly
 			return all[:n]
 		}
 	}
@@ -89,7 +89,7 @@ func TestLogReaderGoesAway(t *testing.T) {
 	d.wantExit(t, 0)
 }
 
-// The service manager gets STOPPING when the end begins, whatever the reason, and not when it is complete.
+// The service manager gets STOPPING when the end starts, for any reason, and not only when it is complete.
 func TestServiceManagerIsTold(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -125,7 +125,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 				d.wantExit(t, 0)
 				return
 			}
-			stuff(t, dial(t, d.KernelSocket)) // so that the end takes its time
+			stuff(t, dial(t, d.KernelSocket)) // so that the end takes time
 			tt.end(t, d)
 			heard("STOPPING=1")
 			select {

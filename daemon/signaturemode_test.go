@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// What switches signature mode on: authorized keys beside the configuration, wherever that is, or where a flag or the
-// configuration says. Whatever is wrong with them never leaves the door open.
+// Signature mode is on if there are authorized keys in the directory of the configuration, or where a flag or the
+// configuration says. An error in them never results in open mode.
 func TestWhatSwitchesSignatureModeOn(t *testing.T) {
 	t.Parallel()
 	put := func(t *testing.T, path, text string) {
@@ -21,9 +21,9 @@ func TestWhatSwitchesSignatureModeOn(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, dir, key string)
-		env     string // with % for the directory
+		env     string // % stands for the directory
 		args    []string
-		mode    string // a scheme, or what the daemon says when it does not start
+		mode    string // a scheme, or the daemon's message when it does not start
 	}{
 		"nothing": {func(*testing.T, string, string) {}, "", nil, "none"},
 		"beside the default configuration": {func(t *testing.T, dir, key string) {

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// A second daemon is refused, and the first continues; also if the lock's file is deleted.
+// A second daemon is refused, and the first continues, also if the lock's file is deleted.
 func TestOneDaemonADirectory(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -49,7 +49,7 @@ func TestOneDaemonADirectory(t *testing.T) {
 	}
 }
 
-// The real program says so too, to whoever waits for it and to whoever reads.
+// The program reports that to its starter, and in its message.
 func TestSecondProgram(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)
@@ -84,7 +84,7 @@ func TestAfterSIGKILL(t *testing.T) {
 	}
 }
 
-// Foreign files stay, and none of ours is left beside them.
+// Files of others stay, and none of the daemon's is left beside them.
 func TestForeignPlaces(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, r unixsock.Places){
@@ -128,7 +128,7 @@ func TestForeignPlaces(t *testing.T) {
 	}
 }
 
-// listing is what lies in dir, except for the lock, which stays for good.
+// listing lists the files in dir, except for the lock, which stays permanently.
 func listing(t *testing.T, dir string) (list string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Both sockets come back when they were removed, and the log says so; what somebody else has put there stays, and the log
-// says that once.
+// Both sockets are bound again after they were removed, and the log says so. A file of another program at that place stays,
+// and the log says that once.
 func TestRemovedSocketsComeBack(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))
@@ -21,7 +21,7 @@ func TestRemovedSocketsComeBack(t *testing.T) {
 	looks := make(chan time.Time)
 	d.LookAt(looks)
 	r := runThis(t, cfg, d)
-	// A second socket is not received before the first one has been handled.
+	// A second socket is received only after the first one has been handled.
 	look := func() {
 		for range 2 {
 			select {

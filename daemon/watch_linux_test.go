@@ -17,7 +17,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// A daemon is told when its sockets are removed or moved, alone or with all that is around them, and has nothing to look at until then.
+// A daemon is notified when its sockets are removed or moved, alone or with their directories, and does not check them
+// until then.
 func TestRemovedSocketsAreReported(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))
@@ -53,8 +54,8 @@ func TestRemovedSocketsAreReported(t *testing.T) {
 	old.wantPing(0)
 }
 
-// An idle daemon sleeps until there is a blob, whoever put it there, and still removes it when it is old; a directory that was made again is
-// as good. It runs beside no other test, since it looks at goroutines.
+// An idle daemon sleeps until any program creates a blob, and still removes it when it is old, also in a directory that was
+// created again. The test does not run in parallel, since it checks goroutines.
 func TestSweepAwaitsTheFirstBlob(t *testing.T) {
 	for name, remake := range map[string]bool{"the first directory": false, "made again": true} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func connect(t testing.TB, path string) *peer {
 	return &peer{t: t, nc: nc, conn: conn}
 }
 
-// dial is connect with the prologue done.
+// dial is connect, and completes the prologue.
 func dial(t testing.TB, path string) *peer {
 	t.Helper()
 	p := connect(t, path)
@@ -43,7 +43,7 @@ func dial(t testing.TB, path string) *peer {
 	return p
 }
 
-// pings are n frames with payloads counted from 0.
+// pings returns n frames with payloads counted from 0.
 func pings(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -89,7 +89,7 @@ func (p *peer) wantPing(i int) {
 	}
 }
 
-// wantEnd checks that nothing follows but the end of the connection.
+// wantEnd checks that only the end of the connection follows.
 func (p *peer) wantEnd() {
 	p.t.Helper()
 	if m, err := p.read(); !hungUp(err) {
@@ -97,7 +97,7 @@ func (p *peer) wantEnd() {
 	}
 }
 
-// hungUp reports whether err is how the end of a connection looks: unread input makes a reset of it.
+// hungUp reports whether err is the end of a connection: unread input turns it into a reset.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// BenchmarkSpawn is the time from the order to the end of a program that does nothing, beside what os/exec needs for the
-// same with the same three pipes. "at-once" keeps all processors busy.
+// BenchmarkSpawn measures the time from the start to the end of a program that does nothing, and the time of os/exec for
+// the same with the same three pipes. "at-once" keeps all processors busy.
 func BenchmarkSpawn(b *testing.B) {
 	h := open(b)
 	dir := b.TempDir()
@@ -70,8 +70,8 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// BenchmarkMemory is what an agent that waits costs: the program itself, and what the daemon and the guard hold for it,
-// in kilobytes of memory that nobody else shares or its part of what is shared.
+// BenchmarkMemory measures the memory for an idle agent: of the program itself, and of the daemon and the guard for it, in
+// kilobytes of private memory or its share of shared memory.
 func BenchmarkMemory(b *testing.B) {
 	const many = 500
 	dir := b.TempDir()
@@ -106,7 +106,7 @@ func BenchmarkMemory(b *testing.B) {
 				cmd.Stdout, cmd.Stderr = struct{ io.Writer }{io.Discard}, struct{ io.Writer }{io.Discard}
 				testkit.Must(b, cmd.Start())
 				done := make(chan error)
-				go func() { done <- cmd.Wait() }() // somebody has to wait for each
+				go func() { done <- cmd.Wait() }() // each process must be waited for
 				ends = append(ends, func() { testkit.Must(b, in.Close()); testkit.Must(b, <-done) })
 				sum += pss(b, cmd.Process.Pid)
 			}
@@ -120,7 +120,7 @@ func BenchmarkMemory(b *testing.B) {
 	})
 }
 
-// pss is a process's part of the memory in use, in kB.
+// pss returns a process's share of the memory in use, in kB.
 func pss(b *testing.B, pid int) int {
 	return field(b, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:")
 }
@@ -128,7 +128,7 @@ func pss(b *testing.B, pid int) int {
 // threads counts this process's threads.
 func threads(b *testing.B) int { return field(b, "/proc/self/status", "Threads:") }
 
-// field reads a number from one of the kernel's tables.
+// field reads a number from one of the system's tables.
 func field(b *testing.B, path, name string) (n int) {
 	b.Helper()
 	f, err := os.Open(path)

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// Conn is the kernel's end of a program's channel. Read returns io.EOF when the program, and every
-// process that it passed its output to, has closed it. Write returns an error that wraps
-// syscall.EPIPE when the channel has no reader any more; it raises no signal.
+// Conn is the kernel's end of a program's channel. Read returns io.EOF when the program, and every process that has its
+// output, has closed it. Write returns an error that wraps syscall.EPIPE when the channel has no reader any more; it raises
+// no signal.
 type Conn interface {
 	io.ReadWriteCloser
 	// CloseWrite ends the program's input: it reads the end of the file and may still write.
 	CloseWrite() error
-	// SetReadDeadline and SetWriteDeadline are those of net.Conn.
+	// SetReadDeadline and SetWriteDeadline work as those of net.Conn.
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
-	// RawConns returns the two directions for callers that must not block; for a socket they are one.
+	// RawConns returns the two directions for callers that must not block; for a socket both are the same.
 	RawConns() (in, out syscall.RawConn, err error)
 }
 
-// pipes is the channel over standard input and output. Neither file is embedded: its methods, such as WriteString,
+// pipes is the channel over standard input and output. Neither file is embedded, since its methods, such as WriteString,
 // would write to the wrong one.
 type pipes struct {
 	out     *os.File // read from the program's output
@@ -73,7 +73,7 @@ type ends struct {
 	extra []*os.File // to be closed with them
 }
 
-// openEnds makes the descriptors of a command's program.
+// openEnds opens the descriptors of a command's program.
 func openEnds(c Command) (e *ends, err error) {
 	e = &ends{}
 	defer func() {
@@ -98,7 +98,7 @@ func openEnds(c Command) (e *ends, err error) {
 			}
 			e.extra = append(e.extra, tty)
 			e.files = []*os.File{tty, tty, tty, theirs}
-			return e, nil // the log ends with logEnd, which nobody has
+			return e, nil // the log ends with logEnd, of which no process has the other end
 		}
 		null, err := os.Open(os.DevNull)
 		if err != nil {
@@ -123,7 +123,7 @@ func openEnds(c Command) (e *ends, err error) {
 	return e, nil
 }
 
-// pipe makes a pipe that the program writes to; its reading end is ours.
+// pipe opens a pipe that the program writes to, and sets ours to its reading end.
 func (e *ends) pipe(ours **os.File) (theirs *os.File, err error) {
 	*ours, theirs, err = os.Pipe()
 	if err != nil {
@@ -133,7 +133,7 @@ func (e *ends) pipe(ours **os.File) (theirs *os.File, err error) {
 	return theirs, nil
 }
 
-// closeTheirs closes the program's ends in this process, so that only the program holds them.
+// closeTheirs closes the program's ends in this process, so that only the program has them.
 func (e *ends) closeTheirs() error {
 	var errs []error
 	for _, f := range e.extra {

@@ -14,24 +14,24 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Channel says which descriptors a program uses to communicate with the kernel.
+// Channel names the descriptors by which a program communicates with the kernel.
 type Channel string
 
 // The channels.
 const (
-	// ChannelStdio is standard input and output, as two pipes: a program may open /dev/stdout again, which fails on a
+	// ChannelStdio is standard input and output, as two pipes: a program may open /dev/stdout again, which fails for a
 	// socket. Standard error goes to the log.
 	ChannelStdio Channel = "stdio"
 	// ChannelFD3 is descriptor 3, one end of a socket pair. Standard input is empty; output and error go to the log.
 	ChannelFD3 Channel = "fd3"
 )
 
-// Mode says how much a program is confined.
+// Mode is how strictly a program is confined.
 type Mode string
 
 // The modes of the sandbox.
 const (
-	// SandboxDefault confines as far as the system can; Process.Sandbox says how far that is.
+	// SandboxDefault confines as far as the system can. Process.Sandbox names what is enforced.
 	SandboxDefault Mode = confine.Default
 	// SandboxStrict hides everything except the system's files and what is named, and refuses to start if the system
 	// lacks one of the means.
@@ -61,22 +61,22 @@ func (m Mode) Network() Net {
 	return NetKernel
 }
 
-// Limits bound what a program uses. Zero means no limit. Limits on CPU time, memory and open files apply to each
-// process, not to their sum; see the package comment.
+// Limits bound what a program uses. Zero means no limit. Limits on CPU time, memory and open files apply to each process,
+// not to their sum: see the package comment.
 type Limits struct {
 	CPUSeconds  int64 // processor time of one process, in seconds
 	MemoryBytes int64 // private writable memory of one process, in bytes
 	OpenFiles   int64 // open descriptors of one process; at least 8
-	WallSeconds int64 // time from the start, in seconds, whatever the program does
-	// Processes is how many processes the agent may have at once. It is checked five times a second; the whole agent
-	// is killed if it has more. Not enforced outside Linux.
+	WallSeconds int64 // time from the start, in seconds
+	// Processes is how many processes the agent may have at the same time. It is checked five times a second; the whole
+	// agent is killed if it has more. It is not enforced outside of Linux.
 	Processes int64
 }
 
 // LogOptions configure the log of a program's standard error. The zero value discards it.
 type LogOptions struct {
-	// Path is the log file, made 0600. Older ones are Path.1 and so on. It must not be below the working directory,
-	// where the program could rewrite it.
+	// Path is the log file, created with mode 0600. Older ones are Path.1 and so on. It must not be below the working
+	// directory, where the program could rewrite it.
 	Path string
 	// MaxBytes bounds each file; 0 means 1 MiB.
 	MaxBytes int64
@@ -86,44 +86,43 @@ type LogOptions struct {
 
 // Command is a program to start.
 type Command struct {
-	// Argv is the program and its arguments. A name without a slash is looked up in PATH, one with a slash is
-	// relative to Dir.
+	// Argv is the program and its arguments. A name without a slash is searched in PATH, one with a slash is relative to
+	// Dir.
 	Argv []string
 	// Env is added to the clean environment and overrides it, except for PWOS_PID, PWOS_AGENT_ID and PWOS_FD.
 	Env map[string]string
-	// Dir is the working directory, absolute. It must exist and be the program's own: the program may write there. A
+	// Dir is the working directory, absolute. It must exist and be exclusive to the program, which may write there. A
 	// sandbox follows no symbolic link in it; with ReadOnly it forbids writing.
 	Dir      string
 	ReadOnly bool
-	// Tmp is the program's directory for temporary files, absolute; its parent exists. "" means .tmp of Dir.
+	// Tmp is the program's directory for temporary files, absolute; its parent must exist. "" means .tmp in Dir.
 	Tmp string
 
 	Channel Channel // "" means stdio, or fd3 with a TTY
-	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling
-	// terminal; "" means none. It must not be a controlling terminal yet. There is no log then. Linux only.
+	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling terminal; ""
+	// means none. It must not be a controlling terminal yet. With it there is no log. Linux only.
 	TTY     string
 	Limits  Limits
 	Sandbox Mode // "" means default
-	Net     Net  // "" means the mode's
+	Net     Net  // "" means that of the mode
 
-	// Read, Write and Hide are what a sandbox lets the program read and write in addition to its working directory,
-	// and what it hides. Hide takes precedence.
+	// Read and Write are what a sandbox lets the program read and write in addition to its working directory, and Hide is
+	// what it hides. Hide takes precedence.
 	Read, Write, Hide []string
-	// Private are the kernel's own files and directories, also hidden; Places are those of them that the program
+	// Private are the kernel's own files and directories, which are also hidden. Places are the exceptions that the program
 	// gets.
 	Private []string
 	Places  []Place
-	// ShowProgram lets a sandbox show the program's own file wherever it is, unless it is hidden.
+	// ShowProgram makes a sandbox show the program's own file wherever it is, unless it is hidden.
 	ShowProgram bool
 	// AllowGaps starts the program even if the system cannot hide Private.
 	AllowGaps bool
-	// Network serves the program's network (NetKernel). It is called before the program runs and then owns the
+	// Network serves the program's network (NetKernel). It is called before the program runs, and takes ownership of the
 	// sockets. If it is nil or fails, they are closed.
 	Network func(*Process, *Sockets) error
-	// Ports are those on which connections to names are accepted, in addition to 80 and 443.
+	// Ports accept connections to names, in addition to 80 and 443.
 	Ports []uint16
-	// Upstreams are the names of services for each of which the program gets an address of its own, in the variable
-	// that UpstreamEnv names.
+	// Upstreams are names of services. For each the program gets an address, in the variable that UpstreamEnv names.
 	Upstreams []string
 
 	PID     int64
@@ -131,7 +130,7 @@ type Command struct {
 	Log     LogOptions
 }
 
-// Bounds of settings. A seconds value beyond a century would overflow a timer.
+// Bounds of settings. More seconds than a century would overflow a timer.
 const (
 	maxSeconds  = 100 * 365 * 24 * 60 * 60
 	leastFiles  = 8
@@ -173,12 +172,12 @@ func (c Command) normal() (Command, error) {
 		return c, err
 	}
 	if inside {
-		return c, fmt.Errorf("%w: the log %s lies in the working directory, where the program could rewrite it", ErrCommand, c.Log.Path)
+		return c, fmt.Errorf("%w: the log %s is in the working directory, where the program could rewrite it", ErrCommand, c.Log.Path)
 	}
 	return c, nil
 }
 
-// wrong says what is invalid, "" if nothing is.
+// wrong returns what is invalid, or "".
 func (c Command) wrong() string {
 	switch {
 	case len(c.Argv) == 0 || c.Argv[0] == "":
@@ -198,7 +197,7 @@ func (c Command) wrong() string {
 	case c.Net != NetNone && c.Net != NetKernel && c.Net != NetOpen:
 		return fmt.Sprintf("net %q is not one of none, kernel, open", c.Net)
 	case c.Sandbox == SandboxOff && c.Net != NetOpen:
-		return "sandbox off bounds no network: net can only be open there"
+		return "sandbox off does not confine the network: net must be open"
 	case c.Log.MaxBytes < 0 || c.Log.Files < 0 || c.Log.Files > maxLogFiles:
 		return "bounds of the log are out of range"
 	}
@@ -215,7 +214,7 @@ func (c Command) wrong() string {
 	return c.Limits.wrong()
 }
 
-// wrong says which limit is out of range, or "".
+// wrong returns which limit is out of range, or "".
 func (l Limits) wrong() string {
 	for _, v := range []struct {
 		name        string
@@ -232,15 +231,15 @@ func (l Limits) wrong() string {
 		}
 	}
 	if l.OpenFiles != 0 && l.OpenFiles < leastFiles {
-		return fmt.Sprintf("limit open_files is less than %d, with which no program starts", leastFiles)
+		return fmt.Sprintf("limit open_files must be at least %d, otherwise no program starts", leastFiles)
 	}
 	return ""
 }
 
-// wall is the limit as a duration; 0 is none.
+// wall returns the limit as a duration; 0 means none.
 func (l Limits) wall() time.Duration { return time.Duration(l.WallSeconds) * time.Second }
 
-// below reports whether a path is in dir after following symbolic links. The path's folder must exist.
+// below reports whether a path is in dir after symbolic links are resolved. The path's parent must exist.
 func below(path, dir string) (bool, error) {
 	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -256,9 +255,9 @@ func below(path, dir string) (bool, error) {
 
 func (c Command) tmp() string { return or(c.Tmp, filepath.Join(c.Dir, ".tmp")) }
 
-// environ returns the program's environment: of the daemon's only PATH and LANG, so that no secret of the operator's
-// shell is passed on. HOME is the working directory, the only place where a confined program may write. proxied says
-// that its network goes through the kernel's proxy.
+// environ returns the program's environment. Of the daemon's it has only PATH and LANG, so that no secret of the operator's
+// shell is passed on. HOME is the working directory, the only place where a confined program may write. proxied is true if
+// the program's network uses the kernel's proxy.
 func (c Command) environ(proxied bool) []string {
 	env := map[string]string{
 		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
@@ -289,7 +288,7 @@ func (c Command) environ(proxied bool) []string {
 	return list
 }
 
-// or returns the text, or a default for an empty one.
+// or returns text, or other if text is empty.
 func or(text, other string) string {
 	if text == "" {
 		return other

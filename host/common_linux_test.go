@@ -11,10 +11,10 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// bound is how long a test waits for what has to come.
+// bound is how long a test waits for a condition.
 const bound = 30 * time.Second
 
-// open opens a host that is closed with the test.
+// open opens a host, which is closed after the test.
 func open(t testing.TB) *host.Host {
 	t.Helper()
 	h, err := host.New(host.Options{})
@@ -23,17 +23,17 @@ func open(t testing.TB) *host.Host {
 	return h
 }
 
-// shell is a command that runs a script.
+// shell returns a command that runs a script.
 func shell(t testing.TB, script string, args ...string) host.Command {
 	t.Helper()
-	self, err := os.Executable() // which scripts run
+	self, err := os.Executable() // scripts run it
 	testkit.Must(t, err)
 	return host.Command{
 		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker", Read: []string{self},
 	}
 }
 
-// helper is a command that runs one of this binary's helper programs.
+// helper returns a command that runs one of this binary's helper programs.
 func helper(t testing.TB, args ...string) host.Command {
 	t.Helper()
 	self, err := os.Executable()
@@ -41,7 +41,7 @@ func helper(t testing.TB, args ...string) host.Command {
 	return host.Command{Argv: append([]string{self}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker", ShowProgram: true}
 }
 
-// start starts a command that has to start.
+// start starts a command, which must succeed.
 func start(t testing.TB, h *host.Host, c host.Command) *host.Process {
 	t.Helper()
 	p, err := h.Start(t.Context(), c)

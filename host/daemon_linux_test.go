@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// hosting is a daemon in a process of its own, with two agents whose descendants are nobody's children.
+// hosting is a daemon as a separate process, with two agents that have orphaned descendants.
 type hosting struct {
 	cmd      *exec.Cmd
 	instance string
@@ -24,7 +24,7 @@ type hosting struct {
 	orphan   int
 }
 
-// startDaemon starts one.
+// startDaemon starts a hosting.
 func startDaemon(t *testing.T) *hosting {
 	t.Helper()
 	self, err := os.Executable()
@@ -37,7 +37,7 @@ func startDaemon(t *testing.T) *hosting {
 	t.Cleanup(func() {
 		_ = d.cmd.Process.Kill()
 		_ = d.cmd.Wait()
-		// If the test failed, processes may be left.
+		// If the test fails, processes may be left.
 		h, err := host.New(host.Options{Instance: dir})
 		testkit.Must(t, err)
 		h.Close(context.Background(), 0)
@@ -62,7 +62,7 @@ func startDaemon(t *testing.T) *hosting {
 	return d
 }
 
-// guardOf finds the guard among a process's children.
+// guardOf returns the guard among a process's children.
 func guardOf(parent int) int {
 	for _, pid := range numbers() {
 		text, err := os.ReadFile("/proc/" + itoa(pid) + "/cmdline")
@@ -81,13 +81,13 @@ func gone(t *testing.T, pids ...int) {
 	}
 }
 
-// TestNoShim: a program that hosts and forgot Shim is told so, instead of starting itself forever.
+// TestNoShim: a hosting program that does not call Shim gets an error, instead of starting itself forever.
 func TestNoShim(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	testkit.Must(t, err)
 	cmd := exec.Command(self, "t-daemon", "", t.TempDir())
-	// The environment of a guard is its own: it is the helper of that name that has to do without.
+	// A guard has a different environment, so the variable only affects the helper.
 	cmd.Args[1] = "pwos-host-guard"
 	cmd.Env = append(os.Environ(), "PWOS_TEST_NO_SHIM=1", "PWOS_HOST_CHILD=1")
 	out, err := cmd.Output()
@@ -96,7 +96,7 @@ func TestNoShim(t *testing.T) {
 	}
 }
 
-// TestDaemonKilled: no agent, nor what it started and orphaned, outlives a daemon that is killed.
+// TestDaemonKilled: no agent, and no orphan that it started, outlives a daemon that is killed.
 func TestDaemonKilled(t *testing.T) {
 	t.Parallel()
 	for i := range 5 {
@@ -120,12 +120,12 @@ func TestGuardIgnores(t *testing.T) {
 	gone(t, append(d.agents, d.orphan, d.guard)...)
 }
 
-// TestGuardKilledToo: with daemon and guard killed at once, an agent dies with the daemon, and the next start of the same
-// kernel kills what it orphaned, and what refused to die; another kernel's start does not.
+// TestGuardKilledToo: if daemon and guard are killed together, an agent dies with the daemon, and the next start of the
+// same kernel kills its orphans, and processes that did not die. A start of another kernel does not.
 func TestGuardKilledToo(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGSTOP)) // so that it cannot start another
+	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGSTOP)) // so that it cannot start another guard
 	testkit.Eventually(t, "the stop of every thread", func() bool { return stopped(d.cmd.Process.Pid) })
 	testkit.Must(t, syscall.Kill(d.guard, syscall.SIGKILL))
 	testkit.Must(t, d.cmd.Process.Kill())
@@ -142,7 +142,7 @@ func TestGuardKilledToo(t *testing.T) {
 	}
 }
 
-// TestGuardReplaced: a guard that is killed is replaced, and the new one does its work.
+// TestGuardReplaced: a killed guard is replaced, and the new one works.
 func TestGuardReplaced(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

@@ -7,7 +7,7 @@ func StartAt(ctx context.Context, h *Host, c Command, has Means) (*Process, erro
 	return h.startWith(ctx, c, has)
 }
 
-// MeansOf are the means that a host has found.
+// MeansOf returns the means that a host has found.
 func MeansOf(h *Host) Means { return h.means }
 
 // Mark is a mark, for tests of its arithmetic.
@@ -20,8 +20,8 @@ var (
 	InstanceOf = instanceOf
 )
 
-// Limits returns what the mark is kept in.
+// Limits returns the limits that store the mark.
 func (m mark) Limits() (locks, rss uint64) { return m.limits() }
 
-// MarkOf is the mark that a process of this agent wears.
+// MarkOf returns the mark of this agent's processes.
 func MarkOf(p *Process) (locks, rss uint64) { return p.mark.limits() }

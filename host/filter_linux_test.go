@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/host"
 )
 
-// TestReach: a confined program changes how it runs itself, in every way, and how nobody else does: not the daemon, not
-// another agent, not all processes of its user. It may look. One that is not confined may do all of it.
+// TestReach: a confined program may change in every way how it runs itself, but not how others run: not the daemon, not
+// another agent, not all processes of its user. It may read such values. A program that is not confined may do all of it.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -51,7 +51,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// reach tries to change how a process runs, in each way that there is, and to read how it does.
+// reach tries each way to change how a process runs, and to read that.
 func reach(args []string) int {
 	pid, _ := strconv.Atoi(args[0])
 	const niceness, idle, process, user, bestEffort = 19, 5, 1, 3, 2<<13 | 7
@@ -76,7 +76,7 @@ func reach(args []string) int {
 		{"attributes", func() error { return unix.SchedSetAttr(pid, &attr, 0) }},
 		{"scheduler", func() error { return call(unix.SYS_SCHED_SETSCHEDULER, number, idle, uintptr(unsafe.Pointer(param))) }},
 		{"parameter", func() error { return call(unix.SYS_SCHED_SETPARAM, number, uintptr(unsafe.Pointer(param)), 0) }},
-		// all processes of the user, whatever the number
+		// all processes of the user, with any number
 		{"user's priority", func() error { return unix.Setpriority(unix.PRIO_USER, 1<<30, niceness) }},
 		{"user's priority of device", func() error { return call(unix.SYS_IOPRIO_SET, user, 1<<30, bestEffort) }},
 	} {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// find returns the absolute path of a command's program. os/exec's LookPath would use the daemon's PATH and
-// directory; here the program's own count.
+// find returns the absolute path of a command's program. os/exec's LookPath would use the daemon's PATH and directory
+// instead of the program's.
 func (c Command) find(environ []string) (string, error) {
 	info, err := os.Stat(c.Dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c Command) find(environ []string) (string, error) {
 		if err == nil {
 			return path, nil
 		}
-		// An existing file that cannot be run is a better error than the missing others.
+		// An existing file that cannot be executed is a better error than missing others.
 		if !errors.Is(err, ErrNotFound) && errors.Is(found, ErrNotFound) {
 			found = err
 		}
@@ -52,7 +52,7 @@ func (p notInPath) Error() string { return string(p) + " is not in PATH" }
 
 func (notInPath) Unwrap() error { return ErrNotFound }
 
-// executable refuses what execve would refuse, with a better reason.
+// executable returns an error, with a precise reason, for a file that execve would refuse.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -66,7 +66,7 @@ func executable(path string) error {
 	return nil
 }
 
-// value returns the value of an environment variable in a list, "" if it is not set.
+// value returns the value of an environment variable in a list, or "".
 func value(environ []string, name string) string {
 	for _, pair := range environ {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {
@@ -76,7 +76,7 @@ func value(environ []string, name string) string {
 	return ""
 }
 
-// class wraps the system's error with the class it belongs to.
+// class adds the class of the system's error to it.
 func class(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):

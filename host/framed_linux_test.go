@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// outsider starts a process that is no agent's and ends by itself, with code 1, when its input does. The returned function
-// has it end, and says when it did otherwise.
+// outsider starts a process that is not an agent's and ends with code 1 when its input ends. The returned function ends it,
+// and fails the test if it has ended differently.
 func outsider(t *testing.T) (pid int, end func()) {
 	t.Helper()
 	if status, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(status), "\nNoNewPrivs:\t0\n") {
@@ -35,7 +35,7 @@ func outsider(t *testing.T) (pid int, end func()) {
 	}
 }
 
-// looked returns when all processes have been looked at since: an agent that spoils its own mark was found out.
+// looked waits until the host has checked all processes since the call: an agent that breaks its own mark was found.
 func looked(t *testing.T, h *host.Host, spoils ...string) {
 	t.Helper()
 	c := helper(t, append([]string{"t-frame"}, spoils...)...)
@@ -45,8 +45,8 @@ func looked(t *testing.T, h *host.Host, spoils ...string) {
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 }
 
-// TestFrame: an agent that lowers the limits of others, where no sandbox keeps it from that, does not have them killed or
-// refused for that: it alone goes.
+// TestFrame: an agent without a sandbox that lowers the limits of other processes does not cause them to be killed or
+// refused; only the agent itself is killed.
 func TestFrame(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -58,8 +58,9 @@ func TestFrame(t *testing.T) {
 	end()
 }
 
-// TestSpoiledEndIsRead: a process that was killed because it had spoiled its mark, and is found once more before its end is read, is
-// not taken from who is to read it. Nothing runs beside it: another test's host in this process would take it for an orphan.
+// TestSpoiledEndIsRead: a process that was killed because it had broken its mark, and is found again before its end is
+// read, can still be reaped by its parent. The test does not run in parallel: the host of another test in this process
+// would take the process for an orphan.
 func TestSpoiledEndIsRead(t *testing.T) {
 	h := open(t)
 	c := helper(t, "t-spoil-told")
@@ -68,15 +69,15 @@ func TestSpoiledEndIsRead(t *testing.T) {
 	if line, err := bufio.NewReader(p.Conn()).ReadString('\n'); err != nil {
 		t.Fatal(line, err)
 	}
-	const looks = 2 * time.Second // in which all processes are looked at more than once: what it has left does not go before
+	const looks = 2 * time.Second // all processes are checked more than once in it; what the agent left is not removed before
 	testkit.Must(t, p.Terminate(t.Context(), looks))
 	if e := wait(t, p); e.Signal != unix.SIGKILL {
 		t.Errorf("it ended as %v, want killed", e)
 	}
 }
 
-// TestGivenMark: processes that were given an agent's mark from outside are none of its: they do not count among those that it
-// may have, its end does not wait for them, and does not take them along.
+// TestGivenMark: processes that got an agent's mark from outside do not belong to it: they do not count towards its number
+// of processes, and its end neither waits for them nor kills them.
 func TestGivenMark(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -95,7 +96,7 @@ func TestGivenMark(t *testing.T) {
 		}
 	}
 	looked(t, h)
-	looked(t, h) // the first look is over, with all that it led to
+	looked(t, h) // the first check is complete
 	select {
 	case <-p.Done():
 		t.Errorf("the agent ended: %v", wait(t, p))

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// guard is the main function of the guard: a process that outlives the daemon until it has killed what the daemon
-// hosted. Its standard input is a pipe that only the daemon holds; its end tells the guard that the daemon has died,
-// for whatever reason.
+// guard is the main function of the guard, a process that outlives the daemon until it has killed the programs that the
+// daemon hosted. Its standard input is a pipe whose other end only the daemon has, so the end of its input means that the
+// daemon has died.
 func guard(words []string) int {
 	if len(words) != 1 {
 		return 2
@@ -22,11 +22,11 @@ func guard(words []string) int {
 	if err != nil {
 		return 2
 	}
-	debug.SetGCPercent(20) // it lives long and does nothing
-	// It must outlive a Ctrl-C, a logout, and a service manager that sends TERM to every process.
+	debug.SetGCPercent(20) // it is idle for a long time
+	// It must survive a Ctrl-C, a logout, and a service manager that sends TERM to every process.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGUSR1,
 		syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
-	_, _ = os.Stdout.WriteString(ready) // a dead daemon does not read it, and needs the guard even more
+	_, _ = os.Stdout.WriteString(ready) // a daemon that has died does not read it, and needs the guard even more
 	o := newOrphans(mark(own))
 	buffer := make([]byte, 512)
 	for {
@@ -43,7 +43,7 @@ func guard(words []string) int {
 	return 0
 }
 
-// Pauses between two starts of a guard that keeps ending.
+// Pauses between two starts of a guard that ends repeatedly.
 const (
 	firstGuardPause = 10 * time.Millisecond
 	lastGuardPause  = 5 * time.Second
@@ -51,7 +51,7 @@ const (
 	guardPatience = time.Minute
 )
 
-// startGuard starts a guard and, once that is ready, stores its pipe.
+// startGuard starts a guard and, when that is ready, stores its pipe.
 func (h *Host) startGuard() (*watched, error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *Host) startGuard() (*watched, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		closeFile(ours) // the guard sees it and ends
+		closeFile(ours) // this ends the guard
 	} else {
 		h.guardPipe = ours
 		h.tellAll()
@@ -129,5 +129,5 @@ func (h *Host) dropGuard() {
 	}
 }
 
-// closeFile closes a file that nothing was written to.
+// closeFile closes a file that was not written to.
 func closeFile(f *os.File) { _ = f.Close() }

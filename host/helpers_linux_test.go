@@ -20,7 +20,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 )
 
-// helpers are the programs that this binary is when its first argument names one.
+// helpers returns the programs that this binary runs if its first argument names one.
 func helpers() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
@@ -30,7 +30,7 @@ func helpers() map[string]func([]string) int {
 	}
 }
 
-// said prints the outcome of something.
+// said prints the outcome of an operation.
 func said(what string, err error) {
 	if err != nil {
 		fmt.Printf("%s: %v\n", what, err)
@@ -39,7 +39,7 @@ func said(what string, err error) {
 	fmt.Printf("%s: ok\n", what)
 }
 
-// again starts a helper in a session of its own that nobody waits for.
+// again starts a helper in a separate session without waiting for it.
 func again(args ...string) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -50,7 +50,7 @@ func again(args ...string) (*os.Process, error) {
 	})
 }
 
-// orphan forks twice, each time into a new session, so that t-idle is nobody's child. "stay" and "cling" go on, "go" ends.
+// orphan forks twice, each time into a new session, so that t-idle is an orphan. "stay" and "cling" continue, "go" ends.
 func orphan(args []string) int {
 	p, err := again("t-orphan-2", args[0])
 	if err != nil {
@@ -60,7 +60,7 @@ func orphan(args []string) int {
 		return 1
 	}
 	switch args[1] {
-	case "cling": // what it was given to die with the daemon, it throws away
+	case "cling": // it removes the parent-death signal that it was given
 		if !onMain || unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) != nil {
 			return 1
 		}
@@ -78,7 +78,7 @@ func orphan2(args []string) int {
 	return 0
 }
 
-// idle writes its number to a file and does nothing, whatever it is told short of KILL.
+// idle writes its number to a file and does nothing, and ignores all signals except for KILL.
 func idle(args []string) int {
 	if len(args) > 0 {
 		if err := writeNumber(args[0]); err != nil {
@@ -89,7 +89,7 @@ func idle(args []string) int {
 	return 0
 }
 
-// writeNumber writes this process's number to a file, which is there whole or not at all.
+// writeNumber atomically writes this process's number to a file.
 func writeNumber(path string) error {
 	if err := os.WriteFile(path+".part", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		return err
@@ -97,17 +97,17 @@ func writeNumber(path string) error {
 	return os.Rename(path+".part", path)
 }
 
-// onMain keeps what a helper does first on the thread that was executed: the signal of a parent's death is a thread's, and
-// only that thread can throw it away.
+// onMain keeps the first steps of a helper on the first thread: the parent-death signal belongs to a thread, and only that
+// thread can remove it.
 var onMain = func() bool {
 	if len(os.Args) < 2 || os.Args[1] != "t-orphan" {
-		return false // what is tested runs on the threads that it runs on elsewhere
+		return false // what is tested runs on the same threads as elsewhere
 	}
 	runtime.LockOSThread()
 	return true
 }()
 
-// daemon hosts an agent, says so, and waits to be killed.
+// daemon hosts an agent, reports that, and waits to be killed.
 func daemon(args []string) int {
 	h, err := host.New(host.Options{Instance: args[0]})
 	if err != nil {
@@ -129,7 +129,7 @@ func daemon(args []string) int {
 	return 0
 }
 
-// frame spoils the mark that each of the given processes would have, and at last its own.
+// frame breaks the mark that each of the given processes would have, and then its own.
 func frame(args []string) int {
 	for _, arg := range append(args, "0") {
 		pid, err := strconv.Atoi(arg)
@@ -144,7 +144,7 @@ func frame(args []string) int {
 	return idle(nil)
 }
 
-// spoilTold leaves a process that does not hear TERM, and spoils its own mark once it hears it itself.
+// spoilTold leaves a process that ignores TERM, and breaks its own mark when it gets TERM itself.
 func spoilTold([]string) int {
 	signal.Ignore(unix.SIGTERM)
 	if _, err := os.StartProcess("/bin/sleep", []string{"sleep", "3600"}, &os.ProcAttr{}); err != nil {
@@ -158,7 +158,7 @@ func spoilTold([]string) int {
 	return frame(nil)
 }
 
-// openFiles opens files until it cannot.
+// openFiles opens files until it fails.
 func openFiles([]string) int {
 	for n := 0; ; n++ {
 		if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
@@ -168,7 +168,7 @@ func openFiles([]string) int {
 	}
 }
 
-// takeMemory maps memory of its own until it cannot.
+// takeMemory maps private memory until it fails.
 func takeMemory([]string) int {
 	const step = 1 << 20
 	for n := 0; n < 4096; n++ {
@@ -182,7 +182,7 @@ func takeMemory([]string) int {
 	return 1
 }
 
-// writeFiles does to each path what a word before it says.
+// writeFiles does with each path what the word before it says.
 func writeFiles(args []string) int {
 	for i := 0; i+1 < len(args); i += 2 {
 		what, path := args[i], args[i+1]
@@ -214,7 +214,7 @@ func write(what, path string) error {
 	case "read":
 		_, err := os.ReadFile(path)
 		return err
-	case "adopt": // bring a file from outside in
+	case "adopt": // rename a file from outside into the directory
 		return os.Rename(path, filepath.Base(path))
 	}
 	return os.ErrInvalid
@@ -227,7 +227,7 @@ func sendSignal(args []string) int {
 	return 0
 }
 
-// trace attaches to a process, as a debugger would to become it.
+// trace attaches to a process like a debugger.
 func trace(args []string) int {
 	pid, _ := strconv.Atoi(args[0])
 	said("trace", unix.PtraceSeize(pid))
@@ -245,7 +245,7 @@ func trace(args []string) int {
 	return 0
 }
 
-// notHere is nil for the error of a write that was allowed, to an address where the other process has nothing.
+// notHere returns nil for the error of a write that was permitted, to an address that the other process has not mapped.
 func notHere(err error) error {
 	if errors.Is(err, unix.EFAULT) {
 		return nil
@@ -253,10 +253,10 @@ func notHere(err error) error {
 	return err
 }
 
-// setLimit tries to wear the mark of another, or of nobody.
+// setLimit tries to get the mark of another agent, or of no agent.
 func setLimit(args []string) int {
 	n, _ := strconv.ParseUint(args[1], 10, 64)
-	if len(args) > 2 { // who spoils it may not live to say so
+	if len(args) > 2 { // a process that breaks it may be killed before it can report
 		if err := os.WriteFile(args[2], []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 			return 1
 		}
@@ -269,7 +269,7 @@ func setLimit(args []string) int {
 	return 0
 }
 
-// connect connects to a socket and holds the connection.
+// connect connects to a socket and keeps the connection open.
 func connect(args []string) int {
 	conn, err := net.Dial("unix", args[0])
 	if err != nil {
@@ -281,8 +281,8 @@ func connect(args []string) int {
 	return 0
 }
 
-// bomb is what it is called: each process starts others, in sessions of their own, and lives on. It has an end, for the
-// case that nobody stops it.
+// bomb is a fork bomb: each process starts others, in new sessions, and continues. It ends after a while, in case that
+// nothing stops it.
 func bomb(args []string) int {
 	depth, _ := strconv.Atoi(args[0])
 	for range 4 {
@@ -293,14 +293,14 @@ func bomb(args []string) int {
 	return idle(nil)
 }
 
-// noShim is what a program does that forgot to call Shim: it hosts once more.
+// noShim is a hosting program that does not call Shim.
 func noShim([]string) int {
 	_, err := host.New(host.Options{})
 	said("host", err)
 	return 1
 }
 
-// sibling makes t-idle a child of its own parent, which is the daemon.
+// sibling makes t-idle a child of its own parent, the daemon.
 func sibling(args []string) int {
 	if _, err := os.StartProcess("/proc/self/exe", []string{"helper", "t-idle", args[0]}, &os.ProcAttr{
 		Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT},
@@ -330,14 +330,14 @@ func echoFD3([]string) int {
 	return 0
 }
 
-// lonely ends its first thread and lives on in another: /proc calls it a zombie.
+// lonely ends its first thread and continues in another: /proc shows it as a zombie.
 func lonely(args []string) int {
-	// Before: what the runtime had the thread do is lost with it, and if there is one processor that is everything.
+	// Work that the runtime has on that thread is lost with it; with one processor, that is everything.
 	if err := writeNumber(args[0]); err != nil {
 		return 1
 	}
-	// The goroutine that runs main is on the first thread, as TestMain's is locked to it nowhere: whichever thread this
-	// is, the first is ended by the one that finds itself there.
+	// The goroutine of main need not be on the first thread, since TestMain does not lock it: the goroutine that is on the
+	// first thread ends it.
 	for range 64 {
 		go func() {
 			for {

@@ -17,13 +17,13 @@ type User struct {
 	Groups   []int // in addition to GID
 }
 
-// Numbers of the users of people, as distributions assign them.
+// Range of the numbers that distributions assign to people.
 const (
 	firstPerson = 1000
 	lastPerson  = 65533
 )
 
-// homes lists the home directories of the machine: of the user that programs run as, and all others.
+// homes returns the home directories of the machine: that of the user that programs run as, and all others.
 func homes(user *User) (h confine.Homes) {
 	uid := os.Getuid()
 	if user != nil {
@@ -37,7 +37,7 @@ func homes(user *User) (h confine.Homes) {
 			h.Others = append(h.Others, filepath.Clean(home))
 		}
 	}
-	if file, err := os.Open("/etc/passwd"); err == nil { // without it no other users are known
+	if file, err := os.Open("/etc/passwd"); err == nil { // without the file no other users are known
 		const fields, number, home = 7, 2, 5
 		for lines := bufio.NewScanner(file); lines.Scan(); {
 			parts := strings.Split(lines.Text(), ":")

@@ -14,36 +14,36 @@ import (
 
 // Options are the settings of a host.
 type Options struct {
-	// Instance identifies the kernel over its restarts: the path of its state directory. Two hosts of one instance
-	// must not be open at once: each would kill the other's agents as leftovers. Empty: a unique name, and leftovers
-	// of an earlier host are not found.
+	// Instance identifies the kernel across restarts: the path of its state directory. Two hosts of one instance must not
+	// be open at the same time, since each would kill the other's agents as leftovers. "" means a unique name; then
+	// leftovers of an earlier host are not found.
 	Instance string
-	// Means to confine programs; nil: what Probe finds.
+	// Means are the machine's means to confine programs; nil: those that Probe finds.
 	Means *Means
-	// User that programs run as; nil: this process's. It needs user 0.
+	// User is the user that programs run as; nil: that of this process. It needs user 0.
 	User *User
 }
 
-// Host starts programs and tracks all of them. Its methods may be called from any goroutine.
+// Host starts programs and tracks them. Its methods may be called from any goroutine.
 type Host struct {
-	own     mark // common to the marks of its agents
+	own     mark // the part that its agents' marks have in common
 	means   Means
 	homes   confine.Homes
 	user    *User
 	forks   *forks
 	search  *census
-	closing chan struct{} // closed when Close begins
+	closing chan struct{} // closed when Close starts
 	workers sync.WaitGroup
 
 	mu        sync.Mutex
 	closed    bool
 	sequence  uint64
 	agents    map[mark]*Process
-	guardPipe *os.File // its other end is the guard's
+	guardPipe *os.File // the guard has the other end
 }
 
-// New opens a host. It first kills what an earlier host of the same instance left running. The error wraps
-// ErrUnsupported if the system lacks what hosting needs, or if this process is hosted itself.
+// New opens a host. It first kills the programs that an earlier host of the same instance left running. The error wraps
+// ErrUnsupported if the system lacks what hosting needs, or if this process is itself hosted.
 func New(o Options) (*Host, error) {
 	if os.Getenv(childVar) != "" {
 		return nil, fmt.Errorf("open host: %w", errNoShim)
@@ -81,9 +81,8 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Close terminates every agent, as Process.Terminate does with that grace, and returns when no process of them is
-// left and every goroutine of the host has ended. If ctx ends first, it kills and still waits. It may be called
-// twice.
+// Close terminates every agent, as Process.Terminate does with that grace, and returns when none of their processes is left
+// and every goroutine of the host has ended. If ctx ends first, it kills them and still waits. It may be called twice.
 func (h *Host) Close(ctx context.Context, grace time.Duration) {
 	h.mu.Lock()
 	first := !h.closed
@@ -109,7 +108,7 @@ func (h *Host) Close(ctx context.Context, grace time.Duration) {
 	h.forks.stop()
 }
 
-// Processes returns the running programs of agents, in no order.
+// Processes returns the running programs of agents, in no particular order.
 func (h *Host) Processes() []*Process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,14 +119,14 @@ func (h *Host) Processes() []*Process {
 	return list
 }
 
-// enter gives a process its mark. leave must follow.
+// enter assigns a mark to a process. leave must follow.
 func (h *Host) enter(p *Process) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return ErrClosed
 	}
-	// Only created, never written: a link of the agent's does no harm.
+	// It is only created, and never written to, so a link of the agent does no harm.
 	if err := os.Mkdir(p.command.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make directory for temporary files: %w", err)
 	}
@@ -148,7 +147,7 @@ func (h *Host) enter(p *Process) error {
 	return nil
 }
 
-// leave forgets a process after its end.
+// leave removes a process after its end.
 func (h *Host) leave(p *Process) {
 	h.mu.Lock()
 	delete(h.agents, p.mark)
@@ -173,7 +172,7 @@ func (h *Host) works(dir string) bool {
 // How often all processes are checked while agents run.
 const (
 	lookEvery = 200 * time.Millisecond
-	// The share of time that checks may use, apart from the minimum rate.
+	// lookShare limits the time that checks use to one part in so many, apart from the minimum rate.
 	lookShare  = 50
 	lookAtMost = time.Second
 )
@@ -194,7 +193,7 @@ func (h *Host) watch() {
 	}
 }
 
-// look checks once, if any agent runs.
+// look checks all processes once, if any agent runs.
 func (h *Host) look() {
 	agents := h.Processes()
 	if len(agents) == 0 {
@@ -226,7 +225,7 @@ var (
 	ErrTooLong = errors.New("arguments are too long")
 	// ErrSandbox says that a strict sandbox cannot be enforced here.
 	ErrSandbox = errors.New("sandbox cannot be enforced")
-	// ErrResources says that the system is out of processes, descriptors or memory.
+	// ErrResources says that the system has no more processes, descriptors or memory.
 	ErrResources = errors.New("out of system resources")
 	// ErrUnsupported says that the system lacks what hosting needs.
 	ErrUnsupported = errors.New("not supported by this system")
@@ -238,15 +237,15 @@ var (
 type StartError struct {
 	// Program is the requested argv[0].
 	Program string
-	// Stage is where it failed: "command", "find", "log", "fork", "limits", "terminal", "mark", "sandbox", "exec".
+	// Stage is the stage that failed: "command", "find", "log", "fork", "limits", "terminal", "mark", "sandbox", "exec".
 	Stage string
 	// Err wraps one of the classes, or is the system's error.
 	Err error
 }
 
-// Error names the program, the stage and the cause.
+// Error returns the program, the stage and the cause.
 func (e *StartError) Error() string {
-	if e.Stage == "find" { // the cause says it by itself
+	if e.Stage == "find" { // the cause is sufficient
 		return fmt.Sprintf("start %q: %v", e.Program, e.Err)
 	}
 	return fmt.Sprintf("start %q: %s: %v", e.Program, e.Stage, e.Err)

@@ -47,7 +47,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestTerminate: TERM ends a program that handles it, and one with a shutdown of its own may finish that.
+// TestTerminate: TERM ends a program that handles it, and the program may complete its own shutdown.
 func TestTerminate(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -69,7 +69,7 @@ func TestTerminate(t *testing.T) {
 		})
 	}
 	all.Wait()
-	testkit.Must(t, p.Terminate(t.Context(), 0)) // and once more
+	testkit.Must(t, p.Terminate(t.Context(), 0)) // a second time
 	if exit := wait(t, p); exit.Code != 5 || exit.Reason != host.ReasonOrdered {
 		t.Errorf("got %+v", exit)
 	}
@@ -92,7 +92,7 @@ func TestTerminateStubborn(t *testing.T) {
 	}
 }
 
-// TestTerminateStopped: a program that was stopped is terminated as any other.
+// TestTerminateStopped: a stopped program is terminated like others.
 func TestTerminateStopped(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -123,7 +123,7 @@ func TestTerminateContext(t *testing.T) {
 	}
 }
 
-// TestOrphans: what forks twice into sessions of its own, and outlives its parents, is gone when the agent is.
+// TestOrphans: processes that fork twice into new sessions, and outlive their parents, end with the agent.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -156,7 +156,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestOrphansHaveGrace: on Terminate, descendants that left the group hear TERM too, and have what is left of the grace.
+// TestOrphansHaveGrace: on Terminate, descendants that left the group get TERM too, and have the rest of the grace.
 func TestOrphansHaveGrace(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -186,7 +186,7 @@ func TestFirstThreadEnds(t *testing.T) {
 	}
 }
 
-// TestStarterEnds: a program outlives the thread that asked for it. Its parent-death signal is a matter of threads.
+// TestStarterEnds: a program outlives the thread that requested it, although the parent-death signal depends on a thread.
 func TestStarterEnds(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -194,7 +194,7 @@ func TestStarterEnds(t *testing.T) {
 	started := make(chan *host.Process)
 	tid := make(chan int, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocks: the thread ends here
+		runtime.LockOSThread() // it is never unlocked, so the thread ends here
 		p, err := h.Start(context.Background(), c)
 		if err != nil {
 			t.Error(err)

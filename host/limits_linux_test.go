@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 )
 
-// TestLimits: each limit holds, and the end shows which one was exceeded.
+// TestLimits: each limit is enforced, and the end shows which one was exceeded.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -35,7 +35,7 @@ func TestLimits(t *testing.T) {
 			p := start(t, h, c.command)
 			text := all(t, p)
 			exit := wait(t, p)
-			// A program may have a few descriptors of its own: the bound is what counts.
+			// A program may have a few descriptors at the start, so only the bound matters.
 			if name == "files" {
 				text = strings.Replace(text, "at most 60", "at most 70", 1)
 			}
@@ -46,7 +46,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestBomb: an agent that forks without end, each process into a session of its own, is killed as a whole.
+// TestBomb: an agent that forks without end, each process into a new session, is killed as a whole.
 func TestBomb(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/internal/regular"
 )
 
-// logger writes a program's standard error to files of bounded total size. It never makes the program wait for a slow
-// disk: what cannot be written is counted and dropped.
+// logger writes a program's standard error to files of bounded total size. The program never waits for a slow disk: what
+// cannot be written is counted and dropped.
 type logger struct {
 	options LogOptions
 	file    *os.File // nil without a log file
@@ -48,7 +48,7 @@ func (l *logger) open() error {
 	return nil
 }
 
-// drain copies until the other end is closed.
+// drain copies until all other ends are closed.
 func (l *logger) drain(from io.Reader) {
 	buffer := make([]byte, 4<<10) // one per agent; a pipe holds the rest
 	for {
@@ -66,7 +66,7 @@ func (l *logger) drain(from io.Reader) {
 	l.close()
 }
 
-// note appends a line of the host's own, even after the program's end.
+// note appends a line of the host, also after the program's end.
 func (l *logger) note(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *logger) note(line string) {
 	l.write([]byte(line + "\n"))
 }
 
-// close closes the current file. What was not written was counted.
+// close closes the current file. Lines that were not written have been counted.
 func (l *logger) close() {
 	if l.file != nil {
 		closeFile(l.file)
@@ -89,8 +89,7 @@ func (l *logger) close() {
 	}
 }
 
-// write appends, and starts a new file at the size limit: between two lines if what was read has a line end, else
-// within one.
+// write appends, and starts a new file at the size limit: between two lines if b has a line end, otherwise within one.
 func (l *logger) write(b []byte) {
 	for len(b) > 0 && l.options.Path != "" {
 		room := max(l.options.MaxBytes-l.size, 0)
@@ -126,14 +125,14 @@ func (l *logger) put(b []byte) {
 	}
 }
 
-// endLine ends a line that was cut off.
+// endLine ends an incomplete line.
 func (l *logger) endLine() {
 	if l.mid {
 		l.put([]byte{'\n'})
 	}
 }
 
-// rotate renames every file to the next older one and starts a new one. It reports whether there is one to write to.
+// rotate renames every file to the next older one and starts a new one. It reports whether a file is open for writing.
 func (l *logger) rotate() bool {
 	path := l.options.Path
 	l.close()

@@ -22,7 +22,7 @@ func logged(t *testing.T, h *host.Host, o host.LogOptions, script string) (p *ho
 	return p, read(t, o.Path)
 }
 
-// read returns the files of a log, which have to be private.
+// read returns the files of a log, which must be private.
 func read(t *testing.T, path string) (files []string) {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -43,7 +43,7 @@ func read(t *testing.T, path string) (files []string) {
 	}
 }
 
-// TestLog: output is kept line by line over several runs, with partial lines.
+// TestLog: output is stored line by line over several runs, with partial lines.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -61,7 +61,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLogFlood: a flood ends in files of bounded size, whose sum is its end, cut between lines.
+// TestLogFlood: a flood of output ends in files of bounded size with its last part, cut between lines.
 func TestLogFlood(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestMemoryBelowTheShims starts programs whose limit of memory is far below what Go itself takes: the limit is the
-// program's, and not that of what starts it.
+// TestMemoryBelowTheShims starts programs whose limit on memory is far below what Go itself takes: the limit applies to the
+// program, not to the shim.
 func TestMemoryBelowTheShims(t *testing.T) {
 	t.Parallel()
 	h := open(t)

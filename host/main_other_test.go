@@ -2,8 +2,8 @@
 
 package host_test
 
-// helpers are for Linux.
+// helpers returns nil: the helpers are for Linux.
 func helpers() map[string]func([]string) int { return nil }
 
-// children is for Linux.
+// children returns nil: it is for Linux.
 func children() []string { return nil }

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 )
 
-// TestMain is three programs: the host's shim and guard, the helper programs of the tests, and the tests.
+// TestMain runs one of three programs: the host's shim and guard, the helper programs of the tests, and the tests.
 func TestMain(m *testing.M) {
 	if os.Getenv("PWOS_TEST_NO_SHIM") == "" {
 		host.Shim()
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
 		code = 1
 	}
-	// Every host was closed, so that no test may have left a child, a zombie included.
+	// All hosts are closed, so no child may be left, not even a zombie.
 	if left := children(); len(left) > 0 {
 		fmt.Fprintln(os.Stderr, "processes are left:", left)
 		code = 1

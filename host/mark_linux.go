@@ -25,7 +25,7 @@ func hard(pid, resource int) (uint64, error) {
 	return limit.Max, nil
 }
 
-// shownHard reads a hard limit with a mark from /proc, which everybody may read.
+// shownHard reads a hard limit with a mark from /proc, which any user may read.
 func shownHard(pid, resource int) (uint64, error) {
 	name := map[int]string{unix.RLIMIT_LOCKS: "Max file locks", unix.RLIMIT_RSS: "Max resident set"}[resource]
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
@@ -63,17 +63,17 @@ func limitsOf(pid int) (locks, rss uint64, err error) {
 	return locks, rss, err
 }
 
-// wear marks the calling process permanently.
+// wear permanently marks the calling process.
 func (m mark) wear() error {
 	locks, rss := m.limits()
-	// In this order: without RLIMIT_LOCKS there is no mark, and half a mark is a broken one.
+	// The order matters: without RLIMIT_LOCKS there is no mark, and half a mark is a broken one.
 	if err := unix.Prlimit(0, unix.RLIMIT_RSS, &unix.Rlimit{Cur: rss, Max: rss}, nil); err != nil {
 		return fmt.Errorf("set limit: %w", err)
 	}
 	if err := unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: locks, Max: locks}, nil); err != nil {
 		return fmt.Errorf("set limit: %w", err)
 	}
-	// A 32-bit kernel takes such values for infinity and says nothing.
+	// A 32-bit kernel treats such values as infinity and reports no error.
 	gotLocks, gotRSS, err := limitsOf(0)
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func (m mark) wear() error {
 	return nil
 }
 
-// census finds marked processes. Calls during a search share the next one, so that a thousand agents that end at once
-// cost a few searches.
+// census finds marked processes. Calls during a search share the next one, so that a thousand agents that end at the same
+// time cost only a few searches.
 type census struct {
 	mu      sync.Mutex
 	waiting *round
@@ -99,7 +99,7 @@ type round struct {
 	err   error
 }
 
-// fresh returns the processes of every mark, from a search that began after the call.
+// fresh returns the processes of every mark, from a search that started after the call.
 func (c *census) fresh() (map[mark][]int, error) {
 	c.mu.Lock()
 	r := c.waiting
@@ -123,8 +123,8 @@ func (c *census) fresh() (map[mark][]int, error) {
 	return r.found, r.err
 }
 
-// marked searches /proc once. It may miss a process that is forked meanwhile: callers that want none left repeat
-// until there is none.
+// marked searches /proc once. It may miss a process that is forked meanwhile: callers that need all of them repeat until
+// there is none.
 func marked() (map[mark][]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -147,7 +147,7 @@ func marked() (map[mark][]int, error) {
 	return found, nil
 }
 
-// markOf returns the mark of a process, spoiled if it was broken. A process that has ended, is another user's, or
+// markOf returns the mark of a process, or spoiled if it was broken. A process that has ended, belongs to another user, or
 // belongs to no agent has none.
 func markOf(pid int) (mark, bool) {
 	locks, err := hard(pid, unix.RLIMIT_LOCKS)
@@ -161,18 +161,18 @@ func markOf(pid int) (mark, bool) {
 	if m, ok := readMark(locks, rss); ok {
 		return m, true
 	}
-	// Only user 0 sees limits of other users' processes, which it must not act on.
+	// Only user 0 sees limits of other users' processes, on which it must not act.
 	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
 	if err != nil {
 		return 0, false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	// Programs that user 0 runs as another user: half of a mark can only be theirs.
+	// Only programs that user 0 runs as another user can have half of a mark.
 	half := os.Geteuid() == 0 && (locks >= markBase || rss >= markBase && rss != unix.RLIM_INFINITY)
 	return spoiled, ok && (int(stat.Uid) == os.Geteuid() || half) && bound(pid)
 }
 
-// own keeps those of the marked processes that belong to an agent.
+// own counts the marked processes that belong to an agent.
 func own(pids []int) (n int) {
 	for _, pid := range pids {
 		if bound(pid) {
@@ -182,15 +182,15 @@ func own(pids []int) (n int) {
 	return n
 }
 
-// bound reports whether a process has no_new_privs, as every process of an agent has, permanently. An agent without a
-// sandbox can lower the limits of any process of its user to what looks like a mark, but it cannot set no_new_privs
-// for another process: a process without no_new_privs is not counted. If that is unknown, a mark counts.
+// bound reports whether a process has no_new_privs, which every process of an agent permanently has. An agent without a
+// sandbox can lower the limits of any process of its user to what looks like a mark, but it cannot set no_new_privs for
+// another process, so a process without no_new_privs is not counted. If that is unknown, the process counts.
 func bound(pid int) bool {
 	is, _ := boundTo(pid)
 	return is
 }
 
-// boundTo is bound, with the error if it is unknown.
+// boundTo is bound, and returns an error if that is unknown.
 func boundTo(pid int) (bool, error) {
 	if pid == os.Getpid() {
 		return false, nil

@@ -12,14 +12,14 @@ import (
 
 // Sockets listen in the network of one program. Only that program and its descendants can connect.
 type Sockets struct {
-	Proxy     net.Listener            // HTTP_PROXY names it
+	Proxy     net.Listener            // HTTP_PROXY has its address
 	DNS       net.PacketConn          // 127.0.0.1:53, UDP
 	DNSTCP    net.Listener            // 127.0.0.1:53, TCP
 	Relay     []net.Listener          // every address, on 80, 443 and Command.Ports: a connection's LocalAddr is its destination
 	Upstreams map[string]net.Listener // one for each of Command.Upstreams
 }
 
-// Close closes all of them.
+// Close closes all sockets.
 func (s *Sockets) Close() error {
 	errs := []error{s.Proxy.Close(), s.DNS.Close(), s.DNSTCP.Close()}
 	for _, l := range s.Relay {
@@ -31,16 +31,16 @@ func (s *Sockets) Close() error {
 	return errors.Join(errs...)
 }
 
-// ProxyURL is the address of the proxy inside every program's network.
+// ProxyURL is the address of the proxy in every program's network.
 const ProxyURL = "http://127.0.0.1:901"
 
-// UpstreamURL is the address of the upstream with that index in Command.Upstreams, inside the program's network.
+// UpstreamURL returns the address of the upstream with that index in Command.Upstreams, in the program's network.
 func UpstreamURL(index int) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", confine.UpstreamPort+index)
 }
 
-// UpstreamEnv is the variable with an upstream's address: PWOS_UPSTREAM_ and its name, in capitals, with _ for every
-// other character.
+// UpstreamEnv returns the name of the variable with an upstream's address: PWOS_UPSTREAM_ and its name, in capitals, with _
+// for every other character.
 func UpstreamEnv(name string) string {
 	return "PWOS_UPSTREAM_" + strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -71,7 +71,7 @@ func (p *Process) serve(hand *net.UnixConn) error {
 	return confine.Accepted(hand)
 }
 
-// handPair makes the two ends of the socket over which sockets are sent.
+// handPair opens the socket pair over which sockets are sent.
 func handPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	end, theirs, err := socketPair()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestNetwork: the sockets of a program's own network are handed over before it runs, what it connects to arrives there with
-// the destination, names are asked at 127.0.0.1, and it finds proxy and upstreams in its environment.
+// TestNetwork: the sockets of a program's network are sent before it runs, its connections arrive there with their
+// destination, names are queried at 127.0.0.1, and its environment has proxy and upstreams.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -77,8 +77,8 @@ func dialOut(args []string) int {
 	return 0
 }
 
-// TestUser: programs of a host that runs as user 0 run as another where it is told so, with that user's directory, and are known
-// for what they are.
+// TestUser: programs of a host that runs as user 0 run as another user if configured, own their directory, and are
+// identified.
 func TestUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

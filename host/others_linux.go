@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supported returns what hosting lacks here, nil if nothing.
+// supported returns an error that says what hosting lacks on this system, or nil.
 func supported() error {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
@@ -37,7 +37,7 @@ func settle(instance uint64) (mark, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The last guard may still be running, on the marks of its own incarnation: ours must differ.
+	// The previous guard may still run, with the marks of its own incarnation, so the new one must differ.
 	used := map[uint64]bool{}
 	for m := range found {
 		if m.instance() == instance {
@@ -59,7 +59,7 @@ func (h *Host) killSpoiled(found map[mark][]int) {
 	}
 }
 
-// awaits reports whether a process is an agent's first one, which must still be reaped.
+// awaits reports whether a process is an agent's first one, which the host still has to reap.
 func (h *Host) awaits(pid int) bool {
 	return slices.ContainsFunc(h.Processes(), func(p *Process) bool {
 		p.mu.Lock()
@@ -68,7 +68,7 @@ func (h *Host) awaits(pid int) bool {
 	})
 }
 
-// sweepAll kills every process whose mark wants selects, or is broken. It does not wait for them.
+// sweepAll kills every process whose mark is broken, or for which wants is true. It does not wait for them.
 func sweepAll(wants func(mark) bool) {
 	sweep(func() ([]int, error) {
 		found, err := marked()
@@ -82,8 +82,8 @@ func sweepAll(wants func(mark) bool) {
 	}, wants, func(int) bool { return false }, 0)
 }
 
-// list returns the processes with the agent's mark, including ended ones that were not reaped, and those with a
-// broken mark, which may be the agent's.
+// list returns the processes with the agent's mark, including zombies, and those with a broken mark, which may be the
+// agent's.
 func (p *Process) list() ([]int, error) {
 	found, err := p.host.search.fresh()
 	return slices.Concat(found[p.mark], found[spoiled]), err
@@ -92,10 +92,10 @@ func (p *Process) list() ([]int, error) {
 // is reports whether a mark is the agent's.
 func (p *Process) is(m mark) bool { return m == p.mark }
 
-// killOthers kills what an agent's first process left when it ended. It returns how many there were.
+// killOthers kills the processes that an agent's first process left when it ended. It returns their number.
 func (p *Process) killOthers() int { return sweep(p.list, p.is, p.host.awaits, p.watched.pid) }
 
-// others counts the agent's processes apart from the first that have not ended.
+// others counts the agent's processes, except for the first, that have not ended.
 func (p *Process) others() int {
 	pids, err := p.list()
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *Process) others() int {
 func (p *Process) signalOthers(sig syscall.Signal) {
 	pids, err := p.list()
 	if err != nil {
-		return // the grace ends with a kill that is repeated until none is left
+		return // the grace ends with kills that are repeated until none is left
 	}
 	for _, pid := range pids {
 		if group, err := unix.Getpgid(pid); err == nil && group != p.OSPID() {
@@ -123,7 +123,7 @@ func (p *Process) signalOthers(sig syscall.Signal) {
 	}
 }
 
-// signalMarked signals a process with that mark, and reports whether it has it and has not ended.
+// signalMarked signals a process whose mark satisfies wants. It reports whether there was one that has not ended.
 func signalMarked(pid int, sig syscall.Signal, wants func(mark) bool) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -137,19 +137,19 @@ func signalMarked(pid int, sig syscall.Signal, wants func(mark) bool) bool {
 	return !errors.Is(err, unix.ESRCH)
 }
 
-// orphans is the guard's list of processes; with marks it needs none.
+// orphans is the guard's list of processes, which marks replace on this system.
 type orphans struct{ own mark }
 
 func newOrphans(own mark) *orphans { return &orphans{own} }
 
-// told hears of processes; marks say it better.
+// told ignores the daemon's messages about processes: marks identify them.
 func (*orphans) told([]byte) {}
 
-// end kills what the dead daemon hosted.
+// end kills the programs that the dead daemon hosted.
 func (o *orphans) end() { sweepAll(func(m mark) bool { return m.host() == o.own }) }
 
-// tell would tell the guard that a process came or went.
+// tell does nothing on this system.
 func (*Host) tell(*Process) {}
 
-// tellAll would tell a new guard of all processes.
+// tellAll does nothing on this system.
 func (*Host) tellAll() {}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// census finds marked processes, of which there are none.
+// census finds marked processes, which do not exist on this system.
 type census struct{}
 
 func (*census) fresh() (map[mark][]int, error) { return map[mark][]int{}, nil }
@@ -21,13 +21,13 @@ func supported() error { return nil }
 // settle does nothing: leftovers cannot be found on this system.
 func settle(instance uint64) (mark, error) { return newMark(instance, 0, 0), nil }
 
-// killSpoiled has no marks to look at.
+// killSpoiled does nothing: there are no marks on this system.
 func (*Host) killSpoiled(map[mark][]int) {}
 
-// own counts processes with a mark, of which there are none.
+// own counts all processes, since there are no marks.
 func own(pids []int) int { return len(pids) }
 
-// killOthers can only reach the group, which its caller has killed.
+// killOthers does nothing: only the group can be reached, which its caller has killed.
 func (*Process) killOthers() int { return 0 }
 
 func (*Process) others() int { return 0 }
@@ -48,12 +48,12 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 	return nil, nil
 }
 
-// Peer is not supported: the systems have no common way to ask a socket for its peer's number.
+// Peer is not supported: these systems have no common way to get the process number of a socket's peer.
 func (*Host) Peer(syscall.RawConn) (*Process, error) {
 	return nil, fmt.Errorf("look at peer: %w", ErrUnsupported)
 }
 
-// Unhosted has no marks to look at.
+// Unhosted returns nil: there are no marks on this system.
 func Unhosted(syscall.RawConn) error { return nil }
 
 // tell tells the guard that an agent's group started or ended. The caller holds h.mu.
@@ -66,7 +66,7 @@ func (h *Host) tell(p *Process) {
 	if h.agents[p.mark] == p {
 		sign = "+"
 	}
-	_, _ = fmt.Fprintf(h.guardPipe, "%s%d\n", sign, pid) // a guard that ended is replaced, and told all groups again
+	_, _ = fmt.Fprintf(h.guardPipe, "%s%d\n", sign, pid) // a guard that ended is replaced, and gets all groups again
 }
 
 // tellAll tells a new guard of all groups. The caller holds h.mu.
@@ -76,7 +76,7 @@ func (h *Host) tellAll() {
 	}
 }
 
-// orphans is what a guard knows: the groups that it was told of.
+// orphans has the groups that the guard was told about.
 type orphans struct {
 	groups map[int]bool
 	rest   []byte
@@ -84,7 +84,7 @@ type orphans struct {
 
 func newOrphans(mark) *orphans { return &orphans{groups: map[int]bool{}} }
 
-// told takes what the daemon wrote, whose lines may come in parts.
+// told handles bytes from the daemon, whose lines may arrive in parts.
 func (o *orphans) told(b []byte) {
 	o.rest = append(o.rest, b...)
 	for {

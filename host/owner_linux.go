@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner returns the agent that a process belongs to, nil if it is no descendant of a hosted program. Errors wrap
+// Owner returns the agent that a process belongs to, or nil if it is not a descendant of a hosted program. Errors wrap
 // ErrGone, ErrStranger, ErrTampered or ErrExhausted.
 //
-// For a process known by a socket use Peer: a number can be reused in between.
+// For a process that is known by a socket, use Peer: its number may have been reused.
 func (h *Host) Owner(osPID int) (*Process, error) {
 	locks, rss, err := limitsOf(osPID)
 	switch {
@@ -22,7 +22,7 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 		// Programs run as another user, so this may be one of them.
 		return nil, fmt.Errorf("process %d is another user's, and cannot be looked at: %w", osPID, ErrTampered)
 	case errors.Is(err, unix.EPERM):
-		return nil, nil // another user's; an agent cannot become that user
+		return nil, nil // of another user; an agent cannot become that user
 	case err != nil:
 		return nil, fmt.Errorf("look at process %d: %w", osPID, err)
 	case locks == unix.RLIM_INFINITY:
@@ -33,7 +33,7 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 	case exhausted(err):
 		return nil, fmt.Errorf("process %d: %w: %w", osPID, ErrExhausted, err)
 	case !is:
-		return nil, nil // lowered by an agent; the process itself is none
+		return nil, nil // an agent has lowered the limits; the process itself is not an agent's
 	}
 	m, ok := readMark(locks, rss)
 	if !ok {
@@ -48,17 +48,17 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 	return p, nil
 }
 
-// Peer returns the agent whose process made the connection to a Unix socket, nil if none did. Errors are as Owner's.
+// Peer returns the agent whose process made the connection to a Unix socket, or nil. Errors are those of Owner.
 //
-// Since Linux 6.5 the socket refers to the process that connected, so that an ended peer is detected even if its
-// number was reused. Earlier systems only know the number.
+// Since Linux 6.5 the socket refers to the process that connected, so that an ended peer is detected even if its number was
+// reused. Earlier systems know only the number.
 func (h *Host) Peer(conn syscall.RawConn) (*Process, error) {
 	return peer(conn, h.Owner)
 }
 
-// Unhosted returns an error that wraps ErrStranger or ErrTampered if the process that made the connection is an agent
-// of any host. It is for a kernel that hosts nothing: it would take an agent of another kernel of the same user for
-// the operator. A process with the caller's own mark passes: an agent may run a kernel.
+// Unhosted returns an error that wraps ErrStranger or ErrTampered if the process that made the connection is an agent of
+// any host. A kernel that hosts nothing needs it: otherwise an agent of another kernel of the same user would count as the
+// operator. A process with the caller's own mark is accepted, since an agent may run a kernel.
 func Unhosted(conn syscall.RawConn) error {
 	_, err := peer(conn, stranger)
 	return err
@@ -76,12 +76,12 @@ func stranger(osPID int) (*Process, error) {
 	}
 	owner, err := new(Host).Owner(osPID)
 	if errors.Is(err, ErrTampered) && ownLocks != unix.RLIM_INFINITY {
-		return nil, nil // not marks, if this process has such limits itself
+		return nil, nil // no marks, if this process itself has such limits
 	}
 	return owner, err
 }
 
-// peer finds the process that made a connection, and owner finds its agent.
+// peer finds the process that made a connection, and calls owner to find its agent.
 func peer(conn syscall.RawConn, owner func(osPID int) (*Process, error)) (p *Process, err error) {
 	controlErr := conn.Control(func(fd uintptr) { p, err = peerOf(int(fd), owner) })
 	if controlErr != nil {
@@ -97,7 +97,7 @@ func peerOf(fd int, owner func(osPID int) (*Process, error)) (*Process, error) {
 		return nil, fmt.Errorf("look at peer: %w", os.NewSyscallError("getsockopt", err))
 	}
 	if peer.Pid <= 0 {
-		return nil, nil // its PID namespace is not visible from here, so it is no child of ours
+		return nil, nil // its PID namespace is not visible from here, so it is not a child of this process
 	}
 	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	switch {
@@ -105,12 +105,12 @@ func peerOf(fd int, owner func(osPID int) (*Process, error)) (*Process, error) {
 		return owner(int(peer.Pid))
 	case exhausted(err):
 		return nil, fmt.Errorf("process %d: %w: %w", peer.Pid, ErrExhausted, err)
-	case err != nil: // ESRCH, EINVAL: it was reaped first
+	case err != nil: // ESRCH, EINVAL: it was already reaped
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, ErrGone)
 	}
 	defer closeFD(pidfd)
 	p, err := owner(int(peer.Pid))
-	// In this order: a process that lives now had the same number when its limits were read.
+	// The order matters: if the process has not ended, it had that number when its limits were read.
 	if ended(pidfd) {
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, ErrGone)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// listen makes a socket like the kernel's.
+// listen opens a socket like the kernel's.
 func listen(t *testing.T) *net.UnixListener {
 	t.Helper()
 	dir := testkit.Dir(t)
@@ -25,7 +25,7 @@ func listen(t *testing.T) *net.UnixListener {
 	return l
 }
 
-// accept takes a connection and asks whose it is.
+// accept accepts a connection and queries its owner.
 func accept(t *testing.T, h *host.Host, l *net.UnixListener, before func()) (*host.Process, error) {
 	t.Helper()
 	conn, err := l.AcceptUnix()
@@ -37,7 +37,7 @@ func accept(t *testing.T, h *host.Host, l *net.UnixListener, before func()) (*ho
 	return h.Peer(raw)
 }
 
-// TestPeer: whoever of an agent's connects to the socket is that agent; the operator, and nobody else, is nobody's.
+// TestPeer: a process of an agent that connects to the socket is identified as the agent; the operator is not an agent.
 func TestPeer(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -72,7 +72,7 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// TestUnhosted: who hosts nothing knows an agent all the same, and nobody else for one.
+// TestUnhosted: a kernel that hosts nothing also recognizes agents, and only them.
 func TestUnhosted(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -132,19 +132,20 @@ func TestOwnerOfOthers(t *testing.T) {
 	}
 }
 
-// TestTamper: a mark can be spoiled, which shows, and kills; it cannot be raised, not by user 0 nor in a namespace where
-// the program is user 0.
+// TestTamper: a mark can be broken, which is detected and kills the process. It cannot be raised, not by user 0 and not in
+// a namespace in which the program is user 0.
 func TestTamper(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	for name, value := range map[string]uint64{"spoil": 1000, "zero": 0} {
 		for _, which := range []string{"locks", "rss"} {
-			// In a session of its own, with nobody for a parent, where nothing but the mark leads to it.
+			// In a new session, orphaned, so that only the mark identifies it.
 			c := shell(t, `(setsid "$0" t-limit "$1" "$2" pid &); while :; do sleep 1000; done`)
 			c.Argv = append(c.Argv[:3], helper(t).Argv[0], which, u64(value))
 			p := start(t, h, c)
 			pid := readPID(t, filepath.Join(c.Dir, "pid"))
-			// The agent's, then tampered with, then gone. What it may never be is nobody's, which would be the operator's.
+			// It is first the agent's, then tampered with, then gone. It must never be without an owner, since that would
+			// make it the operator's.
 			testkit.Eventually(t, "its end", func() bool {
 				if owner, err := h.Owner(pid); owner != p && !errors.Is(err, host.ErrTampered) && !errors.Is(err, host.ErrGone) {
 					t.Errorf("%s %s: it is %v's, %v", name, which, owner, err)
@@ -176,7 +177,7 @@ func TestTamper(t *testing.T) {
 	}
 }
 
-// TestSibling: a process that an agent makes the daemon's own child is still the agent's, and is buried.
+// TestSibling: a process that an agent makes the daemon's own child still belongs to the agent, and is reaped.
 func TestSibling(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -192,7 +193,7 @@ func TestSibling(t *testing.T) {
 	}
 }
 
-// TestNested: a hosted program cannot host: its agents could not be told from itself.
+// TestNested: a hosted program cannot host, since its agents could not be distinguished from itself.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -201,7 +202,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestMarks: from one mark no other can be reached by lowering limits, and none is taken for another.
+// TestMarks: lowering limits never turns one mark into another, and no mark is read as another.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	part := rapid.Uint64()

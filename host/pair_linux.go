@@ -1,12 +1,12 @@
 package host
 
-// spoiled represents every broken pair. No newMark is that large.
+// spoiled represents all broken pairs. newMark never returns it.
 const spoiled mark = 1 << 63
 
 // host returns the part of the mark that all agents of one incarnation share.
 func (m mark) host() mark { return m &^ mostSequence }
 
-// limits returns the two hard limits that make the mark.
+// limits returns the two hard limits that store the mark.
 func (m mark) limits() (locks, rss uint64) {
 	return markBase + uint64(m), markBase + mostMark - uint64(m)
 }

@@ -17,10 +17,10 @@ const (
 	RestartAlways    Restart = "always"
 )
 
-// ErrRestart refuses an unknown restart policy.
+// ErrRestart is the error for an unknown restart policy.
 var ErrRestart = errors.New("restart policy is not one of never, on-failure, always")
 
-// ParseRestart parses a restart policy. Empty means never.
+// ParseRestart parses a restart policy. "" means never.
 func ParseRestart(text string) (Restart, error) {
 	switch r := Restart(text); r {
 	case "":
@@ -31,15 +31,15 @@ func ParseRestart(text string) (Restart, error) {
 	return "", fmt.Errorf("parse %q: %w", text, ErrRestart)
 }
 
-// Policy holds the numbers that decide what happens to an agent after its program's end. Its methods are pure and
-// read no clock, so that the same history always gives the same decision.
+// Policy has the parameters of the decision about an agent after its program's end. Its methods read no clock, so the same
+// history always gives the same decision.
 type Policy struct {
 	Restart Restart
 	// MinDelay is the pause before the first restart; each further one doubles it, up to MaxDelay.
 	MinDelay, MaxDelay time.Duration
-	// GoodRun is how long a program must run for its earlier faults, and the pauses, to be reset.
+	// GoodRun is how long a program must run to reset its fault count and its pauses.
 	GoodRun time.Duration
-	// Recoverable is how many faults in a row only cause a restart.
+	// Recoverable is how many consecutive faults only cause a restart.
 	Recoverable int
 	// Quarantines is how many faults after those cause a quarantine; the next one exiles.
 	Quarantines int
@@ -47,9 +47,9 @@ type Policy struct {
 	QuarantineTicks int64
 }
 
-// DefaultPolicy returns the default numbers. With them a program that never runs for a minute is restarted after 1 s
-// and 2 s, then after quarantines of 30, 60 and 120 ticks, then never: six faults in about four minutes. A program
-// that fails once an hour is restarted forever.
+// DefaultPolicy returns the default parameters. A program that never runs for a minute is then restarted after 1 s and 2 s,
+// then after quarantines of 30, 60 and 120 ticks, then never: six faults in about four minutes. A program that fails once
+// an hour is always restarted.
 func DefaultPolicy(r Restart) Policy {
 	return Policy{
 		Restart: r, MinDelay: time.Second, MaxDelay: time.Minute, GoodRun: time.Minute,
@@ -57,7 +57,7 @@ func DefaultPolicy(r Restart) Policy {
 	}
 }
 
-// Cause is the cause of an end, or of an action of a running program, in the table of faults.
+// Cause is the cause of an end, or of an action against a running program, in the table of faults.
 type Cause int
 
 // The causes, from harmless to hostile.
@@ -70,7 +70,7 @@ const (
 	CauseFailed
 	// CauseLimit is an exceeded limit on time or memory.
 	CauseLimit
-	// CauseFlood harms others while it lasts: too many processes, a channel full of garbage.
+	// CauseFlood harms others while it lasts: too many processes, or invalid data on the channel.
 	CauseFlood
 	// CauseEscape is an attempt to impersonate, such as breaking a mark.
 	CauseEscape
@@ -79,8 +79,8 @@ const (
 // Fault is the class of an end (CAP section 7, "RFC-006 Fault Isolation may revoke capabilities for faulted agents").
 type Fault string
 
-// The faults. Only EXILE is final: the agent is TERMINATED and its token revoked. In QUARANTINE it is BLOCKED and
-// keeps its token, its mailbox and its resources.
+// The faults. Only EXILE is final: the agent is TERMINATED and its token revoked. In QUARANTINE it is BLOCKED and keeps its
+// token, its mailbox and its resources.
 const (
 	FaultNone        Fault = ""
 	FaultRecoverable Fault = "RECOVERABLE"
@@ -88,32 +88,32 @@ const (
 	FaultExile       Fault = "EXILE"
 )
 
-// Record is an agent's history between its ends. The zero value is an agent that never ended.
+// Record is the history of an agent's ends. The zero value is an agent whose program has never ended.
 type Record struct {
 	// Faults counts consecutive faults without a good run between them.
 	Faults int
-	// Quick counts the consecutive ends, faults or not, before a good run; pauses grow with it.
+	// Quick counts the consecutive ends, faults or not, without a good run between them; pauses grow with it.
 	Quick int
 	// Restarts counts all restarts.
 	Restarts int
 }
 
-// Decision is what happens to an agent.
+// Decision is the outcome for an agent.
 type Decision struct {
 	Fault Fault
 	// Restart reports whether the program is restarted, after both pauses.
 	Restart bool
 	// Delay is the pause on the clock.
 	Delay time.Duration
-	// BlockedTicks is the quarantine: how many ticks the agent stays BLOCKED, counted from its end.
+	// BlockedTicks is the length of the quarantine: how many ticks the agent stays BLOCKED after its end.
 	BlockedTicks int64
 	// Revoke says that the agent's token is revoked.
 	Revoke bool
-	// Why is for the record.
+	// Why is the reason, for the journal.
 	Why string
 }
 
-// Decide returns what happens to an agent whose program ran for the given time, and its new history.
+// Decide returns the decision for an agent whose program ran for the given time, and its new history.
 //
 //	cause      first fault    in a row
 //	ordered    none           ends
@@ -123,8 +123,8 @@ type Decision struct {
 //	flood      QUARANTINE     counts as one more than Recoverable at once
 //	escape     EXILE
 //
-// A fault under "never" is named, but ends the agent: it is not EXILE unless the table says so, and nothing is
-// revoked beyond what ending revokes. The numbers are Policy's.
+// With the policy "never", a fault is named but ends the agent: it is not EXILE unless the table says so, and nothing is
+// revoked beyond what ending revokes.
 func (p Policy) Decide(r Record, cause Cause, ran time.Duration) (Record, Decision) {
 	if ran >= p.GoodRun {
 		r.Faults, r.Quick = 0, 0
@@ -162,13 +162,13 @@ func (p Policy) count(before int, cause Cause) int {
 	}
 }
 
-// fault is the answer to the n-th consecutive fault.
+// fault returns the decision for the n-th consecutive fault.
 func (p Policy) fault(n int) Decision {
 	d := Decision{Restart: p.Restart == RestartOnFailure || p.Restart == RestartAlways}
 	switch nth := n - p.Recoverable; {
 	case nth <= 0:
 		d.Fault = FaultRecoverable
-		d.Why = fmt.Sprintf("fault %d of %d that a restart alone answers", n, p.Recoverable)
+		d.Why = fmt.Sprintf("fault %d of %d that only cause a restart", n, p.Recoverable)
 	case nth <= p.Quarantines:
 		d.Fault = FaultQuarantine
 		d.BlockedTicks = doubled(p.QuarantineTicks, nth-1, 1<<40)
@@ -180,7 +180,7 @@ func (p Policy) fault(n int) Decision {
 	return d
 }
 
-// doubled returns first doubled n times, at most limit.
+// doubled returns first, doubled n times, but at most limit.
 func doubled[T ~int64](first T, n int, limit T) T {
 	for range n {
 		if first >= limit/2 {
@@ -191,7 +191,7 @@ func doubled[T ~int64](first T, n int, limit T) T {
 	return min(first, limit)
 }
 
-// Reason says why a program ended.
+// Reason is why a program ended.
 type Reason string
 
 // The reasons.
@@ -207,11 +207,11 @@ const (
 // Exit is the end of a program and all its processes.
 type Exit struct {
 	Code   int            // exit code; -1 if a signal ended it
-	Signal syscall.Signal // 0 if none did
+	Signal syscall.Signal // 0: no signal ended it
 	Reason Reason
 	// Ran is the time from start to end.
 	Ran time.Duration
-	// CPU is the processor time of the first process and the descendants that it waited for; MaxRSS the most memory
+	// CPU is the processor time of the first process and the descendants that it waited for. MaxRSS is the largest memory
 	// in use by one of them, in bytes.
 	CPU    time.Duration
 	MaxRSS int64
@@ -219,7 +219,7 @@ type Exit struct {
 	Left int
 }
 
-// String is for logs: "exited with code 3", "killed by signal 9 (killed), limit:wall".
+// String describes the end for logs: "exited with code 3", "killed by signal 9 (killed), limit:wall".
 func (e Exit) String() string {
 	text := fmt.Sprintf("exited with code %d", e.Code)
 	if e.Signal != 0 {
@@ -231,7 +231,7 @@ func (e Exit) String() string {
 	return text
 }
 
-// Cause is the row of the table of faults that this end belongs to.
+// Cause returns the row of the table of faults for this end.
 func (e Exit) Cause() Cause {
 	switch {
 	case e.Reason == ReasonOrdered:
@@ -246,7 +246,7 @@ func (e Exit) Cause() Cause {
 	return CauseFailed
 }
 
-// exitOf converts the system's status of an ended process. reason is why the host ended it, "" if it did not.
+// exitOf converts the system's status of an ended process. reason is why the host ended it, or "".
 func exitOf(status syscall.WaitStatus, usage *syscall.Rusage, reason Reason, limits Limits) Exit {
 	e := Exit{
 		Code: status.ExitStatus(), Reason: ReasonExited,

@@ -53,7 +53,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestCrashLoop: a program that always fails goes through the table to its end.
+// TestCrashLoop: a program that always fails passes through the table to its end.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	p := host.DefaultPolicy(host.RestartOnFailure)
@@ -93,7 +93,7 @@ func TestGoodRun(t *testing.T) {
 	}
 }
 
-// TestAlwaysBacksOff: a program that finishes at once under "always" commits no fault, and is restarted with growing
+// TestAlwaysBacksOff: a program that finishes immediately under "always" commits no fault, and is restarted with growing
 // delays.
 func TestAlwaysBacksOff(t *testing.T) {
 	t.Parallel()
@@ -111,8 +111,8 @@ func TestAlwaysBacksOff(t *testing.T) {
 	}
 }
 
-// TestPolicyBounds: whatever happens in whatever order, pauses stay within their bounds, exile is final for what failed,
-// and the same history gives the same decision.
+// TestPolicyBounds: for any ends in any order, pauses stay within their bounds, exile is final for failures, and the same
+// history gives the same decision.
 func TestPolicyBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

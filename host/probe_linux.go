@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Probe finds the means to confine programs: a separate process tries them, since some systems allow a namespace and
-// refuse what is needed in it. If user 0 may not make namespaces, a user namespace may help it too.
+// Probe finds the means to confine programs. A separate process tries them, since some systems allow a namespace and refuse
+// what is needed in it. If user 0 may not create namespaces, a user namespace may allow it.
 func Probe() (Means, error) {
 	if !shimmed.Load() || os.Getenv(childVar) != "" {
 		return Means{}, errNoShim
@@ -25,7 +25,7 @@ func Probe() (Means, error) {
 		user = true
 		if tried, err = try(true); errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) ||
 			errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EUSERS) {
-			tried, err = 0, nil // this user may not make user namespaces
+			tried, err = 0, nil // this user may not create user namespaces
 		}
 	}
 	if err != nil {
@@ -34,7 +34,7 @@ func Probe() (Means, error) {
 	return confine.With(tried, user), nil
 }
 
-// try has a process make namespaces, in a user namespace or not.
+// try runs a process that creates namespaces, in a user namespace or without.
 func try(user bool) (int, error) {
 	self, err := itself()
 	if err != nil {
@@ -79,8 +79,8 @@ func try(user bool) (int, error) {
 	return tried, nil
 }
 
-// userNamespace starts a process in a user namespace with the privileges there that confine.Plan.Enter needs, and
-// with its user and group unchanged.
+// userNamespace makes attr start a process in a user namespace with the privileges there that confine.Plan.Enter needs, and
+// with the same user and group.
 func userNamespace(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= unix.CLONE_NEWUSER
 	attr.AmbientCaps = confine.Capabilities()
@@ -88,16 +88,16 @@ func userNamespace(attr *syscall.SysProcAttr) {
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 }
 
-// probed is the main function of the process that tries.
+// probed is the main function of the process that tries the means.
 func probed() int {
 	fmt.Print(confine.Try())
 	return 0
 }
 
-// replaced returns the process that a shim has started in its place, after that shim has ended; the shim itself if it
-// could not, which it reports elsewhere. tells is the daemon's copy of the shim's end of born.
+// replaced returns the process that a shim has started to replace itself, after that shim has ended; or the shim itself if
+// it failed, which it reports by its status. tells is the daemon's copy of the shim's end of born.
 func replaced(shim *watched, born, tells *os.File) (*watched, error) {
-	closeFile(tells) // so that it ends with the shim
+	closeFile(tells) // so that the pipe ends with the shim
 	text, err := io.ReadAll(born)
 	if err != nil || len(text) == 0 {
 		return shim, err
@@ -109,7 +109,7 @@ func replaced(shim *watched, born, tells *os.File) (*watched, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shim said %q: %w", text, err)
 	}
-	// It is a child of ours: its number is not reused before it is reaped.
+	// It is a child of this process, so its number is not reused before it is reaped.
 	if w.fd, err = unix.PidfdOpen(pid, 0); err != nil {
 		return nil, err
 	}

@@ -26,13 +26,13 @@ import (
 
 var update = flag.Bool("update", false, "write the table of probes into the documentation")
 
-// aProbe is something that an agent tries. place is a directory outside its own with files of its user.
+// aProbe is an operation that an agent tries. place is a directory outside its own with files of its user.
 type aProbe struct {
 	what string
 	try  func(place string) error
 }
 
-// probes are what an agent tries: each one works without a sandbox.
+// probes returns the operations that an agent tries. Each works without a sandbox.
 func probes() []aProbe {
 	read := func(name string) func(string) error {
 		return func(place string) error { _, err := os.ReadFile(filepath.Join(place, name)); return err }
@@ -121,7 +121,7 @@ func probes() []aProbe {
 			if err := conn.SetReadDeadline(time.Now().Add(bound)); err != nil {
 				return err
 			}
-			_, err = conn.Read(make([]byte, 1)) // its own network answers that nobody listens there
+			_, err = conn.Read(make([]byte, 1)) // in its own network nothing listens there
 			return err
 		}},
 		{"make a virtual socket (vsock)", socket(unix.AF_VSOCK, unix.SOCK_STREAM)},
@@ -156,7 +156,7 @@ func probes() []aProbe {
 			if err != nil {
 				return err
 			}
-			runtime.LockOSThread() // the thread that attaches is the one that may detach
+			runtime.LockOSThread() // only the thread that attaches may detach
 			defer runtime.UnlockOSThread()
 			if err := unix.PtraceAttach(pid); err != nil {
 				return err
@@ -190,7 +190,7 @@ func probes() []aProbe {
 			return errors.Join(err, unix.Close(process))
 		}},
 		{"mount a tmpfs, in a user namespace of its own", func(string) error {
-			// Without a sandbox agents have no privilege for it either, but may make a user namespace that gives it.
+			// Without a sandbox agents have no privilege for it either, but may create a user namespace that gives it.
 			return (&exec.Cmd{Path: "/proc/self/exe", Args: []string{"helper", "t-mount"}, SysProcAttr: &syscall.SysProcAttr{
 				Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
 			}}).Run()
@@ -198,7 +198,7 @@ func probes() []aProbe {
 	}
 }
 
-// mountTmpfs mounts a tmpfs over the working directory, in a mount namespace that is its own.
+// mountTmpfs mounts a tmpfs over the working directory, in a separate mount namespace.
 func mountTmpfs([]string) int {
 	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil || unix.Mount("probe", ".", "tmpfs", 0, "") != nil {
 		return 1
@@ -206,7 +206,7 @@ func mountTmpfs([]string) int {
 	return 0
 }
 
-// probe is an agent that tries everything.
+// probe is an agent that tries all probes.
 func probe(args []string) int {
 	for _, p := range probes() {
 		said(p.what, p.try(args[0]))
@@ -229,7 +229,7 @@ func probed(home string) (inside, outside map[string]bool, err error) {
 	for _, name := range []string{"hidden", "inside", "outside", "sockets", "keys", "../.ssh"} {
 		err = errors.Join(err, os.Mkdir(filepath.Join(place, name), 0o700))
 	}
-	// Another agent has the privileges of the one that tries, as another process of user 0 may not.
+	// Another agent has the same privileges as the one that tries, unlike other processes of user 0.
 	other, err := h.Start(context.Background(), host.Command{Argv: []string{"/proc/self/exe", "t-idle"}, Dir: place, PID: 8, Sandbox: host.SandboxOff})
 	if err != nil {
 		return nil, nil, err
@@ -278,7 +278,7 @@ func probed(home string) (inside, outside map[string]bool, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if mode == host.SandboxDefault { // the hidden file is replaced while the agent runs or is about to
+		if mode == host.SandboxDefault { // the hidden file is replaced while the agent runs or starts
 			next := filepath.Join(place, "hidden", "next")
 			err = errors.Join(os.WriteFile(next, []byte("secret"), 0o600), os.Rename(next, filepath.Join(place, "hidden", "later")))
 		}
@@ -311,12 +311,12 @@ func echo(conn net.PacketConn) {
 		if err != nil {
 			return
 		}
-		_, _ = conn.WriteTo(b[:n], from) // who asked and has no answer says so
+		_, _ = conn.WriteTo(b[:n], from) // the sender reports a missing answer
 	}
 }
 
-// probesWith mounts the state directory a second time, in the mount namespace of its own that it was started in, and starts
-// probesAs as a user there.
+// probesWith mounts the state directory a second time, in the separate mount namespace in which it was started, and starts
+// probesAs there as a user.
 func probesWith(args []string) int {
 	above := args[0]
 	user, err := strconv.ParseUint(args[1], 10, 32)
@@ -340,7 +340,7 @@ func probesWith(args []string) int {
 	return 0
 }
 
-// probesAs is probed in a process of another user.
+// probesAs runs probed in a process of another user.
 func probesAs(args []string) int {
 	inside, outside, err := probed(args[0])
 	if err != nil {
@@ -353,7 +353,7 @@ func probesAs(args []string) int {
 	return 0
 }
 
-// TestProbes: what an agent cannot do on this machine, as the documentation has it, unprivileged and as root. Each probe works
+// TestProbes: what an agent cannot do on this machine, as documented, without privileges and as root. Each probe works
 // without a sandbox, so that it can fail.
 func TestProbes(t *testing.T) {
 	if os.Geteuid() != 0 {

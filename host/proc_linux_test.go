@@ -16,13 +16,13 @@ func stat(pid int) (state byte, parent int) {
 	if err != nil {
 		return 0, 0
 	}
-	_, rest, _ := strings.Cut(string(text), ") ") // names with such a bracket are not made here
+	_, rest, _ := strings.Cut(string(text), ") ") // no test creates names with such a bracket
 	fields := strings.Fields(rest)
 	parent, _ = strconv.Atoi(fields[1])
 	return fields[0][0], parent
 }
 
-// stopped reports whether every thread of a process has stopped. A signal that stops is sent, not yet obeyed.
+// stopped reports whether every thread of a process has stopped, which may be later than the signal.
 func stopped(pid int) bool {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, thread := range threads {
@@ -34,7 +34,7 @@ func stopped(pid int) bool {
 	return err == nil
 }
 
-// alive reports whether a process is there and is more than a zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	state, _ := stat(pid)
 	return state != 0 && state != 'Z' && state != 'X'
@@ -51,7 +51,7 @@ func numbers() (pids []int) {
 	return pids
 }
 
-// children lists this process's children, zombies included.
+// children lists this process's children, including zombies.
 func children() (list []string) {
 	for _, pid := range numbers() {
 		if state, parent := stat(pid); parent == os.Getpid() {

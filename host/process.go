@@ -16,7 +16,7 @@ import (
 const (
 	firstPause = time.Millisecond
 	lastPause  = 50 * time.Millisecond
-	// lastWords bounds the time to read what a pipe still holds.
+	// lastWords limits the time to read the rest of a pipe.
 	lastWords = time.Second
 )
 
@@ -26,10 +26,10 @@ type Process struct {
 	command Command
 	program string
 	level   string
-	plan    *confine.Plan // nil: it is not confined
+	plan    *confine.Plan // nil: not confined
 	conn    Conn
 	log     *logger
-	stderr  *os.File // what the log is read from
+	stderr  *os.File // source of the log
 	mark    mark
 	watched *watched
 	started time.Time
@@ -40,7 +40,7 @@ type Process struct {
 	mu     sync.Mutex
 	reaped bool        // the group's number may be reused
 	reason Reason      // why the host ends it
-	until  time.Time   // when its other processes are killed after the first has ended
+	until  time.Time   // when its other processes are killed after the first one has ended
 	late   *time.Timer // for EndAt, or nil
 
 	suspension suspension
@@ -51,45 +51,45 @@ type Process struct {
 	exit   Exit // set before done is closed
 }
 
-// Conn is the kernel's end of the channel. Its user closes it; the end of the program does not.
+// Conn returns the kernel's end of the channel. The caller must close it; the end of the program does not.
 func (p *Process) Conn() Conn { return p.conn }
 
-// PID is the agent's number in the kernel.
+// PID returns the agent's number in the kernel.
 func (p *Process) PID() int64 { return p.command.PID }
 
-// AgentID is the agent's name.
+// AgentID returns the agent's name.
 func (p *Process) AgentID() string { return p.command.AgentID }
 
-// OSPID is the system's number of the first process, which leads the agent's session and group.
+// OSPID returns the system's number of the first process, which leads the agent's session and group.
 func (p *Process) OSPID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.watched == nil { // may be called before the fork
+	if p.watched == nil { // before the fork
 		return 0
 	}
 	return p.watched.pid
 }
 
-// Program is the absolute path of the program.
+// Program returns the absolute path of the program.
 func (p *Process) Program() string { return p.program }
 
-// Sandbox is the level that is enforced: "namespaces+landlock:v7", "none" if the system has none, "off".
+// Sandbox returns the level that is enforced: "namespaces+landlock:v7", "none" if the system has no means, "off".
 func (p *Process) Sandbox() string { return p.level }
 
-// Channel is where the program speaks with the kernel.
+// Channel returns the channel of the program to the kernel.
 func (p *Process) Channel() Channel { return p.command.Channel }
 
 // Note adds a line to the program's log. It may be called after the end.
 func (p *Process) Note(line string) { p.log.note(line) }
 
-// LogDropped is the number of bytes of standard error that could not be written to the log.
+// LogDropped returns the number of bytes of standard error that could not be written to the log.
 func (p *Process) LogDropped() int64 { return p.log.dropped.Load() }
 
-// Done is closed when no process of the agent is left: its first process has ended, and all others with its mark were
-// killed.
+// Done returns a channel that is closed when no process of the agent is left: its first process has ended, and all others
+// with its mark were killed.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait returns the end once Done is closed, or ctx's error.
+// Wait returns the end when Done is closed, or ctx's error.
 func (p *Process) Wait(ctx context.Context) (Exit, error) {
 	select {
 	case <-p.done:
@@ -99,24 +99,24 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 	}
 }
 
-// Signal sends a signal to the agent's process group: its first process and those that did not leave the group.
+// Signal sends a signal to the agent's process group: its first process and those that have not left the group.
 func (p *Process) Signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.signalLocked(sig)
 }
 
-// signalLocked is Signal for a caller that holds the lock. A signal to an ended process has no effect; its number cannot be reused before
-// it is reaped.
+// signalLocked is Signal for a caller that has locked mu. A signal to an ended process has no effect, and its number is not
+// reused before it is reaped.
 func (p *Process) signalLocked(sig syscall.Signal) {
 	if p.watched != nil && !p.reaped {
 		_ = syscall.Kill(-p.watched.pid, sig) // never ESRCH; EPERM means that the host's user lacks the right
 	}
 }
 
-// Terminate sends TERM to all processes of the agent, kills after the grace those that have not ended, and returns
-// when none is left. If ctx ends first, its error is returned and the termination continues. Several calls share one
-// TERM; the shortest grace counts.
+// Terminate sends TERM to all processes of the agent, kills after the grace those that have not ended, and returns when
+// none is left. If ctx ends first, it returns the error of ctx and the termination continues. Several calls share one TERM;
+// the shortest grace counts.
 func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 	p.mu.Lock()
 	if p.reason == "" {
@@ -152,7 +152,7 @@ func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Kill kills all processes of the agent at once. Done is closed when they have ended.
+// Kill kills all processes of the agent immediately. Done is closed when they have ended.
 func (p *Process) Kill() { p.killFor(ReasonOrdered) }
 
 // killFor kills for a reason. The first reason is kept.
@@ -167,8 +167,8 @@ func (p *Process) killFor(why Reason) {
 	p.once.Do(func() { close(p.killed) })
 }
 
-// EndAt ends the program at a time, as its limit of wall time does, replacing an earlier time; the zero time: never.
-// It does not block.
+// EndAt ends the program at a time, as its limit on wall time does, and replaces an earlier EndAt; the zero time means
+// never. It does not block.
 func (p *Process) EndAt(end time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +181,7 @@ func (p *Process) EndAt(end time.Time) {
 	}
 }
 
-// begin stores the forked process. An earlier kill had nothing to kill yet.
+// begin stores the forked process. It kills it if Kill was called before the fork.
 func (p *Process) begin(w *watched) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +193,7 @@ func (p *Process) begin(w *watched) {
 	}
 }
 
-// run waits for the program's end and kills what it leaves.
+// run waits for the program's end and kills the processes that it leaves.
 func (p *Process) run(logged <-chan struct{}) {
 	if wall := p.command.Limits.wall(); wall > 0 {
 		timer := time.AfterFunc(wall, func() { p.killFor(ReasonWall) })
@@ -202,17 +202,17 @@ func (p *Process) run(logged <-chan struct{}) {
 	p.watched.wait()
 	ran := time.Since(p.started)
 	p.mu.Lock()
-	why := p.reason // a later reason cannot have ended it
+	why := p.reason // a later reason cannot be why it ended
 	p.mu.Unlock()
 	p.awaitOthers()
-	p.Signal(syscall.SIGKILL) // the group in one step, which no fork escapes
+	p.Signal(syscall.SIGKILL) // the whole group at once, so that no fork escapes
 	left := p.killOthers()
 	p.mu.Lock()
 	status, usage := p.watched.reap()
 	p.reaped = true
 	p.mu.Unlock()
 	p.EndAt(time.Time{})
-	// No process of the agent is left that could write. Other holders of standard error are not waited for.
+	// No process of the agent is left that could write. Processes of others that have standard error open are not waited for.
 	_ = p.stderr.SetReadDeadline(time.Now().Add(lastWords))
 	<-logged
 	p.exit = exitOf(status, &usage, why, p.command.Limits)
@@ -221,7 +221,7 @@ func (p *Process) run(logged <-chan struct{}) {
 	close(p.done)
 }
 
-// awaitOthers waits for the other processes during the rest of the grace, after the first one has ended on TERM.
+// awaitOthers waits for the other processes for the rest of the grace, after the first one has ended on TERM.
 func (p *Process) awaitOthers() {
 	p.mu.Lock()
 	until := p.until
@@ -235,25 +235,25 @@ func (p *Process) awaitOthers() {
 	}
 }
 
-// How long an agent that floods the kernel is suspended: the first time, and at most. Each time doubles it; a calm
-// minute after the last one resets it.
+// How long an agent that floods the kernel is suspended: the first time, and at most. Each suspension doubles the time; a
+// minute without one resets it.
 const (
 	firstSuspension = time.Second
 	lastSuspension  = 32 * time.Second
 	calm            = time.Minute
 )
 
-// suspension is the state of those.
+// suspension has the state of Suspend and Halt.
 type suspension struct {
-	mu    sync.Mutex // also locked while its signals are sent: no STOP follows the CONT that ends it
+	mu    sync.Mutex // also locked while signals are sent, so that no STOP follows the CONT that ends it
 	on    bool
 	halt  atomic.Bool // all processes should be stopped; see Want
 	last  time.Duration
 	ended time.Time
 }
 
-// Suspend stops all processes of the agent (STOP), continues them after a while (CONT), and then returns. An agent
-// that is told to end continues at once. If it is suspended already, Suspend stops new processes and returns at once.
+// Suspend stops all processes of the agent (STOP), continues them after a while (CONT), and then returns. An agent that is
+// told to end continues immediately. If it is already suspended, Suspend stops new processes and returns immediately.
 func (p *Process) Suspend() {
 	s := &p.suspension
 	s.mu.Lock()
@@ -291,8 +291,8 @@ func (p *Process) Suspend() {
 // Want sets whether the agent's processes should be stopped, for the next Halt.
 func (p *Process) Want(halt bool) { p.suspension.halt.Store(halt) }
 
-// Halt stops all processes of the agent (STOP) or continues them (CONT), as last set by Want. An agent that is told
-// to end continues.
+// Halt stops all processes of the agent (STOP) or continues them (CONT), as last set by Want. An agent that is told to end
+// continues.
 func (p *Process) Halt() {
 	s := &p.suspension
 	s.mu.Lock()
@@ -308,7 +308,7 @@ func (p *Process) Halt() {
 	}
 }
 
-// halts reports whether the agent's processes should be stopped: not if it is told to end.
+// halts reports whether the agent's processes should be stopped. They should not if it is told to end.
 func (p *Process) halts() bool {
 	select {
 	case <-p.told:

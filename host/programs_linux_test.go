@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestSandboxRuns: what agents are made of starts in either sandbox, as far as the machine has it among the system's files.
+// TestSandboxRuns: common programs of agents start in either sandbox, if the machine has them among the system's files.
 func TestSandboxRuns(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -33,7 +33,7 @@ func TestSandboxRuns(t *testing.T) {
 	}
 }
 
-// installed is a program among the system's files; the test is skipped if there is none.
+// installed returns a program among the system's files; the test is skipped if there is none.
 func installed(t *testing.T, name string) string {
 	t.Helper()
 	for _, dir := range []string{"/usr/bin", "/usr/local/bin", "/bin"} {
@@ -45,8 +45,7 @@ func installed(t *testing.T, name string) string {
 	return ""
 }
 
-// TestProbeLeavesMounts: the processes that try what this machine has change none of the machine's own mounts, and all find
-// the same.
+// TestProbeLeavesMounts: the processes that probe this machine change none of its mounts, and all find the same means.
 func TestProbeLeavesMounts(t *testing.T) {
 	before, err := os.ReadFile("/proc/self/mountinfo")
 	testkit.Must(t, err)

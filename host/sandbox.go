@@ -7,22 +7,22 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Place is a file or directory that is in a program's file tree, whatever is hidden around it.
+// Place is a file or directory that is in a program's file tree although its surroundings are hidden.
 type Place = confine.Place
 
-// Means are what a machine has to confine programs with.
+// Means are a machine's means to confine programs.
 type Means = confine.Means
 
 // Level names what a default sandbox enforces on this machine: "namespaces+landlock:v7", "none".
 func (h *Host) Level() string { return h.means.Level() }
 
-// Gaps lists, in words for the operator, what a default sandbox does not keep a program from on this machine.
+// Gaps lists for the operator what a default sandbox does not prevent on this machine.
 func (h *Host) Gaps() []string { return h.means.Gaps() }
 
 // levelOff is the level of a program that is not confined.
 const levelOff = "off"
 
-// confine plans how a command is confined. A plan of nil is none.
+// confine plans how a command is confined. A nil plan means that it is not.
 func (c Command) confine(has Means, homes confine.Homes, program string) (*confine.Plan, string, error) {
 	if c.Sandbox == SandboxOff {
 		return nil, levelOff, nil

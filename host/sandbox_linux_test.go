@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// level skips a test whose promise needs a later Landlock.
+// level skips a test that needs a later Landlock.
 func level(t *testing.T, h *host.Host, least int) {
 	t.Helper()
 	if have := host.MeansOf(h).ABI; have < least {
@@ -21,7 +21,7 @@ func level(t *testing.T, h *host.Host, least int) {
 	}
 }
 
-// strict skips a test where a strict sandbox is refused.
+// strict skips a test on a machine without a strict sandbox.
 func strict(t *testing.T, h *host.Host) {
 	t.Helper()
 	if has := host.MeansOf(h); has.ABI < 3 || !has.Filter || !has.Mounts || !has.Overlay || !has.IPC || !has.Network {
@@ -29,7 +29,7 @@ func strict(t *testing.T, h *host.Host) {
 	}
 }
 
-// shared makes a directory that a sandbox does not hide, as it does the machine's /tmp.
+// shared creates a directory that a sandbox does not hide, unlike the machine's /tmp.
 func shared(t testing.TB) string {
 	t.Helper()
 	for _, above := range []string{"/srv", "/opt", os.Getenv("HOME")} {
@@ -89,8 +89,8 @@ func writes(t *testing.T, h *host.Host, mode host.Mode, dir string, what []strin
 	return all(t, p)
 }
 
-// TestSandboxFollowsNoLink: a link in the place of the working directory, or of one above it, gives nobody the right to write
-// where it leads. Who may write above the directory can put one there after it was judged.
+// TestSandboxFollowsNoLink: a link in place of the working directory, or of one above it, gives no right to write to its
+// target. A process that may write above the directory can create one after the check.
 func TestSandboxFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	h, base := open(t), t.TempDir()
@@ -110,7 +110,7 @@ func TestSandboxFollowsNoLink(t *testing.T) {
 	}
 }
 
-// TestSandboxDevices: a program opens no device but the harmless ones: a disk holds what is hidden, a terminal what is typed.
+// TestSandboxDevices: a program can open only harmless devices: a disk contains what is hidden, a terminal what is typed.
 func TestSandboxDevices(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -124,7 +124,7 @@ func TestSandboxDevices(t *testing.T) {
 	}
 }
 
-// TestSandboxHiddenStays: a program cannot rename what leads to a hidden directory or file of its own, where the next program
+// TestSandboxHiddenStays: a program cannot rename a directory above a hidden directory or file, where the next program
 // would find it.
 func TestSandboxHiddenStays(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestSandboxHiddenStays(t *testing.T) {
 	}
 }
 
-// TestSandboxReadOnly: a program cannot change its working directory where that is only to be read, and can where it is told to.
+// TestSandboxReadOnly: a program cannot change a read-only working directory, and can change others.
 func TestSandboxReadOnly(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -173,8 +173,7 @@ func TestSandboxOff(t *testing.T) {
 	}
 }
 
-// TestSandboxOlder: the rules that older kernels get are rules that this one takes, and each refuses what it claims, without
-// namespaces.
+// TestSandboxOlder: the rules for older kernels are valid on this one, and each refuses what it should, without namespaces.
 func TestSandboxOlder(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -195,8 +194,8 @@ func TestSandboxOlder(t *testing.T) {
 	}
 }
 
-// TestSandboxOthers: a program can neither signal nor trace the daemon, nor another agent, nor write into its memory or take
-// its descriptors.
+// TestSandboxOthers: a program can neither signal nor trace the daemon or another agent, nor write into their memory or
+// take their descriptors.
 func TestSandboxOthers(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -215,7 +214,7 @@ func TestSandboxOthers(t *testing.T) {
 	}
 }
 
-// outcomes says of each line that a helper printed whether it worked.
+// outcomes returns for each line of a helper whether the operation worked.
 func outcomes(text string) (list []bool) {
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		list = append(list, strings.HasSuffix(line, ": ok"))

@@ -23,26 +23,26 @@ const (
 	probeArg = "pwos-host-probe"
 )
 
-// childVar is set for what the host starts, until it has become something else: a program that forgot to call Shim is
-// found out by it before it starts itself again and again. ready is what both say when they have come to themselves.
+// childVar is set for processes that the host starts, until they execute another program. It prevents a program that does
+// not call Shim from starting itself again and again. ready is what shim and guard write when they run.
 const (
 	childVar = "PWOS_HOST_CHILD"
 	ready    = "."
 )
 
-// errNoShim says what to do about it.
+// errNoShim says what the program must do.
 var errNoShim = fmt.Errorf("%w: this program does not call host.Shim first", ErrUnsupported)
 
-// shimmed says that this process has called Shim. Without that call, a program that starts itself
-// would do so again without end.
+// shimmed is set when this process has called Shim. Without that call, a program that starts itself would do so without
+// end.
 var shimmed atomic.Bool
 
-// Shim has to be the first call of main in every program that hosts, and of TestMain in every test that does. Started
-// by the host, it does not return: it becomes the agent's program, or the guard. Started by anybody else, it returns at
-// once.
+// Shim must be the first call of main in every program that hosts, and of TestMain in every test that does. In a process
+// that the host has started it does not return: the process becomes the agent's program, or the guard. Otherwise it returns
+// immediately.
 //
-// Go can run nothing between fork and exec, so what has to be done there is done here: after the fork, in a process of
-// its own, before the program's first instruction.
+// Go can run no code between fork and exec, so Shim does that work after the fork, in a separate process, before the
+// program's first instruction.
 func Shim() {
 	shimmed.Store(true)
 	if len(os.Args) < 2 {
@@ -50,29 +50,28 @@ func Shim() {
 	}
 	switch os.Args[1] {
 	case shimArg:
-		// A thread that Go starts gets a processor first. Where there is one, and this goroutine runs on it, none is being
-		// started: under the limit of memory that would end this process.
+		// A thread that Go starts first gets a processor. With one processor, on which this goroutine runs, no thread is
+		// being started. Otherwise the limit on memory could end this process.
 		runtime.GOMAXPROCS(1)
 		debug.SetGCPercent(-1)
-		runtime.LockOSThread() // what is taken here is taken from a thread; it is the one that execs
+		runtime.LockOSThread() // capabilities and limits are removed from a thread, which must be the one that calls execve
 		os.Exit(become(os.Args[2:]))
 	case guardArg:
 		os.Exit(guard(os.Args[2:]))
 	case probeArg:
-		runtime.LockOSThread() // its namespaces are a thread's; on another it would mount over the machine's own tree
-		syscall.Exit(probed()) // which waits for nothing: see replace
+		runtime.LockOSThread() // namespaces belong to a thread; on another thread it would mount over the machine's own tree
+		syscall.Exit(probed()) // does not wait: see replace
 	}
 }
 
-// order is the instruction to the shim. It travels as words, so that no decoder is needed. So does
-// the environment: what an agent sets there (LD_PRELOAD, GODEBUG) must not affect the shim, which
-// is not confined yet.
+// order is the instruction to the shim. It is passed as words, so no decoder is needed. So is the environment: what an
+// agent sets there (LD_PRELOAD, GODEBUG) must not affect the shim, which is not confined yet.
 type order struct {
-	parent  int   // the daemon; a shim whose parent is another has lost it
+	parent  int   // the daemon; with another parent, the daemon has died
 	mark    mark  // 0: none, if the system has no marks
-	status  int   // descriptor for what goes wrong; it closes when the program runs
-	hand    int   // socket over which the sockets of its network go to the daemon; 0: none
-	born    int   // pipe for the number of the process that replaces this one in a user namespace; 0: this one is it
+	status  int   // descriptor for errors; it closes when the program runs
+	hand    int   // socket over which the sockets of its network are sent to the daemon; 0: none
+	born    int   // pipe for the number of the process that replaces this one in a user namespace; 0: this process becomes the program
 	cpu     int64 // limits as in Limits
 	memory  int64 //
 	files   int64 //
@@ -104,7 +103,7 @@ func (o order) words() []string {
 	return slices.Concat(list, []string{o.program}, groups, plan, o.env, o.argv)
 }
 
-// readOrder decodes what words encoded.
+// readOrder decodes the words of words.
 func readOrder(words []string) (o order, err error) {
 	const numbers = 13
 	if len(words) < numbers+1 {
@@ -147,15 +146,15 @@ func readOrder(words []string) (o order, err error) {
 	return o, err
 }
 
-// become turns this process into the program. It returns only when that fails, with the exit code.
+// become turns this process into the program. It returns only if that fails, with the exit code.
 func become(words []string) int {
 	const failed = 126
 	o, err := readOrder(words)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "this is a part of pwos that it starts by itself:", err)
+		fmt.Fprintln(os.Stderr, "only pwos itself starts this process:", err)
 		return 2
 	}
-	// Signals that the daemon's own parent had ignored would stay ignored; what has a handler is reset by execve.
+	// Signals that the daemon's parent had ignored would stay ignored; execve resets signals with a handler.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGCHLD)
 	status := os.NewFile(uintptr(o.status), "status")
 	stage, err := o.carry(status)
@@ -167,13 +166,13 @@ func become(words []string) int {
 	return failed
 }
 
-// carry applies everything and execs. It returns the stage that failed.
+// carry applies everything and calls execve. It returns the stage that failed.
 func (o order) carry(status *os.File) (string, error) {
 	if err := o.bind(); err != nil {
 		return "fork", err
 	}
 	if o.born > 0 {
-		return "sandbox", o.replace() // which does not return but with an error
+		return "sandbox", o.replace() // which returns only an error
 	}
 	if err := takeTerminal(); err != nil {
 		return "terminal", err
@@ -190,9 +189,8 @@ func (o order) carry(status *os.File) (string, error) {
 	if _, err := status.WriteString(ready); err != nil {
 		return "fork", err
 	}
-	// The limits come last, since they apply to the rest of this process too, and that of memory is
-	// the very last. This process may exceed it already, and Go ends it if it cannot get a thread
-	// or a page more.
+	// The limits come last, since they apply to the rest of this process too, and the limit on memory is the very last:
+	// this process may already exceed it, and Go ends the process if it cannot get another thread or page.
 	if err := o.limit(); err != nil {
 		return "limits", err
 	}
@@ -202,8 +200,7 @@ func (o order) carry(status *os.File) (string, error) {
 	return "exec", syscall.Exec(o.program, o.argv, o.env)
 }
 
-// readStatus turns what the shim wrote into an error. If it wrote only that it was ready, the
-// program runs.
+// readStatus converts the shim's text to an error. If the text is only that the shim is ready, the program runs.
 func readStatus(text []byte) (stage string, err error) {
 	rest, wasReady := strings.CutPrefix(string(text), ready)
 	switch {

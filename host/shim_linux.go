@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind ties this process to the daemon's life, and takes every descriptor from it but those it was given.
+// bind makes this process end with the daemon, and closes all descriptors except for the given ones.
 func (o order) bind() error {
 	if err := o.tie(); err != nil {
 		return err
 	}
-	// When memory runs out, an agent goes before the daemon. Where this is refused nothing is lost.
+	// When memory runs out, an agent should be killed before the daemon. A failure does no harm.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
-	// The daemon's own are close-on-exec; what a library or the daemon's parent left open may not be. The status
+	// The daemon's own descriptors are close-on-exec; those of a library or of the daemon's parent may not be. The status
 	// descriptor is the one above the program's.
 	err := unix.CloseRange(uint(o.status), ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
 	if err == nil {
@@ -39,19 +39,19 @@ func (o order) bind() error {
 	return nil
 }
 
-// tie has this process killed when the daemon dies.
+// tie makes the system kill this process when the daemon dies.
 func (o order) tie() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("bind to the daemon's life: %w", err)
 	}
-	// A daemon that died before that call sends nothing.
+	// If the daemon died before that call, no signal follows.
 	if parent := os.Getppid(); parent != o.parent {
 		return fmt.Errorf("parent is %d, not the daemon: %w", parent, unix.ESRCH)
 	}
 	return nil
 }
 
-// wear takes all privileges from this process and marks it. Without the first the second would not hold: a privileged
+// wear removes all privileges from this process and marks it. The first is needed for the second, since a privileged
 // process may raise a limit again.
 func (o order) wear() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -63,7 +63,7 @@ func (o order) wear() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("drop ambient capabilities: %w", err)
 	}
-	// With no new privileges, not even user 0 gets back at execve what it does not hold before.
+	// With no new privileges, execve gives nothing back, not even to user 0.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	if err := unix.Capset(&header, &none[0]); err != nil {
@@ -72,11 +72,11 @@ func (o order) wear() error {
 	return nil
 }
 
-// replace starts the process that becomes the program, in a user namespace of its own, and ends this one.
+// replace starts the process that becomes the program in a separate user namespace, and ends this one.
 //
-// Only a fork can make a user namespace for a program with several threads, as this one is. Go forks slowly with one (it copies
-// the page tables), so that this small process does it and not the daemon. The new process is the daemon's child, not
-// this one's.
+// Only a fork can create a user namespace for a process with several threads, such as this one. Go forks slowly with one
+// (it copies the page tables), so this small process does it instead of the daemon. The new process is a child of the
+// daemon, not of this process.
 func (o order) replace() error {
 	next := o
 	next.born = 0
@@ -92,11 +92,11 @@ func (o order) replace() error {
 	if _, err := unix.Write(o.born, strconv.AppendInt(nil, int64(pid), 10)); err != nil {
 		return fmt.Errorf("tell the daemon: %w", err)
 	}
-	syscall.Exit(0) // os.Exit would have everybody wait for a second where the race detector is built in
+	syscall.Exit(0) // os.Exit would wait for a second with the race detector
 	return nil
 }
 
-// enter makes the namespaces and becomes the program's user.
+// enter creates the namespaces and changes to the program's user.
 func (o order) enter() error {
 	if o.plan != nil {
 		if err := o.plan.Enter(o.hand); err != nil {
@@ -119,7 +119,7 @@ func (o order) enter() error {
 		groups = append(groups, uint32(group))
 	}
 	uid, gid := uintptr(o.uid), uintptr(o.gid)
-	// Raw calls are this thread's alone, which is the one that execs.
+	// Raw calls apply only to this thread, which is the one that calls execve.
 	for _, call := range []struct{ number, a, b, c uintptr }{
 		{unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(unsafe.SliceData(groups))), 0},
 		{unix.SYS_SETRESGID, gid, gid, gid},
@@ -130,10 +130,10 @@ func (o order) enter() error {
 		}
 	}
 	runtime.KeepAlive(groups)
-	return o.tie() // which the change of user has undone
+	return o.tie() // the change of the user has undone it
 }
 
-// restrict takes what can be taken only from a process without privileges to come.
+// restrict applies the restrictions that need no_new_privs.
 func (o order) restrict() error {
 	if o.plan == nil {
 		return nil
@@ -141,12 +141,12 @@ func (o order) restrict() error {
 	return o.plan.Restrict()
 }
 
-// limitMemory sets the limit of memory, in a way that gives the scheduler no occasion to start a thread.
+// limitMemory sets the limit on memory without an opportunity for the scheduler to start a thread.
 //
-// RLIMIT_DATA bounds memory rather than RLIMIT_AS: it counts what a program can write to and nobody else sees, while
-// RLIMIT_AS counts address space, of which Go, Node and Java reserve many gigabytes that they never use. It does not
-// count shared memory, and counts stacks of threads in full. RLIMIT_NPROC is not among them: it counts all processes of a
-// user, whoever's agents they are, and none of user 0's; the host counts for itself.
+// RLIMIT_DATA is used instead of RLIMIT_AS: it counts private writable memory, while RLIMIT_AS counts address space, of
+// which Go, Node and Java reserve many gigabytes that they never use. It does not count shared memory, and counts stacks of
+// threads in full. RLIMIT_NPROC is not used: it counts all processes of a user, of all agents, and none of user 0; the host
+// counts itself.
 func (o order) limitMemory() error {
 	if o.memory == 0 {
 		return nil
@@ -164,7 +164,7 @@ func (o order) limitMemory() error {
 	return nil
 }
 
-// limit sets the resource limits but that of memory.
+// limit sets the resource limits except for that on memory.
 func (o order) limit() error {
 	for _, l := range []struct {
 		resource   int
@@ -172,7 +172,7 @@ func (o order) limit() error {
 		set        bool
 	}{
 		{unix.RLIMIT_CORE, 0, 0, true},
-		// A second more until KILL, for those that want to say something when XCPU comes.
+		// KILL follows a second later, so that programs can handle XCPU.
 		{unix.RLIMIT_CPU, o.cpu, o.cpu + 1, o.cpu > 0},
 		{unix.RLIMIT_NOFILE, o.files, o.files, o.files > 0},
 	} {
@@ -186,7 +186,7 @@ func (o order) limit() error {
 	return nil
 }
 
-// lower sets a limit, or leaves it where what is in force is less already.
+// lower sets a limit, unless the present one is lower.
 func lower(resource int, soft, most uint64) error {
 	now, err := hard(0, resource)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// What an agent says in the environment of a program is for that program. The shim, which runs before there is a mark and a
-// sandbox, does nothing of what it says: a Go program would trace its start here, and one with a loader load what LD_PRELOAD
-// names.
+// Variables in a program's environment are for the program. The shim, which runs before the mark and the sandbox, ignores
+// them: otherwise a Go program would trace its start here, and one with a loader load what LD_PRELOAD names.
 func TestShimObeysNoVariable(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind checks that the daemon lives; these systems have no common way to be told of its death. The guard is.
+// bind checks that the daemon is alive. These systems have no common way to be notified of its death; the guard handles
+// that.
 func (o order) bind() error {
 	if parent := os.Getppid(); parent != o.parent {
 		return fmt.Errorf("parent is %d, not the daemon: %w", parent, unix.ESRCH)
 	}
-	// No more than what the limit allows can be open; many systems have no other way to know.
+	// Only descriptors within the limit can be open; many systems have no other way to list them.
 	const most = 4096
 	for fd := o.status; fd < most; fd++ {
 		unix.CloseOnExec(fd)
@@ -30,7 +31,7 @@ func (order) enter() error { return nil }
 
 func (order) restrict() error { return nil }
 
-// limitMemory sets nothing: limit has.
+// limitMemory does nothing: limit sets all limits.
 func (order) limitMemory() error { return nil }
 
 // limit sets the resource limits.

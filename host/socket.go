@@ -18,8 +18,8 @@ type socket struct {
 
 // socketPair returns the kernel's end of a connected pair of stream sockets, and the program's.
 func socketPair() (Conn, *os.File, error) {
-	// The lock keeps a fork from coming between making the pair and marking it close-on-exec, which not every system
-	// does in one step.
+	// The lock prevents a fork between creating the pair and marking it close-on-exec, which not every system does in one
+	// step.
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -30,8 +30,7 @@ func socketPair() (Conn, *os.File, error) {
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	// Only our end is non-blocking: the two ends are two descriptions, and the program expects its
-	// own to block.
+	// Only the kernel's end is non-blocking: the ends are separate descriptions, and the program expects its own to block.
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fds[0]), unix.Close(fds[1]))
 	}
@@ -49,7 +48,7 @@ func (s *socket) RawConns() (in, out syscall.RawConn, err error) {
 // CloseWrite implements Conn.
 func (s *socket) CloseWrite() error { return s.shut() }
 
-// Close implements Conn. Twice is fine.
+// Close implements Conn. It may be called twice.
 func (s *socket) Close() error {
 	if err := s.File.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
@@ -66,7 +65,7 @@ func (s *socket) shutdown() error {
 	if err := raw.Control(func(fd uintptr) { shutErr = unix.Shutdown(int(fd), unix.SHUT_WR) }); err != nil {
 		return fmt.Errorf("end channel: %w", err)
 	}
-	if shutErr != nil && !errors.Is(shutErr, unix.ENOTCONN) { // the program has closed its end: nothing is left to end
+	if shutErr != nil && !errors.Is(shutErr, unix.ENOTCONN) { // the program has closed its end, so there is nothing to shut down
 		return fmt.Errorf("end channel: %w", os.NewSyscallError("shutdown", shutErr))
 	}
 	return nil

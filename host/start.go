@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Start starts a program. It returns once the program runs, that is once execve has worked; ctx bounds only that. Errors
-// are *StartError or wrap ErrClosed.
+// Start starts a program. It returns when the program runs, after execve; ctx bounds only that. Errors are *StartError or
+// wrap ErrClosed.
 func (h *Host) Start(ctx context.Context, c Command) (*Process, error) {
 	return h.startWith(ctx, c, h.means)
 }
 
-// startWith is Start on a machine that has those means.
+// startWith is Start on a machine with those means.
 func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, error) {
 	p, err := h.prepare(c, has)
 	if err != nil {
@@ -35,7 +35,7 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 		p.log.close()
 		return nil, errors.Join(p.failed("fork", err), e.closeAll())
 	}
-	// Everything of the program's that we keep would keep us from seeing that the program closed it.
+	// With a copy of the program's ends, the host would not notice that the program closes them.
 	closeErr := e.closeTheirs()
 	logged := make(chan struct{})
 	go func() {
@@ -57,7 +57,7 @@ func (h *Host) startWith(ctx context.Context, c Command, has Means) (*Process, e
 	return nil, errors.Join(p.failed(stage, classOf(stage, err)), closeErr, p.conn.Close())
 }
 
-// prepare checks a command and opens what has to be there before the fork.
+// prepare checks a command and opens what the fork needs.
 func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	p := &Process{
 		host: h, command: c, told: make(chan struct{}), killed: make(chan struct{}), done: make(chan struct{}),
@@ -78,7 +78,7 @@ func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	return p, nil
 }
 
-// failed makes a StartError.
+// failed returns a StartError.
 func (p *Process) failed(stage string, err error) error {
 	name := ""
 	if len(p.command.Argv) > 0 {
@@ -87,9 +87,9 @@ func (p *Process) failed(stage string, err error) error {
 	return &StartError{Program: name, Stage: stage, Err: err}
 }
 
-// fork starts the shim. Of the returned files the pipe says how it fares, and the socket, if there is one, brings the
-// sockets of its network. The process is entered before it exists, so that its first word to the kernel's socket is
-// already its own.
+// fork starts the shim. The pipe status reports errors, and the socket hand, if there is one, receives the sockets of its
+// network. The process is entered before it exists, so that its first connection to the kernel's socket is already
+// identified.
 func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, err error) {
 	status, theirs, err := os.Pipe()
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 		if err != nil {
 			closeFile(status)
 			if hand != nil {
-				_ = hand.Close() // nothing was said over it
+				_ = hand.Close() // nothing was sent over it
 			}
 		}
 	}()
@@ -128,7 +128,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 			return nil, nil, class(err)
 		}
 		defer closeFile(born)
-		defer closeFile(tells) // again, where replaced has
+		defer closeFile(tells) // a second time, after replaced
 		o.born = len(files)
 		files = append(files, tells)
 	}
@@ -155,7 +155,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	return status, hand, nil
 }
 
-// serveNetwork serves the network of a program that waits for it. What ends before has said why elsewhere.
+// serveNetwork serves the network of a program that waits for it. If the shim ends before, its status has the reason.
 func (p *Process) serveNetwork(ctx context.Context, hand *net.UnixConn) error {
 	if hand == nil {
 		return nil
@@ -172,7 +172,7 @@ func (p *Process) serveNetwork(ctx context.Context, hand *net.UnixConn) error {
 	return err
 }
 
-// hear reads what the shim has to say: nothing, once the program runs.
+// hear reads the shim's status, which is empty when the program runs.
 func hear(ctx context.Context, status *os.File) (stage string, err error) {
 	defer closeFile(status)
 	defer context.AfterFunc(ctx, func() { _ = status.SetReadDeadline(time.Unix(1, 0)) })()
@@ -187,8 +187,8 @@ func hear(ctx context.Context, status *os.File) (stage string, err error) {
 	return readStatus(text)
 }
 
-// classOf names the class of what a stage of the shim failed with. The file was found before: what is not there at exec
-// is what it names in turn.
+// classOf returns the class of the error in a stage of the shim. The program's file was found before, so a missing file at
+// exec is the interpreter that it names.
 func classOf(stage string, err error) error {
 	classed := class(err)
 	switch {
@@ -202,14 +202,14 @@ func classOf(stage string, err error) error {
 	return classed
 }
 
-// forks starts processes from one system thread that lives as long as the host. A parent-death signal comes when the
-// thread that forked dies, not the process, and Go ends threads when it likes.
+// forks starts processes from one system thread that lives as long as the host. A parent-death signal is sent when the
+// forking thread dies, not the process, and Go may end threads at any time.
 type forks struct {
 	calls chan *forkCall
 	done  chan struct{}
 }
 
-// forkCall asks for a process: this program again, in a session of its own.
+// forkCall is a request to start a process: this program, in a new session.
 type forkCall struct {
 	argv  []string
 	env   []string
@@ -230,8 +230,8 @@ func newForks() *forks {
 	return f
 }
 
-// run serves calls until stop. The thread is never unlocked, so that it ends with the goroutine: nothing else may run on
-// a thread whose end kills.
+// run serves calls until stop. The thread is never unlocked, so it ends with the goroutine: nothing else may run on it,
+// since its end kills processes.
 func (f *forks) run() {
 	defer close(f.done)
 	runtime.LockOSThread()
@@ -241,13 +241,13 @@ func (f *forks) run() {
 	}
 }
 
-// stop ends the thread, and with it every process that still has it for a parent.
+// stop ends the thread, and with it every process whose parent it is.
 func (f *forks) stop() {
 	close(f.calls)
 	<-f.done
 }
 
-// fork starts a process. It may not be called after stop.
+// fork starts a process. It must not be called after stop.
 func (f *forks) fork(c *forkCall) (*watched, error) {
 	c.reply = make(chan forkReply, 1)
 	f.calls <- c
@@ -263,7 +263,7 @@ func (c *forkCall) do() (*watched, error) {
 	}
 	attr := &syscall.ProcAttr{Dir: c.dir, Env: c.env, Sys: &syscall.SysProcAttr{Setsid: true}}
 	for _, file := range c.files {
-		// Fd makes an end blocking, as programs expect it. Of these ends we keep nothing.
+		// Fd makes an end blocking, as programs expect it. The host does not use these ends.
 		attr.Files = append(attr.Files, file.Fd())
 	}
 	w := newWatched(attr.Sys)

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// output runs a command to its end and returns what it said on its channel.
+// output runs a command to its end and returns what it has written to its channel.
 func output(t testing.TB, h *host.Host, c host.Command) string {
 	t.Helper()
 	p := start(t, h, c)
@@ -35,7 +35,7 @@ func all(t testing.TB, p *host.Process) string {
 	return string(text)
 }
 
-// TestChannel: both ways carry data in both directions, and each direction ends by itself.
+// TestChannel: both kinds of channel carry data in both directions, and each direction ends separately.
 func TestChannel(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -45,7 +45,7 @@ func TestChannel(t *testing.T) {
 			c.Channel = host.Channel(name)
 			c.Log.Path = filepath.Join(t.TempDir(), "log")
 			p := start(t, h, c)
-			// More than any buffer holds, so that both directions have to flow at once.
+			// More than any buffer, so that both directions must flow at the same time.
 			sent := strings.Repeat("0123456789abcde\n", 1<<16)
 			done := make(chan error, 1)
 			go func() {
@@ -74,7 +74,7 @@ func TestChannel(t *testing.T) {
 	}
 }
 
-// TestChannelClosed: a program that closes one end is told apart from one that ended.
+// TestChannelClosed: a program that closes one end is distinguished from one that ended.
 func TestChannelClosed(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -93,7 +93,7 @@ func TestChannelClosed(t *testing.T) {
 	}
 }
 
-// TestReopen: standard streams can be opened by name, which takes pipes.
+// TestReopen: standard streams can be opened by name, which needs pipes.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	if got := output(t, open(t), shell(t, "echo one >/dev/stdout; echo lost >/dev/stderr; cat /dev/stdin")); got != "one\n" {
@@ -101,7 +101,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestEnvironment: it has what it is given and nothing else, and cannot be made to carry another's name.
+// TestEnvironment: a program has exactly the given environment, and cannot be given another agent's name.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("PWOS_TEST_SECRET", "operator's")
 	t.Setenv("LANG", "C.UTF-8")
@@ -128,10 +128,9 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestDescriptors: a program has its own descriptors and none of the kernel's, those included that somebody left
-// inheritable.
+// TestDescriptors: a program has its own descriptors and none of the kernel's, including those that were left inheritable.
 func TestDescriptors(t *testing.T) {
-	// Not parallel: it makes an inheritable descriptor on purpose.
+	// Not parallel: it creates an inheritable descriptor.
 	leak, err := syscall.Open("/etc/passwd", syscall.O_RDONLY, 0)
 	testkit.Must(t, err)
 	defer syscall.Close(leak)
@@ -161,8 +160,7 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestSession: a program leads a session and a group of its own, has ordinary signals, and its channel blocks as programs
-// expect.
+// TestSession: a program leads a new session and group, has default signals, and its channel blocks as programs expect.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	p := start(t, open(t), shell(t, `read x; cut -d' ' -f5,6 /proc/$$/stat; grep -E 'Sig(Blk|Ign)|CapEff|CapPrm|NoNewPrivs' /proc/self/status; grep flags /proc/$$/fdinfo/0`))
@@ -179,7 +177,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestStartErrors: each way not to start has its class, and leaves nothing.
+// TestStartErrors: each failure to start has its class, and leaves nothing.
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -244,7 +242,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// link makes a symbolic link, as an agent would to have its log written elsewhere.
+// link creates a symbolic link, as an agent would to redirect its log.
 func link(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "link")
@@ -252,7 +250,8 @@ func link(t *testing.T, dir string) string {
 	return path
 }
 
-// TestStartPlaces: a relative name is the program's own directory's, a huge argument that fits arrives whole.
+// TestStartPlaces: a relative name is relative to the program's own directory, and a huge argument that fits arrives
+// complete.
 func TestStartPlaces(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -265,8 +264,8 @@ func TestStartPlaces(t *testing.T) {
 	}
 }
 
-// TestTemporaryFilesGo: the directory for temporary files is removed with the last agent that uses it, unless something
-// is left in it.
+// TestTemporaryFilesGo: the directory for temporary files is removed after the last agent that uses it, unless it is not
+// empty.
 func TestTemporaryFilesGo(t *testing.T) {
 	t.Parallel()
 	h := open(t)

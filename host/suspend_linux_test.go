@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// stateOf is the letter of a process's state: T where it is stopped.
+// stateOf returns the letter of a process's state: T if it is stopped.
 func stateOf(t *testing.T, pid int) string {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -27,14 +27,14 @@ func stateOf(t *testing.T, pid int) string {
 	return after[:1]
 }
 
-// allStopped reports whether all processes are.
+// allStopped reports whether all processes are stopped.
 func allStopped(t *testing.T, pids []int) bool {
 	t.Helper()
 	return !slices.ContainsFunc(pids, func(pid int) bool { return stateOf(t, pid) != "T" })
 }
 
-// suspend suspends an agent until its processes are seen to stand still, and while returns true, and returns what is closed when
-// they go on. On a busy machine a suspension may be over before; the next lasts twice as long.
+// suspend suspends an agent until its processes are stopped and while returns true. It returns a channel that is closed
+// when they continue. On a busy machine a suspension may end earlier; the next lasts twice as long.
 func suspend(t *testing.T, p *host.Process, pids []int, while func() bool) (over chan struct{}) {
 	t.Helper()
 	for range 6 {
@@ -58,12 +58,13 @@ func suspend(t *testing.T, p *host.Process, pids []int, while func() bool) (over
 	return nil
 }
 
-// TestSuspend: an agent that is suspended stands still, those of it in other sessions too, goes on by itself, and ends as ever
-// when it is told to meanwhile.
+// TestSuspend: the processes of a suspended agent are stopped, also those in other sessions. They continue by themselves,
+// and end normally if the agent is told to end meanwhile.
 func TestSuspend(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	// Neither starts anything more: a shell whose child is stopped before its execve waits for that, and is not stopped itself.
+	// Neither starts anything more: a shell whose child is stopped before its execve waits for that, and is not stopped
+	// itself.
 	p := start(t, h, shell(t, `setsid sh -c 'echo $$; exec sleep 1000' & trap 'exit 5' TERM; echo $$; wait`))
 	lines := bufio.NewScanner(p.Conn())
 	var pids []int
@@ -76,7 +77,7 @@ func TestSuspend(t *testing.T) {
 		pids = append(pids, pid)
 	}
 	<-suspend(t, p, pids, func() bool {
-		p.Suspend() // which returns at once
+		p.Suspend() // it returns immediately
 		return allStopped(t, pids)
 	})
 	testkit.Eventually(t, "it goes on", func() bool {
@@ -91,8 +92,8 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// TestPeerWithoutDescriptors: whose a peer is cannot be told without a descriptor. That is not taken for its end, nor is it
-// taken for the operator, and it passes.
+// TestPeerWithoutDescriptors: without a descriptor the owner of a peer is unknown. The peer then counts neither as ended
+// nor as the operator, and a later call succeeds.
 func TestPeerWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	const role = "HOST_TEST_EXHAUSTED"
@@ -107,7 +108,7 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 	h := open(t)
 	l := listen(t)
 	c := helper(t, "t-connect", l.Addr().String())
-	c.Sandbox = host.SandboxOff // which would keep it from the socket
+	c.Sandbox = host.SandboxOff // a sandbox would hide the socket
 	p := start(t, h, c)
 	conn, err := l.AcceptUnix()
 	testkit.Must(t, err)
@@ -122,7 +123,7 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 			taken = append(taken, file)
 		}
 	}
-	for left := range 2 { // it takes a descriptor to ask for the process, and one to look at it
+	for left := range 2 { // one descriptor to find the process, and one to check it
 		owner, err := h.Peer(raw)
 		if owner != nil || !errors.Is(err, host.ErrExhausted) || !errors.Is(err, syscall.EMFILE) || errors.Is(err, host.ErrGone) {
 			t.Errorf("with %d descriptors left it is %v's, %v", left, owner, err)
@@ -138,8 +139,8 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 	testkit.Must(t, p.Terminate(t.Context(), 0))
 }
 
-// TestHaltedIsTold: an agent that is halted hears TERM and goes on to its end, those of it in other sessions too. One that is on its way
-// to its end is not halted any more.
+// TestHaltedIsTold: a halted agent gets TERM and continues to its end, also its processes in other sessions. An agent that
+// is told to end is not halted any more.
 func TestHaltedIsTold(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -14,8 +14,7 @@ const (
 	lastPTS  = 143
 )
 
-// openTerminal opens the program's end of a pseudo-terminal, and refuses any other file at the
-// path.
+// openTerminal opens the program's end of a pseudo-terminal. It refuses other files.
 func openTerminal(path string) (*os.File, error) {
 	tty, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -24,7 +23,7 @@ func openTerminal(path string) (*os.File, error) {
 	var info unix.Stat_t
 	err = unix.Fstat(int(tty.Fd()), &info)
 	if major := unix.Major(uint64(info.Rdev)); err == nil && (info.Mode&unix.S_IFMT != unix.S_IFCHR || major < firstPTS || major > lastPTS) {
-		err = fmt.Errorf("%w: %s is no pseudo-terminal", ErrCommand, path)
+		err = fmt.Errorf("%w: %s is not a pseudo-terminal", ErrCommand, path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, tty.Close())
@@ -32,8 +31,8 @@ func openTerminal(path string) (*os.File, error) {
 	return tty, nil
 }
 
-// takeTerminal makes standard input the controlling terminal of this process, which leads a session, where it is a terminal:
-// the host gives none but an agent's own. One that another session has is refused, also to user 0.
+// takeTerminal makes standard input, if it is a terminal, the controlling terminal of this process, which leads a session.
+// The host passes only terminals of agents. A terminal of another session is refused, also for user 0.
 func takeTerminal() error {
 	if _, err := unix.IoctlGetTermios(0, unix.TCGETS); err != nil {
 		return nil // no terminal

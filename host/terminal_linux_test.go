@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// pair makes a pseudo-terminal that is there until the test ends, and returns our end and the path of the other.
+// pair opens a pseudo-terminal until the test ends, and returns our end and the path of the other.
 func pair(t *testing.T) (ours *os.File, path string) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -31,7 +31,7 @@ func pair(t *testing.T) (ours *os.File, path string) {
 	return ours, "/dev/pts/" + strconv.Itoa(n)
 }
 
-// TestTerminal: a program has the terminal for its controlling one, confined as it is.
+// TestTerminal: a confined program has the terminal as its controlling terminal.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	ours, path := pair(t)
@@ -47,7 +47,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalRefused: what is no pseudo-terminal is not opened, and one that a session has is not taken, by user 0 neither.
+// TestTerminalRefused: other files than pseudo-terminals are not opened, and the terminal of another session is not taken,
+// not even by user 0.
 func TestTerminalRefused(t *testing.T) {
 	t.Parallel()
 	_, taken := pair(t)

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// openTerminal refuses: agents can have terminals on Linux only.
+// openTerminal fails: agents can have terminals only on Linux.
 func openTerminal(path string) (*os.File, error) {
 	return nil, fmt.Errorf("%w: a terminal for an agent", ErrUnsupported)
 }

@@ -9,40 +9,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rssUnit is the unit in which the system counts memory in use, in bytes.
+// rssUnit returns the unit in which the system counts memory in use, in bytes.
 func rssUnit() int64 { return 1024 }
 
-// itself is the path of the running program, also when its file was replaced since.
+// itself returns the path of the running program, also if its file was replaced.
 func itself() (string, error) { return "/proc/self/exe", nil }
 
-// watched is a child that is waited for without a thread: its pidfd becomes readable when it ends.
+// watched is a child whose end is awaited without a thread: its pidfd becomes readable.
 type watched struct {
 	pid  int
 	fd   int
 	file *os.File
 }
 
-// newWatched asks for a pidfd with the fork.
+// newWatched requests a pidfd from the fork.
 func newWatched(attr *syscall.SysProcAttr) *watched {
 	w := &watched{fd: -1}
 	attr.PidFD = &w.fd
 	return w
 }
 
-// begin takes the forked child.
+// begin stores the forked child.
 func (w *watched) begin(pid int) error {
 	w.pid = pid
 	if w.fd < 0 {
 		return fmt.Errorf("%w: no pidfd, which came with Linux 5.4", ErrUnsupported)
 	}
-	if err := unix.SetNonblock(w.fd, true); err != nil { // without it, the file would not be polled
+	if err := unix.SetNonblock(w.fd, true); err != nil { // otherwise the file would not be polled
 		return errors.Join(err, unix.Close(w.fd))
 	}
 	w.file = os.NewFile(uintptr(w.fd), "pidfd")
 	return nil
 }
 
-// wait returns when the child has ended. It is not reaped: its number, and that of its group, stay its own.
+// wait returns when the child has ended. The child is not reaped, so its number, and that of its group, are not reused.
 func (w *watched) wait() {
 	raw, err := w.file.SyscallConn()
 	if err == nil {
@@ -51,7 +51,7 @@ func (w *watched) wait() {
 	if err == nil {
 		return
 	}
-	// It cannot be polled after all: at the cost of a thread.
+	// It cannot be polled: wait in a thread.
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, w.pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
@@ -61,7 +61,7 @@ func (w *watched) wait() {
 	}
 }
 
-// reap takes the end of a child that has ended.
+// reap reaps a child that has ended.
 func (w *watched) reap() (status syscall.WaitStatus, usage syscall.Rusage) {
 	for {
 		_, err := syscall.Wait4(w.pid, &status, 0, &usage)

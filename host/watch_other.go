@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// rssUnit is the unit in which the system counts memory in use, in bytes.
+// rssUnit returns the unit in which the system counts memory in use, in bytes.
 func rssUnit() int64 {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
 		return 1
@@ -17,10 +17,10 @@ func rssUnit() int64 {
 	return 1024
 }
 
-// itself is the path of the running program.
+// itself returns the path of the running program.
 func itself() (string, error) { return os.Executable() }
 
-// watched is a child, which a thread waits for.
+// watched is a child whose end a thread awaits.
 type watched struct {
 	pid    int
 	status syscall.WaitStatus
@@ -29,13 +29,13 @@ type watched struct {
 
 func newWatched(*syscall.SysProcAttr) *watched { return &watched{} }
 
-// begin takes the forked child.
+// begin stores the forked child.
 func (w *watched) begin(pid int) error {
 	w.pid = pid
 	return nil
 }
 
-// wait returns when the child has ended. There is no way to wait without reaping on all of these systems.
+// wait returns when the child has ended. Not all of these systems can wait without reaping.
 func (w *watched) wait() {
 	for {
 		_, err := syscall.Wait4(w.pid, &w.status, 0, &w.usage)
@@ -45,5 +45,5 @@ func (w *watched) wait() {
 	}
 }
 
-// reap returns what wait got.
+// reap returns the result of wait.
 func (w *watched) reap() (syscall.WaitStatus, syscall.Rusage) { return w.status, w.usage }

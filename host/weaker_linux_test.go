@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestWeaker: what is hidden stays hidden with each weaker shape of the sandbox that this machine can take on, and what lies
-// beside it can be read.
+// TestWeaker: with each weaker form of the sandbox that this machine supports, hidden files stay hidden, and files next to
+// them can be read.
 func TestWeaker(t *testing.T) {
 	t.Parallel()
 	h := open(t)

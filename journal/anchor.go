@@ -15,22 +15,22 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// An anchor stands in for the segments before it, which were archived: a line that names their last entry, signed, and in a
-// file of its own the state that all entries up to that one have made. The line is what counts: until it is there the
-// segments are needed, from then on they are not.
+// An anchor replaces the archived segments before it. It consists of a signed line that names their last entry, and a file
+// with the state that all entries up to that one produced. The line is decisive: the segments are needed until it exists,
+// and not needed afterwards.
 const (
 	anchorName  = "anchor"
 	stateSuffix = ".state"
 	baseName    = "base" // in an archive: the anchor that its first segment follows, without the state
 )
 
-// An Anchor is the line.
+// An Anchor is the line of an anchor.
 type Anchor struct {
 	Head // the last archived entry
 
-	Tick    int64  // the kernel's tick then
-	Time    int64  // when it was made, Unix milliseconds
-	Form    string // of the state; another one cannot be read
+	Tick    int64  // the kernel's tick at that entry
+	Time    int64  // when the anchor was made, Unix milliseconds
+	Form    string // format of the state; another one cannot be read
 	State   Hash   // SHA-256 of the state's file
 	Bytes   int64  // its length
 	Archive string // the directory that the segments were moved to
@@ -90,8 +90,8 @@ func parseAnchor(text []byte) (*Anchor, error) {
 	return a, nil
 }
 
-// ReadAnchor returns the anchor of the journal in dir, nil if nothing was archived. A nil fsys means OSFS. It is a
-// *DamageError if its signature is not that of the key that it names.
+// ReadAnchor returns the anchor of the journal in dir, or nil if nothing was archived. A nil fsys means OSFS. If the
+// signature does not match the key that the anchor names, the error is a *DamageError.
 func ReadAnchor(fsys FS, dir string) (*Anchor, error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -118,11 +118,11 @@ func anchorDamage(dir, name string, err error) *DamageError {
 	return &DamageError{File: filepath.Join(dir, name), Reason: err.Error(), Remedy: remedyAnchor}
 }
 
-// StateName is the name of the state's file, beside the anchor.
+// StateName returns the name of the state's file, which is in the same directory as the anchor.
 func (a *Anchor) StateName() string { return fmt.Sprintf("%0*d%s", segmentDigits, a.Seq, stateSuffix) }
 
-// LoadState calls restore with the chunks of the state, in the order in which they were written, each with the name of the
-// part that it belongs to. They are valid until restore returns. It checks the whole file first.
+// LoadState checks the state's file, and then calls restore with its chunks in the order in which they were written, each
+// with the name of the part that it belongs to. A chunk is valid until restore returns.
 func (a *Anchor) LoadState(ctx context.Context, fsys FS, dir string, restore func(part string, chunk []byte) error) (err error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -164,7 +164,7 @@ func stateFault(dir string, a *Anchor, err error) error {
 	return anchorDamage(dir, a.StateName(), err)
 }
 
-// checkState compares the file with what the anchor says of it.
+// checkState compares the file with its size and hash in the anchor.
 func (a *Anchor) checkState(ctx context.Context, f File) error {
 	size, err := f.Size()
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *Anchor) checkState(ctx context.Context, f File) error {
 	return nil
 }
 
-// maxPart bounds what a length in the state may say: a chunk is at most some MB.
+// maxPart bounds the length of a chunk in bytes. Chunks have at most some MB.
 const maxPart = 1 << 30
 
 func readText(in *bufio.Reader) ([]byte, error) {
@@ -209,15 +209,15 @@ func readText(in *bufio.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// writeState writes the state's file, durably, and notes in a what it is. write is called once with a function that takes the
-// next chunk of a part.
+// writeState writes the state's file durably, and sets its size and hash in a. write is called once with a function that
+// appends a chunk of a part.
 func (a *Anchor) writeState(fsys FS, dir string, write func(put func(part string, chunk []byte) error) error) error {
 	return replace(fsys, dir, a.StateName(), func(f File) error {
 		sum, at := sha256.New(), int64(0)
 		out := bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(f, 0), sum), readSize)
 		err := write(func(part string, chunk []byte) error {
 			for _, text := range [][]byte{[]byte(part), chunk} {
-				n, _ := out.Write(binary.AppendUvarint(nil, uint64(len(text)))) // which keeps its first error
+				n, _ := out.Write(binary.AppendUvarint(nil, uint64(len(text)))) // a bufio.Writer keeps its first error
 				m, err := out.Write(text)
 				if at += int64(n + m); err != nil {
 					return err
@@ -233,8 +233,8 @@ func (a *Anchor) writeState(fsys FS, dir string, write func(put func(part string
 	})
 }
 
-// WriteAnchor writes the state of a and then a itself, signed: when it returns the segments up to a are needed no more, and
-// if it fails they are needed as before. The state of the anchor before it goes.
+// WriteAnchor writes the state of a and then a itself, signed. When it returns, the segments up to a are not needed any
+// more; if it fails, they are. It removes the state of the previous anchor.
 func WriteAnchor(fsys FS, dir string, a *Anchor, signer Signer, write func(put func(part string, chunk []byte) error) error) error {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -258,7 +258,7 @@ func WriteAnchor(fsys FS, dir string, a *Anchor, signer Signer, write func(put f
 	return nil
 }
 
-// An ArchivedError says that an entry is not in the journal any more.
+// An ArchivedError says that an entry has been archived.
 type ArchivedError struct {
 	Seq    uint64 // the entry that was asked for
 	Anchor *Anchor
@@ -268,13 +268,13 @@ func (e *ArchivedError) Error() string {
 	return fmt.Sprintf("entry %d is archived: entries 1 to %d are in %s", e.Seq, e.Anchor.Seq, e.Anchor.Archive)
 }
 
-// Unwrap returns the error that any client may see, which does not say where the archive is.
+// Unwrap returns the error for clients, which does not contain the path of the archive.
 func (e *ArchivedError) Unwrap() error {
 	return fault.JournalArchived.New("entry %d is archived: entries 1 to %d are not in the journal any more", e.Seq, e.Anchor.Seq).
 		WithFix("the operator knows where the archive is").With("seq", strconv.FormatUint(e.Seq, 10))
 }
 
-// TellOperator returns err, which may be of an entry that is archived, as one that says to the operator where that is.
+// TellOperator returns err with the path of the archive if err is an ArchivedError. Only operators may see it.
 func TellOperator(err error) error {
 	gone, archived := errors.AsType[*ArchivedError](err)
 	if !archived {

@@ -11,7 +11,8 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// killed is what a process leaves that died with n entries, all of them answered, and the length of all but the last.
+// killed returns the files of a process that died with n entries, all of them answered, and the length without the last
+// entry.
 func killed(t *testing.T, n int) (m image, before int) {
 	t.Helper()
 	disk := faultfs.NewDisk()
@@ -23,8 +24,8 @@ func killed(t *testing.T, n int) (m image, before int) {
 	return disk.Image(), before
 }
 
-// A last line that is torn is cut wherever it is torn, also where the head mark knew it whole; that is told, and the
-// journal goes on from the line before as any other does.
+// A torn last line is cut wherever it is torn, also if the head mark covers the whole line. The cut is reported, and the
+// journal continues after the previous line.
 func TestTornAnsweredLine(t *testing.T) {
 	t.Parallel()
 	for _, entries := range []int{1, 2, 6} {

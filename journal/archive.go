@@ -13,15 +13,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// An Archive moves segments that are complete out of a journal. In this order, none of it beside a Rewrite:
+// An Archive moves complete segments out of a journal, in these steps. No Rewrite may run at the same time.
 //
-//	PlanArchive   which segments
-//	Copy          they are in the other directory, durable and verified
-//	WriteAnchor   from here on they are needed no more
-//	Remove        they are gone
+//	PlanArchive   choose the segments
+//	Copy          the other directory has them, durable and verified
+//	WriteAnchor   the journal does not need them any more
+//	Remove        the journal does not have them any more
 //
-// Whatever ends the process in between, every entry is in one of the directories at least, and the next start removes what
-// the anchor stands in for.
+// If the process ends in between, each entry is in at least one of the directories, and the next start removes the segments
+// that the anchor replaces.
 type Archive struct {
 	Head           // the last entry that is moved
 	Segments int   // how many
@@ -30,11 +30,11 @@ type Archive struct {
 	fsys   FS
 	dir    string
 	firsts []uint64
-	before *Anchor // of what was archived earlier
+	before *Anchor // the anchor of what was archived earlier
 }
 
-// PlanArchive takes the complete segments of entries before seq, or, where seq is 0, of entries before a time in Unix
-// milliseconds. It returns nil if there is none.
+// PlanArchive chooses the complete segments of entries before seq, or, if seq is 0, of entries before a time in Unix
+// milliseconds. It returns nil if there are none.
 func PlanArchive(fsys FS, dir string, seq uint64, ms int64) (*Archive, error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -78,8 +78,8 @@ func PlanArchive(fsys FS, dir string, seq uint64, ms int64) (*Archive, error) {
 // First returns the first entry that is moved.
 func (a *Archive) First() uint64 { return a.firsts[0] }
 
-// Running returns number and time of the first entry of the segment that is being written, the zero Record if that is
-// empty.
+// Running returns the number and time of the first entry of the segment that is being written; both are zero if the segment
+// is empty.
 func Running(fsys FS, dir string) (rec Record, err error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -101,7 +101,7 @@ func Running(fsys FS, dir string) (rec Record, err error) {
 	return rec, nil
 }
 
-// end reads the last entry of a segment, with the hash of its line.
+// end returns the last entry of a segment, with the hash of its line, and the segment's size in bytes.
 func (a *Archive) end(first uint64) (rec Record, size int64, err error) {
 	f, err := a.fsys.Open(segmentPath(a.dir, first))
 	if err != nil {
@@ -122,8 +122,8 @@ func (a *Archive) end(first uint64) (rec Record, size int64, err error) {
 	return rec, size, nil
 }
 
-// Copy copies the segments into to, with the checkpoints and redactions that are about them, and verifies what is there then.
-// to is made if it is missing, and may have what was archived of this journal before; anything else is refused.
+// Copy copies the segments into to, with their checkpoints and redactions, and verifies the result. It creates to if it is
+// missing. to may contain earlier archives of this journal, and nothing else.
 func (a *Archive) Copy(ctx context.Context, to string) error {
 	if err := a.fsys.Mkdir(to); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make archive: %w", err)
@@ -173,7 +173,7 @@ func foreignArchive(to, format string, args ...any) error {
 	return fault.JournalForeign.New("%s cannot be the archive: "+format+"; give a new directory", append([]any{to}, args...)...)
 }
 
-// archived reports whether to has the segments that were archived before, and refuses what does not belong there.
+// archived reports whether to has the segments that were archived earlier. It returns an error if to has other files.
 func (a *Archive) archived(to string) (there bool, err error) {
 	if same, err := a.sameDir(to); err != nil || same {
 		return false, errors.Join(err, foreignArchive(to, "it is the journal itself"))
@@ -187,7 +187,7 @@ func (a *Archive) archived(to string) (there bool, err error) {
 		switch {
 		case a.before != nil && first <= a.before.Seq:
 			older = append(older, first)
-		case !slices.Contains(a.firsts, first): // else it is of an attempt that was cut short
+		case !slices.Contains(a.firsts, first): // otherwise it is from an interrupted attempt
 			return false, foreignArchive(to, "it has a segment of entry %d", first)
 		}
 	}
@@ -208,7 +208,7 @@ func (a *Archive) archived(to string) (there bool, err error) {
 	return true, nil
 }
 
-// sameDir reports whether to is the journal's directory: it shows the names of its segments and is locked.
+// sameDir reports whether to is the journal's directory.
 func (a *Archive) sameDir(to string) (bool, error) {
 	here, err := filepath.Abs(a.dir)
 	if err != nil {
@@ -218,7 +218,7 @@ func (a *Archive) sameDir(to string) (bool, error) {
 	return here == there, err
 }
 
-// copyFile copies a file, durably except for its name.
+// copyFile copies a file and syncs it, but not its name.
 func (a *Archive) copyFile(ctx context.Context, path, to string) (err error) {
 	f, err := a.fsys.Open(path)
 	if err != nil {

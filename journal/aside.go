@@ -11,15 +11,16 @@ import (
 	"slices"
 )
 
-// asidePrefix begins the names of the directories that SetAside makes, in the journal's own.
+// asidePrefix is the prefix of the directories that SetAside creates in the journal's directory.
 const asidePrefix = "diverged-"
 
-// SetAside takes all entries behind one off a journal that nobody writes, and returns the directory that has them from then on:
-// diverged-SEQ-HASH, of the first of them, in the journal's. It returns "" if there are none. The directory has whole segments, which
-// may begin with entries that stay, and the checkpoints. Nothing is removed before it is durable there.
+// SetAside moves all entries after one out of a journal without a writer. It returns the directory that has them:
+// diverged-SEQ-HASH, named after the first of them, in the journal's directory; "" if there are none. The directory has
+// whole segments, which may begin with entries that stay, and the checkpoints. Nothing is removed before it is durable
+// there.
 //
-// Whatever ends the process in between, the journal opens, and ends with the given entry or a later one of those that it had: the next
-// SetAside goes on, in a directory of its own.
+// If the process ends in between, the journal still opens, and ends with the given entry or a later one that it had. The
+// next SetAside continues, in another directory.
 func SetAside(ctx context.Context, fsys FS, dir string, after Head) (aside string, err error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -47,14 +48,14 @@ type divergence struct {
 	fsys  FS
 	dir   string
 	after Head
-	first Head // the first entry that is set aside; zero: there is none
+	first Head // the first entry that is set aside; zero: none
 
-	whole []uint64 // segments that have none but such entries
-	split uint64   // the segment that has others before them; 0: none has
-	size  int64    // of what stays in that
+	whole []uint64 // segments that have only such entries
+	split uint64   // the segment that also has earlier entries; 0: none
+	size  int64    // bytes that stay in that segment
 }
 
-// plan finds where the entries are.
+// plan finds the entries to set aside.
 func (s *divergence) plan(ctx context.Context) error {
 	edited, err := readRedactions(s.fsys, s.dir)
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *divergence) plan(ctx context.Context) error {
 	return nil
 }
 
-// makeDir makes a directory that there was not.
+// makeDir creates a directory with an unused name.
 func (s *divergence) makeDir() (string, error) {
 	name := filepath.Join(s.dir, fmt.Sprintf("%s%d-%s", asidePrefix, s.first.Seq, s.first.Hash.String()[:8]))
 	for i := 1; ; i++ {
@@ -112,7 +113,7 @@ func (s *divergence) makeDir() (string, error) {
 	}
 }
 
-// copy copies the segments, checkpoints and redactions, durably.
+// copy copies the segments, checkpoints and redactions durably.
 func (s *divergence) copy(ctx context.Context, to string) error {
 	from := &Archive{fsys: s.fsys, dir: s.dir}
 	segments := s.whole
@@ -142,8 +143,8 @@ func (s *divergence) copy(ctx context.Context, to string) error {
 	return nil
 }
 
-// cut removes the entries from the journal: first what vouches for them, then the last segment first, so that what is left is
-// a journal at any moment.
+// cut removes the entries from the journal: first the proofs of them, then the segments from the last to the first, so that
+// the rest is a valid journal at any moment.
 func (s *divergence) cut() error {
 	if err := s.cutProofs(); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// TestSetAside takes entries off at the end of a segment, within one, all of them and none: the journal goes on behind what stays, and what
-// was taken off is in a directory of its own.
+// TestSetAside removes entries at the end of a segment, within one, all of them and none. The journal continues after the
+// remaining ones, and the removed ones are in a separate directory.
 func TestSetAside(t *testing.T) {
 	t.Parallel()
 	for _, after := range []uint64{0, 1, 8, 9, 10, 17, 39, 40} {
@@ -40,8 +40,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestSetAsideCutAnywhere has the process end, or the power go, at each operation: the journal opens, no entry is lost, and the next
-// attempt succeeds.
+// TestSetAsideCutAnywhere ends the process, or cuts the power, at each operation: the journal opens, no entry is lost, and
+// the next attempt succeeds.
 func TestSetAsideCutAnywhere(t *testing.T) {
 	t.Parallel()
 	const after = 13
@@ -73,7 +73,7 @@ func TestSetAsideCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestSetAsideRefuses shows that nothing is touched if the journal does not have the entry, or somebody writes it.
+// TestSetAsideRefuses shows that nothing changes if the journal does not have the entry, or is open for writing.
 func TestSetAsideRefuses(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, 5)
@@ -99,7 +99,7 @@ func headOf(all []journal.Record, seq uint64) journal.Head {
 	return journal.Head{Seq: seq, Hash: all[seq-1].Hash}
 }
 
-// checkAside fails unless the journal has the entries up to one, and the files set aside have the others.
+// checkAside fails the test unless the journal has the entries up to after, and the files set aside have the others.
 func checkAside(t *testing.T, disk *faultfs.Disk, all []journal.Record, after uint64) {
 	t.Helper()
 	if left := readAll(t, disk, 1); uint64(len(left)) != after {

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// TestAwaitSynced shows that a waiter is told when its entry is durable, not before, and when there will be none any more.
+// TestAwaitSynced shows that a waiter returns when its entry is durable, not before, and when the log has stopped.
 func TestAwaitSynced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

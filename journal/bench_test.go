@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// benchEntry is what a small Memory.Set leaves behind.
+// benchEntry returns the entry of a small Memory.Set.
 func benchEntry() *journal.Entry {
 	return &journal.Entry{
 		Time: 1735000000000, Tick: 3, PID: 7, Origin: "https://my-os.local/", Conn: "c-5",
@@ -62,8 +62,8 @@ func BenchmarkAppendFlush(b *testing.B) {
 	}
 }
 
-// BenchmarkDurable is a batch made durable, in turns with its floor: as many bytes written and fsynced by a bare loop. The
-// metric bare-ns/op is the floor, x the ratio of both.
+// BenchmarkDurable makes a batch durable, alternating with a bare loop that writes and fsyncs as many bytes. The metric
+// bare-ns/op is the bare loop, x the ratio of both.
 func BenchmarkDurable(b *testing.B) {
 	for _, batch := range []int{1, 16, 64} {
 		for name, signer := range map[string]journal.Signer{"": nil, "/signed": newHostKey(1)} {
@@ -97,7 +97,7 @@ func BenchmarkDurable(b *testing.B) {
 	}
 }
 
-// BenchmarkRead is what replay costs an entry, chain checked: a million is a million times that.
+// BenchmarkRead measures the cost of an entry in a replay, including the chain.
 func BenchmarkRead(b *testing.B) {
 	const entries = 50_000
 	dir := filepath.Join(b.TempDir(), "journal")

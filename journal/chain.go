@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// unfinished is what is wrong with a segment that ends in the middle of a line and is not the last.
+// unfinished is the reason for a segment that ends in the middle of a line and is not the last.
 const unfinished = "the segment does not end with a line end, but another follows it"
 
-// chainFault says why r cannot follow h; "": it does.
+// chainFault returns why r cannot follow h, or "".
 func chainFault(h Head, r *Record) string {
 	switch {
 	case r.Seq <= h.Seq:
@@ -28,7 +28,7 @@ func chainFault(h Head, r *Record) string {
 	}
 }
 
-// isFault tells errors about what a line says from errors of reading it.
+// isFault reports whether an error is about the content of a line, not about reading it.
 func isFault(err error) bool { return errors.Is(err, errLayout) || errors.Is(err, errLongLine) }
 
 // tornWrite reports whether a line that is not an entry was left by a write that a power cut
@@ -86,7 +86,7 @@ var hexPairs = func() (t [256][2]byte) {
 	return t
 }()
 
-// appendHash appends the 64 digits of h. Each entry pays for it, and hex.AppendEncode takes four times as long.
+// appendHash appends the 64 digits of h. It runs for each entry, and hex.AppendEncode takes four times as long.
 func appendHash(dst []byte, h *Hash) []byte {
 	n := len(dst)
 	dst = append(dst, make([]byte, hexHashLen)...)
@@ -109,14 +109,15 @@ var hexValue = func() (t [256]byte) {
 	return t
 }()
 
-// A Chain checks lines of a journal that come from elsewhere than its files, one after the other.
+// A Chain checks lines of a journal from another source than its files.
 type Chain struct {
 	Head Head // of the last line; zero before the first
 	rec  Record
 }
 
-// Add takes the next line in, without its '\n', and returns its entry, valid until the next. It returns what is wrong with the
-// line, as a Finding of Verify says it, "" if that is nothing; the chain stays as it was then.
+// Add checks the next line, without its '
+// ', and returns its entry, valid until the next call. If the line is wrong, it returns the reason, as a Finding of Verify
+// has it, and the chain stays unchanged.
 func (c *Chain) Add(line []byte) (*Record, string) {
 	if err := ParseLine(line, &c.rec); err != nil {
 		return nil, err.Error()
@@ -129,7 +130,7 @@ func (c *Chain) Add(line []byte) (*Record, string) {
 	return &c.rec, ""
 }
 
-// SignHead makes the checkpoint of an entry that is durable.
+// SignHead returns the signed checkpoint of a durable entry.
 func SignHead(s Signer, h Head, at time.Time) (Checkpoint, error) {
 	_, key, err := parseKey(s.Public())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 const checkpointsName = "checkpoints"
 
-// A Signer is the host key. It must be safe for use by several goroutines.
+// A Signer is the host key. It must be safe for concurrent use.
 type Signer interface {
 	// Public is the key's authorized-key line, which must begin with ssh-ed25519.
 	Public() string
@@ -25,8 +25,8 @@ type Signer interface {
 	Sign(data []byte) ([]byte, error)
 }
 
-// A Checkpoint is a signed head of the chain: the entry Seq was on disk and its line had this hash, which covers
-// every line before it. A copy of one, kept where the kernel's user cannot write, shows that a journal was cut short.
+// A Checkpoint is a signed head of the chain: entry Seq was on disk, and its line had this hash, which covers every line
+// before it. A copy of it that the kernel's user cannot write shows whether a journal was cut.
 type Checkpoint struct {
 	Head
 
@@ -36,8 +36,8 @@ type Checkpoint struct {
 
 var errCheckpointLine = errors.New("line is not a checkpoint")
 
-// text is what is signed. Each part is a line of its own, so no two checkpoints share a text, and the first line keeps
-// the signature from being taken for one over anything else that the host key signs.
+// text returns the text that is signed. Each part is a line, so no two checkpoints have the same text. The first line names
+// the purpose, so the signature is not valid for anything else that the host key signs.
 func (c *Checkpoint) text() []byte {
 	return fmt.Appendf(nil, "pwos-checkpoint@v1\n%d\n%s\n%d\n", c.Seq, c.Hash, c.Time)
 }
@@ -73,14 +73,14 @@ func ParseCheckpoint(line []byte) (Checkpoint, error) {
 	c.word(`","time":`)
 	cp.Time = c.int()
 	c.seal(&cp.seal)
-	// Base64 has several forms of one value; comparing with our own leaves one.
+	// Base64 has several forms of one value; the comparison allows only ours.
 	if c.bad || cp.Seq == 0 || string(cp.AppendLine(nil)) != string(line) {
 		return Checkpoint{}, errCheckpointLine
 	}
 	return cp, nil
 }
 
-// signCheckpoint makes the checkpoint of h.
+// signCheckpoint returns the signed checkpoint of h.
 func signCheckpoint(s Signer, key string, h Head, ms int64) (c Checkpoint, err error) {
 	c = Checkpoint{Head: h, Time: ms}
 	if c.seal, err = sealed(s, key, c.text()); err != nil {
@@ -98,25 +98,24 @@ func (l *Log) CheckpointDue() bool {
 	return l.opt.Signer != nil && l.dead == nil && !l.signing && (l.ended.Seq > 0 || l.synced.Seq >= l.checkDue)
 }
 
-// CheckpointWaits reports whether a sync would make a checkpoint due. The owner may have no other
-// reason to sync.
+// CheckpointWaits reports whether a sync would make a checkpoint due. The owner may have no other reason to sync.
 func (l *Log) CheckpointWaits() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.opt.Signer != nil && l.dead == nil && l.flushed.Seq >= l.checkDue && l.synced.Seq < l.checkDue
 }
 
-// Unsign has the log sign nothing any more, not at Close either: the key is not the one to vouch for these entries. It is for
-// the owner, before anything is appended.
+// Unsign stops the signing of checkpoints, also at Close, because the key must not vouch for these entries. The owner calls
+// it before anything is appended.
 func (l *Log) Unsign() { l.opt.Signer = nil }
 
-// Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and
-// writes the checkpoints that are due, durably. After an error other than ErrStopped the journal is
-// as good as before: the next attempt is due after as many entries again.
+// Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and writes the checkpoints that
+// are due, durably. After an error other than ErrStopped the journal stays usable: the next attempt is due after
+// CheckpointEvery more entries.
 func (l *Log) Checkpoint() error { return l.checkpointSynced(uint64(l.opt.CheckpointEvery)) }
 
-// checkpointSynced writes that of a segment's end, and that of the synced entries if there are at least
-// after of them since the last.
+// checkpointSynced writes the checkpoint of a segment's end, and that of the synced entries if there are at least after of
+// them since the last one.
 func (l *Log) checkpointSynced(after uint64) error {
 	if l.opt.Signer == nil {
 		return nil
@@ -138,8 +137,8 @@ func (l *Log) checkpointSynced(after uint64) error {
 	return nil
 }
 
-// nextCheckpoint is the head of the next checkpoint to write, or the zero Head. With more, it is a
-// segment's end, and another may be due. checkMu is locked.
+// nextCheckpoint returns the head of the next checkpoint to write, or the zero Head. If more is true, it is a segment's
+// end, and another may be due. checkMu is locked.
 func (l *Log) nextCheckpoint(after uint64) (h Head, more bool, dead error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +152,7 @@ func (l *Log) nextCheckpoint(after uint64) (h Head, more bool, dead error) {
 	if l.dead != nil || h.Seq == 0 {
 		return Head{}, false, l.dead
 	}
-	// Set before it is known how this try ends, so that one that fails is not followed by one at each fsync.
+	// Set before the attempt, so that a failed one is not repeated at each fsync.
 	l.checkDue = h.Seq + uint64(l.opt.CheckpointEvery)
 	l.signing = true
 	return h, more, nil
@@ -165,8 +164,8 @@ func (l *Log) signed() {
 	l.mu.Unlock()
 }
 
-// writeCheckpoint appends the checkpoint of h. h is durable already, so no power cut can leave a
-// checkpoint of a lost entry. checkMu is locked.
+// writeCheckpoint appends the checkpoint of h. h is already durable, so no power cut can leave a checkpoint of a lost
+// entry. checkMu is locked.
 func (l *Log) writeCheckpoint(h Head) error {
 	if err := l.cutCheckpoint(); err != nil {
 		return err
@@ -194,8 +193,8 @@ func (l *Log) writeCheckpoint(h Head) error {
 	return nil
 }
 
-// cutCheckpoint removes what a failed write left of a checkpoint, durably before the next one is
-// written, as cutBack does. checkMu is locked.
+// cutCheckpoint removes the rest of a checkpoint that a failed write left, durably before the next one is written, as
+// cutBack does. checkMu is locked.
 func (l *Log) cutCheckpoint() error {
 	if !l.checkCut {
 		return nil
@@ -211,15 +210,15 @@ func (l *Log) cutCheckpoint() error {
 	return nil
 }
 
-// checkpointReader walks a checkpoints file. Each line was synced before the next was begun, so a power cut can have torn
-// the last one only.
+// checkpointReader reads a checkpoints file. Each line was synced before the next was begun, so a power cut can have torn
+// only the last one.
 type checkpointReader struct {
 	path  string
 	lines *lineReader
 	close func() error
 	last  uint64 // seq of the last good checkpoint
 	torn  int64  // bytes of a torn last line, known after io.EOF
-	over  bool   // nothing can be read after a line of endless length
+	over  bool   // nothing can be read after a line that is too long
 }
 
 // openCheckpoints returns nil if dir has no such file.
@@ -254,7 +253,8 @@ func (r *checkpointReader) next() (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("read checkpoints: %w", err)
 	}
-	// A hole with a line end after it: the line was longer than a sector, and its last one was written first.
+	// If there is a hole with a line end after it, the line was longer than a sector, and its last sector was written
+	// first.
 	cp, err := ParseCheckpoint(line)
 	if err != nil && bytes.IndexByte(line, 0) >= 0 && r.atEnd() {
 		r.torn = int64(len(line)) + 1
@@ -289,8 +289,8 @@ const keyType = "ssh-ed25519"
 
 var errKey = errors.New("not an " + keyType + " public key line")
 
-// parseKey reads an authorized-key line, comment allowed, and returns the key with the line's canonical form: type and
-// blob, nothing else. A host key is always ssh-ed25519 (PROTOCOL 4).
+// parseKey reads an authorized-key line, with or without a comment, and returns the key and the line's canonical form: type
+// and blob only. A host key is always ssh-ed25519 (PROTOCOL 4).
 func parseKey(line string) (ed25519.PublicKey, string, error) {
 	fields := strings.Fields(line)
 	if len(fields) < 2 || fields[0] != keyType {
@@ -311,8 +311,8 @@ func parseKey(line string) (ed25519.PublicKey, string, error) {
 	return key, keyType + " " + base64.StdEncoding.EncodeToString(blob), nil
 }
 
-// Covering returns the first checkpoint in dir that covers an entry, its signature not checked; ok is false if none
-// does yet. Lines of the file that are damaged are passed over: Verify reports them. A nil fsys means OSFS.
+// Covering returns the first checkpoint in dir that covers an entry. It does not check the signature, and skips damaged
+// lines, which Verify reports. ok is false if there is none yet. A nil fsys means OSFS.
 func Covering(fsys FS, dir string, seq uint64) (cp Checkpoint, ok bool, err error) {
 	if fsys == nil {
 		fsys = OSFS{}

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// checkpoints reads the checkpoints on a disk, and fails if one is not good.
+// checkpoints reads the checkpoints on a disk, and fails if one is invalid.
 func checkpoints(t *testing.T, disk *faultfs.Disk) []journal.Checkpoint {
 	t.Helper()
 	var all []journal.Checkpoint
@@ -35,7 +35,8 @@ func seqs(all []journal.Checkpoint) string {
 	return fmt.Sprint(s)
 }
 
-// Checkpoints come when they are due, at rotation, at Close, and at the start after a crash; never twice for one entry.
+// Checkpoints are written when they are due, at a rotation, at Close, and at the start after a crash; never twice for one
+// entry.
 func TestCheckpointsAreWritten(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -77,7 +78,7 @@ func TestCheckpointsAreWritten(t *testing.T) {
 	}
 }
 
-// A checkpoint is never of an entry that is not durable, and an entry is never held up by a checkpoint.
+// A checkpoint never covers an entry that is not durable, and never delays an entry.
 func TestCheckpointOfSyncedEntriesOnly(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -190,7 +191,7 @@ func FuzzParseCheckpoint(f *testing.F) {
 	})
 }
 
-// An owner that syncs for nothing but checkpoints syncs once for each, however long the signer takes, and begins one at a time.
+// An owner that syncs only for checkpoints syncs once for each, also with a slow signer, and starts one at a time.
 func TestSyncsForCheckpoints(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -199,7 +200,7 @@ func TestSyncsForCheckpoints(t *testing.T) {
 	var signers sync.WaitGroup
 	syncs, begun, answered := 0, 0, 0
 	step := func() {
-		for range 3 { // as an owner that looks again after each sync
+		for range 3 { // like an owner that checks again after each sync
 			if l.CheckpointWaits() {
 				syncs++
 				_, err := l.Sync()
@@ -212,7 +213,7 @@ func TestSyncsForCheckpoints(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				if begun == answered+1 { // another would wait for the one before it
+				if begun == answered+1 { // another one would wait for this one
 					<-key.asked
 				}
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// ends are two ways in which a journal of 13 entries may have ended, all of them synced; the last segment has five. In the
-// first the checkpoint protects the end, in the second nothing but the head mark does.
+// ends returns two possible ends of a journal with 13 entries, all of them synced; the last segment has five. In the first
+// the checkpoint protects the end, in the second only the head mark does.
 func ends(t *testing.T) map[string]image {
 	t.Helper()
 	closed, killed := faultfs.NewDisk(), faultfs.NewDisk()
@@ -34,8 +34,8 @@ func grow13(t *testing.T, l *journal.Log) {
 
 const lastSegment = 9 // first entry of the last segment of ends
 
-// start opens a journal that was tampered with and reports whether it stated a loss or refused. It fails the test where what
-// it found is no prefix of good.
+// start opens a journal that was tampered with and reports whether it reported a loss or failed. It fails the test if the
+// journal is not a prefix of good.
 func start(t *testing.T, m, good image) (stated bool) {
 	t.Helper()
 	disk := faultfs.FromImage(m)
@@ -89,7 +89,7 @@ func TestFlipAnything(t *testing.T) {
 	}
 }
 
-// A line without an end is damage like any other, in bounded memory, and a hole without an end is a torn write.
+// A line without an end is damage like others, found in bounded memory, and a hole without an end is a torn write.
 func TestEndlessLines(t *testing.T) {
 	t.Parallel()
 	const long = journal.MaxLine + 1<<20

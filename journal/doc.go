@@ -1,4 +1,4 @@
-// Package journal keeps the append-only, hash-chained log from which every other file of pwos can
+// Package journal implements the append-only, hash-chained log from which every other file of pwos can
 // be rebuilt.
 //
 // It is PROTOCOL 7 on disk: segments of NDJSON, one entry a line, each line with the SHA-256 of the
@@ -12,66 +12,64 @@
 // disk. In this order:
 //
 //	Append        each entry
-//	RotateDue     if so: Rotate, while nothing but Append is called; no Sync may be running, or Rotate waits for it
-//	Flush         or FlushFromReserve; may run beside a Sync and a Checkpoint
+//	RotateDue     if true: Rotate, while only Append is called; Rotate waits for a running Sync
+//	Flush         or FlushFromReserve; may run concurrently with a Sync and a Checkpoint
 //	Sync          if a caller waits for entries to be durable, or CheckpointWaits; one at a time
-//	CheckpointDue after each Sync, Rotate and Checkpoint. If so: Checkpoint, on another goroutine, one at a time
+//	CheckpointDue after each Sync, Rotate and Checkpoint. If true: Checkpoint, on another goroutine, one at a time
 //
 // # Files
 //
 //	00000000000000000001.ndjson   a segment, named after its first seq; all but the last are complete and synced
 //	checkpoints                   signed heads, one a line; only of entries that were synced before
 //	head                          the last synced seq and hash, rewritten in place after each fsync, itself unsynced
-//	next                          the next segment, if it could not be begun; nothing in it counts
-//	anchor                        what was archived: its last entry, and where it is; signed
+//	next                          the next segment, if it could not be started; it has no entries
+//	anchor                        the last archived entry, and the directory of the archive; signed
 //	00000000000000000000.state    the state of all entries up to the anchor's, named after that; the anchor has its SHA-256
 //	redactions                    lines that were rewritten, signed, with the entry of the chain that vouches for each
 //
-// Only the segments hold the record, and once older ones are archived the anchor stands in for them. The head mark is a lower bound: a process that is killed leaves it exact, a power
-// cut may leave an older one or none. It lets a start tell a write that never finished from a loss of what had been
-// promised, which the lines alone cannot do: nothing in a chain protects its own last line.
+// Only the segments have the entries; when older ones are archived, the anchor replaces them. The head mark is a lower bound: it
+// is exact after the process is killed; after a power cut it may be older or missing. With it a start can distinguish a write that
+// never finished from a loss of acknowledged entries. The lines alone are not enough for that, since nothing in a chain protects
+// its last line.
 //
 // # What it promises
 //
 //   - Order: entries are on disk in the order of Append, seq counts from 1 without a gap across segments. A crash
 //     leaves a prefix of what was appended, never a later entry without an earlier one.
-//   - Durability: what Sync says it covers survives power loss on a file system whose fsync tells the truth. The
-//     directory is synced before the first entry of a new segment can be covered.
-//   - A failed Flush leaves the file as it was before (cut back and synced), drops the entries that it could not
-//     write, and the log goes on when there is room again. Where the cut fails as well (ErrUncertain), nothing is
-//     written before it has succeeded. A failed fsync, of a file or of the directory, and nothing else stops the log
-//     for good (ErrStopped): the kernel of the operating system may have thrown the data away, so no fsync is tried
-//     twice. The next Open writes again whatever the head mark does not vouch for.
-//   - Descriptors: an open Log needs one more for a moment when it begins a segment, and goes on in the old segment
-//     while there is none.
-//   - Reserve: with Options.ReserveBytes, Flush takes a disk for full while that much can still be written. It has
-//     been allocated, so no other file can take it, and FlushFromReserve writes there. It outlives the process.
-//   - Open accepts no damage in silence. It checks every line of the last segment (and of the one before, while the
-//     last has no entry), and the joints between older segments: their first and last lines, against each other and
-//     against each checkpoint and head mark there. Older segments in full are Verify's business, or a Reader's, which
-//     checks the chain as it goes. Bytes after the last line end are cut and reported; so is everything from a line
-//     with NUL bytes on, because only a block that was allocated and never written holds those. Either is refused
-//     where a checkpoint or the head mark says that the entry had been synced, except for one case: a last line that is
-//     torn where the head mark alone vouches for that one entry is cut, and Cut.Answered tells of the loss. Any other
-//     damage is a *DamageError.
-//   - Archive: the anchor is written when the segments before it are elsewhere, durable and verified, and they are removed
-//     after that: whatever ends the process in between, each entry is in one of the directories at least.
-//   - Rewrite: the line of a complete segment is replaced with the whole segment, once an entry vouches for its old and new
-//     hash. In the chain, in checkpoints and to every reader it keeps the old hash (Record.Hash). Verify accepts a line that
-//     an entry vouches for, and no other; of an archive without that entry, one with a signed redaction. If the file of
-//     redactions is lost, what the entries say stands in for it, and Open writes it again.
-//   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. No Sync may be running then.
+//   - Durability: what Sync covers survives power loss on a file system whose fsync works as documented. The directory
+//     is synced before the first entry of a new segment can be covered.
+//   - A failed Flush leaves the file unchanged (cut back and synced) and drops the entries that it could not write; the log
+//     continues when there is room again. If the cut fails too (ErrUncertain), nothing is written until it succeeds.
+//     Only a failed fsync, of a file or of the directory, stops the log permanently (ErrStopped): the operating system
+//     may have dropped the data, so no fsync is retried. The next Open writes again what the head mark does not cover.
+//   - Descriptors: an open Log needs another one for a short time when it starts a segment, and continues in the old
+//     segment while there is none.
+//   - Reserve: with Options.ReserveBytes, Flush treats a disk as full while that much can still be written. The reserve
+//     is allocated, so no other file can use it, and FlushFromReserve writes to it. It outlives the process.
+//   - Open accepts no damage silently. It checks every line of the last segment (and of the one before, if the last has
+//     no entry), and the first and last lines of older segments, against each other and against checkpoints and the head
+//     mark. Verify and a Reader check the chain of older segments in full. Bytes after the last line end are cut and
+//     reported; so is everything from a line with NUL bytes on, because only a block that was allocated and never written
+//     has those. Open fails instead if a checkpoint or the head mark says that the entry was synced, with one exception:
+//     if the last line is torn and only the head mark covers it, the line is cut, and Cut.Answered reports the loss. Any
+//     other damage is a *DamageError.
+//   - Archive: the anchor is written when the archive has the segments before it, durable and verified, and they are removed
+//     afterwards. If the process ends in between, each entry is in at least one of the directories.
+//   - Rewrite: a complete segment is replaced as a whole to change one of its lines, after an entry vouches for the line's
+//     old and new hash. In the chain, in checkpoints and for readers it keeps the old hash (Record.Hash). Verify accepts a
+//     changed line only if an entry vouches for it, or, in an archive without that entry, a signed redaction. If the file of
+//     redactions is lost, Open rebuilds it from the entries.
+//   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. No Sync may be running.
 //
 // # What it does not promise
 //
-//   - That an entry whose Flush or Sync failed is gone: it is not in this process's journal after a failed Flush, but
-//     after ErrStopped or ErrUncertain the next Open may find it whole.
-//   - That damage above what the head mark and the checkpoints vouch for is seen for what it is. After a power cut
-//     that took the latest mark, a synced entry there that was torn later looks like a write that never finished, and
-//     the very last line, which no other line protects, may have been altered without a trace.
-//   - That a cut tail is noticed by anybody who has only these files, if checkpoints and head mark were cut with it:
-//     that takes a copy of a checkpoint kept elsewhere (VerifyOptions.Known).
-//   - A reserve where the file system cannot allocate ahead, or does not keep what it allocated for the file's next
-//     bytes.
+//   - That an entry whose Flush or Sync failed does not exist: it is not in this process's journal after a failed Flush,
+//     but after ErrStopped or ErrUncertain the next Open may find it whole.
+//   - That damage after the last entry that the head mark and the checkpoints cover is recognized. After a power cut that
+//     lost the latest mark, a synced entry that was torn later looks like a write that never finished, and a change of the
+//     very last line, which no other line protects, cannot be seen.
+//   - That a removed end is noticed from these files alone, if checkpoints and head mark were cut too: that needs a copy of
+//     a checkpoint from elsewhere (VerifyOptions.Known).
+//   - A reserve if the file system cannot allocate ahead, or does not keep what it allocated for the file's next bytes.
 //   - Secrecy, or protection from a process that may write the files while the log is open.
 package journal

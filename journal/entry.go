@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLine is the longest line of a journal in bytes, '\n' not counted.
+// MaxLine is the longest line of a journal in bytes, without '
+// '.
 const MaxLine = 16 << 20
 
-// lineOverhead exceeds the size of a line without its four texts.
+// lineOverhead is more than the size of a line without its four texts.
 const lineOverhead = 512
 
 // An Entry is one decoded syscall with its outcome (PROTOCOL 7).
@@ -17,8 +18,8 @@ type Entry struct {
 	Time      int64  // Unix milliseconds
 	Tick      int64  // the kernel's tick
 	PID       int64  // the caller
-	Origin    string // sender that the message named
-	Conn      string // the connection that it came in on
+	Origin    string // sender that the message names
+	Conn      string // connection that the message came in on
 	Request   []byte // the message, one JSON value on one line, secrets redacted; nil is written as null
 	Outcome   []byte // in the same form
 	LatencyUS int64  // microseconds
@@ -40,14 +41,15 @@ func (e *Entry) Check() error {
 	if e.Outcome != nil && valueEnd(e.Outcome, 0) != len(e.Outcome) {
 		return errOutcome
 	}
-	// A byte of a string takes at most six in JSON.
+	// A byte of a string takes at most six bytes in JSON.
 	if len(e.Request)+len(e.Outcome)+6*(len(e.Origin)+len(e.Conn)) > MaxLine-lineOverhead {
 		return errTooLong
 	}
 	return nil
 }
 
-// appendLine appends e as the line of entry seq, without its '\n'. parseLine reads exactly what this writes.
+// appendLine appends e as the line of entry seq, without its '
+// '. parseLine reads exactly this form.
 func appendLine(dst []byte, seq uint64, prev *Hash, e *Entry) []byte {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendUint(dst, seq, 10)
@@ -123,7 +125,8 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// With returns the record's line with another request and outcome, without its '\n'.
+// With returns the record's line, without its '
+// ', with another request and outcome.
 func (r *Record) With(request, outcome []byte) []byte {
 	e := r.Entry
 	e.Request, e.Outcome = request, outcome

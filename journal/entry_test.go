@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// The line of PROTOCOL 7, member by member, and the chain as sha256sum would have it.
+// The line of PROTOCOL 7, member by member, and the chain as sha256sum computes it.
 func TestLineLayout(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -121,7 +121,7 @@ func TestParseLineAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A line that is read is the only way to write what it says: appended again, it is the same bytes.
+// A line that can be read is the only encoding of its entry: appended again, it has the same bytes.
 func FuzzParseLine(f *testing.F) {
 	f.Add([]byte(goodLine))
 	f.Add([]byte(strings.Replace(goodLine, `"o"`, `"\u0000\"\\é"`, 1)))

@@ -25,15 +25,15 @@ var (
 	ErrLocked = errors.New("journal is in use by another kernel")
 )
 
-// A DamageError names a place if a journal is not what was written to it: a fault.StateDamaged. No start goes over one. It is a
-// type of its own since reports list places, and callers complete them.
+// A DamageError names a place where a journal is not what was written to it. It unwraps to fault.StateDamaged. A start
+// refuses such a journal. It is a type of its own because reports list places, and callers add remedies.
 type DamageError struct {
 	File   string // path of the file
 	Line   int64  // line in File, from 1; 0 if it was not counted
 	Offset int64  // bytes from the start of File
 	Seq    uint64 // the entry that is or should be there; 0 if unknown
 	Reason string // what contradicts what
-	Remedy string // what a human can do about it; empty in a Report
+	Remedy string // what an operator can do about it; empty in a Report
 }
 
 func (e *DamageError) Error() string {
@@ -56,7 +56,7 @@ func (e *DamageError) Error() string {
 // Unwrap returns the id.
 func (*DamageError) Unwrap() error { return fault.StateDamaged }
 
-// Remedies. They are given for the file that the error names.
+// Remedies, for the file that the error names.
 const (
 	remedySegment = `restore the file from a copy, or look at the whole extent with "pwos audit verify" first: ` +
 		`what follows this place cannot be trusted without the copy`

@@ -9,30 +9,30 @@ import (
 	"slices"
 )
 
-// An examiner reads a journal at Open and changes nothing: what it finds to cut is cut by its caller, so that a crash at
-// any point of a start leaves what the next start finds the same way.
+// An examiner reads a journal at Open and changes nothing. Its caller makes the cuts, so a start that is interrupted leaves
+// a journal that the next start examines with the same result.
 type examiner struct {
 	fsys   FS
 	dir    string
-	firsts []uint64 // segments, without those that an anchor stands in for
+	firsts []uint64 // segments, without those that an anchor replaces
 	anchor *Anchor  // nil if nothing was archived
 	edited redactions
-	lost   string // what is wrong with the file of them, which the entries stand in for
+	lost   string // what is wrong with the file of redactions, if they were read from the entries
 	proofs proofs
 
 	head    Head  // end of the good chain
 	size    int64 // good bytes of the last segment
-	vouched int64 // how many of them a proof vouches for: those were synced, the others may not have been
+	vouched int64 // how many of them a proof covers: those were synced, the others may not have been
 
 	lastCheck    Checkpoint
-	lastCheckAt  int64 // where its line begins
+	lastCheckAt  int64 // offset of its line
 	checkpointed int64 // good bytes of the checkpoints file
 	tornLine     bool  // what is cut is the beginning of the next entry's line
 
 	rec Recovery
 }
 
-// examine applies the rule of the package comment ("Open accepts no damage in silence").
+// examine applies the rule of the package comment ("Open accepts no damage silently").
 func examine(fsys FS, dir string) (*examiner, error) {
 	x := &examiner{fsys: fsys, dir: dir}
 	// The proofs are read first, so that one pass over the segments checks each line against them.
@@ -56,10 +56,9 @@ func examine(fsys FS, dir string) (*examiner, error) {
 	if err := x.readSegments(); err != nil {
 		return nil, err
 	}
-	// A torn write was never synced, and proofs exist only for synced entries. So a proof beyond
-	// the end of the chain means that promised entries were lost, whatever ended the chain. A torn
-	// last line alone is still cut (PROTOCOL 7) and reported, but what a signature vouches for is
-	// only given up by a person.
+	// A torn write was never synced, and proofs exist only for synced entries. So a proof after the end of the chain means
+	// that acknowledged entries were lost, whatever ended the chain. A torn last line alone is still cut (PROTOCOL 7) and
+	// reported, but only a person gives up what a signature covers.
 	if p := x.proofs.beyond(x.head.Seq); p != nil {
 		if !x.tornLine || p.source != fromMark || p.Seq != x.head.Seq+1 {
 			return nil, x.missing(p)
@@ -73,8 +72,8 @@ func examine(fsys FS, dir string) (*examiner, error) {
 	return x, nil
 }
 
-// readAnchor begins the chain behind what was archived. Segments from before may still be there, of an archiving that was cut
-// short: nothing needs them.
+// readAnchor starts the chain after the archived entries. Segments before them may still exist after an interrupted
+// archiving; they are not needed.
 func (x *examiner) readAnchor() (err error) {
 	if x.anchor, err = ReadAnchor(x.fsys, x.dir); x.anchor == nil {
 		return err
@@ -94,7 +93,7 @@ func (x *examiner) readAnchor() (err error) {
 	return nil
 }
 
-// readMark takes a mark that cannot be read for none: it is a lower bound, and losing it loses no entry.
+// readMark ignores an invalid mark: it is a lower bound, and losing it loses no entry.
 func (x *examiner) readMark() error {
 	f, err := x.fsys.Open(filepath.Join(x.dir, markName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +145,7 @@ func (x *examiner) readCheckpoints() (err error) {
 	return nil
 }
 
-// readSegments follows the chain from segment to segment: through the last in full, over the older ones from edge to edge.
+// readSegments checks the chain across segments: all lines of the last one, and the first and last line of each older one.
 func (x *examiner) readSegments() error {
 	n := len(x.firsts)
 	if n == 0 {
@@ -165,7 +164,7 @@ func (x *examiner) readSegments() error {
 			return err
 		}
 		if !filled {
-			// The power went right after a rotation, or in the first write after it.
+			// The power cut was right after a rotation, or in the first write after it.
 			whole--
 		}
 	}
@@ -187,7 +186,7 @@ func (x *examiner) readSegments() error {
 	return nil
 }
 
-// missing is the error of a chain that ends before a proof.
+// missing returns the error for a chain that ends before a proof.
 func (x *examiner) missing(p *proof) *DamageError {
 	e := &DamageError{
 		File: segmentPath(x.dir, x.head.Seq+1), Seq: x.head.Seq + 1,
@@ -224,7 +223,7 @@ func (x *examiner) hasEntry(first uint64) (ok bool, err error) {
 	return ok, err
 }
 
-// readWhole follows the chain through a segment, from x.head on. The last segment may end in a torn write.
+// readWhole checks the chain through a segment, from x.head on. The last segment may end in a torn write.
 func (x *examiner) readWhole(first uint64, last bool) error {
 	return x.withSegment(first, func(f File, path string) error {
 		size, err := f.Size()
@@ -246,8 +245,8 @@ func (x *examiner) readWhole(first uint64, last bool) error {
 				err = ParseLine(line, &rec)
 			}
 			if isFault(err) {
-				// Everything from a hole on goes, whole lines after it too: they were written by flushes that no fsync
-				// followed, or there would be no hole.
+				// Everything after a hole is cut, also whole lines: no fsync followed the flushes that wrote them,
+				// otherwise there would be no hole.
 				if last && tornWrite(line) {
 					return x.cut(path, size)
 				}
@@ -265,7 +264,7 @@ func (x *examiner) readWhole(first uint64, last bool) error {
 				return x.fault(path, lines.line, x.proofs.againstReason(p))
 			}
 			x.head, x.size = next, lines.off
-			// The line is good, and the last one so far that a proof is about.
+			// The line is good, and the last one so far that a proof covers.
 			if rec.Seq == x.proofs.good {
 				x.vouched = x.size
 			}
@@ -273,7 +272,7 @@ func (x *examiner) readWhole(first uint64, last bool) error {
 	})
 }
 
-// fault is about the line after the good ones.
+// fault returns the error for the line after the good ones.
 func (x *examiner) fault(path string, line int64, reason string) *DamageError {
 	return &DamageError{
 		File: path, Line: line, Offset: x.size, Seq: x.head.Seq + 1,
@@ -281,7 +280,7 @@ func (x *examiner) fault(path string, line int64, reason string) *DamageError {
 	}
 }
 
-// cut notes what a torn write left after the good bytes of a segment.
+// cut records the bytes that a torn write left after the good ones of a segment.
 func (x *examiner) cut(path string, size int64) error {
 	if size > x.size {
 		x.rec.Cut = &Cut{File: path, Offset: x.size, Bytes: size - x.size, After: x.head.Seq}
@@ -310,12 +309,12 @@ func (x *examiner) readEdges(first uint64, _ bool) error {
 		if at.Reason = chainFault(x.head, &rec); at.Reason != "" {
 			return &at
 		}
-		// The last line is found from the end, so its number and, until it is read, its entry are unknown.
+		// The last line is found from the end, so its number is unknown, and its entry until it is read.
 		at.Line, at.Seq = 0, 0
 		if line, at.Offset, err = lastLine(f); err != nil {
 			return fmt.Errorf("read segment: %w", err)
 		}
-		// That all entries from the first on are there is not known yet: the name of the next segment will tell.
+		// The name of the next segment will show whether all entries between are there.
 		if err := ParseLine(line, &rec); err != nil || rec.Seq < first {
 			at.Reason = "the last line of the segment is not one of its entries"
 			return &at
@@ -331,8 +330,8 @@ func (x *examiner) readEdges(first uint64, _ bool) error {
 	})
 }
 
-// lastLine returns a file's last line without its '\n', and where it begins; nothing if the file does not end with a
-// line end.
+// lastLine returns a file's last line without its '
+// ', and its offset. It returns nothing if the file does not end with a line end.
 func lastLine(f File) ([]byte, int64, error) {
 	size, err := f.Size()
 	if err != nil {

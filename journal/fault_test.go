@@ -25,9 +25,9 @@ var faults = []faultfs.Fault{
 	{Err: syscall.EIO, Short: true, Then: 2},
 }
 
-// Each operation of a few workloads is made to fail, one at a time, with and without one right after it: entries whose
-// Flush failed never come back, those that Sync had covered never go, and a start without faults succeeds, whether the
-// power went as well or not.
+// Each operation of a few workloads fails, one at a time, with and without another one right after it: entries whose Flush
+// failed never come back, those that Sync covered are never lost, and a start without faults succeeds, with and without a
+// power cut.
 func TestEachOperationFailsOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -61,7 +61,7 @@ func TestEachOperationFailsOnce(t *testing.T) {
 	wantHits(t, hits, "mkdir readdir open create read write allocate rename sync syncdir lock size")
 }
 
-// Each operation of a start that has something to cut everywhere is made to fail: the next one finds the same entries.
+// Each operation of a start that must cut all files fails: the next start finds the same entries.
 func TestEachOperationOfARecoveryFailsOnce(t *testing.T) {
 	t.Parallel()
 	torn := signedJournal(t)
@@ -139,20 +139,20 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A segment that could not be made leaves the old one as it was. One whose name could not be given may have it: nothing goes
-// into the old one any more, even if it would fit, for the name would be wrong then.
+// A segment that could not be created leaves the old one unchanged. If it could not be renamed, it may have the new name:
+// nothing is then written to the old one any more, even if it would fit, since the name would be wrong.
 func TestFailedRotation(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		hit      string
-		n        int // the operation, from the first of the rotation on; 0: none, there is no room
+		n        int // the operation, from the first of the rotation on; 0: none, the disk is full
 		short    bool
 		segments int
 	}{
 		{"create", 1, false, 1},
 		{"", 0, false, 1},
 		{"rename", 5, false, 2},
-		{"rename", 5, true, 2}, // though it was renamed
+		{"rename", 5, true, 2}, // although it was renamed
 	} {
 		disk := faultfs.NewDisk()
 		fsys := faultfs.NewFailing(disk, faultfs.Fault{})
@@ -178,7 +178,7 @@ func TestFailedRotation(t *testing.T) {
 	}
 }
 
-// What is left of a segment that never got its name is not taken for entries of the next.
+// The rest of a segment that never got its final name is not read as entries of the next.
 func TestLeftNextSegment(t *testing.T) {
 	t.Parallel()
 	image := signedJournal(t)
@@ -195,7 +195,7 @@ func TestLeftNextSegment(t *testing.T) {
 	}
 }
 
-// A segment that another process has begun is not overwritten.
+// A segment that another process has started is not overwritten.
 func TestSegmentOfAnother(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -216,7 +216,7 @@ func TestSegmentOfAnother(t *testing.T) {
 	}
 }
 
-// After a failed fsync nothing is written or synced again, and what was covered before is still said to be.
+// After a failed fsync nothing is written or synced again, and entries that were covered before still are.
 func TestFailedSyncStops(t *testing.T) {
 	t.Parallel()
 	fsys := faultfs.NewFailing(faultfs.NewDisk(), faultfs.Fault{})
@@ -245,7 +245,7 @@ func TestFailedSyncStops(t *testing.T) {
 	}
 }
 
-// An fsync that fails beside a failed write is not retried to remove that write.
+// An fsync that fails during a failed write is not repeated to remove that write.
 func TestFailedSyncBesideFailedWrite(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -272,7 +272,7 @@ func TestFailedSyncBesideFailedWrite(t *testing.T) {
 }
 
 // A failed write that cannot be removed does not stop the log: the next Flush removes it first, and nothing else is written
-// before it has. A failed fsync of the removal stops it.
+// before that. A failed fsync of the removal stops it.
 func TestFailedCut(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -301,8 +301,8 @@ func TestFailedCut(t *testing.T) {
 	}
 }
 
-// Each operation of a rotation fails once, because a descriptor or permission is missing: only a failed fsync stops the log. The
-// entries are refused, or are in the journal, and the log goes on with the next write.
+// Each operation of a rotation fails once, because a descriptor or permission is missing: only a failed fsync stops the
+// log. The entries are refused, or are in the journal, and the log continues with the next write.
 func TestRotationWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]int{}
@@ -344,8 +344,8 @@ func TestRotationWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// A rotation on the real file system finds a process that has no descriptor left: the entries are written all the same, and
-// the next segment is begun when there is one again.
+// A rotation on the real file system in a process without descriptors: the entries are still written, and the next segment
+// is started when there is a descriptor again.
 func TestNoDescriptors(t *testing.T) {
 	t.Parallel()
 	var trouble int
@@ -362,7 +362,7 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// noDescriptors opens nothing while it is out of descriptors.
+// noDescriptors opens nothing while no descriptor is left.
 type noDescriptors struct {
 	journal.FS
 

@@ -19,10 +19,11 @@ const (
 	headPath        = dir + "/head"
 )
 
-// An image is the files of a journal, which tests tamper with.
+// An image has the files of a journal, which tests tamper with.
 type image map[string][]byte
 
-// signedJournal has 40 entries in segments of nine, and a checkpoint of every eighth, of each segment's last and of 40.
+// signedJournal returns a journal of 40 entries in segments of nine, with a checkpoint of every eighth entry, of each
+// segment's last and of entry 40.
 func signedJournal(t *testing.T) image {
 	t.Helper()
 	disk := faultfs.NewDisk()
@@ -43,7 +44,7 @@ func signedJournal(t *testing.T) image {
 // lines returns the lines of a file, each with its '\n'.
 func (m image) lines(path string) []string { return slices.Collect(strings.Lines(string(m[path]))) }
 
-// find returns where entry seq stands.
+// find returns the file and line index of entry seq.
 func (m image) find(seq int) (path string, index int) {
 	for path := range m {
 		for i, text := range m.lines(path) {
@@ -60,18 +61,18 @@ func (m image) line(seq int) string {
 	return m.lines(path)[i]
 }
 
-// splice puts other lines in the place of n lines of a file.
+// splice replaces n lines of a file.
 func (m image) splice(path string, i, n int, lines ...string) {
 	m[path] = []byte(strings.Join(slices.Replace(m.lines(path), i, i+n, lines...), ""))
 }
 
-// replace puts other lines in the place of entry seq.
+// replace replaces the line of entry seq.
 func (m image) replace(seq int, lines ...string) {
 	path, i := m.find(seq)
 	m.splice(path, i, 1, lines...)
 }
 
-// edit changes the line of entry seq and leaves everything else as it is.
+// edit returns a function that changes only the line of entry seq.
 func edit(seq int, old, replacement string) func(image) {
 	return func(m image) {
 		m.replace(seq, strings.Replace(m.line(seq), old, replacement, 1))
@@ -89,8 +90,8 @@ func (m image) cutAfter(seq int) {
 	m.splice(last, i+1, len(m.lines(last))-i-1)
 }
 
-// rebuild makes the chain whole again from entry seq on, and moves the head mark with it, as somebody can who may write
-// the files and does not have the key.
+// rebuild makes the chain valid again from entry seq on, and moves the head mark, like an attacker who may write the files
+// and does not have the key.
 func (m image) rebuild(seq int) {
 	prev := sha256.Sum256([]byte(strings.TrimSuffix(m.line(seq-1), "\n")))
 	for ; seq <= 40; seq++ {
@@ -103,7 +104,7 @@ func (m image) rebuild(seq int) {
 	delete(m, headPath)
 }
 
-// goOn lets a kernel without the key append entries to a journal, in spite of the checkpoints.
+// goOn lets a kernel without the key append entries to a journal, despite the checkpoints.
 func (m image) goOn(t *testing.T, n int) {
 	t.Helper()
 	old := m[checkpointsPath]

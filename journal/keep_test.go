@@ -21,7 +21,7 @@ import (
 
 const archiveDir = "/archive"
 
-// secret is what redactions of these tests remove.
+// secret is what redactions in these tests remove.
 const secret = `"pad":"0000000000"`
 
 // keeper is a journal of many segments that is archived and redacted.
@@ -54,7 +54,7 @@ func (k *keeper) open(t testing.TB, fsys journal.FS) *journal.Recovery {
 	return rec
 }
 
-// archive does all that an archiving does.
+// archive takes all steps of an archiving.
 func (k *keeper) archive(ctx context.Context, before uint64, to string) error {
 	a, err := journal.PlanArchive(k.fsys, dir, before, 0)
 	if err != nil || a == nil {
@@ -73,7 +73,7 @@ func (k *keeper) archive(ctx context.Context, before uint64, to string) error {
 	return a.Remove()
 }
 
-// redact does all that a redaction does, and returns the entry that vouches for it.
+// redact takes all steps of a redaction, and returns the entry that vouches for it.
 func (k *keeper) redact(ctx context.Context, seq uint64) error {
 	if _, err := k.log.EndSegment(); err != nil {
 		return err
@@ -103,7 +103,7 @@ func voucher(seq uint64, before, after string) *journal.Entry {
 	return e
 }
 
-// held is what is to be true of a disk whatever happened: a start succeeds, and all entries are in the journal and its archive.
+// held checks what must be true after any crash: a start succeeds, and all entries are in the journal and its archive.
 func held(t *testing.T, disk *faultfs.Disk, least uint64) (anchor *journal.Anchor) {
 	t.Helper()
 	l, rec, err := journal.Open(keeperOptions(disk))
@@ -139,8 +139,8 @@ func held(t *testing.T, disk *faultfs.Disk, least uint64) (anchor *journal.Ancho
 	return rec.Anchor
 }
 
-// The power goes, or the process dies, at each operation of two archivings: every entry is in one place at least, and a start
-// finds all of it good.
+// The power is cut, or the process dies, at each operation of two archivings: every entry is in at least one place, and a
+// start finds all of them valid.
 func TestArchiveCutAnywhere(t *testing.T) {
 	t.Parallel()
 	cutAnywhere(t, func(t *testing.T, k *keeper) {
@@ -149,7 +149,7 @@ func TestArchiveCutAnywhere(t *testing.T) {
 	}, func(t *testing.T, disk *faultfs.Disk) { held(t, disk, 40) })
 }
 
-// cutAnywhere runs work, and check on the disk that each crash at an operation of it leaves.
+// cutAnywhere runs work, and runs check on the disk after a crash at each of its operations.
 func cutAnywhere(t *testing.T, work func(*testing.T, *keeper), check func(*testing.T, *faultfs.Disk)) {
 	t.Helper()
 	k := newKeeper(t, 40)
@@ -182,7 +182,7 @@ func TestKeepingFailsOnce(t *testing.T) {
 			testkit.Must(t, err)
 			last = fsys.Count()
 		}
-		_ = k.log.Close() // which may have stopped
+		_ = k.log.Close() // it may have stopped
 		k.open(t, k.disk)
 		testkit.Must(t, k.redact(t.Context(), 20))
 		testkit.Must(t, k.archive(t.Context(), 12, archiveDir))
@@ -193,14 +193,14 @@ func TestKeepingFailsOnce(t *testing.T) {
 	}
 }
 
-// What is archived is told apart from what never was, and a reader without a beginning starts behind it.
+// Archived entries are distinguished from missing ones, and a reader without a From starts after them.
 func TestArchived(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, 40)
 	whole := readAll(t, k.disk, 1)
 	r := journal.NewReader(k.disk, dir, journal.ReaderOptions{})
 	_, err := r.Next(t.Context())
-	testkit.Must(t, err) // a reader that has begun
+	testkit.Must(t, err) // a reader that has started
 	testkit.Must(t, k.archive(t.Context(), 20, archiveDir))
 	for err == nil {
 		_, err = r.Next(t.Context())
@@ -248,7 +248,7 @@ func wantArchived(t *testing.T, err error, through uint64) {
 	}
 }
 
-// A directory that holds anything else is refused, and so is damage on the way.
+// A directory with other files is refused, and so is damage in between.
 func TestArchiveRefuses(t *testing.T) {
 	t.Parallel()
 	other := newKeeper(t, 40)
@@ -291,7 +291,7 @@ func TestArchiveRefuses(t *testing.T) {
 	}
 }
 
-// An anchor or a state that is not what was written stops the start, or is found.
+// A changed anchor or state stops the start, or is reported.
 func TestAnchorDamage(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, 40)
@@ -343,7 +343,7 @@ func TestAnchorDamage(t *testing.T) {
 	}
 }
 
-// readAll returns the entries from one on, as copies.
+// readAll returns copies of the entries from one on.
 func readAll(t *testing.T, fsys journal.FS, from uint64) (all []journal.Record) {
 	t.Helper()
 	r := journal.NewReader(fsys, dir, journal.ReaderOptions{From: from})
@@ -369,7 +369,7 @@ func put(t *testing.T, disk *faultfs.Disk, path string, text []byte) {
 	testkit.Must(t, errors.Join(err, f.Sync(), f.Close()))
 }
 
-// The journal reads the voucher that a kernel writes.
+// The journal can read the entry that the kernel writes to vouch for a redaction.
 func TestVoucherIsOfTheTable(t *testing.T) {
 	t.Parallel()
 	e := voucher(3, strings.Repeat("0", 64), strings.Repeat("1", 64))

@@ -11,17 +11,18 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Leader is whose record an entry begins: that of a kernel's start, or of another host that leads the kernel from then on.
+// Leader is what an entry says about the leader of the entries that follow it: a kernel's start, or another host that takes
+// over.
 type Leader struct {
 	Seq         uint64
-	Instance    string // "" if a host takes over: it stays what it was
+	Instance    string // "" if a host takes over: the instance stays the same
 	Epoch       int64
 	HostKey     string // line of authorized_keys
 	TakesOver   bool
 	Acknowledge string // quorum, or "": as of the start
 }
 
-// LeaderOf returns what an entry says of whose record follows, nil for an entry that says nothing.
+// LeaderOf returns what an entry says about the leader, or nil if it says nothing.
 func LeaderOf(rec *Record) *Leader {
 	if rec.PID != 0 || !bytes.Contains(rec.Request, []byte(`"type":"Kernel.`)) {
 		return nil
@@ -46,7 +47,7 @@ func LeaderOf(rec *Record) *Leader {
 	return nil
 }
 
-// NamedHostKey returns the host key that an entry names as the one of what follows, "" for an entry that names none.
+// NamedHostKey returns the host key that an entry names for the entries that follow, or "".
 func NamedHostKey(rec *Record) string {
 	if l := LeaderOf(rec); l != nil {
 		return l.HostKey
@@ -54,8 +55,8 @@ func NamedHostKey(rec *Record) string {
 	return ""
 }
 
-// FindLeader returns what the last entry up to one says of whose record follows, nil if none that is not archived does. It reads the
-// segments backwards: each start of a kernel is such an entry.
+// FindLeader returns the leader that the last such entry up to until names, or nil if all of them are archived. It reads
+// the segments backwards, since each start of a kernel is such an entry.
 func FindLeader(ctx context.Context, fsys FS, dir string, until uint64) (*Leader, error) {
 	if fsys == nil {
 		fsys = OSFS{}

@@ -7,22 +7,21 @@ import (
 	"strings"
 )
 
-// Location identifies the place of a journal, so that a copy of it is recognised elsewhere. "" is
-// unknown.
+// Location identifies the place of a journal, so that a copy elsewhere is detected. "" is unknown.
 type Location struct {
-	Machine   string // digest of the machine's number, which is not for everybody
-	Directory string // inode of the journal's directory, and after an @ when it was made, where the file system knows
+	Machine   string // digest of the machine id, which is not public
+	Directory string // inode of the journal's directory, and after an @ its creation time, if the file system records it
 }
 
-// Locate finds out about a directory. Its device has no part in it: that has another number after a restart of the
-// machine. Nor has its path: a directory that was moved within its file system is the same one.
+// Locate returns the location of a directory. The device number is not part of it, since it may change at a restart of the
+// machine. Nor is the path, since a directory that is moved within its file system is the same one.
 func Locate(dir string) (Location, error) {
 	directory, err := directoryID(dir)
 	return Location{machineID(), directory}, err
 }
 
-// machineID reads the id that the system was given when it was installed, or "" in a container
-// without one, whose name and address change with each start.
+// machineID reads the id that the system was given at its installation. It is "" in a container without one, whose name and
+// address change with each start.
 func machineID() string {
 	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		text, err := os.ReadFile(path)

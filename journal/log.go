@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// keepBuffer is how many bytes of the write buffer are kept after a flush, so that a burst does not
-// occupy memory forever.
+// keepBuffer is how many bytes of the write buffer are kept after a flush, so that a burst does not occupy memory
+// permanently.
 const keepBuffer = 4 << 20
 
 // A Log is a journal open for writing.
@@ -20,7 +20,7 @@ const keepBuffer = 4 << 20
 type Log struct {
 	opt Options
 	key string // canonical line of the signer's key
-	dir Dir    // locked; open for the life of the log, so that a rotation needs no descriptor to sync it
+	dir Dir    // locked; open for the life of the log, so that a rotation can sync it without another descriptor
 
 	// Used only by the owner.
 	buf     []byte // lines appended and not yet written, each with its '\n'
@@ -30,12 +30,12 @@ type Log struct {
 	seg     File
 	room    extent // of the segment
 	full    bool   // the segment takes no further entries
-	uncut   bool   // the segment may hold more than size, of a write that failed
-	overdue bool   // the segment is longer than it should be: the next one could not be made
+	uncut   bool   // the segment may be longer than size, after a failed write
+	overdue bool   // the segment is too long: the next one could not be made
 	closed  bool
 
-	rotateAt int64 // the size at which the next segment begins
-	rotated  bool  // attempted without success since the last Flush
+	rotateAt int64 // the size at which the next segment starts
+	rotated  bool  // a rotation has failed since the last Flush
 
 	// syncMu is locked during an fsync of a segment, and while segments change. While it is locked,
 	// all older segments are durable. It is locked before mu, and never while checkMu is.
@@ -47,20 +47,20 @@ type Log struct {
 	target  File       // the segment, for Sync
 	flushed Head       // written, for Sync
 	synced  Head
-	ended   Head          // of the last complete segment, where no checkpoint of it was tried
+	ended   Head          // of the last complete segment, if no checkpoint of it was tried
 	dead    error         // why the log stopped
 	awaited uint64        // the first entry that AwaitSynced waits for, or 0
-	reached chan struct{} // closed when that is durable, or the log has stopped
+	reached chan struct{} // closed when awaited is durable, or the log has stopped
 
 	checkMu   ioLock
 	checks    File // nil without a signer
 	checkRoom extent
 	checkSize int64
 	checkBuf  []byte
-	checkCut  bool   // the file may hold more than checkSize, of a write that failed
+	checkCut  bool   // the file may be longer than checkSize, after a failed write
 	checked   uint64 // the last entry with a checkpoint
-	checkDue  uint64 // the entry from which on another is due; under mu
-	signing   bool   // one is being written; under mu
+	checkDue  uint64 // the entry from which another is due; under mu
+	signing   bool   // a checkpoint is being written; under mu
 }
 
 // An ioLock is a mutex that may be locked during I/O. Unlike a sync.Mutex, waiting for it lets the
@@ -76,8 +76,7 @@ func (l ioLock) Unlock() { <-l }
 // Append adds an entry to the chain and the write buffer and returns its seq. It does no I/O and,
 // once the buffer has grown, allocates nothing. The seq is void if the following Flush fails.
 //
-// It panics if e.Check fails: such a line could not be read back, so the caller has a bug that must
-// not reach a journal.
+// It panics if e.Check fails: the line could not be read back, so the caller has a bug.
 func (l *Log) Append(e *Entry) (seq uint64) {
 	if err := e.Check(); err != nil {
 		panic(fmt.Errorf("append entry: %w", err))
@@ -95,11 +94,11 @@ func (l *Log) Append(e *Entry) (seq uint64) {
 // unless the error is ErrStopped. With ErrUncertain they are dropped too, but a crash before the
 // next successful Flush may bring them back.
 //
-// It waits for an fsync only to undo a failed write, or to begin the next segment if the owner did
-// not call Rotate in time.
+// It waits for an fsync only to undo a failed write, or to start the next segment if the owner did not call Rotate in time.
 func (l *Log) Flush() error { return l.flushPending(false) }
 
-// FlushFromReserve is Flush for what has to get through on a full disk too: it may use up what Options.ReserveBytes keeps.
+// FlushFromReserve is Flush for entries that must be written on a full disk too: it may use the room of
+// Options.ReserveBytes.
 func (l *Log) FlushFromReserve() error { return l.flushPending(true) }
 
 func (l *Log) flushPending(reserved bool) error {
@@ -139,7 +138,7 @@ func (l *Log) flushPending(reserved bool) error {
 	return nil
 }
 
-// drop forgets what was appended and not written.
+// drop discards the appended entries that were not written.
 func (l *Log) drop() {
 	l.head = l.written
 	l.clear()
@@ -152,7 +151,7 @@ func (l *Log) clear() {
 	l.buf = l.buf[:0]
 }
 
-// takeBack removes what a failed write left behind, now or before the next write. It returns what Flush is to say.
+// takeBack removes what a failed write left, now or before the next write. It returns the error for Flush.
 func (l *Log) takeBack(cause error) error {
 	l.uncut = true
 	err := l.cutBack()
@@ -165,8 +164,8 @@ func (l *Log) takeBack(cause error) error {
 	return fmt.Errorf("%w; %w: %w", cause, ErrUncertain, err)
 }
 
-// cutBack removes what a failed write left, durably before anything is written in its place:
-// otherwise a power cut could mix blocks of both writes.
+// cutBack removes what a failed write left, durably before anything is written in its place: otherwise a power cut could
+// mix blocks of both writes.
 func (l *Log) cutBack() error {
 	if !l.uncut {
 		return nil
@@ -205,7 +204,7 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.release())
 }
 
-// release closes every file.
+// release closes all files.
 func (l *Log) release() error {
 	var err error
 	for _, c := range []io.Closer{l.seg, l.mark, l.checks, l.dir} {
@@ -216,24 +215,24 @@ func (l *Log) release() error {
 	return err
 }
 
-// Head is the last entry appended, which the next Flush writes: for the owner.
+// Head returns the last appended entry, which the next Flush writes. Only the owner may call it.
 func (l *Log) Head() Head { return l.head }
 
-// Written is the seq of the last entry that a reader of the files can see.
+// Written returns the seq of the last entry that a reader of the files can see.
 func (l *Log) Written() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.flushed.Seq
 }
 
-// Synced is the seq of the last entry that is durable.
+// Synced returns the seq of the last durable entry.
 func (l *Log) Synced() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.synced.Seq
 }
 
-// stop makes every later call fail and returns what they will say. The first cause stays.
+// stop makes every later call fail with its result. The first cause stays.
 func (l *Log) stop(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

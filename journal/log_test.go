@@ -33,7 +33,7 @@ func TestSegments(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	// An entry is some 300 bytes, so that a segment takes one batch of three, or one of one and nothing else.
+	// An entry has about 300 bytes, so a segment has one batch of three, or only one batch of one.
 	if len(names) != 12 || names[0] != dir+"/00000000000000000001" || names[1] != dir+"/00000000000000000004" {
 		t.Errorf("got segments %v", names)
 	}
@@ -145,7 +145,7 @@ func TestOneWriter(t *testing.T) {
 	open(t, opt)
 }
 
-// TestClosedLogIsFree: nobody is kept from a journal that was closed by a child that this process is starting.
+// TestClosedLogIsFree: a closed journal can be opened, although a child that this process is starting has its descriptors.
 func TestClosedLogIsFree(t *testing.T) {
 	t.Parallel()
 	opt := journal.Options{Dir: testkit.Dir(t)}

@@ -16,8 +16,8 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// TestMain collects garbage less often: the disks in memory, of which there are thousands, are all that these tests allocate, and half of
-// their time would else go into it.
+// TestMain makes garbage collection rarer: almost all allocations of these tests are disks in memory, of which there are
+// thousands, and collection would take half of the time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(testkit.Main(m))
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 const dir = "/journal"
 
-// hostKey is a Signer with a key of its own for each number.
+// hostKey is a Signer with a different key for each number.
 type hostKey struct {
 	key ed25519.PrivateKey
 	err error
@@ -52,7 +52,7 @@ func (k *hostKey) Sign(data []byte) ([]byte, error) {
 	return ed25519.Sign(k.key, data), nil
 }
 
-// slowKey says when it is asked for a signature, and waits before it answers.
+// slowKey reports each request for a signature, and waits before it answers.
 type slowKey struct {
 	*hostKey
 
@@ -67,7 +67,7 @@ func (k *slowKey) Sign(data []byte) ([]byte, error) {
 
 func clock() time.Time { return time.UnixMilli(1735000000000) }
 
-// entry is the entry that tests append as seq, with a request of about size bytes.
+// entry returns the entry that tests append as seq, with a request of about size bytes.
 func entry(seq uint64, size int) *journal.Entry {
 	return &journal.Entry{
 		Time: 1735000000000 + int64(seq), Tick: int64(seq / 10), PID: int64(seq % 7),
@@ -78,7 +78,7 @@ func entry(seq uint64, size int) *journal.Entry {
 	}
 }
 
-// line is the line that PROTOCOL 7 wants for an entry that needs no escapes, made without the package's help.
+// line returns the line that PROTOCOL 7 requires for an entry without escapes, computed without the package.
 func line(seq uint64, prev [sha256.Size]byte, e *journal.Entry) string {
 	return fmt.Sprintf(`{"seq":%d,"prev":"%x","time":%d,"tick":%d,"pid":%d,"origin":"%s","conn":"%s",`+
 		`"request":%s,"outcome":%s,"latency_us":%d}`,

@@ -11,7 +11,7 @@ import (
 )
 
 // The head mark is one line of fixed length: seq as 20 digits, the hash, and a CRC-32C of both in hexadecimal. It fits a
-// sector, is overwritten in place, and is believed only with its sum, so a torn one is no mark rather than a wrong one.
+// sector and is overwritten in place. A mark with a wrong sum is ignored, so a torn one counts as none.
 const (
 	markName    = "head"
 	markTextLen = segmentDigits + 1 + hexHashLen + 1
@@ -38,7 +38,7 @@ func appendMark(dst []byte, h Head) []byte {
 	return append(dst, '\n')
 }
 
-// parseMark reads exactly what appendMark writes: it writes what it read again, and compares, the sum included.
+// parseMark reads exactly the form that appendMark writes: it encodes the result again and compares, including the sum.
 func parseMark(b []byte) (Head, bool) {
 	if len(b) != markLen {
 		return Head{}, false
@@ -51,7 +51,7 @@ func parseMark(b []byte) (Head, bool) {
 	return h, string(appendMark(nil, h)) == string(b)
 }
 
-// ReadMark returns the head mark of the journal in dir, the zero Head if there is none to be believed. A nil fsys means OSFS.
+// ReadMark returns the head mark of the journal in dir, or the zero Head if there is no valid one. A nil fsys means OSFS.
 func ReadMark(fsys FS, dir string) (h Head, err error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -69,13 +69,13 @@ func ReadMark(fsys FS, dir string) (h Head, err error) {
 
 // decodeMark returns the zero Head if there is no valid mark; note says why.
 func decodeMark(f File) (h Head, note string, err error) {
-	b := make([]byte, markLen+1) // one more, so that a file that is too long does not pass
+	b := make([]byte, markLen+1) // one more, to detect a file that is too long
 	n, err := f.ReadAt(b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return Head{}, "", fmt.Errorf("read head mark: %w", err)
 	}
 	if n == 0 {
-		// Made by a start, and no fsync since.
+		// A start made the file, and no fsync followed.
 		return Head{}, "", nil
 	}
 	h, ok := parseMark(b[:n])

@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Member returns where the value that a JSON pointer (RFC 6901) names begins and ends in a strict
-// JSON text; ok is false if there is none. An object with the same name twice has no such member.
+// Member returns the start and end of the value that a JSON pointer (RFC 6901) names in a strict JSON text; ok is false if
+// there is none. In an object with a name twice, that name is not found.
 func Member(text []byte, pointer string) (start, end int, ok bool) {
 	start, end = 0, jsontype.Skip(text, 0, maxDepth)
 	if end < 0 || pointer != "" && pointer[0] != '/' {
@@ -34,7 +34,7 @@ func Member(text []byte, pointer string) (start, end int, ok bool) {
 	return start, end, true
 }
 
-// pointerToken takes the first name off a pointer.
+// pointerToken splits the first name off a pointer.
 func pointerToken(pointer string) (token, rest string, ok bool) {
 	token = pointer[1:]
 	if i := strings.IndexByte(token, '/'); i >= 0 {
@@ -50,7 +50,7 @@ func pointerToken(pointer string) (token, rest string, ok bool) {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token), rest, true
 }
 
-// named finds a member of the valid object that begins at text[i].
+// named finds a member of the valid object that starts at text[i].
 func named(text []byte, i int, name string) (start, end int, ok bool) {
 	for i = jsontype.SkipSpace(text, i+1); text[i] != '}'; {
 		nameEnd := jsontype.Skip(text, i, maxDepth)
@@ -68,7 +68,7 @@ func named(text []byte, i int, name string) (start, end int, ok bool) {
 	return start, end, ok
 }
 
-// numbered finds an element of the valid array that begins at text[i].
+// numbered finds an element of the valid array that starts at text[i].
 func numbered(text []byte, i int, index string) (start, end int, ok bool) {
 	wanted, err := strconv.ParseUint(index, 10, 31)
 	if err != nil || strconv.FormatUint(wanted, 10) != index {
@@ -85,7 +85,7 @@ func numbered(text []byte, i int, index string) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// afterComma returns where the next member begins, or the bracket at the end.
+// afterComma returns the index of the next member, or of the closing bracket.
 func afterComma(text []byte, i int) int {
 	if i = jsontype.SkipSpace(text, i); text[i] == ',' {
 		i = jsontype.SkipSpace(text, i+1)

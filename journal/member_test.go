@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// A pointer finds exactly the member that it names, however deep, and nothing if it is malformed or ambiguous.
+// A pointer finds exactly the member that it names, at any depth, and nothing if it is malformed or ambiguous.
 func TestMember(t *testing.T) {
 	t.Parallel()
 	const text = `{"a":{"b":[1, "x" ,{"c/d":true,"e~f":null}],"":"empty"},"n\u0061me":"v","twice":1,"twice":2}`

@@ -11,9 +11,8 @@ import (
 // Open recovers the journal in o.Dir and opens it for writing. It returns a *DamageError if the
 // files contradict each other, and ErrLocked if another process writes there.
 //
-// Before it returns, everything that it found is durable: an entry that the previous process wrote
-// and never synced is then like any other. A crash at any point of it leaves a journal that opens
-// with the same entries.
+// Before it returns, everything that it found is durable, including entries that the previous process wrote and did not
+// sync. If it is interrupted, the next Open finds the same entries.
 func Open(o Options) (*Log, *Recovery, error) {
 	o, key, err := o.withDefaults()
 	if err != nil {
@@ -26,7 +25,7 @@ func Open(o Options) (*Log, *Recovery, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
 	}
-	// The lock is taken, so the files that are examined are the files that are repaired.
+	// The lock is held, so the files that are examined are the files that are repaired.
 	l := &Log{opt: o, key: key, dir: locked, syncMu: newIOLock(), checkMu: newIOLock(), rotateAt: rotateAt(o)}
 	rec, err := l.restore()
 	if err != nil {
@@ -35,7 +34,7 @@ func Open(o Options) (*Log, *Recovery, error) {
 	return l, rec, nil
 }
 
-// makeDir syncs the parent each time: the process that made the directory may have died before it did.
+// makeDir always syncs the parent: the process that made the directory may have died before it did.
 func makeDir(o Options) error {
 	if err := o.FS.Mkdir(o.Dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -43,7 +42,7 @@ func makeDir(o Options) error {
 	return o.FS.SyncDir(filepath.Dir(o.Dir))
 }
 
-// restore examines the files, then repairs them and opens each.
+// restore examines the files, repairs and opens them.
 func (l *Log) restore() (*Recovery, error) {
 	x, err := examine(l.opt.FS, l.opt.Dir)
 	if err != nil {
@@ -65,27 +64,28 @@ func (l *Log) restore() (*Recovery, error) {
 		return nil, err
 	}
 	l.keepReserve()
-	// The names, and whatever names the process before had made, become durable before anything is promised.
+	// All names, also those that the previous process made, become durable before anything is acknowledged.
 	if err := l.dir.Sync(); err != nil {
 		return nil, fmt.Errorf("sync journal directory: %w", err)
 	}
 	l.head, l.written, l.flushed, l.synced = x.head, x.head, x.head, x.head
-	// The mark may move now and not before: a start that was cut short has promised nothing.
+	// The mark moves only now: an interrupted start has acknowledged nothing.
 	if x.head.Seq > 0 {
 		l.writeMark(x.head)
 	}
-	// Another key than the last one signs nothing before its owner had a chance to read in the entries whose key it is.
+	// With another key than that of the last checkpoint, nothing is signed before the owner can read in the entries whose
+	// key it is.
 	if x.lastCheck.Seq > 0 && x.lastCheck.Key != l.key {
 		return &x.rec, nil
 	}
-	// Trouble has been told of an error that does not stop the log.
+	// Trouble has reported an error that does not stop the log.
 	if err := l.checkpointSynced(1); err != nil && l.stopCause() != nil {
 		return nil, err
 	}
 	return &x.rec, nil
 }
 
-// openSegment opens the last segment, or makes the first, and leaves nothing in it that is not an entry and not on disk.
+// openSegment opens the last segment, or creates the first. It leaves in it only entries, all of them durable.
 func (l *Log) openSegment(x *examiner) (err error) {
 	if len(x.firsts) == 0 {
 		l.seg, err = createSegment(l.opt, 1)
@@ -98,7 +98,7 @@ func (l *Log) openSegment(x *examiner) (err error) {
 		return fmt.Errorf("open segment: %w", err)
 	}
 	l.target, l.size = l.seg, x.size
-	// The cut is durable with the fsync below, before anything is written after it: see takeBack.
+	// The fsync below makes the cut durable before anything is written after it: see takeBack.
 	if x.rec.Cut != nil {
 		if err := l.seg.Truncate(x.size); err != nil {
 			return fmt.Errorf("cut torn write: %w", err)
@@ -113,8 +113,8 @@ func (l *Log) openSegment(x *examiner) (err error) {
 	return nil
 }
 
-// rewriteRange writes the bytes from start to end over themselves. After an fsync that failed, the operating system may hold
-// pages that it calls clean and that never reached the disk; only writing them again makes the next fsync carry them.
+// rewriteRange writes the bytes from start to end over themselves. After a failed fsync the operating system may consider
+// pages clean that never reached the disk; only writing them again makes the next fsync include them.
 func rewriteRange(f File, start, end int64) error {
 	buf := make([]byte, min(1<<20, max(0, end-start)))
 	for off := start; off < end; off += int64(len(buf)) {
@@ -129,7 +129,7 @@ func rewriteRange(f File, start, end int64) error {
 	return nil
 }
 
-// openMark does not change what the mark says: it is still the bound for the next start if this one does not finish.
+// openMark does not change the mark, which stays the lower bound for the next start if this one fails.
 func (l *Log) openMark() (err error) {
 	if l.mark, err = l.opt.FS.Create(filepath.Join(l.opt.Dir, markName)); err != nil {
 		return fmt.Errorf("open head mark: %w", err)
@@ -144,8 +144,8 @@ func (l *Log) openMark() (err error) {
 	return nil
 }
 
-// moveMarkBack takes back what the mark says of an entry whose line is about to be cut, before it is cut: a start that dies
-// in between finds a torn line that nothing vouches for.
+// moveMarkBack moves the mark before an entry whose line is about to be cut. If the start dies in between, the next one
+// finds a torn line that no proof covers.
 func (l *Log) moveMarkBack(x *examiner) error {
 	if x.rec.Cut == nil || !x.rec.Cut.Answered {
 		return nil
@@ -163,8 +163,8 @@ func (l *Log) moveMarkBack(x *examiner) error {
 	return nil
 }
 
-// openChecks opens the checkpoints if there is a key to sign with, and makes the file before the
-// first entry, so that Verify can tell when it is missing.
+// openChecks opens the checkpoints if there is a key to sign with. It creates the file before the first entry, so that
+// Verify can tell when it is missing.
 func (l *Log) openChecks(x *examiner) (err error) {
 	l.checked, l.checkSize = x.lastCheck.Seq, x.checkpointed
 	l.checkDue = l.checked + uint64(l.opt.CheckpointEvery)
@@ -182,8 +182,7 @@ func (l *Log) openChecks(x *examiner) (err error) {
 			return fmt.Errorf("cut torn checkpoint: %w", err)
 		}
 	}
-	// As with the segment, make it durable before building on it; only the last line may not be
-	// durable yet.
+	// As for the segment, make it durable before appending to it. Only the last line may not be durable yet.
 	if err := rewriteRange(l.checks, x.lastCheckAt, l.checkSize); err != nil {
 		return fmt.Errorf("write last checkpoint again: %w", err)
 	}
@@ -195,28 +194,26 @@ func (l *Log) openChecks(x *examiner) (err error) {
 
 var _ io.Closer = (*Log)(nil)
 
-// A Recovery is what Open found and did.
+// A Recovery is the result of Open.
 type Recovery struct {
-	Entries       uint64 // entries in the journal now, archived ones too
+	Entries       uint64 // entries in the journal now, including archived ones
 	Head          Head   // the last of them
 	Segments      int
-	Anchor        *Anchor  // of what is archived; nil if nothing is
-	Vouched       uint64   // the last entry that a checkpoint or the head mark was found right about
-	Cut           *Cut     // what was cut off the last segment; nil if nothing was
+	Anchor        *Anchor  // of the archived entries; nil: none
+	Vouched       uint64   // the last entry that a checkpoint or the head mark was found to agree with
+	Cut           *Cut     // the end of the last segment that was cut off; nil: nothing
 	CheckpointCut int64    // bytes of a torn checkpoint that were cut
-	Notes         []string // other things that an operator should read
+	Notes         []string // other messages for the operator
 }
 
-// A Cut is the end of an unfinished write: no client was told that it was durable, unless it is
-// Answered.
+// A Cut is the end of an unfinished write. No client got an acknowledgment for it, unless Answered is set.
 type Cut struct {
 	File   string // path of the segment
 	Offset int64  // its length now, in bytes
 	Bytes  int64  // what was cut
 	After  uint64 // the last entry before the cut, or 0
 
-	// Answered means that the head mark vouches for the torn line: the entry after After is lost,
-	// and a client may have been told that it was done. No crash causes that if fsync tells the
-	// truth.
+	// Answered means that the head mark covers the torn line: the entry after After is lost, and a client may have got its
+	// answer. No crash causes this if fsync works as documented.
 	Answered bool
 }

@@ -62,8 +62,8 @@ func (OSFS) SyncDir(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Lock implements FS with flock(2) on the directory itself: it leaves no file behind, and ends with the process. It waits a
-// short time for a process that was killed just now.
+// Lock implements FS with flock(2) on the directory itself, which leaves no file behind and ends with the process. It waits
+// a short time for a process that was just killed.
 func (OSFS) Lock(dir string) (Dir, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -93,11 +93,10 @@ func (f osFile) Size() (int64, error) {
 	return st.Size(), nil
 }
 
-// FS is the part of a file system that a journal needs. Files are read and written at offsets only,
-// so that no hidden position survives a failed write. Errors wrap those of io/fs (ErrNotExist,
-// ErrExist) and the system's (ENOSPC, EIO).
+// FS is the part of a file system that a journal needs. Files are read and written only at offsets, so a failed write
+// leaves no unknown position. Errors wrap those of io/fs (ErrNotExist, ErrExist) and the system's (ENOSPC, EIO).
 type FS interface {
-	// Mkdir makes one directory, mode 0700; its parent must be there.
+	// Mkdir creates one directory with mode 0700; its parent must exist.
 	Mkdir(name string) error
 
 	// ReadDir returns the base names in a directory, in any order.
@@ -106,24 +105,23 @@ type FS interface {
 	// Open opens a file that exists, for reading.
 	Open(name string) (File, error)
 
-	// Create opens a file for reading and writing, and makes it, empty and with mode 0600, if it
-	// does not exist.
+	// Create opens a file for reading and writing. If it does not exist, Create makes it, empty and with mode 0600.
 	Create(name string) (File, error)
 
-	// Rename gives a file another name in the same directory, and takes that from whatever had it.
+	// Rename changes a file's name within its directory, and replaces a file that has the new name.
 	Rename(from, to string) error
 
-	// Remove takes a file's name away. Who has it open keeps it.
+	// Remove removes a file's name. Open files stay readable.
 	Remove(name string) error
 
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
 
-	// Lock takes the directory for this caller until the Dir is closed or the process dies, or returns ErrLocked.
+	// Lock locks the directory until the Dir is closed or the process dies, or returns ErrLocked.
 	Lock(dir string) (Dir, error)
 }
 
-// Dir is a directory that stays open, so that to sync it needs no descriptor.
+// Dir is an open directory, which can be synced without another descriptor.
 type Dir interface {
 	io.Closer
 
@@ -131,20 +129,19 @@ type Dir interface {
 	Sync() error
 }
 
-// File is an open file of an FS. Sync may run concurrently with WriteAt and Allocate; it covers
-// what was written before it began.
+// File is an open file of an FS. Sync may run concurrently with WriteAt and Allocate; it covers what was written before it
+// began.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
 
 	Size() (int64, error)
-	// Truncate sets the size; what Allocate had kept beyond it is given back.
+	// Truncate sets the size, and frees what Allocate reserved after it.
 	Truncate(size int64) error
 
-	// Allocate reserves disk blocks for length bytes from off on, so that writing them cannot fail
-	// for lack of room. Size does not change. The error wraps errors.ErrUnsupported if the file
-	// system cannot do this.
+	// Allocate reserves disk blocks for length bytes from off on, so that writing them cannot fail because the disk is
+	// full. It does not change the size. The error wraps errors.ErrUnsupported if the file system cannot do this.
 	Allocate(off, length int64) error
 
 	Sync() error

@@ -9,7 +9,7 @@ import (
 // keepSize is FALLOC_FL_KEEP_SIZE of fallocate(2).
 const keepSize = 1
 
-// Allocate implements File. The blocks stay with the file when it is closed, and cannot be read.
+// Allocate implements File. The blocks stay allocated when the file is closed, and cannot be read.
 func (f osFile) Allocate(off, length int64) error {
 	for {
 		err := syscall.Fallocate(int(f.Fd()), keepSize, off, length)

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// What is allocated takes room on the disk without being part of the file, and is freed by the next cut.
+// Allocated blocks take room on the disk without being part of the file, and the next cut frees them.
 func TestAllocate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "f")

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// With the build tag pwos_powercut, what is written to a file of the journal stays in this process until the file is synced. A kill -9
-// then loses what a power cut would lose, so that a test can cut the power of a daemon in a process of its own. Names of files are
-// durable at once.
+// With the build tag pwos_powercut, writes to a file of the journal stay in this process until the file is synced. A kill
+// -9 then loses what a power cut would lose, so a test can cut the power of a daemon in another process. Names of files are
+// durable immediately.
 //
 //	go build -tags pwos_powercut -o pwosd ./cmd/pwosd
 
-// fileID names a file for as long as it exists: numbers of inodes are used again.
+// fileID identifies a file while it exists: inode numbers are reused.
 type fileID struct {
 	inode, seconds uint64
 	nanoseconds    uint32
 }
 
-// unsynced has the changes of all files that are not on disk. It belongs to the process, as the page cache that it stands for belongs to
-// the machine: files are opened more than once.
+// unsynced has the changes of all files that are not on disk. It is global to the process, as the page cache is global to
+// the machine, because files are opened more than once.
 var unsynced = struct {
 	sync.Mutex
 	changes map[fileID][]change
@@ -68,7 +68,7 @@ func (f osFile) WriteAt(p []byte, off int64) (int, error) {
 // Truncate implements File.
 func (f osFile) Truncate(size int64) error { return f.note(change{off: size}) }
 
-// ReadAt implements File. It reads what was written, synced or not.
+// ReadAt implements File. It reads synced and unsynced data.
 func (f osFile) ReadAt(p []byte, off int64) (int, error) {
 	id, err := f.id()
 	if err != nil {
@@ -101,7 +101,7 @@ func (f osFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// sizeWith is the size of the file after changes.
+// sizeWith returns the size of the file after changes.
 func (f osFile) sizeWith(changes []change) (int64, error) {
 	st, err := f.File.Stat()
 	if err != nil {
@@ -118,16 +118,16 @@ func (f osFile) sizeWith(changes []change) (int64, error) {
 	return size, nil
 }
 
-// sizedInfo is what Stat returns of a file with unsynced changes.
+// sizedInfo is the result of Stat for a file with unsynced changes.
 type sizedInfo struct {
 	os.FileInfo
 	size int64
 }
 
-// Size is the size with the changes.
+// Size returns the size including the changes.
 func (i sizedInfo) Size() int64 { return i.size }
 
-// Stat is where Size gets the size from.
+// Stat returns the size including the changes.
 func (f osFile) Stat() (os.FileInfo, error) {
 	id, err := f.id()
 	if err != nil {
@@ -155,7 +155,7 @@ func (f osFile) Sync() error {
 	return f.File.Sync()
 }
 
-// apply gives the changes to the operating system. Killed meanwhile, the first of them last.
+// apply writes the changes to the file. If the process is killed meanwhile, the first changes are kept.
 func (f osFile) apply(id fileID) error {
 	unsynced.Lock()
 	defer unsynced.Unlock()

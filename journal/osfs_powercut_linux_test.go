@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// TestPowerCut wants unsynced changes to be visible to the process that made them, and to nobody else before a sync.
+// TestPowerCut: before a sync, changes are visible only to the process that made them.
 func TestPowerCut(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	write := testkit.Value(journal.OSFS{}.Create(name))(t)

@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// With the build tag pwos_slowdisk, PWOS_SLOWDISK says how much longer each fsync of the journal takes, so that a daemon can be
-// measured on a slow disk without one: "10ms", or "10ms,500ms/64" where one in 64, drawn by chance, takes 500 ms instead.
+// With the build tag pwos_slowdisk, PWOS_SLOWDISK adds a delay to each fsync of the journal, so that a daemon can be
+// measured as on a slow disk: "10ms", or "10ms,500ms/64", in which one in 64, at random, takes 500 ms instead.
 //
 //	go build -tags pwos_slowdisk -o pwosd ./cmd/pwosd && PWOS_SLOWDISK=10ms ./pwosd ...
 const slowDiskVariable = "PWOS_SLOWDISK"
 
-// Sync takes as long as on a slow disk.
+// Sync syncs the file, and waits as long as a slow disk takes.
 func (f osFile) Sync() error { return errors.Join(f.File.Sync(), slowDown()) }
 
-// Sync takes as long as on a slow disk.
+// Sync syncs the directory, and waits as long as a slow disk takes.
 func (l lockedDir) Sync() error { return errors.Join(l.File.Sync(), slowDown()) }
 
-// slowDown waits in the operating system, as fsync does: the runtime of Go takes its time to see that a thread is blocked there.
+// slowDown waits in a system call, as fsync does: Go's runtime notices a blocked thread only after a while.
 func slowDown() error {
 	each, err := parseSlowDisk(os.Getenv(slowDiskVariable))
 	if err != nil {
@@ -39,7 +39,7 @@ func slowDown() error {
 	}
 }
 
-// parseSlowDisk reads the variable. What it returns draws what one sync takes.
+// parseSlowDisk parses the variable. It returns a function that returns the delay of one sync.
 func parseSlowDisk(s string) (func() time.Duration, error) {
 	if s == "" {
 		return func() time.Duration { return 0 }, nil

@@ -8,21 +8,21 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// A Record is an entry as it is in the journal.
+// A Record is an entry in a journal.
 type Record struct {
 	Entry
 
 	Seq     uint64
 	Prev    Hash   // hash of the line before
-	Hash    Hash   // hash of this line, in the chain: that of the line before it was rewritten, if it was
+	Hash    Hash   // hash of this line in the chain: if it was rewritten, that of the original line
 	Line    []byte // the line itself, without its '\n'
 	Segment uint64 // first seq of the segment that holds it
-	Offset  int64  // where in the segment the line begins, in bytes
+	Offset  int64  // offset of the line in the segment, in bytes
 
 	Redacted bool // a member was removed from the line after it was appended
 }
 
-// errLayout is one value for all faults of a line, so that a reader of good lines pays nothing for it.
+// errLayout is one value for all faults of a line, so that it costs nothing for good lines.
 var errLayout = errors.New("line is not a journal entry")
 
 // ParseLine parses a line as Append writes it, without its '\n': these members, in this order,
@@ -33,7 +33,7 @@ func ParseLine(line []byte, r *Record) error {
 	if len(line) > MaxLine {
 		return errLayout
 	}
-	// No error is looked at before the end: a line is good nearly always, and a bad cursor is cheap.
+	// Errors are checked only at the end: nearly all lines are good, and reading with a bad cursor is cheap.
 	c := cursor{b: line}
 	c.word(`{"seq":`)
 	r.Seq = c.uint()
@@ -63,7 +63,7 @@ func ParseLine(line []byte, r *Record) error {
 	return nil
 }
 
-// A cursor reads tokens off a line. After the first that does not fit it is bad and reads nothing but zero values.
+// A cursor reads tokens of a line. After the first error it is bad, and returns only zero values.
 type cursor struct {
 	b   []byte
 	i   int
@@ -92,7 +92,7 @@ func (c *cursor) uint() uint64 {
 	return n
 }
 
-// int reads what strconv.AppendInt writes: there is no -0.
+// int reads the form that strconv.AppendInt writes: there is no -0.
 func (c *cursor) int() int64 {
 	negative := at(c.b, c.i) == '-'
 	if negative {
@@ -101,7 +101,7 @@ func (c *cursor) int() int64 {
 	n := c.uint()
 	if negative {
 		c.bad = c.bad || n == 0 || n > -math.MinInt64
-		return -int64(n) // also right for the smallest, which is its own negative
+		return -int64(n) // also correct for the smallest, which is its own negative
 	}
 	c.bad = c.bad || n > math.MaxInt64
 	return int64(n)
@@ -130,7 +130,7 @@ func (c *cursor) raw() []byte {
 	return raw
 }
 
-// text reads a string in the form that appendString writes, and no other.
+// text reads a string in exactly the form that appendString writes.
 func (c *cursor) text(old string) string {
 	if c.bad || at(c.b, c.i) != '"' {
 		c.bad = true
@@ -151,9 +151,9 @@ func (c *cursor) text(old string) string {
 	return c.unescape(start)
 }
 
-// unescape decodes the string that begins at start and has an escape or a byte beyond ASCII.
+// unescape decodes the string that starts at start and has an escape or a byte beyond ASCII.
 func (c *cursor) unescape(start int) string {
-	end := valueEnd(c.b, start-1) // valid JSON from here on, so a backslash is followed by all that belongs to it
+	end := valueEnd(c.b, start-1) // valid JSON, so a backslash is followed by a complete escape
 	if end < 0 {
 		c.bad = true
 		return ""
@@ -180,12 +180,11 @@ func (c *cursor) unescape(start int) string {
 	return string(s)
 }
 
-// maxDepth bounds how deep values may nest. A frame nests 64 deep at most (PROTOCOL 2), an outcome wraps its data.
+// maxDepth bounds how deep values may nest. A frame nests at most 64 deep (PROTOCOL 2), and an outcome wraps its data.
 const maxDepth = 129
 
-// valueEnd returns the index after the JSON value that begins at b[i], or -1 if there is none, or
-// it contains a line feed: a value never ends a line early. Names were checked when the message was
-// decoded, and are not compared again.
+// valueEnd returns the index after the JSON value that starts at b[i], or -1 if there is none, or it contains a line feed.
+// Duplicate names were refused when the message was decoded, and are not checked again.
 func valueEnd(b []byte, i int) int {
 	end := jsontype.Skip(b, i, maxDepth)
 	if end > i && bytes.IndexByte(b[i:end], '\n') >= 0 {
@@ -194,7 +193,7 @@ func valueEnd(b []byte, i int) int {
 	return end
 }
 
-// at is b[i], or NUL past the end: no JSON token begins with NUL, so ends need no test of their own.
+// at returns b[i], or NUL past the end. No JSON token starts with NUL, so callers need not check for the end.
 func at(b []byte, i int) byte {
 	if i < len(b) {
 		return b[i]

@@ -1,20 +1,20 @@
 package journal
 
-// A Part is a directory that entries were archived in.
+// A Part is a directory with archived entries.
 type Part struct {
 	Dir    string
 	First  uint64
-	Anchor *Anchor // it stands in for this part and all before it: its last entry is the part's
+	Anchor *Anchor // its last entry is the part's last
 }
 
-// Reader returns a Reader of the part, from an entry on.
+// Reader returns a Reader of the part that starts at entry from.
 func (p *Part) Reader(fsys FS, from uint64) *Reader {
 	return NewReader(fsys, p.Dir, ReaderOptions{From: from, Limit: func() uint64 { return p.Anchor.Seq }})
 }
 
-// Parts returns the directories with what an anchor stands in for, in the order of their entries. Each archive names the one
-// before it. missing stands in for the entries whose directory is not at hand or cannot be read, and for all before them; nil:
-// all are there. What is in a directory is not verified, and it may be gone as soon as Parts has returned.
+// Parts returns the directories with the archived entries, in the order of their entries. Each archive names the one before
+// it. missing is the anchor of the last entries whose directory is missing or unreadable; those before them are not
+// returned either. It is nil if all are there. Parts does not verify the directories, and they may be removed at any time.
 func Parts(fsys FS, anchor *Anchor) (parts []Part, missing *Anchor) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -38,7 +38,7 @@ func Parts(fsys FS, anchor *Anchor) (parts []Part, missing *Anchor) {
 	return parts, nil
 }
 
-// PartOf returns the part with an entry, nil if that is not at hand.
+// PartOf returns the part with an entry, or nil if it is not available.
 func PartOf(fsys FS, anchor *Anchor, seq uint64) *Part {
 	parts, _ := Parts(fsys, anchor)
 	for i := range parts {

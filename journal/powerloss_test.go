@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// The power goes at each operation of random workloads, and at operations of the recoveries after: each time the journal
-// opens, and holds a prefix of what was appended that reaches at least to the last entry that Sync had covered.
+// The power is cut at each operation of random workloads, and at operations of the recoveries: each time the journal opens,
+// and has a prefix of what was appended that includes the last entry that Sync covered.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	want := int64(testkit.Rounds(20_000, 20_000, 100_000)) // power cuts

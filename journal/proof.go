@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// A proof is a statement from outside the segments: this entry was on disk, with this hash.
+// A proof is a statement from outside the segments that an entry was on disk, with a hash.
 type proof struct {
 	Head
 
 	source proofSource
-	line   int64 // of the checkpoints file
+	line   int64 // in the checkpoints file
 }
 
 type proofSource uint8
@@ -36,13 +36,13 @@ func (p *proof) String() string {
 	}
 }
 
-// proofs are consulted while the chain is walked, in ascending order.
+// proofs are compared while the chain is read, in ascending order.
 type proofs struct {
 	list   []proof
 	next   int
-	good   uint64 // the last entry that a proof was found right about
+	good   uint64 // the last entry that a proof was found to agree with
 	signed uint64 // the same, for proofs with a signature
-	checks int    // proofs of the checkpoints file that were found right
+	checks int    // proofs of the checkpoints file that agree
 }
 
 func (ps *proofs) add(p proof) { ps.list = append(ps.list, p) }
@@ -78,7 +78,7 @@ func (ps *proofs) confirm(p *proof) {
 	}
 }
 
-// beyond returns the last proof about an entry after seq.
+// beyond returns the last proof of an entry after seq, or nil.
 func (ps *proofs) beyond(seq uint64) *proof {
 	if n := len(ps.list); n > 0 && ps.list[n-1].Seq > seq {
 		return &ps.list[n-1]

@@ -13,33 +13,33 @@ import (
 
 const defaultPoll = 100 * time.Millisecond
 
-// ReaderOptions say what a Reader reads.
+// ReaderOptions configure a Reader.
 type ReaderOptions struct {
-	// From is the first entry to return; 0 means the first there is. One that was archived is an *ArchivedError.
+	// From is the first entry to return; 0 means the first in the journal. The error for an archived one is an
+	// *ArchivedError.
 	From uint64
 
 	// Follow makes Next wait for more at the end, instead of returning io.EOF.
 	Follow bool
 
-	// Notify, if not nil, wakes a waiting Next; a capacity of one and a sender that does not block are enough.
+	// Notify, if not nil, wakes a waiting Next. A capacity of one and a non-blocking sender are enough.
 	Notify <-chan struct{}
 
-	// Poll is how often a waiting Next looks for new entries; 0 means every 100 ms.
+	// Poll is how often a waiting Next checks for new entries; 0 means every 100 ms.
 	Poll time.Duration
 
-	// Limit, if not nil, returns the last entry that may be returned: (*Log).Synced hides entries
-	// that a crash could still undo, (*Log).Written those of a write that may yet fail. Without it
-	// a reader returns every whole line.
+	// Limit, if not nil, returns the last entry that may be returned. (*Log).Synced hides entries that a crash could undo,
+	// (*Log).Written those of a write that may fail. Without it a reader returns every whole line.
 	Limit func() uint64
 
-	// Edit, if not nil, may replace Request and Outcome of an entry before Next returns it: what a
-	// Rewrite would do is tried so. Its error ends Next.
+	// Edit, if not nil, may replace Request and Outcome of an entry before Next returns it, to try a Rewrite. Its error
+	// ends Next.
 	Edit func(*Record) error
 }
 
-// A Reader walks the entries of a journal in order, while this or another process writes it, in memory that depends on
-// the longest line only. It checks the chain as it goes: what it returned is what was appended, except for a change of the
-// very last entry. It is for one goroutine.
+// A Reader reads the entries of a journal in order, also while a process writes it. Its memory depends only on the longest
+// line. It checks the chain, so it returns what was appended, except for a change of the very last entry. It is not safe
+// for concurrent use.
 type Reader struct {
 	fsys FS
 	dir  string
@@ -49,10 +49,10 @@ type Reader struct {
 	edited redactions
 	lines  *lineReader
 	first  uint64 // of the open segment
-	tail   bool   // whether it is known to have been the last one
+	tail   bool   // whether it was found to be the last one
 	head   Head   // the last entry read; its hash is unknown before the first
-	known  bool   // whether it is known, which it is from the first on
-	limit  uint64 // what Limit said before the lines at hand were read
+	known  bool   // whether the hash of head is known
+	limit  uint64 // result of Limit before the buffered lines were read
 	rec    Record
 }
 
@@ -67,9 +67,9 @@ func NewReader(fsys FS, dir string, o ReaderOptions) *Reader {
 	return &Reader{fsys: fsys, dir: dir, opt: o}
 }
 
-// Next returns the next entry, valid until the call after. It returns io.EOF at the end of the journal, or of what Limit
-// allows, unless it follows; a later call may find more. It returns a *DamageError if the chain is broken, and
-// ctx's error when that is done.
+// Next returns the next entry, valid until the next call. It returns io.EOF at the end of the journal or at Limit, unless
+// Follow is set; a later call may return more. It returns a *DamageError if the chain is broken, and the cause of ctx when
+// that is done.
 func (r *Reader) Next(ctx context.Context) (*Record, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -129,7 +129,7 @@ func (r *Reader) read() (*Record, error) {
 	return r.accept(line)
 }
 
-// nextSeq is the entry that the next line holds or leads to.
+// nextSeq returns the entry that the next line should have.
 func (r *Reader) nextSeq() uint64 {
 	if !r.known {
 		return max(r.opt.From, 1)
@@ -137,8 +137,8 @@ func (r *Reader) nextSeq() uint64 {
 	return r.head.Seq + 1
 }
 
-// allow asks Limit before anything is read. What was read ahead under the old limit is read again under the new: it may
-// have been a write that failed half way and was taken back.
+// allow calls Limit before anything is read. Lines that were buffered under the old limit are read again under the new one:
+// they may be from a write that failed and was taken back.
 func (r *Reader) allow() error {
 	if r.opt.Limit == nil || r.nextSeq() <= r.limit {
 		return nil
@@ -152,14 +152,14 @@ func (r *Reader) allow() error {
 	return nil
 }
 
-// accept checks a line against the one before.
+// accept checks a line against the previous one.
 func (r *Reader) accept(line []byte) (*Record, error) {
 	start := r.lines.off - int64(len(line)) - 1
 	if err := ParseLine(line, &r.rec); err != nil {
 		return nil, r.damage(start, err.Error())
 	}
 	if !r.known {
-		// Reading begins here, so this line's prev is taken at its word, except for the first entry of all.
+		// Reading starts here, so this line's prev is accepted as it is, except for the first entry of all.
 		r.head = Head{Seq: r.rec.Seq - 1, Hash: r.rec.Prev}
 		if start == 0 {
 			r.head.Seq = r.first - 1
@@ -170,7 +170,7 @@ func (r *Reader) accept(line []byte) (*Record, error) {
 	}
 	reason := chainFault(r.head, &r.rec)
 	if reason != "" && r.known && r.rec.Seq == r.head.Seq+1 {
-		// The line before was rewritten since its redactions were read.
+		// The previous line was rewritten since its redactions were read.
 		if err := r.readRedactions(); err != nil {
 			return nil, err
 		}
@@ -206,8 +206,8 @@ func (r *Reader) wait(ctx context.Context) error {
 	}
 }
 
-// open opens the segment that holds the entry From, or the last one there is, near that entry. A follower may come before
-// the kernel has made the directory, or anything in it.
+// open opens the segment with the entry From, or the last segment, near that entry. A follower may start before the kernel
+// has created the directory, or anything in it.
 func (r *Reader) open() error {
 	firsts, err := listSegments(r.fsys, r.dir)
 	if r.opt.Follow && errors.Is(err, fs.ErrNotExist) {
@@ -242,7 +242,7 @@ func (r *Reader) open() error {
 		return r.damage(0, fmt.Sprintf("the segments that hold entries 1 to %d are missing", firsts[0]-1))
 	}
 	f, err := r.fsys.Open(segmentPath(r.dir, firsts[i]))
-	if errors.Is(err, fs.ErrNotExist) { // it was archived since the names were read
+	if errors.Is(err, fs.ErrNotExist) { // it was archived after the names were read
 		if anchor, failed := ReadAnchor(r.fsys, r.dir); failed == nil && anchor != nil && anchor.Seq >= r.opt.From {
 			return &ArchivedError{Seq: r.opt.From, Anchor: anchor}
 		}
@@ -258,7 +258,7 @@ func (r *Reader) open() error {
 	return nil
 }
 
-// begin is the first entry that is to be there.
+// begin returns the first entry to read from a segment.
 func (r *Reader) begin(first uint64) (uint64, error) {
 	if first == 1 {
 		return 1, nil
@@ -275,12 +275,12 @@ func (r *Reader) readRedactions() (err error) {
 	return err
 }
 
-// advance is called at the end of a segment and returns the first line of the next, or io.EOF if there is none yet.
+// advance is called at the end of a segment. It returns the first line of the next segment, or io.EOF if there is none yet.
 func (r *Reader) advance() ([]byte, error) {
-	r.lines.discard() // an unfinished line may yet be taken back
+	r.lines.discard() // an unfinished line may be taken back
 	next := r.head.Seq + 1
 	if !r.known || next == r.first {
-		// The segment has no entry yet, and next would be its own name.
+		// The segment has no entry yet, and the next segment would have its name.
 		return nil, io.EOF
 	}
 	f, err := r.fsys.Open(segmentPath(r.dir, next))
@@ -290,8 +290,8 @@ func (r *Reader) advance() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open segment: %w", err)
 	}
-	// The old segment was complete before the next was made, but maybe not when it was last read:
-	// half a line then may be a whole one now.
+	// The old segment was complete before the next was created, but maybe not when it was last read: half a line then may
+	// be a whole one now.
 	line, err := r.lines.next()
 	if errors.Is(err, io.EOF) && r.lines.rest() > 0 {
 		err = r.damage(r.lines.off, unfinished)
@@ -307,8 +307,8 @@ func (r *Reader) advance() ([]byte, error) {
 	return r.lines.next()
 }
 
-// atTail returns io.EOF if the open segment is the last. It looks once a segment: after that, the next one to be made
-// is the one that advance tries.
+// atTail returns io.EOF if the open segment is the last one. It lists the directory once a segment; after that, advance
+// tries the name of the next one.
 func (r *Reader) atTail() ([]byte, error) {
 	if r.tail {
 		return nil, io.EOF
@@ -325,14 +325,14 @@ func (r *Reader) atTail() ([]byte, error) {
 	line, err := r.lines.next()
 	if errors.Is(err, io.EOF) {
 		if anchor, err := ReadAnchor(r.fsys, r.dir); err == nil && anchor != nil && anchor.Seq >= r.nextSeq() {
-			return nil, &ArchivedError{Seq: r.nextSeq(), Anchor: anchor} // since this segment was opened
+			return nil, &ArchivedError{Seq: r.nextSeq(), Anchor: anchor} // after this segment was opened
 		}
 		return nil, r.damage(r.lines.off, "the segment ends here, but others follow it")
 	}
 	return line, err
 }
 
-// A reader begins with firstRead bytes, enough for the first line or two, and goes up to readSize once it reads on.
+// A reader starts with firstRead bytes, enough for the first line or two, and grows to readSize when it reads on.
 const (
 	firstRead = 4 << 10
 	readSize  = 256 << 10
@@ -341,8 +341,8 @@ const (
 // errLongLine says that no line ends within MaxLine bytes.
 var errLongLine = errors.New("line is longer than an entry may be")
 
-// newLines splits a segment into lines. A reader that follows meets enough of them to need its largest buffer, so it has
-// that from the beginning: what it holds does not depend on how far behind it has been.
+// newLines returns a lineReader for a segment. A reader that follows starts with its largest buffer, so its memory does not
+// depend on how far behind it has been.
 func (r *Reader) newLines(f File, off int64) *lineReader {
 	lines := newLineReader(f, off)
 	if r.opt.Follow {
@@ -351,22 +351,22 @@ func (r *Reader) newLines(f File, off int64) *lineReader {
 	return lines
 }
 
-// lineReader splits a file into lines in memory that grows with the longest line only. Its end is not final: next may be
-// called again after io.EOF when the file has grown.
+// lineReader splits a file into lines. Its memory depends only on the longest line. It can continue after io.EOF if the
+// file has grown.
 type lineReader struct {
 	f    File
 	buf  []byte
-	r, w int   // buf[r:w] is read and not yet handed out
+	r, w int   // buf[r:w] is read and not yet returned
 	off  int64 // offset in the file of buf[r]
-	line int64 // lines handed out
-	full bool  // the last read filled all the space there was
+	line int64 // lines returned
+	full bool  // the last read filled the whole buffer
 }
 
 func newLineReader(f File, off int64) *lineReader { return &lineReader{f: f, off: off} }
 
-// next returns the next line without its '\n'; it is valid until the call after. It returns io.EOF if no whole line
-// follows; rest then tells how much of one. With errLongLine, after which there is no next, it returns the first MaxLine
-// bytes and some more.
+// next returns the next line without its '
+// ', valid until the next call. It returns io.EOF if no whole line follows; rest then returns the length of the incomplete
+// one. With errLongLine, after which there is no next line, it returns at least the first MaxLine bytes.
 func (lr *lineReader) next() ([]byte, error) {
 	for scanned := 0; ; {
 		if n := bytes.IndexByte(lr.buf[lr.r+scanned:lr.w], '\n'); n >= 0 {
@@ -387,7 +387,7 @@ func (lr *lineReader) next() ([]byte, error) {
 	}
 }
 
-// fill reads once, at least one byte, behind the buffered ones.
+// fill reads once, at least one byte, after the buffered ones.
 func (lr *lineReader) fill() error {
 	if lr.r > 0 {
 		lr.w = copy(lr.buf, lr.buf[lr.r:lr.w])
@@ -408,18 +408,17 @@ func (lr *lineReader) fill() error {
 	return err
 }
 
-// rest is the number of bytes after the last line end, once next has returned io.EOF.
+// rest returns the number of bytes after the last line end, after next has returned io.EOF.
 func (lr *lineReader) rest() int64 { return int64(lr.w - lr.r) }
 
-// peek is what rest counts; it is valid until the next call of next.
+// peek returns the bytes that rest counts, valid until the next call of next.
 func (lr *lineReader) peek() []byte { return lr.buf[lr.r:lr.w] }
 
-// discard drops the buffered bytes: the next line is read from the file again.
+// discard drops the buffered bytes, so the next line is read from the file again.
 func (lr *lineReader) discard() { lr.w = lr.r }
 
-// lastLineStart finds where the last line of buf begins; ok is false if that is not in buf. whole
-// says that buf begins at the start of the file. If buf does not end with a line end, the last line
-// is empty.
+// lastLineStart finds the start of the last line in buf; ok is false if it is not in buf. whole says that buf begins at the
+// start of the file. If buf does not end with a line end, the last line is empty.
 func lastLineStart(buf []byte, whole bool) (start int, ok bool) {
 	n := len(buf)
 	if n == 0 || buf[n-1] != '\n' {

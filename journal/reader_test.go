@@ -65,7 +65,7 @@ func TestReaderFrom(t *testing.T) {
 	}
 }
 
-// The position in a record is where its line begins.
+// The position in a record is the start of its line.
 func TestReaderNamesThePlace(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -82,7 +82,7 @@ func TestReaderNamesThePlace(t *testing.T) {
 	}
 }
 
-// A follower waits: for the directory, for the first entry, for a line to be finished, for Notify or for its poll.
+// A follower waits for the directory, for the first entry, for a line to be completed, for Notify or for its poll.
 func TestReaderFollows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestReaderFollows(t *testing.T) {
 		grow(t, l, 1)
 		want("an entry in its place", 6)
 		grow(t, l, 1)
-		<-time.After(time.Hour) // of the bubble's clock: the poll
+		<-time.After(time.Hour) // the poll, on the bubble's clock
 		synctest.Wait()
 		if len(got) != 7 {
 			t.Errorf("an entry of which nobody told: got entries %v, want 7", got)
@@ -139,8 +139,7 @@ func TestReaderFollows(t *testing.T) {
 	})
 }
 
-// With Limit, a reader is not led astray by whole lines of a write that failed half way and was taken back, even when it
-// has read them ahead.
+// With Limit, a reader does not return whole lines of a write that failed and was taken back, even if it has buffered them.
 func TestReaderIsNotAheadOfLimit(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()

@@ -13,19 +13,19 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// redactionsName is the file of the lines that were rewritten, signed, one a line. It says of each what an entry of the
-// chain, Audit.Redacted, says too: which hash the line had, and so keeps in the chain, and which it has now. So a file that is
-// lost can be made again.
+// redactionsName is the file of the rewritten lines, signed, one a line. For each it has the hash that the line had, and so
+// keeps in the chain, and the hash that it has now. An entry of the chain, Audit.Redacted, has the same, so a lost file can
+// be rebuilt.
 const redactionsName = "redactions"
 
-// missing is what is wrong with a file of redactions that is not there, though the journal is old enough to have one.
+// missing is the reason for a file of redactions that is missing although the journal is old enough to have one.
 const missing = "is missing"
 
-// A Redaction vouches for a line that a member was removed from.
+// A Redaction vouches for a line from which a member was removed.
 type Redaction struct {
 	Seq  uint64 // the entry
 	By   uint64 // the entry that vouches for it in the chain
-	Old  Hash   // of the line as it was appended: the chain's
+	Old  Hash   // of the line as it was appended, which the chain has
 	New  Hash   // of the line as it is now
 	Time int64  // Unix milliseconds
 	seal
@@ -72,7 +72,7 @@ func parseRedaction(line []byte) (Redaction, error) {
 	return r, nil
 }
 
-// vouched is what an entry says of a line that was rewritten.
+// vouched returns the redaction that an entry vouches for.
 func vouched(rec *Record) (r Redaction, ok bool) {
 	row := schema.AuditRedacted
 	if rec.PID != 0 || !bytes.Contains(rec.Request, []byte(`"type":"`+row.Type+`"`)) {
@@ -92,11 +92,11 @@ func vouched(rec *Record) (r Redaction, ok bool) {
 	return r, decodeHash(&r.Old, []byte(in.Old)) && decodeHash(&r.New, []byte(in.New))
 }
 
-// redactions are those of a journal, by their entry, oldest first: a line may have been rewritten more than once.
+// redactions are the redactions of a journal by entry, oldest first: a line may have been rewritten more than once.
 type redactions map[uint64][]Redaction
 
-// readRedactions reads the file, which is replaced as a whole: each line of it is good, or it is damaged. It returns nil where
-// there is no file.
+// readRedactions reads the file. It is always replaced as a whole, so an invalid line means damage. It returns nil if there
+// is no file.
 func readRedactions(fsys FS, dir string) (redactions, error) {
 	text, err := readSmall(fsys, dir, redactionsName)
 	if text == nil || err != nil {
@@ -116,8 +116,7 @@ func readRedactions(fsys FS, dir string) (redactions, error) {
 	return rs, nil
 }
 
-// loadRedactions is readRedactions, but makes a file that is lost again, of what the entries say. lost says what is wrong with
-// it, "" if nothing is.
+// loadRedactions is readRedactions, but rebuilds a lost file from the entries. lost says what is wrong with it, or "".
 func loadRedactions(fsys FS, dir string) (rs redactions, lost string, err error) {
 	rs, err = readRedactions(fsys, dir)
 	damage, damaged := errors.AsType[*DamageError](err)
@@ -133,7 +132,7 @@ func loadRedactions(fsys FS, dir string) (rs redactions, lost string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	if len(firsts) < 2 && !damaged { // it may be new, and no line is rewritten but in a complete segment
+	if len(firsts) < 2 && !damaged { // it may be new: only lines of complete segments are rewritten
 		return nil, "", nil
 	}
 	rs, err = redactionsIn(fsys, dir, firsts)
@@ -177,7 +176,7 @@ func (rs redactions) addFrom(fsys FS, path string) (err error) {
 	}
 }
 
-// through drops what entries beyond one say.
+// through drops the redactions that entries after last vouch for.
 func (rs redactions) through(last uint64) {
 	for seq, list := range rs {
 		if list = slices.DeleteFunc(list, func(r Redaction) bool { return r.By > last }); len(list) == 0 {
@@ -188,7 +187,7 @@ func (rs redactions) through(last uint64) {
 	}
 }
 
-// write replaces the file, and signs what is not signed yet.
+// write replaces the file, and signs the redactions that are not signed yet.
 func (rs redactions) write(fsys FS, dir string, signer Signer) error {
 	var all []*Redaction
 	for _, list := range rs {
@@ -210,7 +209,7 @@ func (rs redactions) write(fsys FS, dir string, signer Signer) error {
 	return replace(fsys, dir, redactionsName, writeAll(text))
 }
 
-// latest is the one that was written last, nil if there is none.
+// latest returns the redaction that was made last, or nil.
 func (rs redactions) latest() (last *Redaction) {
 	for _, list := range rs {
 		if r := &list[len(list)-1]; last == nil || r.By > last.By {
@@ -220,8 +219,7 @@ func (rs redactions) latest() (last *Redaction) {
 	return last
 }
 
-// chained is the hash that a line has in the chain: its own, unless it was rewritten. at is that redaction, nil if it was
-// not.
+// chained returns the hash that a line has in the chain: its own, unless it was rewritten. at is that redaction, or nil.
 func (rs redactions) chained(seq uint64, hash Hash) (_ Hash, at *Redaction) {
 	for i := range rs[seq] {
 		if r := &rs[seq][i]; r.New == hash {

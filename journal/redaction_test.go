@@ -15,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// The power goes, or the process dies, at each operation of redactions and of an archiving after them: the journal opens, and where an
-// entry vouches for a line without the secret the line is that.
+// The power is cut, or the process dies, at each operation of redactions and of an archiving after them: the journal opens,
+// and a line is redacted if an entry vouches for it.
 func TestRedactionCutAnywhere(t *testing.T) {
 	t.Parallel()
 	cutAnywhere(t, func(t *testing.T, k *keeper) {
-		for _, seq := range []uint64{5, 40, 9} { // one is in the segment that was written to, one at a segment's end
+		for _, seq := range []uint64{5, 40, 9} { // one is in the segment that is being written, one at a segment's end
 			testkit.Must(t, k.redact(t.Context(), seq))
 		}
 		testkit.Must(t, k.archive(t.Context(), 12, archiveDir))
@@ -28,14 +28,14 @@ func TestRedactionCutAnywhere(t *testing.T) {
 		names, err := disk.ReadDir(dir)
 		testkit.Must(t, err)
 		held(t, disk, 40)
-		// The disk may lose one half of a rename, and the copy with it, which no file system does.
+		// The disk may lose one half of a rename, and the copy with it, which real file systems do not do.
 		if slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".rewritten") }) {
 			isRedacted(t, disk)
 		}
 	})
 }
 
-// isRedacted is what is to be true once a journal was opened: the lines that entries vouch for have no secret.
+// isRedacted checks, after a journal was opened, that the lines that entries vouch for have no secret.
 func isRedacted(t *testing.T, disk *faultfs.Disk) (n int) {
 	t.Helper()
 	lines := make(map[uint64]*journal.Record)
@@ -57,11 +57,12 @@ func isRedacted(t *testing.T, disk *faultfs.Disk) (n int) {
 	return n
 }
 
-// A file of redactions that is lost is no loss: the entries say the same, to readers, to Verify, to a start, and to the next redaction.
+// A lost file of redactions loses nothing: the entries have the same information, for readers, Verify, a start, and the
+// next redaction.
 func TestRedactionsLost(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, 40)
-	for _, seq := range []uint64{5, 9, 14} { // in the middle of a segment, at its end, at the beginning of one
+	for _, seq := range []uint64{5, 9, 14} { // in the middle of a segment, at its end, at the start of one
 		testkit.Must(t, k.redact(t.Context(), seq))
 	}
 	testkit.Must(t, k.log.Close())
@@ -98,7 +99,7 @@ func TestRedactionsLost(t *testing.T) {
 			t.Errorf("%s: after a start still %q", name, got)
 		}
 	}
-	// The next redaction keeps those that the lost file had.
+	// The next redaction keeps those of the lost file.
 	testkit.Must(t, k.disk.Remove(path))
 	l, _ := open(t, keeperOptions(k.disk))
 	k.log = l
@@ -111,7 +112,7 @@ func TestRedactionsLost(t *testing.T) {
 	}
 }
 
-// What a redaction removes is in no file, readers find the entries as before, and verify accepts what is vouched for alone.
+// A redacted value is in no file, readers find the entries as before, and Verify accepts only what is vouched for.
 func TestRedaction(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, 40)
@@ -154,7 +155,8 @@ func TestRedaction(t *testing.T) {
 	}
 }
 
-// forge rewrites an entry's line with a redaction that is signed with the right key, in a journal where no entry says so.
+// forge rewrites an entry's line with a redaction that is signed with the right key, in a journal without an entry that
+// vouches for it.
 func forge(t *testing.T, m image, seq uint64) {
 	t.Helper()
 	disk := faultfs.FromImage(m)
@@ -167,7 +169,7 @@ func forge(t *testing.T, m image, seq uint64) {
 	maps.Copy(m, disk.Image())
 }
 
-// A rewritten line may differ in what was asked and answered, and in nothing else; one in the open segment is left alone.
+// A rewritten line may differ only in request and outcome; a line in the open segment is not rewritten.
 func TestRewriteRefuses(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, 40)

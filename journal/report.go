@@ -2,40 +2,40 @@ package journal
 
 import "fmt"
 
-// MaxFindings is how many DamageErrors a Report holds; more are counted only.
+// MaxFindings is how many DamageErrors a Report contains; further ones are only counted.
 const MaxFindings = 100
 
-// A Report is what Verify found.
+// A Report is the result of Verify.
 type Report struct {
 	Segments int
 	Entries  uint64 // lines that are entries
 	Bytes    int64  // of all segments
 	Head     Head   // the last entry in the chain
 
-	Checkpoints int      // checkpoints with a good signature of an accepted key, and in agreement with the chain
-	Vouched     uint64   // the last entry that such a checkpoint, or one from outside, vouches for
+	Checkpoints int      // checkpoints with a valid signature of an accepted key that agree with the chain
+	Vouched     uint64   // the last entry that such a checkpoint, or one from outside, covers
 	Keys        []string // the keys that signed, in order of appearance
 	KeysTrusted bool     // whether they were compared with keys that the caller named
 	Outside     uint64   // the last entry that a checkpoint from outside was compared with
 
 	Anchor   *Anchor  // what the first segment follows; nil if the first entry is there
-	Unknown  []string // keys of anchors that are not trusted by themselves
-	Redacted int      // lines that were rewritten, with somebody to vouch for that
-	// VouchedElsewhere is how many of them are vouched for by an entry that was not read, and here by a signature alone.
+	Unknown  []string // keys of anchors that are not in the caller's list
+	Redacted int      // lines that were rewritten by a redaction that is vouched for
+	// VouchedElsewhere counts those for which the entry that vouches was not read, but only a signature.
 	VouchedElsewhere int
-	Lost             []string // files of redactions that are not as they were written, with what is wrong
+	Lost             []string // files of redactions that are damaged or missing, with the reason
 
-	TornFile  string // the segment that ends in an unfinished write, empty if none does
-	TornBytes int64  // how much of one; a running kernel may be in the middle of it
+	TornFile  string // the segment that ends in an unfinished write; empty: none
+	TornBytes int64  // length of that write; a running kernel may be in the middle of it
 
 	Findings []*DamageError // in order of place: segments first, then checkpoints
 	Omitted  int            // findings that are not in Findings
 }
 
-// OK says that nothing contradicts the record. It does not say that nothing is missing: see Limits.
+// OK reports whether nothing contradicts the journal. It does not mean that nothing is missing: see Limits.
 func (r *Report) OK() bool { return len(r.Findings) == 0 }
 
-// Limits says in full sentences what this verification could not see, whatever it found.
+// Limits returns, in full sentences, what this verification could not check, whatever it found.
 func (r *Report) Limits() []string {
 	var limits []string
 	if n := r.Head.Seq - min(r.Vouched, r.Head.Seq); n > 0 {

@@ -14,7 +14,8 @@ import (
 
 const reserve = 10_000
 
-// fill has others take the disk, and the journal everything but its reserve: entries are flushed until one is refused.
+// fill lets other files take the disk, and the journal all except for its reserve: entries are flushed until one is
+// refused.
 func fill(t *testing.T, disk *faultfs.Disk, l *journal.Log, free int64) {
 	t.Helper()
 	disk.Leave(free)
@@ -35,8 +36,8 @@ func noRoom(t *testing.T, err error) {
 	}
 }
 
-// A full disk refuses what Flush writes as long as it is full, and never so much that the reserve is touched; all of the
-// reserve can then be written, and is there after a start. With room the reserve is filled again.
+// A full disk refuses what Flush writes, and never so late that the reserve is used. All of the reserve can then be
+// written, and is still there after a start. When there is room, the reserve is filled again.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	for _, segment := range []int64{1 << 20, 2000} {
@@ -84,7 +85,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// The disk is full where an entry and the reserve do not fit, and not before: what is asked for ahead may be less.
+// The disk counts as full only if an entry and the reserve do not fit: the extra room that is allocated ahead may be
+// smaller.
 func TestReserveAlone(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -98,8 +100,8 @@ func TestReserveAlone(t *testing.T) {
 	}
 }
 
-// A kernel that is killed on a full disk starts on it, and finds its reserve; so does one that ended cleanly, which
-// signs its head.
+// A kernel that is killed on a full disk starts on it, and finds its reserve; so does one that ended cleanly, which signs
+// its head.
 func TestReserveAfterStart(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -138,7 +140,7 @@ func TestReserveAfterStart(t *testing.T) {
 	}
 }
 
-// With no room for a reserve at its start, a journal goes on without: what it can write it writes from the reserve only.
+// Without room for a reserve at its start, a journal works without one: it can write only from the reserve.
 func TestStartWithoutReserve(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -157,7 +159,7 @@ func TestStartWithoutReserve(t *testing.T) {
 	testkit.Must(t, l.FlushFromReserve())
 }
 
-// A segment that is full leaves nothing allocated, and a reserve that was used up on a full disk did not begin another.
+// A full segment leaves nothing allocated, and a reserve that was used up on a full disk did not start another segment.
 func TestReserveOfFullSegment(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -185,7 +187,7 @@ func TestReserveOfFullSegment(t *testing.T) {
 	}
 }
 
-// A file system that cannot reserve room has no reserve, and everything else works. It is tried once.
+// On a file system that cannot allocate there is no reserve, and everything else works. Allocation is tried once.
 func TestNoReserve(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{errors.ErrUnsupported, syscall.EOPNOTSUPP, syscall.EPERM} {
@@ -209,7 +211,7 @@ func TestNoReserve(t *testing.T) {
 	}
 }
 
-// keepsNothing is a file system that allocates nothing ahead.
+// keepsNothing is a file system that cannot allocate ahead.
 type keepsNothing struct {
 	journal.FS
 
@@ -233,7 +235,7 @@ func (f *keepsNothingFile) Allocate(int64, int64) error {
 	return f.fs.err
 }
 
-// A reserve costs an operation now and then, not one an entry.
+// A reserve costs an operation occasionally, not one for each entry.
 func TestReserveIsCheap(t *testing.T) {
 	t.Parallel()
 	fsys := faultfs.NewFailing(faultfs.NewDisk(), faultfs.Fault{})
@@ -252,7 +254,7 @@ func TestReserveIsCheap(t *testing.T) {
 	}
 }
 
-// A write that failed gave the room back with what it left behind: the next Flush has it kept again.
+// A failed write released its room when its remains were removed: the next Flush allocates it again.
 func TestReserveAfterFailedWrite(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()

@@ -11,32 +11,32 @@ import (
 	"strings"
 )
 
-// rewrittenSuffix is what the copy of a segment is named while the line in it has no redaction yet, or the copy not the
-// segment's name. A start goes on from there: see finish.
+// rewrittenSuffix is the suffix of the copy of a segment while the line in it has no redaction yet, or the copy does not
+// have the segment's name yet. A start continues from there: see finish.
 const rewrittenSuffix = segmentSuffix + ".rewritten"
 
-// ErrOpenSegment says that a line is in the segment that is written to. EndSegment begins another.
+// ErrOpenSegment says that a line is in the segment that is being written. EndSegment starts another.
 var ErrOpenSegment = errors.New("the entry is in the segment that is being written")
 
-// A Rewrite is a copy of a complete segment in which one line is another one. In this order:
+// A Rewrite is a copy of a complete segment with another text in one line. The steps are:
 //
 //	PrepareRewrite   the copy is on disk
 //	                 the caller appends the entry that vouches for Old and New, and syncs it
 //	Commit           the redaction is on disk, then the copy takes the segment's name
 //
-// Whatever ends the process in between, a start finds the journal good: with the line as it was if no entry vouches for another
-// one, and as it is to be if one does. One Rewrite at a time, and none beside an Archive.
+// If the process ends in between, a start finds the journal valid: with the old line if no entry vouches for another one,
+// otherwise with the new line. One Rewrite runs at a time, and not during an Archive.
 type Rewrite struct {
 	Seq      uint64
-	Old, New Hash // Old is the line's in the chain
+	Old, New Hash // Old is that of the line in the chain
 
 	fsys  FS
 	dir   string
 	first uint64
 }
 
-// PrepareRewrite makes the copy. edit returns the line that entry seq is to have, without its '\n'; request and outcome alone
-// may differ.
+// PrepareRewrite writes the copy. edit returns the new line of entry seq, without its '
+// '; it may change only request and outcome.
 func PrepareRewrite(ctx context.Context, fsys FS, dir string, seq uint64, edit func(*Record) ([]byte, error)) (*Rewrite, error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -66,7 +66,7 @@ func PrepareRewrite(ctx context.Context, fsys FS, dir string, seq uint64, edit f
 	return w, w.copy(ctx, r.f, rec.Offset, int64(len(rec.Line)), line)
 }
 
-// sameEntry returns an error for a line that is not the record's except what is asked and answered.
+// sameEntry returns an error if a line differs from the record's in more than request and outcome.
 func sameEntry(rec *Record, line []byte) error {
 	var now Record
 	if err := ParseLine(line, &now); err != nil {
@@ -98,7 +98,7 @@ func (w *Rewrite) copy(ctx context.Context, old File, off, length int64, line []
 		return nil
 	})
 	if err == nil {
-		err = w.fsys.SyncDir(w.dir) // an entry that vouches for the copy must not outlive its name
+		err = w.fsys.SyncDir(w.dir) // an entry that vouches for the copy must not survive without its name
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("rewrite segment: %w", err), w.Discard())
@@ -106,7 +106,7 @@ func (w *Rewrite) copy(ctx context.Context, old File, off, length int64, line []
 	return nil
 }
 
-// cancelled is a reader that ends with its context.
+// cancelled is a reader that fails when its context is done.
 type cancelled struct {
 	ctx context.Context
 	r   io.Reader
@@ -126,7 +126,7 @@ func (w *Rewrite) path() string {
 // Discard removes the copy. A start does so too.
 func (w *Rewrite) Discard() error { return removeIfThere(w.fsys, w.path()) }
 
-// Commit puts the copy in the segment's place. by is the entry that vouches for it, which must be on disk.
+// Commit replaces the segment with the copy. by is the entry that vouches for it, which must be on disk.
 func (w *Rewrite) Commit(by uint64, signer Signer, ms int64) (err error) {
 	rs, _, err := loadRedactions(w.fsys, w.dir)
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *Rewrite) Commit(by uint64, signer Signer, ms int64) (err error) {
 		rs = make(redactions)
 	}
 	r := Redaction{Seq: w.Seq, By: by, Old: w.Old, New: w.New, Time: ms}
-	list := slices.DeleteFunc(rs[w.Seq], func(r Redaction) bool { return r.By == by }) // of a file that was made again
+	list := slices.DeleteFunc(rs[w.Seq], func(r Redaction) bool { return r.By == by }) // the file may have been rebuilt from the entries
 	rs[w.Seq] = append(list, r)
 	if err := rs.write(w.fsys, w.dir, signer); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (w *Rewrite) Commit(by uint64, signer Signer, ms int64) (err error) {
 	return w.take()
 }
 
-// take gives the copy the segment's name.
+// take renames the copy to the segment's name.
 func (w *Rewrite) take() error {
 	err := w.fsys.Rename(w.path(), segmentPath(w.dir, w.first))
 	if err == nil {
@@ -156,8 +156,9 @@ func (w *Rewrite) take() error {
 	return nil
 }
 
-// finish goes on with what the end of a process cut off: a rewritten segment that an entry vouches for takes its place, any
-// other is removed, and so are segments that an anchor stands in for, and temporary files. A lost file of redactions is made again.
+// finish completes what an interrupted process began. A rewritten segment that an entry vouches for replaces the old one;
+// other copies are removed, and so are segments that an anchor replaces, and temporary files. A lost file of redactions is
+// rebuilt.
 func (l *Log) finish(x *examiner) error {
 	names, err := l.opt.FS.ReadDir(l.opt.Dir)
 	if err != nil {
@@ -187,8 +188,8 @@ func (l *Log) finish(x *examiner) error {
 	return nil
 }
 
-// finishRedactions writes a file that is lost, and what the entries say beyond the file where a copy of a segment waits for that.
-// It makes an empty file in a new journal, so that a later one can be told to be lost.
+// finishRedactions writes a lost file, and the redactions of entries that the file lacks if a copy of a segment waits for
+// them. It creates an empty file in a new journal, so that its later loss is detected.
 func (l *Log) finishRedactions(x *examiner, pending bool) error {
 	if l.opt.Signer == nil || x.lost == "" && !pending && x.edited != nil {
 		return nil
@@ -218,7 +219,8 @@ func (l *Log) finishRedactions(x *examiner, pending bool) error {
 	return nil
 }
 
-// finishRewrite takes the copy of a segment if it has the line that the latest redaction names, and the segment does not.
+// finishRewrite takes the copy of a segment if the copy has the line that the latest redaction names, and the segment does
+// not.
 func (l *Log) finishRewrite(x *examiner, first uint64) error {
 	w := &Rewrite{fsys: l.opt.FS, dir: l.opt.Dir, first: first}
 	r := x.edited.latest()
@@ -241,7 +243,7 @@ func (l *Log) finishRewrite(x *examiner, first uint64) error {
 	return w.take()
 }
 
-// lineIs reports whether a file has the line that a redaction is about as it is to be.
+// lineIs reports whether a file has the new line of a redaction.
 func (l *Log) lineIs(path string, r *Redaction) (ok bool, err error) {
 	f, err := l.opt.FS.Open(path)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// nextName is the name of a segment that has no room or no final name yet. It holds no entries.
+// nextName is the name of a segment that has no room or no final name yet. It has no entries.
 const nextName = "next"
 
-// rotateAt is the size in bytes at which a segment ends. The rest up to SegmentBytes is for an
-// owner that must wait for a Sync first.
+// rotateAt returns the size in bytes at which a segment ends. The rest up to SegmentBytes is for an owner that must wait
+// for a Sync first.
 func rotateAt(o Options) int64 { return o.SegmentBytes - o.SegmentBytes/4 }
 
 // RotateDue reports whether the segment is full, or would be with the appended entries. An owner
@@ -22,12 +22,11 @@ func (l *Log) RotateDue() bool {
 	return !l.rotated && (l.full || l.size > 0 && l.size+int64(len(l.buf)) > l.rotateAt)
 }
 
-// Rotate does what Sync does, and begins the next segment: flushed entries are durable when it
-// returns, and the next Flush writes to the new segment. It fails with ErrStopped only. If no
-// segment can be begun, Options.Trouble is called once, unless the disk is full, and the next Flush
-// continues in the old one, however long that becomes.
+// Rotate syncs, and starts the next segment: flushed entries are durable when it returns, and the next Flush writes to the
+// new segment. It fails only with ErrStopped. If no segment can be created, it calls Options.Trouble once, unless the disk
+// is full, and the next Flush continues in the old one, without a limit of its length.
 //
-// The checkpoint of the ended segment is due then, but is not written here.
+// The checkpoint of the old segment is then due, but Rotate does not write it.
 func (l *Log) Rotate() (through uint64, err error) {
 	if l.size == 0 && !l.full || l.stopCause() != nil {
 		return l.Sync()
@@ -46,8 +45,8 @@ func (l *Log) Rotate() (through uint64, err error) {
 	return l.Sync()
 }
 
-// EndSegment begins the next segment although there is room in this one, unless it is empty: see Rotate. Segments that are
-// complete can be archived, and their lines rewritten. A failure to begin one is returned, and reported in no other way.
+// EndSegment starts the next segment before this one is full, unless it is empty: see Rotate. Complete segments can be
+// archived, and their lines rewritten. It returns the error if no segment can be created, and does not report it otherwise.
 func (l *Log) EndSegment() (through uint64, err error) {
 	if l.size > 0 && l.stopCause() == nil {
 		if err = l.cutBack(); err == nil {
@@ -58,7 +57,7 @@ func (l *Log) EndSegment() (through uint64, err error) {
 	return through, cmp.Or(failed, err)
 }
 
-// late tells once that the next segment could not be begun.
+// late reports once that the next segment could not be started.
 func (l *Log) late(err error) {
 	if !l.overdue {
 		l.overdue = true
@@ -66,9 +65,9 @@ func (l *Log) late(err error) {
 	}
 }
 
-// beginSegment begins the next segment. It first allocates room for need bytes, and step more; without
-// room the old segment stays in use. The old segment is durable before the new one gets its name,
-// and the name is durable before Sync can cover an entry in it.
+// beginSegment starts the next segment. It first allocates room for need bytes, and step more; without room the old segment
+// stays in use. The old segment is durable before the new one gets its name, and the name is durable before Sync can cover
+// an entry in it.
 func (l *Log) beginSegment(need, step int64) error {
 	f, room, err := l.prepare(need, step)
 	if err != nil {
@@ -96,10 +95,9 @@ func (l *Log) beginSegment(need, step int64) error {
 	return nil
 }
 
-// prepare makes the file of the next segment and allocates its room. Its final name comes later: a
-// reader that sees that name leaves the old segment for good, although the old one stays in use if
-// there is no room. If an attempt to name it failed, its name is unknown, and the file is made with
-// the final name.
+// prepare creates the file of the next segment and allocates its room. It gets its final name later: a reader that sees
+// that name leaves the old segment permanently, although the old one stays in use if there is no room. If an attempt to
+// rename it failed, it is unknown which name it has, so the file is created with the final name.
 func (l *Log) prepare(need, step int64) (f File, room extent, err error) {
 	if l.full {
 		f, err = createSegment(l.opt, l.written.Seq+1)
@@ -115,7 +113,7 @@ func (l *Log) prepare(need, step int64) (f File, room extent, err error) {
 	return f, room, nil
 }
 
-// begin ends the old segment and gives the new one its name. syncMu is locked.
+// begin ends the old segment and renames the new one to its final name. syncMu is locked.
 func (l *Log) begin() error {
 	if _, err := l.syncFlushed(); err != nil {
 		return err
@@ -124,8 +122,8 @@ func (l *Log) begin() error {
 		if err := checkFree(l.opt, l.written.Seq+1); err != nil {
 			return err
 		}
-		// From here on the old segment is not written again, also not by a batch that would fit, unless all goes well: the
-		// name may be there, and says what the new one begins with.
+		// From here on nothing is written to the old segment, not even a batch that would fit, unless all steps succeed:
+		// the new name may exist, and says which entry the new one begins with.
 		l.full = true
 		if err := l.opt.FS.Rename(filepath.Join(l.opt.Dir, nextName), segmentPath(l.opt.Dir, l.written.Seq+1)); err != nil {
 			return fmt.Errorf("name segment: %w", err)
@@ -137,7 +135,7 @@ func (l *Log) begin() error {
 	return nil
 }
 
-// createNext makes an empty segment without a name. One may be there that never got its own.
+// createNext creates an empty segment without its final name. An unused one may exist already.
 func createNext(o Options) (File, error) {
 	f, err := o.FS.Create(filepath.Join(o.Dir, nextName))
 	if err != nil {
@@ -153,7 +151,7 @@ func createNext(o Options) (File, error) {
 	return f, nil
 }
 
-// checkFree returns an error if another process has begun the segment of the entry first.
+// checkFree returns an error if another process has created the segment of entry first.
 func checkFree(o Options, first uint64) error {
 	path := segmentPath(o.Dir, first)
 	f, err := o.FS.Open(path)
@@ -166,7 +164,7 @@ func checkFree(o Options, first uint64) error {
 	return nil
 }
 
-// createSegment makes an empty segment with its name. One may be there from an attempt that failed half way.
+// createSegment creates an empty segment with its final name. One may exist from a failed attempt.
 func createSegment(o Options, first uint64) (File, error) {
 	path := segmentPath(o.Dir, first)
 	f, err := o.FS.Create(path)

@@ -14,8 +14,9 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// An owner that asks before each Flush waits there for no fsync, no directory and no signer, however much it appends at once. The
-// segments are no longer than they may be, and the end of each is signed by the Checkpoint that is due then.
+// An owner that calls RotateDue before each Flush never waits there for an fsync, a directory or a signer, however much it
+// appends. The segments have at most their maximum length, and the end of each is signed by the Checkpoint that is due
+// then.
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
@@ -29,7 +30,7 @@ func TestRotate(t *testing.T) {
 	disk.Hook = func(op faultfs.Op) {
 		switch {
 		case !flushing:
-		case op.Kind == faultfs.Write, op.Kind == faultfs.Allocate: // of a segment, under the name that it was made with
+		case op.Kind == faultfs.Write, op.Kind == faultfs.Allocate: // of a segment, under its first name
 		default:
 			t.Errorf("operation %d on %s in Flush", op.Kind, op.Path)
 		}
@@ -89,8 +90,8 @@ func lastSeq(t *testing.T, segment []byte) uint64 {
 	return r.Seq
 }
 
-// Each operation of Rotate fails once: only a failed fsync stops the log, and all else is trouble that is told of once. The
-// entries are written all the same, and the next segment is begun later.
+// Each operation of Rotate fails once: only a failed fsync stops the log; other errors are reported once. The entries are
+// written nevertheless, and the next segment is started later.
 func TestFailedRotate(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]int{}
@@ -111,7 +112,7 @@ func TestFailedRotate(t *testing.T) {
 			through, err := l.Rotate()
 			last = max(last, fsys.Count())
 			if fsys.Hit() == "" {
-				break // it has no more operations
+				break // there are no more operations
 			}
 			kinds[fsys.Hit()]++
 			stops := strings.HasPrefix(fsys.Hit(), "sync")
@@ -149,13 +150,13 @@ func TestFailedRotate(t *testing.T) {
 	}
 }
 
-// A full disk does not fail Rotate: the old segment is written as far as there is room, and Flush reports the error.
+// A full disk does not fail Rotate: the old segment is used while there is room, and Flush returns the error.
 func TestRotateOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := faultfs.NewDisk()
 	told := 0
 	l, _ := open(t, journal.Options{Dir: dir, FS: disk, SegmentBytes: 3000, ReserveBytes: reserve, Trouble: func(error) { told++ }})
-	grow(t, l, 1) // which gives the head mark its room
+	grow(t, l, 1) // allocates room for the head mark
 	disk.Leave(0)
 	var refused error
 	for refused == nil {
@@ -180,8 +181,8 @@ func TestRotateOnAFullDisk(t *testing.T) {
 	}
 }
 
-// One owner that goes from goroutine to goroutine, as the loop does: it appends while another goroutine rotates, appends and
-// flushes while another syncs; checkpoints are signed beside, and a reader follows. Run it with the race detector.
+// One owner on changing goroutines, like the loop: it appends while another goroutine rotates, and appends and flushes
+// while another syncs; checkpoints are signed concurrently, and a reader follows. For the race detector.
 func TestRotateBesideItsOwner(t *testing.T) {
 	t.Parallel()
 	const batches = 600
@@ -236,8 +237,8 @@ func TestRotateBesideItsOwner(t *testing.T) {
 	}
 }
 
-// TestSegmentsEnd measures the segments of a journal with the settings of a kernel: each ends before it is longer than 48 MiB,
-// and not long before.
+// TestSegmentsEnd measures the segments of a journal with the settings of a kernel: each ends before it is longer than 48
+// MiB, and not long before.
 func TestSegmentsEnd(t *testing.T) {
 	t.Parallel()
 	const most, wanted = 48 << 20, 47 << 20

@@ -17,7 +17,7 @@ const (
 	segmentDigits = 20
 )
 
-// segmentPath is the path of the segment whose first entry is first.
+// segmentPath returns the path of the segment whose first entry is first.
 func segmentPath(dir string, first uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%0*d%s", segmentDigits, first, segmentSuffix))
 }
@@ -48,11 +48,11 @@ func listSegments(fsys FS, dir string) ([]uint64, error) {
 	return firsts, nil
 }
 
-// seekStep is how near in bytes a search goes; the rest is read.
+// seekStep is the distance in bytes at which a search stops; the rest is read.
 const seekStep = 64 << 10
 
-// seekEntry returns the offset of a line of f whose entry is not after seq: the beginning, or one not far before seq.
-// Lines ascend, so it halves the file. A probe that finds no line tells nothing and is taken for one too far.
+// seekEntry returns the offset of a line of f whose entry is not after seq: the start of the file, or a line not far before
+// seq. Entries ascend, so it searches by bisection. A probe that finds no line counts as one that is too far.
 func seekEntry(f File, seq uint64) (int64, error) {
 	hi, err := f.Size()
 	if err != nil {
@@ -60,8 +60,7 @@ func seekEntry(f File, seq uint64) (int64, error) {
 	}
 	lo := int64(0)
 	buf := make([]byte, seekStep)
-	// At lo begins a line whose entry is not after seq, or the file. No line at hi or after is known to be wanted: a probe
-	// there found a later entry, or nothing.
+	// At lo starts a line whose entry is not after seq, or the file. A probe at hi found a later entry, or nothing.
 	for hi-lo > seekStep {
 		mid := lo + (hi-lo)/2
 		n, err := f.ReadAt(buf, mid)
@@ -78,8 +77,8 @@ func seekEntry(f File, seq uint64) (int64, error) {
 	return lo, nil
 }
 
-// firstEntry finds the first line that begins in b and returns its index and seq; the seq is 0 if
-// there is none. Only the beginning of the line must be in b; the rest is checked when it is read.
+// firstEntry finds the first line that starts in b and returns its index and seq; seq is 0 if there is none. Only the start
+// of the line must be in b; the rest is checked when it is read.
 func firstEntry(b []byte) (start int, seq uint64) {
 	start = bytes.IndexByte(b, '\n') + 1
 	if start == 0 {

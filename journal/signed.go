@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// A seal is the signature under a line: of a checkpoint, an anchor, a redaction. Each signs a text of its own, whose first
-// line names what it is.
+// A seal is the signature in a line: of a checkpoint, an anchor, a redaction. Each has a text of its own, whose first line
+// names its purpose.
 type seal struct {
 	Key string // authorized-key line, without comment
 	Sig []byte // Ed25519 over the text
@@ -20,7 +20,7 @@ type seal struct {
 
 var errSignature = errors.New("signature does not match")
 
-// verify checks the signature against the key that the line names; whether that key is to be trusted is another question.
+// verify checks the signature against the key that the line names. It does not decide whether that key is trusted.
 func (s *seal) verify(text []byte) error {
 	key, _, err := parseKey(s.Key)
 	if err != nil {
@@ -32,9 +32,8 @@ func (s *seal) verify(text []byte) error {
 	return nil
 }
 
-// sealed signs a text. It does not trust the signer with more than it must: a signature that nobody could verify would look
-// like tampering for as long as the journal lives.
-// key is the canonical line of its key; "" is whatever it shows now.
+// sealed signs a text, and verifies the result: an invalid signature would look like tampering as long as the journal
+// exists. key is the canonical line of the signer's key; "" means its present one.
 func sealed(s Signer, key string, text []byte) (out seal, err error) {
 	if out.Key = key; key == "" {
 		if _, out.Key, err = parseKey(s.Public()); err != nil {
@@ -68,7 +67,8 @@ func (c *cursor) seal(s *seal) {
 	c.bad = c.bad || err != nil || c.i != len(c.b)
 }
 
-// SignText signs a text that is kept beside a journal, such as a backup's manifest. Its first line says what it is.
+// SignText signs a text that is stored outside a journal, such as a backup's manifest. The text's first line must name its
+// purpose.
 func SignText(s Signer, text []byte) (signature []byte, err error) {
 	made, err := sealed(s, "", text)
 	if err != nil {
@@ -77,7 +77,7 @@ func SignText(s Signer, text []byte) (signature []byte, err error) {
 	return fmt.Appendf(nil, "%q", base64.StdEncoding.EncodeToString(made.Sig)), nil
 }
 
-// VerifyText checks what SignText returned under an authorized-key line.
+// VerifyText checks a signature of SignText with an authorized-key line.
 func VerifyText(key string, text, signature []byte) error {
 	sig, err := base64.StdEncoding.Strict().DecodeString(string(bytes.Trim(signature, `"`)))
 	if err != nil {
@@ -86,7 +86,7 @@ func VerifyText(key string, text, signature []byte) error {
 	return (&seal{Key: key, Sig: sig}).verify(text)
 }
 
-// readSmall reads a file of a few lines, nil if there is none.
+// readSmall reads a file of a few lines, or returns nil if it does not exist.
 func readSmall(fsys FS, dir, name string) (text []byte, err error) {
 	f, err := fsys.Open(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,10 +110,10 @@ func readSmall(fsys FS, dir, name string) (text []byte, err error) {
 	return text, nil
 }
 
-// temporary is what the names of files end in that are not complete.
+// temporary is the suffix of incomplete files.
 const temporary = ".tmp"
 
-// replace writes a file as a whole, durably: readers find the old one or the new one. write gets the file, empty.
+// replace writes a file atomically and durably: readers find the old file or the new one. write gets the empty new file.
 func replace(fsys FS, dir, name string, write func(f File) error) error {
 	path := filepath.Join(dir, name)
 	err := writeFile(fsys, path+temporary, write)
@@ -144,7 +144,7 @@ func writeFile(fsys FS, path string, write func(f File) error) error {
 	return errors.Join(err, f.Close())
 }
 
-// writeAll writes text at the file's beginning.
+// writeAll returns a function that writes text at the start of a file.
 func writeAll(text []byte) func(f File) error {
 	return func(f File) error {
 		n, err := f.WriteAt(text, 0)
@@ -155,7 +155,7 @@ func writeAll(text []byte) func(f File) error {
 	}
 }
 
-// removeIfThere removes a file that may be gone already.
+// removeIfThere removes a file, which may be missing.
 func removeIfThere(fsys FS, path string) error {
 	if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

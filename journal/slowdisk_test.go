@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// Whoever waits for a slow disk lets the fake clock go on, also behind somebody else's sync: two syncs, a Rotate, a failed write
+// Waiting for a slow disk lets the fake clock advance, also while another sync runs: two syncs, a Rotate, a failed write
 // that is taken back, and a Close.
 func TestSlowDiskInFakeTime(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestSlowDiskInFakeTime(t *testing.T) {
 	})
 }
 
-// A sync covers what was flushed before it began, and nothing that was flushed during it.
+// A sync covers what was flushed before it started, and nothing that was flushed during it.
 func TestSyncBeginsAndCompletes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

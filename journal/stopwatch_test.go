@@ -14,7 +14,7 @@ type stopwatch struct {
 func (s *stopwatch) start() { s.began = time.Now() }
 func (s *stopwatch) stop()  { s.total += time.Since(s.began) }
 
-// report gives the stopwatch's time an operation, and how many times as long the benchmark's own took.
+// report reports the stopwatch's time per operation, and the ratio of the benchmark's own time to it.
 func (s *stopwatch) report(b *testing.B) {
 	b.ReportMetric(float64(s.total.Nanoseconds())/float64(b.N), "bare-ns/op")
 	b.ReportMetric(float64(b.Elapsed())/float64(s.total), "x")

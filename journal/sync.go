@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Sync makes durable what was flushed before it began, and returns the seq of the last durable
-// entry, also with an error. With nothing to sync it costs one lock. It fails with ErrStopped only.
+// Sync makes durable what was flushed before it began, and returns the seq of the last durable entry, also with an error.
+// It is cheap if there is nothing to sync. It fails only with ErrStopped.
 func (l *Log) Sync() (through uint64, err error) {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
@@ -24,8 +24,8 @@ func (l *Log) syncFlushed() (through uint64, err error) {
 	return l.syncSegment()
 }
 
-// syncSegment fsyncs the segment. File and covered head are read together before the fsync: a
-// concurrent Flush is not covered, and the segment cannot change meanwhile. syncMu is locked.
+// syncSegment fsyncs the segment. It reads the file and the covered head together before the fsync: a concurrent Flush is
+// not covered, and the segment cannot change meanwhile. syncMu is locked.
 func (l *Log) syncSegment() (through uint64, err error) {
 	l.mu.Lock()
 	f, covers, before, dead := l.target, l.flushed, l.synced, l.dead
@@ -80,7 +80,7 @@ func (l *Log) tellReached() {
 	}
 }
 
-// writeMark moves the head mark. One that was not written only lags, so the entries are none the worse for it.
+// writeMark moves the head mark. If that fails, the mark is only older, and the entries are not affected.
 func (l *Log) writeMark(h Head) {
 	l.markBuf = appendMark(l.markBuf[:0], h)
 	if _, err := l.mark.WriteAt(l.markBuf, 0); err != nil {

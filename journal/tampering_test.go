@@ -62,7 +62,7 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// unsynced is a journal whose last three entries were written and not synced when its process died.
+// unsynced returns a journal whose last three entries were written and not synced when its process died.
 func unsynced(t *testing.T) image {
 	t.Helper()
 	disk := faultfs.NewDisk()
@@ -75,7 +75,7 @@ func unsynced(t *testing.T) image {
 	return disk.Image()
 }
 
-// foreign is a good journal that is not signedJournal.
+// foreign returns a valid journal other than signedJournal.
 func foreign(t *testing.T) image {
 	t.Helper()
 	m := signedJournal(t)
@@ -84,7 +84,7 @@ func foreign(t *testing.T) image {
 	return m
 }
 
-// change makes a change, given as its word and up to three more.
+// change applies a change, given as its word and up to three arguments.
 func (m image) change(t *testing.T, other image, words []string) {
 	t.Helper()
 	number := func(i int) int { return testkit.Value(strconv.Atoi(words[i]))(t) }
@@ -150,7 +150,7 @@ func (m image) change(t *testing.T, other image, words []string) {
 	}
 }
 
-// filePath is the path of a file that a case names.
+// filePath returns the path of a file that a case names.
 func filePath(name string) string {
 	if first, ok := strings.CutSuffix(name, ".ndjson"); ok {
 		if n, err := strconv.ParseUint(first, 10, 64); err == nil {
@@ -160,7 +160,7 @@ func filePath(name string) string {
 	return dir + "/" + name
 }
 
-// fileName is the name of a path in a case.
+// fileName returns the name of a path in a case.
 func fileName(path string) string {
 	return strings.TrimLeft(filepath.Base(path), "0")
 }
@@ -175,14 +175,14 @@ func (m image) place(t *testing.T, line string) (path string, index int) {
 	return filePath(name), testkit.Value(strconv.Atoi(number))(t) - 1
 }
 
-// punch puts NULs into a copy of b.
+// punch returns a copy of b with NULs in it.
 func punch(b []byte, from, to int) []byte {
 	b = bytes.Clone(b)
 	clear(b[from:to])
 	return b
 }
 
-// verified is what Verify finds.
+// verified returns the findings of Verify.
 func (m image) verified(t *testing.T, limits bool, kept []journal.Checkpoint) string {
 	t.Helper()
 	var b strings.Builder
@@ -213,7 +213,8 @@ func (m image) verified(t *testing.T, limits bool, kept []journal.Checkpoint) st
 	return b.String()
 }
 
-// started is what a start does. What it cuts off does not come back, and where verify found nothing before, it finds nothing then.
+// started returns the result of a start. What it cuts off does not come back, and if Verify found nothing before, it finds
+// nothing afterwards.
 func (m image) started(t *testing.T, key byte) string {
 	t.Helper()
 	var b strings.Builder
@@ -254,7 +255,7 @@ func (m image) started(t *testing.T, key byte) string {
 	return b.String()
 }
 
-// finding puts what was found in the form of the cases.
+// finding formats a finding for the cases.
 func finding(e *journal.DamageError) string {
 	where := fileName(e.File)
 	if e.Line > 0 {

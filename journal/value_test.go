@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// takes reports whether a value may stand in an entry.
+// takes reports whether an entry may have a value.
 func takes(value string) bool {
 	e := journal.Entry{Request: []byte(value)}
 	return e.Check() == nil
@@ -58,7 +58,7 @@ func TestCheckBoundsTheLine(t *testing.T) {
 	}
 }
 
-// The scanner and the standard library agree on what JSON is, except what an entry may not hold on top.
+// The scanner and the standard library agree on JSON, except for the additional limits of entries.
 func FuzzValue(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,-2.5e+9,"\ud83d\ude00",true,false,null,{}]}`, `"\u00`, `[[[]]]`, `-0.0`, "\"\xff\"",
@@ -79,7 +79,7 @@ func depth(b []byte) int {
 	return bytes.Count(b, []byte("[")) + bytes.Count(b, []byte("{"))
 }
 
-// quoted is e with Origin and Conn escaped, for line.
+// quoted returns e with Origin and Conn escaped, for line.
 func quoted(e *journal.Entry) *journal.Entry {
 	q := *e
 	q.Origin, q.Conn = escape(e.Origin), escape(e.Conn)

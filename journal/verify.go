@@ -11,33 +11,32 @@ import (
 	"slices"
 )
 
-// VerifyOptions say what Verify may take as known.
+// VerifyOptions are what Verify may rely on.
 type VerifyOptions struct {
-	// Keys are the authorized-key lines that checkpoints may be signed with. If there are none, any
-	// key is accepted, and the Report says so.
+	// Keys are the authorized-key lines whose checkpoints are accepted. If there are none, any key is accepted, and the
+	// Report says so.
 	Keys []string
 
-	// Names, if not nil, returns the host key that an entry names as the one of what follows, "" for an entry that names
-	// none. A checkpoint signed with a key that is not in Keys is accepted if the record, vouched for by a later
-	// checkpoint of one that is, names its key as the host key at its entry.
+	// Names, if not nil, returns the host key that an entry names for the entries that follow, or "". A checkpoint signed
+	// with a key that is not in Keys is accepted if the journal names its key as the host key at its entry, and a later
+	// checkpoint of a key in Keys covers that.
 	Names func(*Record) string
 
-	// Known are checkpoints that were kept where they could not be changed together with the
-	// journal.
+	// Known are checkpoints that were kept where they could not be changed together with the journal.
 	Known []Checkpoint
 
-	// Archives are directories with segments of the same journal that were archived.
+	// Archives are directories with archived segments of the same journal.
 	Archives []string
 }
 
 var errUntrusted = errors.New("the checkpoint is signed with a key that is not trusted")
 
-// Verify reads a whole journal with its checkpoints, and changes nothing. It finds entries that
-// were edited, reordered, removed, repeated or inserted, and journals that were cut below a
-// checkpoint, cut and continued, or rebuilt without the key. It may run while a kernel writes, a
-// nil fsys means OSFS, and it needs memory for the longest line and a few dozen bytes a checkpoint.
+// Verify reads a whole journal with its checkpoints, and changes nothing. It finds entries that were edited, reordered,
+// removed, repeated or inserted, and journals that were cut before a checkpoint, cut and continued, or rebuilt without the
+// key. It may run while a kernel writes. A nil fsys means OSFS. It needs memory for the longest line and a few dozen bytes
+// a checkpoint.
 //
-// The error says what kept it from reading, ctx included; faults of the journal are in the Report.
+// The error says what prevented reading, including ctx; faults of the journal are in the Report.
 func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report, error) {
 	if fsys == nil {
 		fsys = OSFS{}
@@ -56,7 +55,7 @@ func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report,
 	}
 	for _, read := range []func() error{
 		func() error { return v.outside(o.Known) },
-		// What vouches is read before what is vouched for: a kernel that writes meanwhile only adds to the latter.
+		// Proofs are read before the entries: a kernel that writes meanwhile only adds entries.
 		v.readMark, v.eachDir(v.readCheckpoints), v.eachDir(v.readRedactions), v.readSegments,
 	} {
 		if err := read(); err != nil {
@@ -67,8 +66,8 @@ func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report,
 	return &v.report, nil
 }
 
-// A verifier continues after a fault and accepts the faulty line as it is, so that one change gives
-// one or two findings, and the next change is found too.
+// A verifier continues after a fault and accepts the faulty line as it is, so that one change gives one or two findings,
+// and later changes are found too.
 type verifier struct {
 	ctx     context.Context
 	fsys    FS
@@ -78,13 +77,13 @@ type verifier struct {
 
 	edited   redactions
 	edits    []edit
-	vouchers map[uint64]Redaction // what entries say of rewritten lines, by the entry that says it
+	vouchers map[uint64]Redaction // redactions that entries vouch for, by the entry that vouches
 
 	proofs proofs
 	names  func(*Record) string
 	named  []announcedKey           // in the order of the entries
-	others map[uint64][]*otherCheck // checkpoints of keys that are not trusted, by their entry
-	checks []*DamageError           // findings of the checkpoints file, reported after those of the segments
+	others map[uint64][]*otherCheck // checkpoints of keys that are not in the caller's list, by their entry
+	checks []*DamageError           // findings in the checkpoints file, reported after those in the segments
 	signed bool                     // the checkpoints file exists
 	head   Head
 	report Report
@@ -93,7 +92,7 @@ type verifier struct {
 	size int64
 }
 
-// outside refuses a checkpoint that does not verify, rather than to report it: it was given as the truth.
+// outside returns an error for an invalid checkpoint instead of reporting it: the caller gave it as valid.
 func (v *verifier) outside(known []Checkpoint) error {
 	for _, cp := range known {
 		err := cp.Verify()
@@ -117,7 +116,7 @@ func (v *verifier) readMark() error {
 	if err != nil {
 		return err
 	}
-	// A mark that cannot be believed is none. A running kernel may be writing it just now.
+	// An invalid mark is ignored. A running kernel may be writing it.
 	h, _, err := decodeMark(f)
 	if h.Seq > 0 {
 		v.proofs.add(proof{Head: h, source: fromMark})
@@ -164,8 +163,8 @@ func (v *verifier) readCheckpoints(dir string) (err error) {
 			v.checks = append(v.checks, r.damage(off, cp.Seq, err.Error()))
 			continue
 		}
-		// A valid signature by an unknown key proves nothing, so it is set aside. The journal
-		// itself may still show that the key was the kernel's.
+		// A valid signature by an unknown key proves nothing by itself. The journal may still show that the key was the
+		// kernel's.
 		if v.report.KeysTrusted && !v.trusted[cp.Key] {
 			v.others[cp.Seq] = append(v.others[cp.Seq], &otherCheck{Checkpoint: cp, place: r.damage(off, cp.Seq, errUntrusted.Error())})
 			continue
@@ -174,7 +173,7 @@ func (v *verifier) readCheckpoints(dir string) (err error) {
 	}
 }
 
-// finish checks the end of the chain against proofs of later entries.
+// finish compares the end of the chain with proofs of later entries.
 func (v *verifier) finish() {
 	v.judgeOthers()
 	v.judgeEdits()
@@ -195,10 +194,10 @@ func (v *verifier) finish() {
 	}
 }
 
-// contextEvery is how many lines are read between two looks at the context.
+// contextEvery is how many lines are read between two checks of the context.
 const contextEvery = 4096
 
-// readSegment follows the chain through one segment, as a start does through the last one, but does not end at a fault.
+// readSegment checks the chain through one segment, as a start does for the last one, but continues after a fault.
 func (v *verifier) readSegment(dir string, first uint64, last bool) (err error) {
 	v.path, v.size = segmentPath(dir, first), 0
 	f, err := v.fsys.Open(v.path)
@@ -225,7 +224,7 @@ func (v *verifier) readSegment(dir string, first uint64, last bool) (err error) 
 		if err == nil {
 			err = ParseLine(line, &rec)
 		}
-		// The next start would cut from here on.
+		// The next start would cut the file here.
 		if isFault(err) && last && tornWrite(line) {
 			size, err := f.Size()
 			v.tail(size-v.size, lines.line, last)
@@ -235,7 +234,7 @@ func (v *verifier) readSegment(dir string, first uint64, last bool) (err error) 
 			return fmt.Errorf("read segment: %w", err)
 		}
 		v.judge(line, lines.line, &rec, err)
-		// Where an endless line ends is not known, so what follows it cannot be told from it.
+		// The end of a line that is too long is unknown, so what follows cannot be separated from it.
 		if errors.Is(err, errLongLine) {
 			return nil
 		}
@@ -244,8 +243,8 @@ func (v *verifier) readSegment(dir string, first uint64, last bool) (err error) 
 	}
 }
 
-// judge adds a line to the chain, with its faults. Its hash is computed over the line as it is, and
-// its seq is used if it has one, so that the next line is judged against what is there.
+// judge adds a line to the chain, with its faults. Its hash is computed from the line as it is, and its seq is used if it
+// has one, so that the next line is checked against the actual content.
 func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 	next := Head{Seq: v.head.Seq + 1, Hash: hashLine(line)}
 	var reason string
@@ -260,7 +259,7 @@ func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 		}
 		v.note(rec, next)
 	}
-	// The proofs move on in any case. Of a line that is wrong in itself, what a proof says is no news.
+	// The proofs advance in any case. For a faulty line, a contradiction of a proof is not reported too.
 	if p := v.proofs.check(next); p != nil && reason == "" {
 		reason = v.proofs.againstReason(p)
 	}
@@ -270,8 +269,8 @@ func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 	v.head = next
 }
 
-// tail judges the bytes after the last whole line of a segment. In the last segment they belong to
-// an unfinished or running write: reported, but not a fault.
+// tail checks the bytes after the last whole line of a segment. In the last segment they belong to an unfinished or running
+// write: reported, but not a fault.
 func (v *verifier) tail(torn, number int64, last bool) {
 	switch {
 	case torn == 0:
@@ -282,7 +281,7 @@ func (v *verifier) tail(torn, number int64, last bool) {
 	}
 }
 
-// find reports a fault of the line after the last one read.
+// find reports a fault in the line after the last one read.
 func (v *verifier) find(number int64, seq uint64, reason string) {
 	v.report.find(&DamageError{File: v.path, Line: number, Offset: v.size, Seq: seq, Reason: reason})
 }
@@ -297,11 +296,11 @@ type announcedKey struct {
 type otherCheck struct {
 	Checkpoint
 
-	place   *DamageError // the finding that it is unless it is accepted
-	matches bool         // its entry was found to be the one that it is about
+	place   *DamageError // the finding to report unless it is accepted
+	matches bool         // its entry has the hash that it names
 }
 
-// note looks for what an entry says of host keys, and for checkpoints about it.
+// note records the host key that an entry names, and checks the checkpoints of the entry.
 func (v *verifier) note(rec *Record, h Head) {
 	for _, o := range v.others[h.Seq] {
 		o.matches = o.Hash == h.Hash
@@ -319,8 +318,8 @@ func (v *verifier) note(rec *Record, h Head) {
 	}
 }
 
-// judgeOthers accepts checkpoints whose key the journal names as the host key of that time, if a
-// trusted key vouches for that entry, and reports all others.
+// judgeOthers accepts checkpoints whose key the journal names as the host key of that time, if a checkpoint of a key in the
+// caller's list covers that entry, and reports all others.
 func (v *verifier) judgeOthers() {
 	for _, at := range v.others {
 		for _, o := range at {
@@ -334,8 +333,8 @@ func (v *verifier) judgeOthers() {
 	slices.SortStableFunc(v.checks, func(a, b *DamageError) int { return cmp.Compare(a.Offset, b.Offset) })
 }
 
-// keyAt returns the naming of the host key that an entry fell under. Entries before the first naming are of the key that it
-// names: kernels had one before they named it.
+// keyAt returns the host key in effect at an entry. Entries before the first that names one have that key: kernels had one
+// before they named it.
 func (v *verifier) keyAt(seq uint64) (announcedKey, bool) {
 	i, found := slices.BinarySearchFunc(v.named, seq, func(n announcedKey, seq uint64) int { return cmp.Compare(n.seq, seq) })
 	if !found {

@@ -9,12 +9,12 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// naming is an entry that names a host key.
+// naming returns an entry that names a host key.
 func naming(key *hostKey) *journal.Entry {
 	return &journal.Entry{Request: []byte(`"` + key.Public() + `"`), Outcome: []byte("null")}
 }
 
-// named reads what naming writes.
+// named reads the entry of naming.
 func named(r *journal.Record) string {
 	if text := strings.Trim(string(r.Request), `"`); strings.HasPrefix(text, "ssh-") {
 		return text
@@ -22,8 +22,8 @@ func named(r *journal.Record) string {
 	return ""
 }
 
-// A journal whose host key changes verifies with the last key alone where an entry names that key, and in no other case:
-// not with the first alone, not where nothing names it, not where the first goes on to sign after it.
+// A journal whose host key changes is verified with only the last key if an entry names that key. It is not verified with
+// only the first key, or if no entry names the last key, or if the first key also signs after it.
 func TestVerifyFollowsTheHostKey(t *testing.T) {
 	t.Parallel()
 	first, second := newHostKey(1), newHostKey(2)

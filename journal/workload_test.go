@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// A workload is a random life of a journal on a disk whose power may go at each operation. It keeps a model: the lines
+// A workload is a random history of a journal on a disk whose power may fail at each operation. It has a model: the lines
 // that were appended and flushed, and how many of them Sync has covered.
 type workload struct {
 	r    *rand.Rand
@@ -28,14 +28,14 @@ type workload struct {
 	synced uint64
 
 	faults   *faultfs.Failing // between the log and the disk; nil if nothing fails
-	stopped  bool             // the log said ErrStopped
-	left     *workload        // the model with the entries that an ErrUncertain was about; nil: there are none
-	tight    bool             // others have taken most of the disk
-	syncing  bool             // inside a call of Sync
-	rotates  bool             // the owner calls Rotate where it is due
-	rotating bool             // inside a call of it
+	stopped  bool             // the log returned ErrStopped
+	left     *workload        // the model with the entries of an ErrUncertain; nil: none
+	tight    bool             // other files have taken most of the disk
+	syncing  bool             // during a call of Sync
+	rotates  bool             // the owner calls Rotate when it is due
+	rotating bool             // during a call of Rotate
 	flushed  int              // entries whose Flush did not fail
-	cutEvery int              // the power goes at one in so many operations
+	cutEvery int              // one in so many operations cuts the power
 	points   int64
 	err      error
 }
@@ -58,7 +58,7 @@ func (w *workload) fail(format string, args ...any) {
 	}
 }
 
-// expect fails the workload over an error that neither a fault explains nor a full disk.
+// expect fails the workload for an error that neither a fault nor a full disk explains.
 func (w *workload) expect(what string, err error) {
 	if w.tight && errors.Is(err, syscall.ENOSPC) && !errors.Is(err, journal.ErrStopped) {
 		return
@@ -68,7 +68,7 @@ func (w *workload) expect(what string, err error) {
 	}
 }
 
-// run lives through a few starts, each ended by Close, by a kill, or by a power cut that the workload goes on after.
+// run runs a few starts, each ended by Close, by a kill, or by a power cut after which the workload continues.
 func (w *workload) run() {
 	for range 1 + w.r.IntN(4) {
 		w.start()
@@ -122,7 +122,7 @@ func (w *workload) start() {
 	if w.compare(w.disk, rec); w.err != nil {
 		return
 	}
-	// What a power cut took is gone, what was found is promised from here on.
+	// What a power cut took is lost, and what was found must not be lost any more.
 	w.log, w.stopped, w.synced = log, false, rec.Head.Seq
 	if left := w.left; left != nil && left.matches(w.disk, rec) == nil {
 		w.text, w.ends = left.text, left.ends
@@ -132,7 +132,7 @@ func (w *workload) start() {
 	w.flushed = len(w.ends)
 }
 
-// forget makes n entries all that the model knows.
+// forget reduces the model to n entries.
 func (w *workload) forget(n int) {
 	w.ends, w.flushed = w.ends[:n], min(w.flushed, n)
 	w.text = w.text[:w.length(n)]
@@ -142,7 +142,7 @@ func (w *workload) forget(n int) {
 	}
 }
 
-// length is that of the text of the first n entries.
+// length returns the length of the text of the first n entries.
 func (w *workload) length(n int) int {
 	if n == 0 {
 		return 0
@@ -180,7 +180,7 @@ func (w *workload) step() {
 	}
 }
 
-// covers holds what a Sync or a Rotate returns against the model.
+// covers compares the result of a Sync or a Rotate with the model.
 func (w *workload) covers(what string, sync func() (uint64, error)) {
 	through, err := sync()
 	w.expect(what, err)
@@ -191,7 +191,7 @@ func (w *workload) covers(what string, sync func() (uint64, error)) {
 	w.synced = through
 }
 
-// append appends a batch to the model and to the log. To the model first: what is being written may be found.
+// append appends a batch to the model and to the log; first to the model, since a crash may leave what is being written.
 func (w *workload) append() {
 	for range 1 + w.r.IntN(4) {
 		size := w.r.IntN(40)
@@ -200,7 +200,7 @@ func (w *workload) append() {
 		}
 		seq := uint64(len(w.ends)) + 1
 		e := entry(seq, size)
-		e.Time += w.r.Int64N(1000) // so that a dropped entry is not the one that gets its seq
+		e.Time += w.r.Int64N(1000) // so that a dropped entry differs from the one that gets its seq
 		text := line(seq, w.prev, e)
 		w.prev = sha256.Sum256([]byte(text))
 		w.text = append(append(w.text, text...), '\n')
@@ -211,7 +211,7 @@ func (w *workload) append() {
 	}
 }
 
-// flush writes what was appended, or forgets it.
+// flush writes the appended entries, or removes them from the model.
 func (w *workload) flush() {
 	before := w.flushed
 	flush := w.log.Flush
@@ -225,17 +225,17 @@ func (w *workload) flush() {
 	case err == nil:
 		w.left = nil
 	case errors.Is(err, journal.ErrStopped):
-		w.stopped = true // and the entries may be there or not
+		w.stopped = true // the entries may be there or not
 	case errors.Is(err, journal.ErrUncertain):
 		w.left = &workload{text: slices.Clone(w.text), ends: slices.Clone(w.ends), synced: w.synced} // a crash may bring them back
 		w.forget(before)
 	default:
-		w.forget(before) // and they must not
+		w.forget(before) // and it must not
 	}
 }
 
-// cut is the disk's hook. While an fsync of a segment runs, more may be written, as the owner of a log does; not where
-// the log would wait for the end of that fsync. While a segment is begun, more is appended.
+// cut is the disk's hook. During an fsync of a segment more may be written, as an owner of a log does, except where the log
+// would wait for the end of that fsync. While a segment is started, more is appended.
 func (w *workload) cut(op faultfs.Op) {
 	if op.Kind == faultfs.Sync && w.syncing && w.faults == nil && !w.tight && w.opt.SegmentBytes == 1<<20 && w.r.IntN(3) == 0 {
 		w.syncing = false
@@ -254,7 +254,7 @@ func (w *workload) cut(op faultfs.Op) {
 func (w *workload) recoverFrom(disk *faultfs.Disk, depth int) {
 	w.points++
 	after := disk.Crash(w.r, faultfs.Outcome(w.r.IntN(faultfs.Outcomes)))
-	again := w.r.IntN(16) // the operation of the recovery that is cut, if it has as many
+	again := w.r.IntN(16) // the operation of the recovery at which the power is cut, if it has as many
 	after.Hook = func(faultfs.Op) {
 		if again--; again == 0 && depth < 3 && w.err == nil {
 			w.recoverFrom(after, depth+1)
@@ -273,7 +273,7 @@ func (w *workload) recoverFrom(disk *faultfs.Disk, depth int) {
 	}
 }
 
-// compare holds what a start found against the model.
+// compare compares what a start found with the model.
 func (w *workload) compare(disk *faultfs.Disk, rec *journal.Recovery) {
 	err := w.matches(disk, rec)
 	if err != nil && (w.left == nil || w.left.matches(disk, rec) != nil) {
@@ -292,7 +292,8 @@ func (w *workload) matches(disk *faultfs.Disk, rec *journal.Recovery) error {
 	return nil
 }
 
-// goOn writes on after a recovery: the new entries are as durable as the old, and the whole is a journal.
+// goOn continues to write after a recovery: the new entries are as durable as the old ones, and the result is a valid
+// journal.
 func (w *workload) goOn(disk *faultfs.Disk, log *journal.Log, rec *journal.Recovery) {
 	disk.Hook = nil
 	disk.Free()
@@ -312,7 +313,7 @@ func (w *workload) goOn(disk *faultfs.Disk, log *journal.Log, rec *journal.Recov
 	}
 }
 
-// segments puts the segments of an image together.
+// segments concatenates the segments of an image.
 func segments(image map[string][]byte) string {
 	var paths []string
 	for path := range image {

@@ -20,21 +20,20 @@ const (
 	originType  types.EntityType = "Origin"
 )
 
-// vias are the values of context.via: the doors through which calls reach the kernel (PROTOCOL 10).
+// vias are the values of context.via, which say how calls reach the kernel (PROTOCOL 10).
 var vias = []string{"socket", "channel", "inline", "mcp", "hook", "job", "cluster"}
 
 // kinds are the values of context.exhausted: the kinds of budgets, and "" if enough is left.
 var kinds = []string{"", "calls", "fetches", "tokens", "usd", "wall_seconds"}
 
-// checker checks rules by the syscall table.
+// checker checks rules with the syscall table.
 type checker struct {
 	rules     []*Rule
 	validator *validate.Validator
 	warnings  []Problem
 }
 
-// newChecker makes a schema from the syscall table, and from the tools and registered syscalls that the rules
-// name.
+// newChecker creates a schema from the syscall table, and from the tools and registered syscalls that the rules name.
 func newChecker(rules []*Rule) *checker {
 	c := &checker{rules: rules}
 	s := &resolved.Schema{
@@ -75,7 +74,7 @@ func newChecker(rules []*Rule) *checker {
 			case known && id != "":
 			case uid.Type == toolAction && plainTool(id):
 				action(uid, toolArgs)
-				c.warn(r, "%s is not known now: it is a tool that does not exist yet, or a misspelling", uid)
+				c.warn(r, "%s is unknown: it is a tool that does not exist yet, or misspelled", uid)
 			case uid.Type == syscallAction && schema.Registrable(id) && schema.NearestType(id) == "":
 				action(uid, registered)
 				c.warn(r, "%s is not a syscall of the kernel: the rule is for a syscall that is registered under this name", uid)
@@ -86,7 +85,7 @@ func newChecker(rules []*Rule) *checker {
 	return c
 }
 
-// toolArgs is the part of a tool's call that rules see.
+// toolArgs describes the members of a tool's call that rules see.
 var toolArgs = resolved.RecordType{
 	"input": {Type: resolved.StringType{}}, "describe": {Type: resolved.BoolType{}},
 	"command": optionalText, "file_path": optionalText,
@@ -123,7 +122,7 @@ func named(p *ast.Policy) map[types.EntityUID]bool {
 	return all
 }
 
-// check finds errors in the rules: types, and rules that can never match.
+// check finds errors in the rules: wrong types, and rules that can never match.
 func (c *checker) check() []Problem {
 	problems := c.warnings
 	for _, r := range c.rules {
@@ -159,7 +158,7 @@ func (c *checker) rule(r *Rule) []string {
 	return nil
 }
 
-// unknown describes what is wrong with an unknown action.
+// unknown returns the error for an unknown action.
 func (c *checker) unknown(uid types.EntityUID) string {
 	id := string(uid.ID)
 	switch row, ok := schema.Lookup(id); {
@@ -176,13 +175,13 @@ func (c *checker) unknown(uid types.EntityUID) string {
 	case uid.Type == syscallAction:
 		return fmt.Sprintf("the rule can never match: no syscall %s", id)
 	case uid.Type == toolAction && !plainTool(id):
-		return fmt.Sprintf("the rule can never match: %q is no path below root, which has neither os nor a slash before it, such as tools/sum", id)
+		return fmt.Sprintf("the rule can never match: %q must be a path below root without os and without a leading slash, such as tools/sum", id)
 	}
 	return ""
 }
 
-// dead reports whether the conditions of a valid rule are false by their types, for every call. The library then does
-// not check the conditions after them, which would hide errors.
+// dead reports whether the conditions of a valid rule are false for every call because of their types. The library then
+// does not check later conditions, which would hide errors.
 func (c *checker) dead(p *ast.Policy) bool {
 	if len(p.Conditions) == 0 {
 		return false
@@ -204,7 +203,7 @@ func (c *checker) dead(p *ast.Policy) bool {
 	return c.validator.Policy("", &probe) == nil
 }
 
-// impossible finds comparisons with texts that the compared member never has: its normalized spelling differs.
+// impossible finds comparisons with texts that a member never has, because it is normalized.
 func impossible(p *ast.Policy) (texts []string) {
 	for _, cond := range p.Conditions {
 		ast.Inspect(ast.NewNode(cond.Body), func(n ast.IsNode) bool {

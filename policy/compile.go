@@ -23,24 +23,24 @@ import (
 
 // Rule is one rule.
 type Rule struct {
-	ID   string        // its @id, else the file and the rule's number in it
-	Fix  string        // its @fix: advice for the refused; may be empty
-	Ask  time.Duration // its @ask: how long the question can be answered; 0: it forbids
+	ID   string        // its @id, otherwise the file and the rule's number in it
+	Fix  string        // its @fix: advice for a refused caller; may be empty
+	Ask  time.Duration // its @ask: the time in which the question can be answered; 0: the rule forbids
 	File string
 	Line int
 
 	policy *cedar.Policy
 	tree   *ast.Policy
-	needs  []string // members of args that it looks at, and of context with a leading dot
+	needs  []string // members of args that it reads, and members of context with a leading dot
 }
 
-// At is where the rule is defined, as FILE:LINE.
+// At returns where the rule is defined, as FILE:LINE.
 func (r *Rule) At() string { return r.File + ":" + strconv.Itoa(r.Line) }
 
 // Problem is an error or a warning about a file of rules.
 type Problem struct {
 	File    string
-	Line    int // 0: it is about the whole file
+	Line    int // 0: the whole file
 	Text    string
 	Warning bool // the rules can still be loaded
 }
@@ -57,7 +57,7 @@ func (p Problem) String() string {
 	return at + ": " + p.Text
 }
 
-// Set is all loaded rules. It is immutable; nil has none.
+// Set has all loaded rules. It is immutable; a nil Set has none.
 type Set struct {
 	Hash  string   // SHA-256 over the names and the contents of the files, in order
 	Files []string // their names
@@ -67,10 +67,10 @@ type Set struct {
 	others   *applicable // for tools and registered syscalls that no rule names
 }
 
-// applicable are the rules that can match an action.
+// applicable has the rules that can match an action.
 type applicable struct {
 	rules []*Rule
-	needs map[string]bool // members of args that at least one of them looks at
+	needs map[string]bool // members of args that at least one of the rules reads
 }
 
 // All implements cedar.PolicyIterator.
@@ -84,8 +84,8 @@ func (a *applicable) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// Compile makes a Set from files. The problems are in the order of the files; if one is not a warning, the Set is
-// nil. Without files it is nil too.
+// Compile compiles files to a Set. The problems are in the order of the files. If one of them is not a warning, or there
+// are no files, the Set is nil.
 func Compile(files []File) (*Set, []Problem) {
 	if len(files) == 0 {
 		return nil, nil
@@ -176,7 +176,7 @@ func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
 	}
 	r.needs = needs
 	body := *r.tree
-	body.Action = ast.ScopeTypeAll{} // it is only evaluated for actions that match
+	body.Action = ast.ScopeTypeAll{} // the rule is only evaluated for actions that match
 	r.policy = cedar.NewPolicyFromAST((*publicast.Policy)(&body))
 	return r, wrong
 }

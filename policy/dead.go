@@ -9,8 +9,8 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 )
 
-// contradicts reports whether the conditions of a valid rule exclude each other, for each of its actions. It looks at
-// the constants that expressions are compared with; false means that the rule may match, not that it does.
+// contradicts reports whether the conditions of a valid rule exclude each other, for each of its actions. It uses the
+// constants that expressions are compared with. False means that the rule may match.
 func contradicts(p *ast.Policy) bool {
 	actions := scoped(p)
 	if _, all := p.Action.(ast.ScopeTypeAll); all {
@@ -55,7 +55,7 @@ func contextMember(name types.String) ast.IsNode {
 	return ast.NodeTypeAccess{StrOpNode: ast.StrOpNode{Arg: variable("context"), Value: name}}
 }
 
-// goal is a condition that must be true, or false.
+// goal is a condition that must be true or false.
 type goal struct {
 	of   ast.IsNode
 	want bool
@@ -65,8 +65,8 @@ type goal struct {
 type fact struct {
 	of   ast.IsNode
 	fits func(types.Value) bool
-	// among are test values: several facts can hold together if one of these fits all of them. Without any, nothing
-	// is decided.
+	// among are test values: several facts can hold together if one of these values fits all of them. Without test values,
+	// nothing is decided.
 	among []types.Value
 	all   bool // there are no other values, whatever else is known
 }
@@ -94,8 +94,7 @@ func within(of ast.IsNode, least, most types.Long) fact {
 	}}
 }
 
-// around returns n and its neighbours: all other numbers on the same side compare with n as they
-// do.
+// around returns n and its neighbours. All other numbers on the same side compare with n as they do.
 func around(n types.Long) []types.Value {
 	list := []types.Value{n}
 	if n > math.MinInt64 {
@@ -115,10 +114,10 @@ func texts(list []string) []types.Value {
 	return values
 }
 
-// search looks for a way to satisfy goals.
+// search searches for a way to satisfy goals.
 type search struct{ left int }
 
-// reach reports whether the goals may all be satisfied while the facts hold.
+// reach reports whether all goals may be satisfied while the facts hold.
 func (s *search) reach(goals []goal, facts []fact) bool {
 	if s.left--; s.left < 0 || len(goals) == 0 {
 		return true

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/policy"
 )
 
-// randomRules makes rules about a few calls, whose conditions are about few values.
+// randomRules generates rules about a few calls with conditions about a few values.
 type randomRules struct{ *rand.Rand }
 
 func (r randomRules) pick(of ...string) string { return of[r.IntN(len(of))] }
@@ -53,7 +53,7 @@ func (r randomRules) condition(typ string, depth int) string {
 	return "(" + one + " && " + other + ")"
 }
 
-// rule is one of the syscall typ, and another that matches what it does not.
+// rule returns a rule of the syscall typ, and the inverse rule.
 func (r randomRules) rule(typ, before string) (rule, inverse string) {
 	scope, one, other := r.pick("", `== Agent::"lead"`, `in Agent::"lead"`), r.condition(typ, 2), r.condition(typ, 2)
 	const format = "%sforbid(principal %s, action == Syscall::%q, resource) %s { %s } %s { %s };\n"
@@ -66,7 +66,7 @@ func (r randomRules) rule(typ, before string) (rule, inverse string) {
 	return rule, fmt.Sprintf("forbid(principal, action == Syscall::%q, resource) unless { %s };", typ, both)
 }
 
-// callData are the data of calls that make the difference for such rules.
+// callData returns data of calls for which such rules differ.
 func callData(typ string) (list []string) {
 	switch typ {
 	case "Memory.Set":
@@ -87,8 +87,8 @@ func callData(typ string) (list []string) {
 	return list
 }
 
-// TestDead: no rule that matches some call is refused as one that never does, for random rules; and of those that match none of these
-// calls, most are refused: not those that only these agents cannot be meant by, and two patterns.
+// TestDead: with random rules, no rule that matches some call is refused as one that never matches. Most rules that match
+// none of these calls are refused, except for those that need other agents, and two patterns.
 func TestDead(t *testing.T) {
 	t.Parallel()
 	r := randomRules{rand.New(rand.NewPCG(4, 1))}
@@ -117,12 +117,12 @@ func TestDead(t *testing.T) {
 	}
 }
 
-// matchedBy is a call that a rule matches, and its inverse does not; "": there is none. nil is a rule that was refused.
+// matchedBy describes a call that a rule matches and its inverse does not; "": there is none. A nil rule was refused.
 func matchedBy(t *testing.T, typ string, rule *policy.Set, inverse string) string {
 	t.Helper()
 	want := rule != nil
 	if rule == nil {
-		rule = compile(t, inverse) // it matches wherever the rule does not
+		rule = compile(t, inverse) // it matches if the rule does not
 	}
 	j := judge(rule)
 	for _, data := range callData(typ) {

@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Forms normalize the names in a call to the spelling that its handler uses. A name that cannot be parsed stays
-// unchanged: the handler refuses it.
+// Forms normalize the names in a call to the spelling that its handler uses. A name that cannot be parsed stays unchanged,
+// and the handler refuses it.
 type Forms struct {
 	// URL returns an address in the form that is fetched, and its host.
 	URL func(raw string) (normal, host string, ok bool)
@@ -32,13 +32,13 @@ type Judge struct {
 	Registry  kernel.Registry // finds the tool that provides a registered syscall; nil: nothing is registered
 }
 
-// Decision is the rules' verdict on a call. The zero Decision allows it.
+// Decision is the verdict of the rules on a call. The zero Decision allows it.
 type Decision struct {
-	Rule   *Rule // that decided; nil: none
+	Rule   *Rule // the rule that decided; nil: none
 	Failed error // why the evaluation of the rule failed, which denies the call; nil: the rule matched
 }
 
-// action is one view of a call: a tool's call is also a syscall's.
+// action is one view of a call. The call of a tool is also that of a syscall.
 type action struct {
 	uid  types.EntityUID
 	args func(needs map[string]bool) (types.Record, *unfitError)
@@ -56,8 +56,8 @@ func (e *unfitError) Error() string {
 
 func (e *unfitError) Unwrap() error { return e.why }
 
-// Decide judges a call with PID, Origin and Tick set. A rule that forbids takes precedence over one that fails, and
-// a failing one over one that asks. Of several of a kind, the first in the order of the files decides.
+// Decide judges a call with PID, Origin and Tick set. A rule that forbids takes precedence over one that fails, and a
+// failing one over one that asks. Of several of a kind, the first in the order of the files decides.
 func (j *Judge) Decide(call *kernel.Call) Decision {
 	decided := j.evaluate(call, j.syscall(call))
 	if sent := sendingOf(call); sent != nil {
@@ -73,8 +73,8 @@ func (j *Judge) Decide(call *kernel.Call) Decision {
 	return decided
 }
 
-// sendingOf is the Syscall.SendMsg of a message that arrives from another kernel, nil if the call is none: rules about sending
-// are rules about that too.
+// sendingOf returns the Syscall.SendMsg of a message that arrives from another kernel, or nil for other calls. Rules about
+// sending apply to it too.
 func sendingOf(call *kernel.Call) *kernel.Call {
 	in, ok := call.Input.(*schema.AcceptInput)
 	if !ok {
@@ -177,8 +177,8 @@ func (j *Judge) syscall(call *kernel.Call) action {
 	}}
 }
 
-// tool returns the view of a call as the tool that it runs, if any: by its path, as a registered syscall, or as
-// a host's own.
+// tool returns the view of a call as the tool that it runs, if there is one: by its path, as a registered syscall, or as a
+// tool of a host.
 func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
 	switch in := call.Input.(type) {
 	case *schema.CallInput:
@@ -215,8 +215,8 @@ func toolAt(uri string, describe bool, input func() []byte, cut []string) action
 	}}
 }
 
-// addBeside adds members of a tool's input that rules read: texts unchanged, other values in canonical form. A
-// member that was cut cannot be judged.
+// addBeside adds members of a tool's input that rules read: texts unchanged, other values in canonical form. A member that
+// was cut cannot be judged.
 func addBeside(all types.RecordMap, needs map[string]bool, input []byte, cut []string) *unfitError {
 	long := errors.New("it is too long: the hook sent only its beginning")
 	if needs["input"] && len(cut) > 0 {
@@ -328,7 +328,7 @@ func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *u
 	return types.NewRecord(all), nil
 }
 
-// form normalizes a text. An address also gives a host.
+// form normalizes a text. For an address it also adds the host.
 func (j *Judge) form(call *kernel.Call, f form, text string, beside types.RecordMap) string {
 	switch f {
 	case keyForm:
@@ -350,12 +350,11 @@ func (j *Judge) form(call *kernel.Call, f form, text string, beside types.Record
 	return text
 }
 
-// subject is the process that a call acts as, in the form that rules see. It is computed when a
-// rule reads it.
+// subject is the process that a call acts as, in the form that rules see. It is computed when a rule reads it.
 type subject struct {
 	judge   *Judge
 	call    *kernel.Call
-	process *schema.Descriptor // nil: the PID has none
+	process *schema.Descriptor // nil: there is no process with the PID
 }
 
 func (s *subject) uid() types.EntityUID {
@@ -367,8 +366,8 @@ func (s *subject) uid() types.EntityUID {
 
 func agentUID(name string) types.EntityUID { return types.NewEntityUID(agentType, types.String(name)) }
 
-// Prefixes of the intent of a process that a key's login created, or that runs under a profile. No agent can forge
-// them, since only the operator's children count.
+// Prefixes of the intent of a process that a key's login created, or that runs under a profile. Agents cannot forge them,
+// since only the operator's children count.
 const (
 	keyIntent = "key:"
 	// ProfileIntent precedes the name of the profile.

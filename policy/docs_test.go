@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/policy"
 )
 
-// TestDocs: the rules of docs/policy.md are valid, and do with the calls below them what it says.
+// TestDocs: the rules in docs/policy.md are valid, and decide the calls below them as described.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	budgets, err := os.ReadFile("../docs/budgets.md")

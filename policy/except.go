@@ -13,12 +13,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// longestText bounds a text that an exception compares with, in bytes.
+// longestText bounds a text in an exception, in bytes.
 const longestText = 2048
 
-// Except returns the files with the narrowest change that allows the call of an entry, which must follow those that p
-// has seen. Each rule that decides against the call gets an exception for its agent, its syscall and the members that
-// the rule reads. It also returns the changed rules; none if the call is allowed already.
+// Except returns the files with the narrowest change that allows the call of an entry, which must follow those that p has
+// judged. Each rule that decides against the call gets an exception for its agent, its syscall and the members that the
+// rule reads. Except also returns the changed rules; none if the call is already allowed.
 func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 	msg, failed := schema.Decode(e.Request, schema.OsMessage)
 	if failed != nil {

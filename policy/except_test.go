@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestExcept: the change lets that call through and no other.
+// TestExcept: the change allows that call and no other.
 func TestExcept(t *testing.T) {
 	t.Parallel()
 	files := []policy.File{{Name: "a.cedar", Text: []byte(`// first; of two

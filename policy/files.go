@@ -20,14 +20,13 @@ type File struct {
 // maxFile bounds a file, in bytes.
 const maxFile = 1 << 20
 
-// Paths returns the paths of a configuration's rules, whether they exist or not: a file, and a directory of
-// further files.
+// Paths returns the paths of a configuration's rules, which may not exist: a file, and a directory of further files.
 func Paths(config string) (file, dir string) {
 	at := filepath.Dir(config)
 	return filepath.Join(at, "policy.cedar"), filepath.Join(at, "policy.d")
 }
 
-// Profiles is the directory of a configuration's profiles, with their rules.
+// Profiles returns the directory of a configuration's profiles, with their rules.
 func Profiles(config string) string { return filepath.Join(filepath.Dir(config), "profiles") }
 
 // Read reads policy.cedar, policy.d/*.cedar and profiles/*.cedar of a configuration, in this order, those of a
@@ -81,7 +80,7 @@ func ReadFiles(paths []string) ([]File, error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path) // before it is opened: a pipe would block
+	info, err := os.Stat(path) // before it is opened, since a pipe would block
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}

@@ -25,7 +25,7 @@ type Guard struct {
 type holding struct {
 	Judge
 	decided map[*Rule]*atomic.Int64
-	invalid string // why the files could not be loaded; "": they could
+	invalid string // why the files could not be loaded; "": they were loaded
 }
 
 // NewGuard returns a guard without rules, which allows every call.
@@ -47,8 +47,7 @@ func (g *Guard) Use(set *Set) {
 	g.holds.Store(h)
 }
 
-// Refuse makes the guard refuse every call of an agent, since the files could not be loaded for the
-// given reason.
+// Refuse makes the guard refuse all calls of agents because the files could not be loaded, for the given reason.
 func (g *Guard) Refuse(why string) { g.holds.Store(&holding{invalid: why}) }
 
 // Stage judges a call. The operator acting as itself is exempt. If a rule asks, the call proceeds to the Approval
@@ -84,10 +83,10 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	switch {
 	case d.more(call):
 		more = call.Exhausted
-	case call.Exhausted != "": // the budget has refused it already
+	case call.Exhausted != "": // the budget has already refused it
 		return kernel.Verdict{}
 	}
-	if call.Probe == nil && !call.Parked && (before == nil || before.Rule != d.Rule.ID) { // once for each call, however often it passes
+	if call.Probe == nil && !call.Parked && (before == nil || before.Rule != d.Rule.ID) { // once for each call, although it may pass more than once
 		h.decided[d.Rule].Add(1)
 	}
 	exception := h.explained(call, d)
@@ -114,14 +113,13 @@ func (g *Guard) JudgesBodies() bool {
 	return h != nil && h.Set != nil && h.byAction[types.NewEntityUID(syscallAction, types.String(schema.HTTPFetch.Type))].needs["bodyRef"]
 }
 
-// explained returns the narrowest exception from a rule for a call that the operator asks about, or
-// "".
+// explained returns the narrowest exception from a rule for a call that the operator asks about, or "".
 func (h *holding) explained(call *kernel.Call, d Decision) string {
 	if call.Probe == nil || !call.Probe.Operator || d.Failed != nil {
 		return ""
 	}
 	clause, err := h.exception(call, d.Rule)
-	if err != nil { // such as for a text that is too long
+	if err != nil { // for example, a text is too long
 		return ""
 	}
 	return clause
@@ -137,8 +135,7 @@ func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fa
 	return call.CannotAsk()
 }
 
-// fault returns the fault of a call that a decision refuses. Only the operator sees where the rule is
-// defined.
+// fault returns the fault of a call that a decision refuses. Only the operator sees where the rule is defined.
 func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	what := call.Message.Called()
 	var f *fault.Fault
@@ -163,7 +160,7 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	return f.With("rule", d.Rule.ID).With("policy", s.Hash)
 }
 
-// Show returns the answer of Policy.Show, with at most that many rules.
+// Show returns the answer of Policy.Show, with at most most rules.
 func (g *Guard) Show(most int) schema.PolicyShowOutput {
 	out := schema.PolicyShowOutput{Files: []string{}, Rules: []schema.PolicyRule{}}
 	h := g.holds.Load()
@@ -199,13 +196,13 @@ type Loader struct {
 	mu sync.Mutex // serializes loading
 }
 
-// NewLoader returns a loader of the rules next to the configuration at that path, "" if there is none, for a guard.
+// NewLoader returns a loader of the rules in the directory of the configuration at that path ("": none), for a guard.
 func NewLoader(config string, guard *Guard, log *slog.Logger) *Loader {
 	return &Loader{Guard: guard, config: config, log: log}
 }
 
-// Begin loads the rules at the start; note journals them if there are any. If they are invalid, the calls of
-// agents are refused, and the operator is served.
+// Begin loads the rules at the start. note journals them if there are any. If they are invalid, the calls of agents are
+// refused, and the operator is served.
 func (p *Loader) Begin(note func(schema.Request)) {
 	p.note = note
 	if _, err := p.load(); err != nil {
@@ -231,7 +228,7 @@ func (p *Loader) read() (set *Set, warnings []string, err error) {
 	return set, warnings, nil
 }
 
-// load loads the rules of all files, or changes nothing.
+// load loads the rules of all files. If that fails, it changes nothing.
 func (p *Loader) load() (*schema.PolicyReloadOutput, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +242,7 @@ func (p *Loader) load() (*schema.PolicyReloadOutput, error) {
 		out.Hash, out.Files, out.Rules = set.Hash, set.Files, int64(len(set.Rules))
 	}
 	if set != nil || before.Hash != "" || before.Invalid != "" {
-		p.note(schema.PolicyLoaded.With(&schema.PolicyLoadedInput{Hash: out.Hash, Files: out.Files})) // its entry precedes the calls that the rules judge
+		p.note(schema.PolicyLoaded.With(&schema.PolicyLoadedInput{Hash: out.Hash, Files: out.Files})) // this entry precedes the calls that the rules judge
 		p.log.Info("policy loaded", "hash", out.Hash, "files", len(out.Files), "rules", out.Rules)
 	}
 	for _, warning := range warnings {
@@ -263,5 +260,5 @@ func (p *Loader) Reload(context.Context, *kernel.Job, *schema.PolicyReloadInput)
 // shownRules bounds the rules in an answer of Policy.Show, so that they fit a line.
 const shownRules = 60
 
-// Shown is the answer of Policy.Show.
+// Shown returns the answer of Policy.Show.
 func (p *Loader) Shown() schema.PolicyShowOutput { return p.Guard.Show(shownRules) }

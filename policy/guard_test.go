@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestGuard: who is judged, and what a refusal says to whom.
+// TestGuard shows whose calls are judged, and what a refusal tells the caller.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	set := compile(t, `@id("no-prod") @fix("ask lead") forbid(principal, action == Syscall::"Memory.Set", resource);
@@ -56,7 +56,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// BenchmarkGate measures what a call pays for the policy, without rules and with 50 for its syscall.
+// BenchmarkGate measures the cost of the policy for a call, without rules and with 50 for its syscall.
 func BenchmarkGate(b *testing.B) {
 	for _, n := range []int{0, 50} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -79,7 +79,8 @@ func BenchmarkGate(b *testing.B) {
 	}
 }
 
-// TestNormalOfBodies: two fetches are the same call where their bodies by reference are, wherever these lie. One that nobody has read is none.
+// TestNormalOfBodies: two fetches are the same call if their bodies by reference have the same content. A body that was not
+// read has no normal form.
 func TestNormalOfBodies(t *testing.T) {
 	t.Parallel()
 	j := judge(nil)

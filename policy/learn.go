@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Learned is what agents did in more detail than a grant can express.
+// Learned is what agents did, in more detail than a grant can express.
 type Learned struct {
 	Keys    map[string]map[string]bool // of memory, by syscall
 	Lists   map[string]bool            // listed prefixes; "" is all
@@ -38,8 +38,8 @@ func (l *Learned) Key(syscall, key string) {
 // List records a prefix that was listed.
 func (l *Learned) List(prefix string) { l.Lists[strings.TrimPrefix(prefix, "/")] = true }
 
-// Rules returns rules for agents under a profile. They allow what was learned and nothing else of the same syscalls.
-// A key in a directory of keys allows that whole directory.
+// Rules returns rules for agents under a profile. They allow what was learned and nothing else of the same syscalls. A key
+// in a directory of keys allows that whole directory.
 func (l *Learned) Rules(profile string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "// Learned from agents, for agents under the profile %s. Widen it by hand.\n", profile)
@@ -87,11 +87,11 @@ func (l *Learned) Rules(profile string) []byte {
 	return b.Bytes()
 }
 
-// isNoKey reports whether a text without its leading slash is neither a key nor a prefix of one: a call with it has
+// isNoKey reports whether a text without its leading slash is neither a key nor a prefix of one, so that a call with it has
 // failed.
 func isNoKey(text string) bool { return text == "" || text[0] == '/' }
 
-// below returns the condition that a member is in the same directory of keys as one key.
+// below returns the condition that a member is in the directory of a key.
 func below(member, key string) string {
 	if i := strings.LastIndexByte(key, '/'); i > 0 {
 		return "context.args." + member + " like " + pattern(key[:i+1])
@@ -101,7 +101,7 @@ func below(member, key string) string {
 
 func quote(text string) string { return string(types.String(text).MarshalCedar()) }
 
-// pattern returns a pattern for everything that begins with a text.
+// pattern returns a pattern for all texts with a prefix.
 func pattern(prefix string) string {
 	return string(types.NewPattern(prefix, types.Wildcard{}).MarshalCedar())
 }

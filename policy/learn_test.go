@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/policy"
 )
 
-// TestLearnedRules: rules that are learned are valid, whatever was seen, and say it in the words of Cedar.
+// TestLearnedRules: learned rules are valid for any history, and correct Cedar.
 func TestLearnedRules(t *testing.T) {
 	t.Parallel()
 	l := policy.NewLearned()
@@ -42,13 +42,13 @@ func TestLearnedRules(t *testing.T) {
 	}
 }
 
-// TestLearnedOddly: whatever an agent has called with while it was learned, the rules are valid, and allow no more of the same syscall.
+// TestLearnedOddly: for any calls that were learned, the rules are valid, and allow no other calls of the same syscalls.
 func TestLearnedOddly(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"//x", "", "/", "a\x7fb", "a\u0085b", "\u200bx/y", "a\nb/c", `a\*b/c`, `\`, "\x00z", "\u2028/x", "\ufffd", `q"/"`, "\ue000*/x"} {
 		l := policy.NewLearned()
 		l.Key("Memory.Set", key)
-		if key != "" && key != "/" { // which is all
+		if key != "" && key != "/" { // which means all
 			l.List(key)
 		}
 		text := l.Rules("p")

@@ -16,9 +16,9 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Normal returns the data of a call as its handler uses it, in the form of RFC 8785: two calls of a process with the
-// same type and normal data do the same. Rules see the same spellings, see args. A reference that the kernel has not
-// read yet has no normal form, since the content may change.
+// Normal returns the data of a call as its handler uses it, in the form of RFC 8785. Two calls of a process with the same
+// type and normal data have the same effect. Rules see the same spellings: see args. A reference that the kernel has not
+// read has no normal form, since the content may change.
 func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	text, err := schema.Marshal(call.Input)
 	if err != nil {
@@ -49,7 +49,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	jsontype.Members(text, func(name, value []byte) bool {
 		named := string(name)
 		switch _, tool := call.Input.(*schema.CallInput); {
-		case targeted && (named == "pid" || named == "tick"): // the caller is part of the question already
+		case targeted && (named == "pid" || named == "tick"): // the question already includes the caller
 			return true
 		case noted && named == "bodyRef":
 			return true
@@ -73,8 +73,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 	return jsontype.Canonical(out)
 }
 
-// inexact returns the first number of a valid JSON value that RFC 8785 would format as another one, "" if there is
-// none.
+// inexact returns the first number of a valid JSON value that RFC 8785 would format as a different number, or "".
 func inexact(value []byte) string {
 	for at := 0; at < len(value); {
 		switch c := value[at]; {
@@ -103,10 +102,10 @@ func inexact(value []byte) string {
 	return ""
 }
 
-// digitsOf are the digits of a number without leading and trailing zeros, with the power of ten of the last.
+// digitsOf returns the digits of a number without leading and trailing zeros, with the power of ten of the last.
 func digitsOf(number string) string {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
-	power, _ := strconv.Atoi(exponent) // an exponent that does not fit is no float64's
+	power, _ := strconv.Atoi(exponent) // an exponent that does not fit is not one of a float64
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
 	power -= len(fraction)

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Entry is a call as an entry of the journal records it.
+// Entry is a call as an entry of the journal has it.
 type Entry struct {
 	PID, Tick        int64
 	Origin, Conn     string
@@ -27,18 +27,18 @@ const (
 	WouldAllow Change = "would now allow"
 )
 
-// Past judges the calls of a journal by rules, entry by entry from the first on. It follows the processes and the
-// registered syscalls of each moment.
+// Past judges the calls of a journal with rules, entry by entry from the first on. It follows the processes and the
+// registered syscalls.
 type Past struct {
 	judge      *Judge
 	processes  map[int64]*schema.Descriptor
 	registered map[[2]string]*schema.Registration
-	doors      map[string]string // names of the doors that connections serve, in this life of the kernel
+	doors      map[string]string // names of the doors of connections, since the last start of the kernel
 
-	Withheld int // calls with members that the journal does not keep: rules see the rest
+	Withheld int // calls with members that the journal does not keep; rules see only the others
 }
 
-// NewPast judges by a Set; nil: no rules.
+// NewPast returns a Past that judges with a Set; nil: no rules.
 func NewPast(set *Set, forms Forms) *Past {
 	p := &Past{processes: make(map[int64]*schema.Descriptor), registered: make(map[[2]string]*schema.Registration), doors: make(map[string]string)}
 	p.judge = &Judge{Set: set, Forms: forms, Processes: p, Registry: p}
@@ -56,14 +56,14 @@ func (p *Past) Registered(origin, name string) *schema.Registration {
 // RegisteredIn implements kernel.Registry.
 func (p *Past) RegisteredIn(string) []string { return nil }
 
-// Judge handles the next entry. With judge false it only records it. It returns how the verdict changes, "" if it
-// does not, the call's type, and the rule that decides now or decided then.
+// Judge handles the next entry. If judge is false it only records it. It returns how the verdict changes ("": it does not),
+// the call's type, and the rule that decides now or decided then.
 func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err error) {
 	if e.PID == kernel.Operator {
 		switch _, typ := schema.Peek(e.Request); typ {
 		case schema.SyscallSpawn.Type, schema.ProcessAttach.Type, schema.SyscallRegister.Type, schema.SyscallUnregister.Type:
 		case schema.KernelBooted.Type:
-			clear(p.doors) // each start counts connections from zero
+			clear(p.doors) // each start numbers connections from zero
 			return "", "", "", nil
 		default:
 			return "", "", "", nil
@@ -82,7 +82,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		return "", "", "", failed
 	}
 	in, failed := row.Input().Decode(msg.Data)
-	if failed != nil { // a refused call may be recorded in part
+	if failed != nil { // the entry of a refused call may be incomplete
 		p.Withheld++
 		return "", "", "", nil
 	}
@@ -112,10 +112,10 @@ var before = []fault.ID{
 	fault.CapabilityNotYours, fault.CapabilityDenied, fault.CapabilityExpired, fault.ProcessEnded, fault.ClockAhead,
 }
 
-// reached reports whether a call with this outcome came as far as the policy.
+// reached reports whether a call with this outcome passed the stages before the policy.
 func reached(err *fault.Fault) bool { return err == nil || !slices.Contains(before, err.ID) }
 
-// asked reports whether a rule asked about a call with this outcome, which was then not made.
+// asked reports whether a rule asked about a call with this outcome, which was then not executed.
 func asked(err *fault.Fault) bool {
 	return err != nil && (err.ID == fault.PolicyAsks || err.ID.Domain() == fault.ApprovalPending.Domain())
 }
@@ -133,7 +133,7 @@ func exhaustedOf(then *schema.Outcome) string {
 	return then.Err.Detail("exhausted")
 }
 
-// viaOf returns the door of a connection with that name, unless the process has named another.
+// viaOf returns the door of a connection with that name, if its process has not named another.
 func viaOf(conn string) string {
 	for prefix, via := range map[string]string{"a-": "channel", "net-": "channel", "inline": "inline", "job": "job", "k-": "cluster"} {
 		if strings.HasPrefix(conn, prefix) {
@@ -155,7 +155,7 @@ func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) 
 	}
 	switch {
 	case call.Exhausted == "" || now.more(call):
-	case then.Let != nil: // it was approved, and no rule asks now: the budget refuses it
+	case then.Let != nil: // it was approved, and no rule asks now, so the budget refuses it
 		return WouldDeny, then.Let.Rule
 	default:
 		return "", ""
@@ -177,7 +177,7 @@ func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) 
 	return "", ""
 }
 
-// note records the changes of a successful call that rules can see.
+// note records the changes by a successful call that rules can see.
 func (p *Past) note(e *Entry, in any, data []byte) {
 	switch in := in.(type) {
 	case *schema.SpawnInput:
@@ -204,12 +204,12 @@ func (p *Past) note(e *Entry, in any, data []byte) {
 	}
 }
 
-// Finding is a kind of change and how often it occurs.
+// Finding is a kind of change and its count.
 type Finding struct {
 	Change     Change
 	Rule, Type string
 	Count      int64
-	First      uint64 // seq of the first
+	First      uint64 // entry of the first
 }
 
 // Findings counts changes. The zero value has none.

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// entry is what the journal has of a call.
+// entry returns a journal's entry of a call.
 func entry(pid int64, typ, data string, outcome schema.Outcome) *policy.Entry {
 	row, _ := schema.Lookup(typ)
 	msg := schema.Message{Kind: row.Kind, Type: typ, Data: []byte(data), Meta: schema.Metadata{Present: true, ID: "m", Timestamp: 1}}
@@ -23,7 +23,7 @@ func entry(pid int64, typ, data string, outcome schema.Outcome) *policy.Entry {
 	}
 }
 
-// begun is a journal in which the processes of world have been made.
+// begun returns a Past after the entries that create the processes of world.
 func begun(t testing.TB, set *policy.Set, forms policy.Forms) *policy.Past {
 	t.Helper()
 	p := policy.NewPast(set, forms)
@@ -38,7 +38,7 @@ func begun(t testing.TB, set *policy.Set, forms policy.Forms) *policy.Past {
 	return p
 }
 
-// TestPast: what changes for a call of the journal, by its outcome then.
+// TestPast shows how the verdict on a call of the journal changes, by its outcome then.
 func TestPast(t *testing.T) {
 	t.Parallel()
 	set := compile(t, `@id("no-prod") forbid(principal in Agent::"lead", action == Syscall::"Memory.Set", resource) when {context.args.key like "prod/*"};
@@ -87,7 +87,7 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestPastIsLive: the verdict on a call of the journal is that on the call itself, for random rules and calls.
+// TestPastIsLive: the verdict on a call of the journal is that on a live call, for random rules and calls.
 func TestPastIsLive(t *testing.T) {
 	t.Parallel()
 	chance := rand.New(rand.NewPCG(1, 2))
@@ -127,7 +127,7 @@ func TestPastIsLive(t *testing.T) {
 	}
 }
 
-// TestPastVia: the door of a call is that which its connection has named, in that life of the kernel.
+// TestPastVia: the door of a call is the one that its connection has named since the last start of the kernel.
 func TestPastVia(t *testing.T) {
 	t.Parallel()
 	past := begun(t, compile(t, `@id("mcp") forbid(principal, action == Syscall::"Memory.Get", resource) when {context.via == "mcp"};`), policy.Forms{})
@@ -159,7 +159,7 @@ func TestPastVia(t *testing.T) {
 	}
 }
 
-// TestPastUnaskable: what cannot be asked about is refused, as live.
+// TestPastUnaskable: a call that cannot be asked about is refused, as a live one is.
 func TestPastUnaskable(t *testing.T) {
 	t.Parallel()
 	past := begun(t, compile(t, `@id("ask") @ask("1m") forbid(principal, action == Syscall::"Memory.Set", resource);`), policy.Forms{})

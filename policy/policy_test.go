@@ -40,7 +40,7 @@ func judge(set *policy.Set) *policy.Judge {
 	}}
 }
 
-// call is a call of pid as it comes on a line.
+// call returns a call of pid as it is decoded from a line.
 func call(t testing.TB, pid int64, typ, data string) *kernel.Call {
 	t.Helper()
 	row, ok := schema.Lookup(typ)
@@ -54,7 +54,7 @@ func call(t testing.TB, pid int64, typ, data string) *kernel.Call {
 	return &kernel.Call{Syscall: row, Input: in, PID: pid, Origin: "os:///", Tick: 3}
 }
 
-// TestDecide: what a rule says of a call, by the rule that is named.
+// TestDecide shows the decision of rules on a call, by the name of the rule.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const set, get, fetch, list, use = "Memory.Set", "Memory.Get", "Http.Fetch", "Memory.List", "Host.ToolUse"
@@ -125,7 +125,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestFails: a rule whose evaluation fails says so, and a rule that forbids comes before it.
+// TestFails: the decision has the error of a rule whose evaluation fails, and a rule that forbids takes precedence.
 func TestFails(t *testing.T) {
 	t.Parallel()
 	const errs = `@id("errs") forbid(principal, action == Syscall::"Clock.Advance", resource) when {context.args.ticks * 9223372036854775807 > 1};`
@@ -139,7 +139,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestCheck: what is wrong with rules is told, with file and line.
+// TestCheck: errors in rules are reported with file and line.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	const head = `forbid(principal, action == Syscall::"Memory.Set", resource)`
@@ -178,7 +178,7 @@ func TestCheck(t *testing.T) {
 		"ask":                {`@ask("soon") ` + head + ";", `@ask("soon") must be the time`},
 		"annotation":         {`@fixx("x") ` + head + ";", "@fixx has no meaning"},
 		"no resource":        {`forbid(principal, action, resource == Folder::"a");`, "Folder"},
-		"tool":               {`forbid(principal, action == Tool::"os/tools/sum", resource);`, "is no path below root"},
+		"tool":               {`forbid(principal, action == Tool::"os/tools/sum", resource);`, "must be a path below root"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,7 +193,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWarnings: a rule about what is not known yet is taken.
+// TestWarnings: a rule about an unknown name is accepted with a warning.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	set, problems := policy.Compile([]policy.File{{Name: "a.cedar", Text: []byte(`forbid(principal, action == Tool::"tools/sum", resource);

@@ -16,8 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// shape describes how rules see a syscall's data: types, and how to compute the values from a decoded
-// input.
+// shape describes how rules see a syscall's data: its types, and how to compute its values from a decoded input.
 type shape struct {
 	record  resolved.RecordType
 	members []member
@@ -27,7 +26,7 @@ type shape struct {
 type member struct {
 	name  string
 	index []int
-	value func(reflect.Value) (types.Value, error) // nil, nil: the member is absent
+	value func(reflect.Value) (types.Value, error) // returns nil, nil if the member is absent
 	form  form
 	ref   bool                     // it is a reference, which rules do not see
 	bound func(of ast.IsNode) fact // the values that it can have; nil: not limited
@@ -43,7 +42,7 @@ const (
 	nameForm
 )
 
-// beside are members of a tool's input that rules also see as siblings of that input.
+// beside are members of a tool's input that rules also see next to that input.
 var beside = []string{"command", "file_path"}
 
 var optionalText = resolved.Attribute{Type: resolved.StringType{}, Optional: true}
@@ -59,7 +58,7 @@ var (
 	targetType  = reflect.TypeFor[schema.Target]()
 )
 
-// shapes are those of the rows of the syscall table that are judged.
+// shapes are the shapes of the rows of the syscall table that are judged.
 var shapes = sync.OnceValue(func() map[*schema.Syscall]*shape {
 	all := make(map[*schema.Syscall]*shape)
 	for _, row := range schema.Syscalls() {
@@ -70,8 +69,8 @@ var shapes = sync.OnceValue(func() map[*schema.Syscall]*shape {
 	return all
 })
 
-// judged reports whether the policy judges calls of a row: calls of clients, and those that the kernel makes for an
-// agent. A provider's answer is not judged: the call was.
+// judged reports whether the policy judges calls of a row: calls of clients, and those that the kernel makes for an agent.
+// The answer of a provider is not judged, since its call was.
 func judged(row *schema.Syscall) bool {
 	if provides(row) {
 		return false
@@ -111,7 +110,7 @@ func shapeOf(row *schema.Syscall) *shape {
 			m.form = nameForm
 		}
 	}
-	if in, ok := reflect.New(t).Interface().(schema.Referring); ok { // the content has replaced the reference by then
+	if in, ok := reflect.New(t).Interface().(schema.Referring); ok { // the content has replaced the reference
 		name, _, _ := in.Reference()
 		s.require(name)
 	}
@@ -145,7 +144,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 				s.members = append(s.members, member{name: strings.TrimSuffix(name, "Ref"), index: index, ref: true})
 				continue
 			}
-			if of == contentType { // it represents the reference
+			if of == contentType { // a body is represented by its reference
 				name = "bodyRef"
 			}
 			typ, value := valuesOf(of)
@@ -192,8 +191,8 @@ func present(t reflect.Type, optional bool, value func(reflect.Value) (types.Val
 	}
 }
 
-// valuesOf returns the Cedar type of a Go type, and how to compute its values. A value without a fixed type
-// becomes its canonical text.
+// valuesOf returns the Cedar type of a Go type, and how to compute its values. A value without a fixed type becomes its
+// canonical text.
 func valuesOf(t reflect.Type) (resolved.IsType, func(reflect.Value) (types.Value, error)) {
 	switch {
 	case t == rawType:
@@ -262,7 +261,7 @@ func canonical(raw []byte) (types.Value, error) {
 	return types.String(text), err
 }
 
-// decimalOf converts a number with at most four decimals; others cannot be judged.
+// decimalOf converts a number with at most four decimals. Other numbers cannot be judged.
 func decimalOf(text string) (types.Value, error) {
 	if !strings.Contains(text, ".") {
 		text += ".0"

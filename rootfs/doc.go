@@ -1,8 +1,9 @@
-// Package rootfs reads the files that names below root mean.
+// Package rootfs reads the files that names below root refer to.
 //
-// Every open goes through an os.Root of root or of a mount: a symbolic link is followed as long as it stays below
-// it, and refused if it leads out, whoever changes the tree in the meantime. Hard links and file systems that are mounted
-// below root are not told from what else is there: who may make them decides what root holds.
+// Every file is opened through an os.Root of root or of a mount. A symbolic link is followed if it stays below it, and
+// refused if it leads out, also if the tree changes meanwhile. Hard links and file systems that are mounted below root are
+// treated like other files: whoever may create them determines the content of root.
 //
-// A file is read whole, within a bound, and only a regular one: no pipe is waited for and no device is touched.
+// A file is read as a whole, up to a limit. Only regular files are read, so reading neither waits for a pipe nor accesses a
+// device.
 package rootfs

@@ -12,13 +12,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// resolutions is how many are made against a swapping thread.
+// resolutions returns how many names are resolved while a thread swaps files.
 func resolutions() int {
 	return testkit.Rounds(5_000, 20_000, 1_000_000)
 }
 
-// TestNothingEscapes resolves and reads names while somebody swaps links, folders and files below root for ones that lead
-// out, and moves folders out and back. What is read is what lies inside, or nothing.
+// TestNothingEscapes resolves and reads names while other threads replace links, directories and files below root with ones
+// that lead out, and move directories out and back. Only files inside are read.
 func TestNothingEscapes(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -27,7 +27,7 @@ func TestNothingEscapes(t *testing.T) {
 		testkit.Must(t, os.Mkdir(d, 0o700))
 	}
 	write(t, filepath.Join(in, "a.md"), "inside")
-	// A link with steps up in it, in a folder that is moved: outside, the steps would lead to what must not be read.
+	// A link with steps up, in a directory that is moved: outside, the steps would lead to a file that must not be read.
 	testkit.Must(t, os.Symlink("../../in/a.md", filepath.Join(p.root, "deep", "er", "up")))
 	testkit.Must(t, os.Mkdir(filepath.Join(p.outside, "in"), 0o700))
 	write(t, filepath.Join(p.outside, "in", "a.md"), "outside")

@@ -14,28 +14,27 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// File is what was read.
+// File is a file that was read.
 type File struct {
 	Data   []byte
 	Digest string // of Data, see Digest
-	// Executable reports that its owner may execute it.
+	// Executable reports whether its owner may execute it.
 	Executable bool
 }
 
-// Digest returns the SHA-256 of data the way subresource integrity writes it, "sha256-" and base64: what was read once can
-// be asked for again by it.
+// Digest returns the SHA-256 of data in the form of subresource integrity, "sha256-" and base64, by which the same content
+// can be requested again.
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Tree reads below the directories of one space. It may be used by many goroutines.
+// Tree reads below the directories of one space. It is safe for concurrent use.
 type Tree struct {
 	roots map[string]*os.Root
 }
 
-// Open opens the directories of a space and keeps them open until Close: one that is renamed or
-// replaced later stays the same.
+// Open opens the directories of a space, which stay open until Close, also if they are renamed or replaced.
 func Open(space *uri.Space) (*Tree, error) {
 	t := &Tree{roots: make(map[string]*os.Root)}
 	for _, dir := range space.Dirs() {
@@ -60,9 +59,9 @@ func (t *Tree) Close() error {
 	return err
 }
 
-// Read returns the file at p, which must be one of the space that the tree was opened for. A file of more than most bytes is
-// FileTooLarge, also where it grows while it is read; at most most+1 bytes are kept in memory. The error is a fault, and shows
-// nowhere where on the machine root lies.
+// Read returns the file at p, which must be a place of the tree's space. The error for a file of more than most bytes is
+// FileTooLarge, also if it grows while it is read; at most most+1 bytes are kept in memory. The error is a fault, and does
+// not reveal the path of root.
 func (t *Tree) Read(p uri.Place, most int64) (File, error) {
 	f, err := t.readPlace(p, most)
 	if err != nil {
@@ -75,7 +74,7 @@ func (t *Tree) readPlace(p uri.Place, most int64) (File, error) {
 	root := t.roots[p.Dir]
 	switch {
 	case p.Remote() || root == nil:
-		return File{}, fault.FileNotLocal.New("it does not lie below root")
+		return File{}, fault.FileNotLocal.New("it is not below root")
 	case p.Folder:
 		return File{}, notRegular()
 	}
@@ -97,8 +96,8 @@ func (t *Tree) readPlace(p uri.Place, most int64) (File, error) {
 	return File{Data: data, Digest: Digest(data), Executable: info.Mode()&0o100 != 0}, nil
 }
 
-// openRegular opens a regular file. It looks before it opens, since opening a device may do something, and again after that, since
-// the file may be another by then; not to block is for the pipe that came in between.
+// openRegular opens a regular file. It checks the file before it opens it, since opening a device may have an effect, and
+// again afterwards, since the file may have been replaced. It does not block on a pipe that replaced it.
 func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	info, err := root.Stat(name)
 	if err != nil {
@@ -124,15 +123,14 @@ func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-func notRegular() *fault.Fault { return fault.FileNotRegular.New("it is no regular file") }
+func notRegular() *fault.Fault { return fault.FileNotRegular.New("it is not a regular file") }
 
-// refusal translates an error of the system. Its text is dropped: it may show where root is, or
-// where a link leads.
+// refusal converts an error of the system. It drops the text, which may reveal the path of root, or the target of a link.
 func refusal(err error) *fault.Fault {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 		return fault.FileNotFound.New("there is no such file below root")
 	default:
-		return fault.FileForbidden.New("the file cannot be read: it leads out of root, or is closed to the kernel")
+		return fault.FileForbidden.New("the file cannot be read: it leads out of root, or the kernel has no permission")
 	}
 }

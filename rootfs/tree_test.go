@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// place is a root, a mount and what lies outside of both.
+// place is a root, a mount and files outside of both.
 type place struct {
 	root, mount, outside string
 	space                *uri.Space
@@ -62,7 +62,7 @@ func (p *place) read(t *testing.T, name string, most int64) (rootfs.File, error)
 	return p.tree.Read(at, most)
 }
 
-// TestRead: a file comes whole, with its digest and whether it may be executed, from root and from a mount.
+// TestRead: Read returns a file's content, its digest and whether it is executable, from root and from a mount.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -83,7 +83,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestLimit: the bound is the last size that is read.
+// TestLimit: a file of exactly the limit is read, and a longer one is not.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -95,7 +95,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestSizelessFileIsBounded: a file whose size the system gives as 0 is bounded all the same.
+// TestSizelessFileIsBounded: the limit applies to a file whose size the system reports as 0.
 func TestSizelessFileIsBounded(t *testing.T) {
 	t.Parallel()
 	if info, err := os.Stat("/proc/self/environ"); err != nil || info.Size() != 0 {
@@ -113,7 +113,7 @@ func TestSizelessFileIsBounded(t *testing.T) {
 	}
 }
 
-// TestRefuses goes through what lies below root and is not read. None may block, and none may say where root is.
+// TestRefuses: entries below root that are not read. None may block, and no error may reveal the path of root.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -160,21 +160,21 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestPlaceOfAnotherSpace: a directory that the tree does not hold is not opened because a Place names it.
+// TestPlaceOfAnotherSpace: a Place with a directory that the tree does not have is refused.
 func TestPlaceOfAnotherSpace(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	if f, err := p.tree.Read(uri.Place{URI: "os:///a.md", Dir: p.outside, Name: "a.md"}, 100); !errors.Is(err, fault.FileNotLocal) {
 		t.Errorf("%q, %v", f.Data, err)
 	}
-	// And a Place that nobody resolved does not lead out either.
+	// A Place that was not resolved does not lead out either.
 	f, err := p.tree.Read(uri.Place{URI: "os:///a.md", Dir: p.root, Name: "../outside/a.md"}, 100)
 	if err == nil || bytes.Contains(f.Data, []byte("outside")) {
 		t.Errorf("%q, %v", f.Data, err)
 	}
 }
 
-// TestOpenRefuses: a root that is not there is an error at once.
+// TestOpenRefuses: a missing root is an error at Open.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,8 +18,8 @@ import (
 type copier struct {
 	ctx    context.Context
 	skip   skips
-	share  bool  // files share their blocks, until the file system refuses that
-	limit  int64 // of bytes that are copied
+	share  bool  // files share their blocks, unless the file system has refused that
+	limit  int64 // of copied bytes
 	forced bool  // entries that their owner may not read are made readable while they are copied
 
 	files, bytes int64
@@ -29,15 +29,15 @@ type copier struct {
 // skips are patterns of paths that are not copied.
 type skips []string
 
-// match reports whether a path is skipped: a pattern with a slash is compared with the whole path, another with its last
-// name.
+// match reports whether a path is skipped. A pattern with a slash is compared with the whole path, other patterns with its
+// last name.
 func (s skips) match(rel string) bool {
 	for _, pattern := range s {
 		at := rel
 		if !strings.Contains(pattern, "/") {
 			at = path.Base(rel)
 		}
-		if ok, err := path.Match(strings.Trim(pattern, "/"), at); ok && err == nil { // check has accepted them
+		if ok, err := path.Match(strings.Trim(pattern, "/"), at); ok && err == nil { // check has accepted the patterns
 			return true
 		}
 	}
@@ -48,13 +48,13 @@ func (s skips) match(rel string) bool {
 func (s skips) check() error {
 	for _, pattern := range s {
 		if _, err := path.Match(pattern, ""); err != nil || strings.Trim(pattern, "/") == "" {
-			return fault.UsageInvalid.New("%q is no pattern: give a name such as node_modules, or a path such as build/*.o", pattern)
+			return fault.UsageInvalid.New("%q is not a pattern: give a name such as node_modules, or a path such as build/*.o", pattern)
 		}
 	}
 	return nil
 }
 
-// tree copies from into to, a new directory, and gives to the attributes of from.
+// tree copies from to to, a new directory, with its attributes.
 func (c *copier) tree(from, to *folder, rel string) error {
 	list, err := from.entries()
 	for _, e := range list {
@@ -122,7 +122,7 @@ func (c *copier) read(at *folder, e *entry) (*os.File, error) {
 	return at.read(e)
 }
 
-// copyLink makes a symbolic link under a new name.
+// copyLink creates a copy of a symbolic link under another name.
 func copyLink(from, to *folder, e *entry, name string) error {
 	target, err := from.link(e)
 	if err != nil {
@@ -185,7 +185,7 @@ func cannotClone(err error) bool {
 	return false
 }
 
-// measure adds up the size of a copy of f, and tries on the first file whether the store in probe can share its blocks.
+// measure adds up the size of a copy of f, and tries with the first file whether the store in probe can share its blocks.
 // It ends early if there is no limit to check.
 func (c *copier) measure(f, probe *folder, rel string) error {
 	list, err := f.entries()
@@ -237,7 +237,7 @@ func (c *copier) weigh(f, probe *folder, e *entry) error {
 	return nil
 }
 
-// probe finds out whether the store can share blocks with a file.
+// probe tries whether the store can share blocks with a file.
 func (c *copier) probe(f, store *folder, e *entry) (err error) {
 	source, err := c.read(f, e)
 	if err != nil {
@@ -257,7 +257,7 @@ func (c *copier) probe(f, store *folder, e *entry) (err error) {
 	return errors.Join(err, target.Close(), unix.Unlinkat(store.fd, name, 0))
 }
 
-// room refuses a copy that does not fit on the disk of the store: the kernel's journal may be on it too.
+// room returns an error for a copy that does not fit on the disk of the store, which the kernel's journal may use too.
 func room(store *folder, bytes int64) error {
 	const spare = 64 << 20
 	var st unix.Statfs_t

@@ -14,16 +14,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// folder is an open directory. Names are of its own entries; none is followed if it is a symbolic link.
+// folder is an open directory. Names are those of its entries; symbolic links are never followed.
 type folder struct {
 	*os.File
 	fd    int
 	depth int
 	dev   uint64
-	was   *uint32 // the mode to restore at Close
+	was   *uint32 // the mode that Close restores
 }
 
-// maxDepth bounds the depth of a tree: each level of it holds descriptors.
+// maxDepth bounds the depth of a tree, since each level needs descriptors.
 const maxDepth = 1000
 
 var errTooDeep = fmt.Errorf("directories are nested more than %d deep", maxDepth)
@@ -31,8 +31,8 @@ var errTooDeep = fmt.Errorf("directories are nested more than %d deep", maxDepth
 // errMoved is the error for an entry that was replaced while it was examined.
 var errMoved = errors.New("it was replaced meanwhile")
 
-// openTop opens a directory by its path, in which the caller allows no symbolic link. One without permission is opened as
-// by openAnyway.
+// openTop opens a directory by its path, in which the caller allows no symbolic link. A directory without permission is
+// opened as by openAnyway.
 func openTop(path string) (*folder, error) {
 	return opened(unix.AT_FDCWD, path, 0, func() (*entry, error) {
 		var st unix.Stat_t
@@ -41,7 +41,7 @@ func openTop(path string) (*folder, error) {
 	})
 }
 
-// opened opens a directory. If its owner may not read it, the mode is widened until Close.
+// opened opens a directory. If its owner may not read it, its mode is widened until Close.
 func opened(at int, name string, depth int, stat func() (*entry, error)) (*folder, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat(at, name, flags, 0)
@@ -159,7 +159,7 @@ func (f *folder) create(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// mkdir makes a new directory, and opens it.
+// mkdir creates a directory, and opens it.
 func (f *folder) mkdir(name string) (*folder, error) {
 	if err := unix.Mkdirat(f.fd, name, 0o700); err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (f *folder) link(e *entry) (string, error) {
 
 func (f *folder) rename(from, to string) error { return unix.Renameat(f.fd, from, f.fd, to) }
 
-// entries are the entries of f by name.
+// entries returns the entries of f, sorted by name.
 func (f *folder) entries() (list []*entry, err error) {
 	if _, err := f.Seek(0, 0); err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (f *folder) entry(name string) (*entry, error) {
 	return entryOf(name, &st), nil
 }
 
-// self is f as an entry.
+// self returns f as an entry.
 func (f *folder) self() (*entry, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(f.fd, &st); err != nil {
@@ -250,7 +250,7 @@ func (e *entry) special() bool { return !e.dir() && !e.regular() && !e.symlink()
 // mounted reports whether another file system is mounted at e, an entry of f.
 func (f *folder) mounted(e *entry) bool { return e.dir() && e.dev != f.dev }
 
-// changedAfter reports whether e has changed after a time, by its ctime, which programs cannot set.
+// changedAfter reports whether e has changed after t, by its ctime, which programs cannot set.
 func (e *entry) changedAfter(t time.Time) bool { return time.Unix(e.ctime.Unix()).After(t) }
 
 // asRoot reports whether owners are kept.
@@ -261,7 +261,8 @@ func sameAttributes(a, b *entry) bool {
 	return a.mode == b.mode && (a.dir() || a.mtime == b.mtime) && (!asRoot() || a.uid == b.uid && a.gid == b.gid)
 }
 
-// dress gives an open file or directory the attributes of e. The mode comes last: it may forbid changes of entries.
+// dress sets the attributes of an open file or directory to those of e. The mode is set last, since it may forbid changes
+// of entries.
 func dress(file *os.File, e *entry, at *folder, name string) error {
 	fd := int(file.Fd())
 	if asRoot() {
@@ -291,7 +292,7 @@ func (f *folder) dressLink(name string, e *entry) error {
 	return f.setTime(name, e)
 }
 
-// allow adds permissions of the owner to an entry that lacks them, unless it has become a symbolic link.
+// allow adds permissions of the owner to an entry that lacks them, unless it was replaced with a symbolic link.
 func (f *folder) allow(e *entry, bits uint32) error {
 	if e.mode&bits == bits || asRoot() {
 		return nil
@@ -299,7 +300,7 @@ func (f *folder) allow(e *entry, bits uint32) error {
 	return unix.Fchmodat(f.fd, e.name, e.mode|bits, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// remove removes an entry and all below it, except other file systems.
+// remove removes an entry and everything below it, except for other file systems.
 func (f *folder) remove(e *entry) error {
 	if !e.dir() {
 		return ignoreGone(unix.Unlinkat(f.fd, e.name, 0))
@@ -350,7 +351,7 @@ type failure struct {
 func (f *failure) Error() string { return fmt.Sprintf("%q: %v", f.path, f.err) }
 func (f *failure) Unwrap() error { return f.err }
 
-// named puts the name of an entry before the path of an error.
+// named prepends the name of an entry to the path of an error.
 func named(name string, err error) error {
 	var below *failure
 	switch {
@@ -362,7 +363,7 @@ func named(name string, err error) error {
 	return &failure{path: name, err: err}
 }
 
-// failed turns an error into the one for the caller.
+// failed converts an error to the one for the caller.
 func failed(what, dir string, err error) error {
 	var known *fault.Fault
 	switch {

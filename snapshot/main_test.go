@@ -57,7 +57,7 @@ func (p *place) take(what snapshot.What) *snapshot.Snapshot {
 	return made
 }
 
-// compare prepares a restore whose agent ended at a time.
+// compare prepares a restore for an agent that ended at a time.
 func (p *place) compare(id string, end time.Time) *snapshot.Restore {
 	p.Helper()
 	r, err := p.store.Restore(context.Background(), id, end)
@@ -65,7 +65,7 @@ func (p *place) compare(id string, end time.Time) *snapshot.Restore {
 	return r
 }
 
-// restore restores, and returns the id of the copy of what was replaced.
+// restore restores from a copy, and returns the id of the copy of what was replaced.
 func (p *place) restore(id string) string {
 	p.Helper()
 	r := p.compare(id, later())
@@ -76,10 +76,10 @@ func (p *place) restore(id string) string {
 	return kept
 }
 
-// later is an end of the agent before which everything has changed.
+// later returns a time after all changes, as the end of the agent.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-// look describes a tree: a line for each entry, with all that a restore restores.
+// look describes a tree: a line for each entry, with everything that a restore restores.
 func look(t *testing.T, dir string) string {
 	t.Helper()
 	var lines []string
@@ -145,7 +145,7 @@ func scribble(t *testing.T, r *rand.Rand, dir string, steps int) {
 		default:
 			err = os.WriteFile(at, []byte(strings.Repeat("x", r.IntN(4))+string(rune('a'+r.IntN(3)))), 0o644)
 		}
-		// What is not possible is not done.
+		// Operations that are not possible are ignored.
 		if err != nil && !slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrExist, unix.ENOTDIR, unix.EISDIR, unix.ENOTEMPTY, unix.EINVAL, unix.ELOOP, unix.ENXIO, unix.EILSEQ}, func(usual error) bool { return errors.Is(err, usual) }) {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ const (
 	Removed = "removed"
 )
 
-// Change is what a restore does to an entry. The entries of a directory that is made or removed as a whole are not
+// Change is what a restore does to an entry. The entries of a directory that is created or removed as a whole are not
 // listed.
 type Change struct {
 	Path string // relative to the directory
@@ -50,13 +50,13 @@ func (p *Plan) Count() (made, changed, removed int64) {
 // unfinished is the prefix of an entry that a restore has not renamed yet.
 const unfinished = ".pwos-undo-"
 
-// merger makes one tree like another, or only plans that.
+// merger makes one tree equal to another, or only plans that.
 type merger struct {
-	copier      // of what is made
+	copier      // for what is created
 	apply  bool // change the tree
 	plan   *Plan
 	end    time.Time // of the agent
-	known  []*folder // other copies of the directory: what is in them is not lost
+	known  []*folder // other copies of the directory, whose content is not lost
 	buffer [2][]byte
 }
 

@@ -19,8 +19,8 @@ type Restore struct {
 	unlock func() error
 }
 
-// Restore compares a directory with a copy, and prepares to restore it. end is when the agent ended: files that have
-// changed later, and are in no copy of the same process, are in Plan.Since.
+// Restore compares a directory with a copy, and prepares to restore it. end is the end of the agent: files that changed
+// later, and are in no copy of the same process, are in Plan.Since.
 func (s *Store) Restore(ctx context.Context, id string, end time.Time) (_ *Restore, err error) {
 	if !IsID(id) {
 		return nil, notThere(id)
@@ -85,14 +85,14 @@ func (r *Restore) compare(ctx context.Context, end time.Time) (err error) {
 	return m.tree(r.want, have, "")
 }
 
-// open opens the directory. If a symbolic link has appeared in its path, it was replaced.
+// open opens the directory. It fails if its path now has a symbolic link.
 func (r *Restore) open() (*folder, error) {
 	real, err := filepath.EvalSymlinks(r.Dir)
 	if err != nil {
 		return nil, err
 	}
 	if real != r.Dir {
-		return nil, errors.New("its path leads through a symbolic link now")
+		return nil, errors.New("its path now has a symbolic link")
 	}
 	return openTop(r.Dir)
 }
@@ -119,7 +119,7 @@ func (s *Snapshot) first() string {
 // Nothing reports whether the directory equals the copy.
 func (r *Restore) Nothing() bool { return len(r.Plan.Changes) == 0 }
 
-// Keep copies what Apply replaces, and returns the id of that copy. A restore that completes an interrupted one reuses
+// Keep copies what Apply will replace, and returns the id of that copy. A restore that completes an interrupted one reuses
 // its copy, unless files have changed since.
 func (r *Restore) Keep(ctx context.Context, pid, limit int64) (string, error) {
 	if r.Undoing != "" && len(r.Plan.Since) == 0 {

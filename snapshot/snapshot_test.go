@@ -21,8 +21,8 @@ import (
 	"github.com/promptware-os/pwos/snapshot"
 )
 
-// TestRoundTrip scribbles in random trees: after an undo all is as before, after the undo of the undo as the agent left it,
-// and nothing is left to do.
+// TestRoundTrip changes random trees. An undo restores the previous state, an undo of the undo restores the agent's, and no
+// changes are left to do.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	rounds := uint64(60)
@@ -58,7 +58,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// cut is a context that ends when it was asked so many times.
+// cut is a context that ends after a number of checks.
 type cut struct {
 	context.Context
 	left *atomic.Int64
@@ -71,8 +71,8 @@ func (c cut) Err() error {
 	return nil
 }
 
-// TestCutAnywhere stops a restore at each entry, leaves a file behind that was about to be renamed, and restores again:
-// all is as before, and the copy of what was replaced is what the agent left.
+// TestCutAnywhere stops a restore at each entry, leaves a file that was about to be renamed, and restores again. The result
+// is the previous state, and the copy of what was replaced has the agent's.
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -120,7 +120,7 @@ func TestCutAnywhere(t *testing.T) {
 	equal(t, "restored", look(t, p.dir), before)
 }
 
-// TestChangedSince tells what the agent changed from what somebody else changed later, also after an undo and its undo.
+// TestChangedSince distinguishes changes of the agent from later ones of others, also after an undo and its undo.
 func TestChangedSince(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -155,7 +155,7 @@ func TestChangedSince(t *testing.T) {
 	}
 }
 
-// passed returns a time after all changes so far and before those to come, by the clock of the file system.
+// passed returns a time after all changes so far and before later ones, by the clock of the file system.
 func passed(p *place) time.Time {
 	at := filepath.Join(p.state, "clock")
 	testkit.Must(p.T, os.WriteFile(at, nil, 0o600))
@@ -169,7 +169,7 @@ func passed(p *place) time.Time {
 	return info.ModTime()
 }
 
-// TestNothingEscapes copies and restores while somebody swaps directories and files for links that lead out.
+// TestNothingEscapes copies and restores while another goroutine replaces directories and files with links that lead out.
 func TestNothingEscapes(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -219,7 +219,7 @@ func TestNothingEscapes(t *testing.T) {
 	}
 }
 
-// TestNotCopied: sockets, pipes and what is to be skipped are neither copied nor touched by a restore.
+// TestNotCopied: sockets, pipes and skipped entries are neither copied nor changed by a restore.
 func TestNotCopied(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -246,7 +246,7 @@ func TestNotCopied(t *testing.T) {
 	}
 }
 
-// TestTooBig: a tree above the limit is refused before anything is copied; holes do not count, and stay holes.
+// TestTooBig: a tree that exceeds the limit is refused before anything is copied; holes do not count, and stay holes.
 func TestTooBig(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -277,7 +277,7 @@ func clones(p *place) bool {
 	return err == nil && p.store.Remove(made.ID) == nil
 }
 
-// TestDirectory restores a directory that is gone, or that was replaced.
+// TestDirectory restores a directory that was removed or replaced.
 func TestDirectory(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -303,7 +303,7 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestPrune removes what is old, too many, or half made, and nothing that is used.
+// TestPrune removes copies that are old, too many, or incomplete, and none in use.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -346,7 +346,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestStore refuses a directory of copies that others may use.
+// TestStore refuses a directory of copies that other users may access.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -362,7 +362,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestClosed copies and restores what its owner may not read, which an agent can leave behind.
+// TestClosed copies and restores entries that their owner may not read, which an agent can leave behind.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// DefaultLimit is the most bytes of a copy without shared blocks.
+// DefaultLimit is the maximum size of a copy without shared blocks, in bytes.
 const DefaultLimit = 2 << 30
 
 // Snapshot describes a copy.
@@ -27,7 +27,7 @@ type Snapshot struct {
 	ID      string   `json:"id" keep:"always" minlen:"1" doc:"Its name."`
 	Dir     string   `json:"dir" keep:"always" minlen:"1" doc:"The directory that it is a copy of."`
 	Made    int64    `json:"made" keep:"always" doc:"When, in milliseconds since the Unix epoch."`
-	Files   int64    `json:"files" keep:"always" doc:"How many files and symbolic links it has."`
+	Files   int64    `json:"files" keep:"always" doc:"Number of files and symbolic links."`
 	Bytes   int64    `json:"bytes" keep:"always" doc:"Bytes that were copied; blocks that are shared with the original are not counted."`
 	Skip    []string `json:"skip,omitzero" keep:"always" doc:"Patterns of what was left alone."`
 	LeftOut []string `json:"left_out,omitzero" keep:"always" doc:"Entries that cannot be copied, and why."`
@@ -48,13 +48,13 @@ const (
 
 var ids = regexp.MustCompile(`^s[a-z0-9]{8}$`)
 
-// IsID reports whether a text has the form of a copy's id. A number has not.
+// IsID reports whether a text has the form of a copy's id, which a number does not.
 func IsID(text string) bool { return ids.MatchString(text) }
 
 // Store is a directory of copies.
 type Store struct{ dir string }
 
-// Open opens the store of a state directory, and creates a missing one.
+// Open opens the store of a state directory, and creates it if it is missing.
 func Open(stateDir string) (*Store, error) {
 	dir := filepath.Join(stateDir, "snapshots")
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
@@ -75,20 +75,20 @@ func Open(stateDir string) (*Store, error) {
 
 // What configures a copy.
 type What struct {
-	Limit int64    // bytes, where blocks cannot be shared
-	Skip  []string // patterns of paths to leave alone
-	// Of a copy that an undo makes:
+	Limit int64    // bytes, if blocks cannot be shared
+	Skip  []string // patterns of paths to omit
+	// For a copy that an undo makes:
 	PID   int64
 	First string
 }
 
-// Take copies a directory. It leaves no copy behind if it fails.
+// Take copies a directory. If it fails, it leaves no copy behind.
 func (s *Store) Take(ctx context.Context, dir string, what What) (*Snapshot, error) {
 	if err := skips(what.Skip).check(); err != nil {
 		return nil, err
 	}
 	if !utf8.ValidString(dir) {
-		return nil, fault.SnapshotFailed.New("copy %q: the path is no UTF-8", dir)
+		return nil, fault.SnapshotFailed.New("copy %q: the path is not UTF-8", dir)
 	}
 	made := &Snapshot{
 		ID: "s" + strings.ToLower(random("")[:8]), Dir: dir, Made: time.Now().UnixMilli(), Skip: what.Skip, PID: what.PID, First: what.First,
@@ -107,7 +107,7 @@ func (s *Store) Take(ctx context.Context, dir string, what What) (*Snapshot, err
 	return made, unlock()
 }
 
-// begin makes the directory of a new copy, and locks it, so that a concurrent Prune does not take it for an interrupted
+// begin creates the directory of a new copy, and locks it, so that a concurrent Prune does not remove it as an interrupted
 // one.
 func (s *Store) begin(id string) (unlock func() error, err error) {
 	if err := os.Mkdir(s.path(makingName+id), 0o700); err != nil {
@@ -116,7 +116,7 @@ func (s *Store) begin(id string) (unlock func() error, err error) {
 	return s.lock(makingName + id)
 }
 
-// lock locks a copy, finished or not.
+// lock locks a copy, complete or not.
 func (s *Store) lock(name string) (unlock func() error, err error) {
 	file, err := os.Open(s.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +212,7 @@ func (s *Store) Get(id string) (*Snapshot, error) {
 	return about.(*Snapshot), nil
 }
 
-// List returns the copies, the oldest first, without unreadable ones.
+// List returns the readable copies, the oldest first.
 func (s *Store) List() ([]*Snapshot, error) {
 	names, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -245,8 +245,8 @@ func (s *Store) Remove(id string) error {
 	return s.drop(id)
 }
 
-// drop removes a directory of the store that is not in use. It is renamed first, so that a partly removed copy is never
-// taken for a whole one.
+// drop removes a directory of the store that is not in use. It renames it first, so that a partly removed copy never looks
+// complete.
 func (s *Store) drop(name string) error {
 	unlock, err := s.lock(name)
 	if err != nil {
@@ -275,8 +275,8 @@ func (s *Store) discard(name string) (err error) {
 	return store.remove(e)
 }
 
-// Prune removes interrupted copies, those older than keepFor, and all but the latest keep ones. It keeps copies of processes
-// that still run. It returns what it has removed.
+// Prune removes interrupted copies, those older than keepFor, and all except for the latest keep ones. It keeps copies of
+// running processes. It returns the removed copies.
 func (s *Store) Prune(now time.Time, keep int, keepFor time.Duration, running map[string]bool) (removed []*Snapshot, err error) {
 	names, err := os.ReadDir(s.dir)
 	if err != nil {

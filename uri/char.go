@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// lookalikes are the characters that become a dot, a slash or a backslash, or something with one in it, where text is
-// normalised for compatibility (Unicode NFKC), or that are taken for one by eye: the ideographic stops, which host names
-// take for dots, and the fraction, division, box-drawing and mathematical slashes. Letters are none, such as the Japanese no.
+// lookalikes are characters that Unicode NFKC normalizes to a dot, a slash or a backslash, or to a text with one of them,
+// or that look like one: the ideographic full stops, which host names treat as dots, and the fraction, division,
+// box-drawing and mathematical slashes. Letters are not included, such as the Japanese no.
 var lookalikes = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x2024, 0x2026, 1},
@@ -37,7 +37,7 @@ var lookalikes = &unicode.RangeTable{
 	R32: []unicode.Range32{{0x1f100, 0x1f100, 1}},
 }
 
-// readable reports whether text is UTF-8 of characters that a name may have.
+// readable reports whether text is UTF-8 and consists of characters that a name may have.
 func readable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unfit)
 }
@@ -50,7 +50,7 @@ func unfit(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, lookalikes)
 }
 
-// plain reports whether b is one of the unreserved characters, which must not be encoded (RFC 3986 2.3).
+// plain reports whether b is an unreserved character, which must not be encoded (RFC 3986 2.3).
 func plain(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("-._~", b) >= 0
 }

@@ -1,7 +1,7 @@
-// Package uri decides what a name of a resource means.
+// Package uri resolves names of resources.
 //
-// Everything in it is a pure function of text: nothing is opened, looked up or fetched, so the same name always means the same.
-// A name is one of these (PROTOCOL 5, ABI 4):
+// All functions depend only on text: they open, look up and fetch nothing, so the same name always has the same meaning.
+// The forms of a name are (PROTOCOL 5, ABI 4):
 //
 //	os:///p/q       below root, or below the mount with the longest prefix
 //	os/p/q  p/q     the same as os:///p/q, whatever the base
@@ -10,7 +10,7 @@
 //	https://h/p     as it is, in canonical form
 //
 // # What is refused
-//
+// A name has one meaning or none: a name that two readers could understand differently is refused instead of corrected.
 // A name has one meaning or none: what two readers could read differently is refused, not corrected.
 //
 //   - A way above root, also above the root of an https: host.
@@ -27,5 +27,5 @@
 //   - A user before a host, with a password or without.
 //   - More than MaxLength bytes, before or after, and segments of more than MaxSegment bytes in os: names.
 //
-// Dot segments are taken lexically. Names are compared by their bytes: nothing is folded or normalised but the scheme and host.
+// Dot segments are resolved in the text. Names are compared byte by byte: only scheme and host are normalized.
 package uri

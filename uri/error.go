@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// reason is why a name is not valid.
+// reason says why a name is invalid.
 type reason string
 
 // Error returns the reason.
@@ -39,7 +39,7 @@ func refuseMember(member, name string, why error) *fault.Fault {
 	return f
 }
 
-// refuse returns the fault of a name. A name that nothing holds is NameNotFound, any other NameInvalid.
+// refuse returns the fault of a name: NameNotFound if no root or mount contains it, otherwise NameInvalid.
 func refuse(name string, why error) *fault.Fault {
 	if why == errNoRoot { //nolint:errorlint // a constant, never wrapped
 		return fault.NameNotFound.New("no mount holds %s and there is no root", quoted(name, why)).
@@ -48,8 +48,8 @@ func refuse(name string, why error) *fault.Fault {
 	return fault.NameInvalid.New("%q cannot be resolved: %v", quoted(name, why), why).With("uri", quoted(name, why))
 }
 
-// quoted clips a name, since an answer must fit a line. Of an address without a valid host it keeps only the scheme: the
-// rest may be a password.
+// quoted shortens a name, since an answer must fit a line. Of an address without a valid host it keeps only the scheme,
+// since the rest may be a password.
 func quoted(name string, why error) string {
 	const most = 128                                          // bytes
 	if why == errScheme || why == errHost || why == errUser { //nolint:errorlint // constants, never wrapped

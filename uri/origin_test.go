@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// TestOrigin goes through the rule of ABI 6.2.
+// TestOrigin tests the rule of ABI 6.2.
 func TestOrigin(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ origin, root, want string }{
@@ -41,7 +41,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestOriginIsSettled: an origin in normal form is its own normal form, and a name never becomes more than a host.
+// TestOriginIsSettled: a normalized origin does not change if it is normalized again, and a name becomes only a host.
 func TestOriginIsSettled(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

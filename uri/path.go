@@ -15,7 +15,8 @@ type path struct {
 	dir      bool // it ends in a slash, or is the root itself
 }
 
-// walk resolves the segments of a reference without changing the slice. read decodes each segment that is no dot segment.
+// walk resolves the segments of a reference without changing the slice. read decodes each segment that is not a dot
+// segment.
 func walk(from []string, text string, empty bool, read func(string) (string, error)) (path, error) {
 	p := path{segments: slices.Clone(from), dir: true}
 	if text == "" {
@@ -47,7 +48,7 @@ func walk(from []string, text string, empty bool, read func(string) (string, err
 	return p, nil
 }
 
-// folder returns the segments of the folder that a reference relative to p starts from.
+// folder returns the segments of the directory that a reference relative to p starts from.
 func (p path) folder() []string {
 	if p.dir || len(p.segments) == 0 {
 		return p.segments

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// names draws references of parts that matter to somebody who reads them.
+// names generates references from parts that are significant to a parser.
 func names() *rapid.Generator[string] {
 	part := rapid.SampledFrom([]string{
 		"/", "/", "/", ".", "..", "a", "b", "lib", "net", "os", "os:", "https:", "h.example", ":", "%2e", "%2f", "%20", "%", "?", "#", "\\",
@@ -20,7 +20,7 @@ func names() *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(part, 0, 12), func(parts []string) string { return strings.Join(parts, "") })
 }
 
-// sound fails unless p is a place that name may mean: below its directory, one spelling, and settled.
+// sound fails the test unless p is a possible place of name: below its directory, with one spelling, and stable.
 func sound(t testing.TB, s *uri.Space, name, base string) {
 	t.Helper()
 	p, err := s.Resolve(name, base)
@@ -53,7 +53,7 @@ func sound(t testing.TB, s *uri.Space, name, base string) {
 	}
 }
 
-// TestResolveIsSettled: what Resolve answers is local, canonical and its own meaning, whatever was asked beside whatever.
+// TestResolveIsSettled: the result of Resolve is local and canonical, and resolves to itself, for any name and base.
 func TestResolveIsSettled(t *testing.T) {
 	t.Parallel()
 	s := space(t, uri.Mount{Prefix: "lib", Target: "/srv/lib"}, uri.Mount{Prefix: "net", Target: "https://h.example/v1"})
@@ -62,7 +62,7 @@ func TestResolveIsSettled(t *testing.T) {
 	})
 }
 
-// r2t reports through the property what a helper for tests finds.
+// r2t lets a helper for testing.TB report to a property.
 type r2t struct {
 	r *rapid.T
 	testing.TB
@@ -71,7 +71,7 @@ type r2t struct {
 func (t r2t) Helper()                      {}
 func (t r2t) Fatalf(f string, args ...any) { t.r.Fatalf(f, args...) }
 
-// TestRelativeStaysBeside: a name of plain segments beside a base is the base's folder and it.
+// TestRelativeStaysBeside: a name of plain segments, relative to a base, is in the base's directory.
 func TestRelativeStaysBeside(t *testing.T) {
 	t.Parallel()
 	s := space(t)
@@ -94,7 +94,7 @@ func TestRelativeStaysBeside(t *testing.T) {
 	})
 }
 
-// FuzzResolve looks for a name that means more than it may.
+// FuzzResolve searches for a name that resolves to a forbidden place.
 func FuzzResolve(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"os:///a/b", ""},

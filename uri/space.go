@@ -15,22 +15,22 @@ const MaxLength = 2048
 // Mount shows another place under a name below root.
 type Mount struct {
 	Prefix string // such as os:///lib/vendor, never root itself
-	Target string // an absolute directory, or an https: address that stands for a folder
+	Target string // an absolute directory, or an https: address of a directory
 }
 
-// Place is what a name means.
+// Place is the result of resolving a name.
 type Place struct {
-	// URI is the name in canonical form: os:///…, or https://… where it was that or lies in a mount of one.
+	// URI is the name in canonical form: os:///…, or https://… if it was an address or is in a mount of one.
 	URI string
-	// Dir is the directory, root or a mount, that holds the resource; "" if it has to be fetched.
+	// Dir is the directory, root or a mount, that contains the resource; "" if it must be fetched.
 	Dir string
 	// Name is the path below Dir, decoded, with slashes; it never leads out of Dir. "." is Dir itself.
 	Name string
-	// Folder reports that the name ends in a slash, so that it cannot be a file.
+	// Folder reports whether the name ends in a slash, so that it cannot be a file.
 	Folder bool
 }
 
-// Remote reports whether the resource has to be fetched.
+// Remote reports whether the resource must be fetched.
 func (p Place) Remote() bool { return p.Dir == "" }
 
 // Space is a root with its mounts. It is immutable.
@@ -89,7 +89,7 @@ func (s *Space) mount(prefix []string, target string) error {
 	return nil
 }
 
-// Dirs returns the directories of the space, root's among them, in no order.
+// Dirs returns the directories of the space, including root, in no particular order.
 func (s *Space) Dirs() []string {
 	var dirs []string
 	for _, m := range s.mounts {
@@ -100,12 +100,11 @@ func (s *Space) Dirs() []string {
 	return dirs
 }
 
-// Resolve returns what name means relative to base, which is itself a name, or "". The package
-// comment says which names are valid. The error is NameInvalid, at the member uri or base, or
-// NameNotFound.
+// Resolve resolves name relative to base, which is itself a name or "". The package comment lists the valid names. The
+// error is NameInvalid, at the member uri or base, or NameNotFound.
 func (s *Space) Resolve(name, base string) (Place, error) { return s.ResolveMember("uri", name, base) }
 
-// ResolveMember is Resolve of a name that is another member of the request's data.
+// ResolveMember is Resolve for a name that is another member of the request's data.
 func (s *Space) ResolveMember(member, name, base string) (Place, error) {
 	var beside *target
 	if base != "" {

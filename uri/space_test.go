@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// What a refusal says, each of another rule.
+// Texts of refusals, one for each rule.
 const (
 	empty        = "the name is empty"
 	scheme       = "only os:///… and https://… can be named, or a path"
@@ -26,7 +26,7 @@ const (
 	mountedTwice = "two mounts have the same prefix"
 )
 
-// refused reports whether err is a name that means nothing, for the reason.
+// refused reports whether err refuses a name for the reason.
 func refused(err error, why string) bool {
 	return errors.Is(err, fault.NameInvalid) && strings.HasSuffix(err.Error(), ": "+why)
 }
@@ -40,7 +40,7 @@ func space(t testing.TB, mounts ...uri.Mount) *uri.Space {
 	return s
 }
 
-// TestResolve gives each kind of name its meaning.
+// TestResolve resolves each form of a name.
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	s := space(t)
@@ -105,7 +105,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveRefuses gives each hostile spelling its reason.
+// TestResolveRefuses refuses invalid and hostile spellings, each with its reason.
 func TestResolveRefuses(t *testing.T) {
 	t.Parallel()
 	s := space(t)
@@ -255,7 +255,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// TestMounts: the longest prefix wins, segment by segment, and relative names are taken before the mount is looked up.
+// TestMounts: the longest prefix is used, segment by segment, and relative names are resolved before mounts are looked up.
 func TestMounts(t *testing.T) {
 	t.Parallel()
 	s := space(
@@ -290,7 +290,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestNewRefuses: a root or mount that means nothing is found when the space is made.
+// TestNewRefuses: New refuses an invalid root or mount.
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -321,7 +321,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNoRoot: without a root, what no mount holds means nothing, and all else what it would.
+// TestNoRoot: without a root, names outside of all mounts are not found, and others resolve as with one.
 func TestNoRoot(t *testing.T) {
 	t.Parallel()
 	s, err := uri.New("", uri.Mount{Prefix: "os:///lib", Target: "/srv/lib"})

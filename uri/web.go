@@ -14,7 +14,7 @@ type web struct {
 	query string // with its question mark
 }
 
-// parseWeb parses the text after https: .
+// parseWeb parses the text after "https:".
 func parseWeb(text string) (web, error) {
 	rest, ok := strings.CutPrefix(text, "//")
 	if !ok {
@@ -39,7 +39,7 @@ func authority(text string) string {
 	return text
 }
 
-// to returns the address of a reference, resolved against the given segments on w's host.
+// to returns the address of a reference, resolved relative to the given segments on w's host.
 func (w web) to(reference string, from []string) (web, error) {
 	if strings.Contains(reference, "#") {
 		return web{}, errCharacter
@@ -59,18 +59,18 @@ func (w web) to(reference string, from []string) (web, error) {
 	return w, nil
 }
 
-// webSegment returns one segment of an address in canonical form. It stays encoded: only the server can say what an
+// webSegment returns one segment of an address in canonical form. It stays encoded, since only the server knows what an
 // encoded slash means.
 func webSegment(segment string) (string, error) {
 	text, err := recode(segment, "")
 	if err == nil && (text == "." || text == "..") {
-		return "", errEncoding // it was encoded, or walk had seen it
+		return "", errEncoding // it was encoded; walk handles a plain one
 	}
 	return text, err
 }
 
-// recode normalises the encoding of a segment: required encodings are added, others decoded, in capital digits (RFC 3986
-// 6.2.2). more are further characters that need no encoding.
+// recode normalizes the encoding of a segment: required encodings are added, others decoded, with digits in upper case (RFC
+// 3986 6.2.2). more are further characters that need no encoding.
 func recode(text, more string) (string, error) {
 	if !readable(text) || strings.Contains(text, " ") {
 		return "", errCharacter
@@ -112,7 +112,7 @@ func (w web) uri() string {
 	return b.String() + w.query
 }
 
-// canonicalHost returns host and port in lower case, without the port that https: has anyway.
+// canonicalHost returns host and port in lower case, without the default port of https:.
 func canonicalHost(text string) (string, error) {
 	host, port := text, ""
 	if i := strings.LastIndexByte(text, ':'); i > strings.LastIndexByte(text, ']') {
@@ -139,8 +139,8 @@ func canonicalHost(text string) (string, error) {
 	return host, nil
 }
 
-// dnsName reports whether host is a DNS name in ASCII, or an IPv4 address in the usual form. A last label of digits
-// alone, or one that begins with 0x, is refused: some programs read it as an address, others as a name.
+// dnsName reports whether host is a DNS name in ASCII, or an IPv4 address in the usual form. A last label of only digits,
+// or one that begins with 0x, is refused, since some programs read it as an address, others as a name.
 func dnsName(host string) bool {
 	const longest, longestLabel = 253, 63
 	if host == "" || len(host) > longest {
@@ -163,10 +163,10 @@ func dnsName(host string) bool {
 	return true
 }
 
-// Origin returns the security principal of mutable state in its normal form (ABI 6.2). No origin means the value of root;
-// an address with a scheme and a host, or file:///…, stays as it is; any other text is a name, which becomes
-// https://<name>.local/ in lower case and without all characters except a-z, 0-9 and the hyphen. Names that differ only
-// in removed characters are one origin. A name that has no other characters is NameInvalid.
+// Origin returns the normalized security principal of mutable state (ABI 6.2). Without an origin it is the value of root.
+// An address with a scheme and a host, or file:///…, stays unchanged. Any other text is a name, which becomes
+// https://<name>.local/ in lower case and without all characters except a-z, 0-9 and the hyphen; names that differ only in
+// removed characters are one origin. The error for a name without any of those characters is NameInvalid.
 func Origin(origin, root string) (string, error) {
 	if origin == "" {
 		return root, nil
@@ -186,8 +186,8 @@ func Origin(origin, root string) (string, error) {
 	return "https://" + name + ".local/", nil
 }
 
-// address reports whether text is an address rather than a name. A name with a colon, such as team:dev, is none: it has
-// no host or path to be a principal.
+// address reports whether text is an address instead of a name. A name with a colon, such as team:dev, is not an address,
+// since it has no host or path that could be a principal.
 func address(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !readable(text) || strings.Contains(text, " ") {

@@ -1,5 +1,5 @@
-// Package abroad connects a running kernel to its cluster (PROTOCOL 13). Kernel makes the calls of other kernels here; the
-// runners of Outgoing wait for the outcome of calls at others.
+// Package abroad connects a running kernel to its cluster (PROTOCOL 13). Kernel makes the calls of other kernels in this
+// one; the runners of Outgoing wait for the outcome of calls at other kernels.
 package abroad
 
 import (
@@ -25,7 +25,7 @@ type Shell interface {
 	Tick() int64
 }
 
-// Kernel is the running kernel as its cluster sees it. It implements cluster.Kernel.
+// Kernel implements cluster.Kernel with the running kernel.
 type Kernel struct {
 	Shell
 	Members   *keyed.Members
@@ -76,7 +76,8 @@ func (k *Kernel) Run(ctx context.Context, from *cluster.Requester, instance stri
 	return k.Call(ctx, k.caller(from, pid), message)
 }
 
-// spawn is the data of a spawn for the process of another kernel. Of a default grant only what that process has is granted.
+// spawn returns the data of a spawn for the process of another kernel. Of a default grant, only what that process may do is
+// granted.
 func (k *Kernel) spawn(pid int64, call *schema.Errand) *schema.SpawnInput {
 	in := *call.Spawn
 	if in.Capabilities == nil {
@@ -108,7 +109,8 @@ func (k *Kernel) Ask(ctx context.Context, from *cluster.Requester, typ string, d
 	return k.CallProved(ctx, caller, schema.Message{Kind: schema.KindQuery, Type: typ, Data: data})
 }
 
-// caller is a requester that makes a call as a process. Its key is the one that signed: a standby's, if that leads the kernel.
+// caller returns a requester as the caller of a call as a process. Its key is the one that signed: that of a standby, if a
+// standby leads the kernel.
 func (k *Kernel) caller(from *cluster.Requester, pid int64) kernel.Caller {
 	return kernel.Caller{
 		PID: pid, Via: "cluster", Key: from.Signer.Fingerprint(),

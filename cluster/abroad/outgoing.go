@@ -14,10 +14,10 @@ import (
 
 // Outgoing runs this kernel's messages and calls at other kernels.
 type Outgoing struct {
-	Node *cluster.Node // nil: the kernel is in no cluster, and makes none
+	Node *cluster.Node // nil: the kernel is in no cluster, and there are none
 }
 
-// Begins hands messages and calls for other kernels to the link in their order, by the type of their syscall.
+// Begins returns the functions that send messages and calls to other kernels in their order, by the type of their syscall.
 func (o Outgoing) Begins() map[string]func(any) {
 	call := func(do any) { o.Node.Link().Begin(&do.(*process.Errand).Errand) }
 	return map[string]func(any){
@@ -30,7 +30,7 @@ func (o Outgoing) Begins() map[string]func(any) {
 	}
 }
 
-// Ends tells the link that the outcome of a call is journaled, by the type of its syscall.
+// Ends returns the functions that record that the journal has the outcome of a call, by the type of its syscall.
 func (o Outgoing) Ends() map[string]func(any) {
 	settled := func(do any) { o.Node.Link().Settled(&do.(*process.Errand).Errand) }
 	return map[string]func(any){schema.SyscallSpawn.Type: settled, schema.SyscallTerminate.Type: settled}
@@ -54,8 +54,8 @@ func (o Outgoing) Run(ctx context.Context, job *kernel.Job, do *process.Errand) 
 	return data, err
 }
 
-// Resumes returns the outcome of an intent of the last life whose message or call goes on by itself: a message in the outbox is
-// queued, and the outcome of a call comes once the other kernel has answered. It fills left.Intents.
+// Resumes returns a function that finds intents of the previous run with an outcome of their own: messages in the outbox are
+// queued, and calls get their outcome when the other kernel answers. It fills left.Intents.
 func Resumes(left cluster.Left) func(*idempotency.Intent) ([]byte, bool) {
 	byCall := make(map[string]*schema.Letter, len(left.Letters))
 	for _, l := range left.Letters {

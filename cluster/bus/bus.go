@@ -1,4 +1,4 @@
-// Package bus configures the NATS server that kernels meet at.
+// Package bus configures the NATS server that connects kernels.
 package bus
 
 import (
@@ -14,25 +14,25 @@ import (
 	"github.com/promptware-os/pwos/cluster"
 )
 
-// MaxPayload is the longest message in bytes.
+// MaxPayload is the maximum size of a message in bytes.
 const MaxPayload = 1 << 20
 
 // Settings are those of one node of the bus.
 type Settings struct {
 	Listen   string                 // host:port; port 0 chooses one
 	Dir      string                 // of the streams
-	Members  *access.AuthorizedKeys // without those whose line has expired when the node starts or reloads
-	MaxBytes int64                  // of all streams on disk; 0: what the disk has
+	Members  *access.AuthorizedKeys // members whose line has expired are left out at start and reload
+	MaxBytes int64                  // of all streams on disk; 0: NATS chooses a limit from the free disk space
 
 	Cert, Key string // files for TLS; "": none
 
-	Name   string   // of the node in a cluster of nodes; "": it is alone
+	Name   string   // of the node in a cluster of nodes; "": there is one node
 	Peers  string   // host:port at which the node listens for other nodes
 	Routes []string // addresses of other nodes, nats://host:port
 }
 
-// Options are the server's options. Each write to a stream is synced before it is acknowledged: by default NATS syncs every
-// two minutes.
+// Options returns the server's options. The server syncs each write to a stream before it acknowledges it; by default NATS
+// syncs every two minutes.
 func (s Settings) Options() (*server.Options, error) {
 	host, port, err := address(s.Listen, "--listen")
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// settings are those of a bus with one member, alpha, whose key is returned. The line of another member has expired.
+// settings returns those of a bus with one valid member, alpha, and alpha's key. The line of another member has expired.
 func settings(t *testing.T) (bus.Settings, *access.HostKey) {
 	t.Helper()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -33,7 +33,7 @@ func settings(t *testing.T) (bus.Settings, *access.HostKey) {
 	return bus.Settings{Listen: "127.0.0.1:0", Dir: testkit.Dir(t), Members: members, MaxBytes: 1 << 20}, key
 }
 
-// What the bus acknowledges is on its disk, members are its only users, and its size is bounded.
+// The options sync each write, admit members only, and bound the disk space.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	s, _ := settings(t)

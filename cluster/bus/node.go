@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
-// readyWait is how long a node may take to listen.
+// readyWait is how long a node may take to start listening.
 const readyWait = 30 * time.Second
 
 // Node is a running node of the bus.
@@ -96,10 +96,10 @@ func (n *Node) URL() string {
 	return scheme + "://" + n.Addr().String()
 }
 
-// Addr is where the node listens.
+// Addr returns the address that the node listens at.
 func (n *Node) Addr() net.Addr { return n.server.Addr() }
 
-// Reload takes another list of members, without disconnecting those that stay as they are.
+// Reload applies another list of members. Members that stay keep their connections.
 func (n *Node) Reload(s Settings) error {
 	s.Listen = n.Addr().String() // where a port was chosen
 	o, err := s.optionsWith(n.maker)
@@ -113,7 +113,7 @@ func (n *Node) Reload(s Settings) error {
 	return nil
 }
 
-// Close ends the node, and returns when it has ended.
+// Close stops the node, and waits until it has stopped.
 func (n *Node) Close() {
 	n.maker.close()
 	n.server.Shutdown()

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/cluster"
 )
 
-// Users is the section of a NATS configuration that lets the members in, with the permissions that pwos-bus gives them: for
-// an existing NATS server.
+// Users returns the section of a NATS configuration with the members as users, and the permissions that pwos-bus gives
+// them, for an existing NATS server.
 func Users(members *access.AuthorizedKeys) (string, error) {
 	var b strings.Builder
 	b.WriteString("authorization {\n  users = [\n")
@@ -32,7 +32,7 @@ func Users(members *access.AuthorizedKeys) (string, error) {
 	return b.String(), nil
 }
 
-// current are the members whose line has not expired.
+// current returns the members whose line has not expired.
 func current(members *access.AuthorizedKeys) []*access.AuthorizedKey {
 	now := time.Now()
 	return slices.DeleteFunc(slices.Clone(members.Keys()), func(m *access.AuthorizedKey) bool { return !m.Expires.IsZero() && now.After(m.Expires) })

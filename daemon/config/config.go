@@ -14,12 +14,12 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Config is the daemon's settings (PROTOCOL 1). The toml names are the keys of the file.
+// Config has the daemon's settings (PROTOCOL 1). The toml names are the keys of the file.
 type Config struct {
 	RuntimeDir  string   `toml:"runtime_dir"`
 	StateDir    string   `toml:"state_dir"`
 	IdleTimeout Duration `toml:"idle_timeout"` // 0: never end
-	File        string   `toml:"-"`            // path of this configuration, whether it exists or not; "": none
+	File        string   `toml:"-"`            // path of this configuration, which may not exist; "": none
 	// AuthorizedKeys is the file of the keys that are admitted. Empty: open mode.
 	AuthorizedKeys string `toml:"authorized_keys"`
 	Log            Log    `toml:"log"`
@@ -55,21 +55,21 @@ type Config struct {
 
 // Ingest configures which resources are trusted (ABI 8).
 type Ingest struct {
-	TrustedKeys string `toml:"trusted_keys"` // file of keys whose signatures count; "": trusted_keys beside this configuration
+	TrustedKeys string `toml:"trusted_keys"` // file of keys whose signatures are accepted; "": trusted_keys beside this configuration
 	Proof       bool   `toml:"proof"`        // require an integrity or a signature, also below root
 	Unpinned    bool   `toml:"unpinned"`     // accept unpinned resources from the web
 }
 
-// Tools are the bounds of a user-space syscall.
+// Tools bounds user-space syscalls.
 type Tools struct {
 	Programs    bool     `toml:"programs"`     // run executable files too, not only modules
 	Time        Duration `toml:"time"`         // of one call
 	MemoryBytes int64    `toml:"memory_bytes"` // of a module
 	OutputBytes int64    `toml:"output_bytes"` // of one call
-	AtOnce      int      `toml:"at_once"`      // calls that run at a time, others wait; 0: half of the processors, at least one
+	AtOnce      int      `toml:"at_once"`      // calls that run at a time; 0: half of the processors, at least one
 }
 
-// Code are the bounds of the code of registered syscalls.
+// Code bounds the code of registered syscalls.
 type Code struct {
 	Time        Duration `toml:"time"`         // of one call
 	MemoryBytes int64    `toml:"memory_bytes"` // of one call
@@ -77,7 +77,7 @@ type Code struct {
 	AtOnce      int      `toml:"at_once"`      // calls, and processes for them, at a time; 0: the number of processors, at least two
 }
 
-// Crypto names the kernel's sealing key.
+// Crypto configures the kernel's sealing key.
 type Crypto struct {
 	Identity    string `toml:"identity"` // path of a private key file, or of a public key that the ssh-agent holds; "": any key of the agent
 	AgentSocket string `toml:"-"`        // of the ssh-agent, from the environment; "": none
@@ -99,18 +99,18 @@ type Agents struct {
 	JournalBurstBytes     int64 `toml:"journal_burst_bytes"`      // at once, after a pause
 }
 
-// Journal configures the record.
+// Journal configures the journal.
 type Journal struct {
 	Sync          Sync     `toml:"sync"`
 	SyncInterval  Duration `toml:"sync_interval"`  // with interval: the period that a power cut may lose
 	SnapshotEvery int      `toml:"snapshot_every"` // about how many entries a start after a crash replays at most
 }
 
-// Sync is when a command is answered (PROTOCOL 7).
+// Sync says when a command is answered (PROTOCOL 7).
 type Sync string
 
-// Always answers a command once it is on disk, Interval once it is written. With Interval, a power cut loses the
-// commands that were answered since the last fsync. A killed kernel loses nothing in either mode.
+// With Always, a command is answered when it is on disk; with Interval, when it is written. With Interval, a power cut
+// loses the commands that were answered since the last fsync. A killed kernel loses nothing in either mode.
 const (
 	Always   Sync = "always"
 	Interval Sync = "interval"
@@ -118,7 +118,7 @@ const (
 
 // Clock configures the kernel's tick.
 type Clock struct {
-	Interval Duration `toml:"interval"` // of a tick; 0: only commands move it
+	Interval Duration `toml:"interval"` // of a tick; 0: only commands advance it
 }
 
 // Ipc configures mailboxes and governance.
@@ -136,21 +136,21 @@ type Deny struct {
 
 // Cluster configures the other kernels of a cluster (PROTOCOL 13).
 type Cluster struct {
-	Name        string `toml:"name"`        // of this kernel; "": it is in no cluster
-	Bus         string `toml:"bus"`         // addresses of NATS, with commas between
-	Authority   string `toml:"authority"`   // PEM: authorities of a bus with TLS; "": the system's
-	Members     string `toml:"members"`     // file of the kernels; "": members beside this configuration
+	Name        string `toml:"name"`        // of this kernel; "": not in a cluster
+	Bus         string `toml:"bus"`         // addresses of NATS, separated by commas
+	Authority   string `toml:"authority"`   // PEM file of authorities for a bus with TLS; "": those of the system
+	Members     string `toml:"members"`     // file of the cluster's kernels; "": members beside this configuration
 	Acknowledge string `toml:"acknowledge"` // when a command is answered: Disk or Quorum
 	Replicas    int    `toml:"replicas"`    // nodes of the bus that keep the copy of the journal
 
-	Lease   Duration `toml:"lease"`   // with Quorum, four fifths of it are how long a call waits for the bus
-	Standby bool     `toml:"standby"` // with Quorum: lead only once the host that leads has not renewed its lease
+	Lease   Duration `toml:"lease"`   // with Quorum, a call waits up to four fifths of it for the bus
+	Standby bool     `toml:"standby"` // with Quorum: lead only if the leader does not renew its lease
 }
 
-// Approval configures how people are asked about calls, if a rule of the policy asks.
+// Approval configures questions about calls, which rules of the policy ask.
 type Approval struct {
-	Wait   Duration `toml:"wait"`   // how long a call waits for the answer before it is refused as pending
-	Notify []string `toml:"notify"` // a command with its arguments, run for each question
+	Wait   Duration `toml:"wait"`   // how long a call waits for the answer before it fails as pending
+	Notify []string `toml:"notify"` // a command with its arguments, which is run for each question
 }
 
 // Log configures the log.
@@ -168,7 +168,7 @@ type Limits struct {
 type HTTP struct {
 	Allow        []string `toml:"allow"`          // prefixes of addresses that are refused by default, such as 10.1.0.0/16
 	AllowHosts   []string `toml:"allow_hosts"`    // names whose addresses may be loopback or private
-	CAFile       string   `toml:"ca_file"`        // PEM: authorities in addition to the system's; "": none
+	CAFile       string   `toml:"ca_file"`        // PEM file of authorities in addition to the system's; "": none
 	MaxBodyBytes int64    `toml:"max_body_bytes"` // of an answer, decompressed
 }
 
@@ -180,7 +180,7 @@ type Blobs struct {
 	DirFiles  int      `toml:"dir_files"`
 }
 
-// Snapshots bounds the copies of agents' working directories.
+// Snapshots bounds the snapshots of agents' working directories.
 type Snapshots struct {
 	Keep    int      `toml:"keep"`     // how many
 	KeepFor Duration `toml:"keep_for"` // how long
@@ -247,8 +247,8 @@ func (c *Config) faults() (all []*Error) {
 	return all
 }
 
-// TrustedKeys returns the file of keys whose signatures of resources count, whether it exists or not; "" if there
-// is no configuration.
+// TrustedKeys returns the path of the file of keys whose signatures of resources are accepted, which may not exist; "" if
+// there is no configuration.
 func (c *Config) TrustedKeys() string {
 	if c.Ingest.TrustedKeys != "" || c.File == "" {
 		return c.Ingest.TrustedKeys

@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	tests := []struct {
 		name string
 		text string
-		want func(*config.Config) // nil: an error
+		want func(*config.Config) // nil: an error is expected
 		says string               // in the error
 	}{
 		{name: "empty", want: func(*config.Config) {}},
@@ -179,7 +179,7 @@ func TestExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../contrib/config.toml")
 	testkit.Must(t, err)
-	got := config.Config{RuntimeDir: defaults().RuntimeDir, StateDir: defaults().StateDir} // what the file does not set shows
+	got := config.Config{RuntimeDir: defaults().RuntimeDir, StateDir: defaults().StateDir} // so that a setting that the file lacks is visible
 	testkit.Must(t, got.Parse(text))
 	if diff := cmp.Diff(defaults(), got); diff != "" {
 		t.Errorf("contrib/config.toml is not the defaults (-want +got):\n%s", diff)

@@ -14,12 +14,12 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Settings combines flags, environment and file, in this order of precedence (PROTOCOL 1). done reports that the
-// flags only asked for a text, such as the version.
+// Settings combines flags, environment and file, in this order of precedence (PROTOCOL 1). done is true if the flags only
+// asked for a text, such as the version.
 func Settings(args []string, getenv func(string) string, stdout io.Writer, program string) (cfg Config, done bool, err error) {
 	home, homeErr := os.UserHomeDir()
 	if homeErr != nil {
-		home = "/" // no state is kept there: see below
+		home = "/" // no state is stored there: see below
 	}
 	cfg = Default(getenv, os.Getuid(), home)
 	var file string
@@ -70,8 +70,8 @@ func Settings(args []string, getenv func(string) string, stdout io.Writer, progr
 	return cfg, false, cfg.Check()
 }
 
-// keysBeside returns the path of the authorized keys next to the configuration file, or "" if it does not exist. It does
-// not check them: keys that cannot be read, or a broken link, must not result in open mode.
+// keysBeside returns the path of the authorized keys in the directory of the configuration file, or "" if it does not
+// exist. It does not read them: unreadable keys, or a broken link, must not result in open mode.
 func keysBeside(file string) (string, error) {
 	path := unixsock.AuthorizedKeys(file)
 	_, err := os.Lstat(path)
@@ -84,7 +84,7 @@ func keysBeside(file string) (string, error) {
 	return "", fmt.Errorf("find authorized keys: %w", err)
 }
 
-// override applies the flags. A directory may be relative to the working directory here.
+// override applies the flags. A relative path of a flag is relative to the working directory.
 func override(cfg *Config, flags *pflag.FlagSet) error {
 	for _, s := range cfg.settings() {
 		if s.name == "" || !flags.Changed(s.name) {

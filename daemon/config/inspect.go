@@ -13,18 +13,18 @@ import (
 // anyName matches the name of a pool or an upstream.
 const anyName = "<name>"
 
-// Prefixes of keys whose next word is the user's.
+// Prefixes of keys whose next word the user chooses.
 const (
 	pools  = "resources."
 	priced = "prices."
 	mounts = "mounts."
 )
 
-// denials is the only list of tables.
+// denials is the only setting that is a list of tables.
 const denials = "ipc.deny"
 
-// inspector walks the syntax tree of a decoded text. The library's strict mode accepts Log.LEVEL for log.level, even
-// beside it, and 60 for a duration, which would be nanoseconds; and it loses the line of a value that turns out to be
+// inspector walks the syntax tree of a decoded text. The library's strict mode accepts Log.LEVEL for log.level, also if
+// both are there, and 60 for a duration, which would be nanoseconds. Nor does it report the line of a value that is found
 // invalid later.
 type inspector struct {
 	parser unstable.Parser
@@ -72,7 +72,7 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 	}
 	key := join(name)
 	if slices.Contains([]string{upstreams, priced, mounts}, name[0]+".") {
-		key = strings.Join(name, ".") // as in faults: the user's word may have other characters than letters
+		key = strings.Join(name, ".") // as in faults: the user's word may have other characters
 	}
 	i := slices.IndexFunc(in.known, func(s setting) bool { return fits(strings.Split(s.key, "."), name) })
 	if i < 0 {
@@ -111,7 +111,7 @@ func (in *inspector) isTable(name []string) bool {
 	})
 }
 
-// fits reports whether a name matches a pattern: <…> is any word.
+// fits reports whether a name matches a pattern, in which <…> is any word.
 func fits(pattern, name []string) bool {
 	return slices.EqualFunc(pattern, name, func(p, word string) bool { return p == word || p[0] == '<' })
 }
@@ -145,7 +145,8 @@ func join(name []string) string {
 	return strings.Join(parts, ".")
 }
 
-// noSuch names what exists instead: in the table that key is in, else the settings outside of tables, and the tables.
+// noSuch returns the error for an unknown key, which lists the existing ones: those of the table that key is in, or else
+// the settings outside of tables, and the tables.
 func noSuch(key string, line int) *Error {
 	table, _, _ := strings.Cut(key, ".")
 	inTable, names := make(map[string]bool), make(map[string]bool)

@@ -14,23 +14,23 @@ import (
 type Net struct {
 	Each int      `toml:"connections_each"` // of one agent
 	All  int      `toml:"connections"`      // of all agents
-	Idle Duration `toml:"idle"`             // a connection without traffic is closed after that long
+	Idle Duration `toml:"idle"`             // a connection without traffic is closed after this time
 }
 
-// Upstream is a server that agents use with a credential of the kernel's (PROTOCOL 9).
+// Upstream is a server that agents use with a credential of the kernel (PROTOCOL 9).
 type Upstream struct {
-	URL       string   `toml:"url"`       // https:, or http: on loopback; its path is the prefix of every request's
+	URL       string   `toml:"url"`       // https:, or http: on loopback; its path is the prefix of every request's path
 	Header    string   `toml:"header"`    // of the credential, with the prefix of its value: "Authorization: Bearer"
 	From      string   `toml:"from"`      // key of the sealed credential, below vault/
-	Allow     []string `toml:"allow"`     // requests that it accepts, such as "POST /v1/…"
+	Allow     []string `toml:"allow"`     // allowed requests, such as "POST /v1/…"
 	Env       string   `toml:"env"`       // the agent's variable with the base URL; "": only PWOS_UPSTREAM_<NAME>
 	Intercept bool     `toml:"intercept"` // intercept TLS to its host inside the agent's network
 }
 
-// upstreams is the prefix of the key of every setting of an upstream; the next word is its name.
+// upstreams is the prefix of all keys of upstreams; the next word is the name of one.
 const upstreams = "upstream."
 
-// Target is the address of the upstream, which Check has accepted.
+// Target returns the address of the upstream, which Check has accepted.
 func (u *Upstream) Target() (*url.URL, error) { return url.Parse(u.URL) }
 
 // upstreamFaults reports invalid upstreams.
@@ -58,8 +58,8 @@ func (c *Config) upstreamFaults(refuse func(key, format string, args ...any)) {
 	}
 }
 
-// priceFaults reports invalid prices: they are two or four numbers, of prompts and answers, and of prompts from a
-// cache and into it.
+// priceFaults reports invalid prices. A price is two or four numbers: for prompts and answers, and for prompts from a cache
+// and into it.
 func (c *Config) priceFaults(refuse func(key, format string, args ...any)) {
 	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
 		usd := c.Prices[model]
@@ -122,8 +122,8 @@ func variableName(name string) bool {
 		!strings.HasPrefix(name, "PWOS_") && !slices.Contains(reserved(), name)
 }
 
-// headerName reports whether a credential may be sent in a header with that name: not in one that decides where a
-// request goes or ends.
+// headerName reports whether a credential may be sent in a header with that name. Headers that determine where a request
+// goes or ends are refused.
 func headerName(name string) bool {
 	lower := strings.ToLower(name)
 	return name != "" && strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" &&

@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Load reads the file at path into c. A missing file sets nothing; with must it is an error. The environment takes
-// precedence over the file: a directory that a variable names stays.
+// Load reads the file at path into c. A missing file sets nothing; if must is true, it is an error. Environment variables
+// take precedence over the file's directories.
 func (c *Config) Load(path string, must bool, getenv func(string) string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !must {
@@ -38,8 +38,8 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 	return nil
 }
 
-// Parse decodes TOML into c, all of it or, with an *Error, nothing. An unknown name is an error, which tells where
-// it is and which names exist.
+// Parse decodes TOML into c. If it returns an *Error, c is unchanged. An unknown name is an error, which has its line and
+// lists the existing names.
 func (c *Config) Parse(text []byte) error {
 	if wrong := c.decode(text); wrong != nil {
 		return wrong
@@ -75,7 +75,7 @@ func (c *Config) decode(text []byte) *Error {
 		return wrong
 	}
 	for _, wrong := range next.faults() {
-		if line, ok := lines[wrong.Key]; ok { // otherwise it is not from this text
+		if line, ok := lines[wrong.Key]; ok { // otherwise it is from another source
 			wrong.Line = line
 			return wrong
 		}
@@ -84,8 +84,7 @@ func (c *Config) decode(text []byte) *Error {
 	return nil
 }
 
-// Error is a fault of the configuration, with its place. A caller may add another place (Key, File). It is a
-// fault.ConfigInvalid.
+// Error is a fault of the configuration, with its place. A caller may set Key and File. It unwraps to fault.ConfigInvalid.
 type Error struct {
 	File string // "" if it is not from a file
 	Line int    // of the text, from 1; 0 if it is not from a text
@@ -133,7 +132,7 @@ func explain(err error) *Error {
 	return wrong
 }
 
-// taken describes the values that a setting of a Go type takes, for the file's author.
+// taken describes the values of a Go type for the author of the file.
 func taken(goType string) string {
 	switch goType {
 	case "int":

@@ -11,11 +11,11 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// noOrigin is the origin if neither an origin nor a root is set.
+// noOrigin is the origin if there is neither an origin nor a root in the settings.
 const noOrigin = "https://pwos.local/"
 
-// Principal returns the normalized origin (ABI 6.2): that of the settings, else their root, else https://pwos.local/.
-// The error is an *Error.
+// Principal returns the normalized origin (ABI 6.2): that of the settings, otherwise their root, otherwise noOrigin. The
+// error is an *Error.
 func (c *Config) Principal() (string, error) {
 	if c.Origin == "" && c.Root == "" {
 		return noOrigin, nil
@@ -54,7 +54,7 @@ func (c *Config) Space() (*uri.Space, error) {
 	return space, nil
 }
 
-// placeFaults reports what is wrong with origin, root, mounts and init.
+// placeFaults reports faults of origin, root, mounts and init.
 func (c *Config) placeFaults(refuse func(key, format string, args ...any)) {
 	_, badOrigin := c.Principal()
 	_, badSpace := c.Space()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlace: root, mounts, init and origin are what is meant or the start is refused with the setting's line; the origin has
-// the normal form of ABI 6.2 before anything is stored under it.
+// TestPlace: root, mounts, init and origin are resolved, or refused with the setting's line; the origin has the normal form
+// of ABI 6.2 before anything is stored under it.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ text, origin string }{

@@ -21,10 +21,10 @@ import (
 //go:embed profiles/*.toml
 var shipped embed.FS
 
-// Profile is a profile's file: flags of pwos run, under a name. An absent member is an absent flag.
+// Profile is a profile's file, which names flags of pwos run. A missing member is a missing flag.
 type Profile struct {
 	Name   string `toml:"-"`
-	Policy string // a file of rules beside it, which the kernel must enforce; "": none
+	Policy string // a file of rules in its directory, which the kernel must enforce; "": none
 	Grant  struct {
 		Allow     []string
 		Hosts     []string
@@ -45,7 +45,7 @@ type Profile struct {
 	}
 }
 
-// ReadProfile reads a profile by name: from the directory, or a shipped one. Its errors are wrong usage.
+// ReadProfile reads the profile with a name from the directory, or a shipped one. Its errors mean wrong usage.
 func ReadProfile(dir, name string) (*Profile, error) {
 	if !IsProfileName(name) {
 		return nil, fmt.Errorf("--profile takes the name of a profile, not %q: %s", name, strings.Join(Profiles(dir), ", "))
@@ -55,7 +55,7 @@ func ReadProfile(dir, name string) (*Profile, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		at = name + ".toml"
 		if text, err = shipped.ReadFile("profiles/" + at); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no profile %q: %s are there, and %s can have others", name, strings.Join(Profiles(dir), ", "), dir)
+			return nil, fmt.Errorf("there is no profile %q: the profiles are %s; others can be added in %s", name, strings.Join(Profiles(dir), ", "), dir)
 		}
 	}
 	if err != nil {
@@ -75,7 +75,7 @@ func ReadProfile(dir, name string) (*Profile, error) {
 	return p, nil
 }
 
-// maxProfileName bounds a profile's name, in bytes: the names of its rules begin with it.
+// maxProfileName bounds a profile's name in bytes, since the names of its rules begin with it.
 const maxProfileName = 100
 
 // IsProfileName reports whether a text is a valid name of a profile.
@@ -120,7 +120,7 @@ func Profiles(dir string) []string {
 	all := make(map[string]bool)
 	note := func(in fs.FS) {
 		paths, err := fs.Glob(in, "*.toml")
-		if err != nil { // of the pattern
+		if err != nil { // the pattern is invalid
 			return
 		}
 		for _, path := range paths {

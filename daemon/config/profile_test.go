@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestProfiles: each profile that ships can be read, and what is wrong with one of the user's is said with its place.
+// TestProfiles: each shipped profile can be read, and an error in a user's profile is reported with its place.
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -19,17 +19,16 @@ import (
 type setting struct {
 	key   string        // in the file
 	kind  unstable.Kind // of its value in the file
-	at    any           // where the value is: a pointer
+	at    any           // pointer to the value
 	reset func()        // sets the default
-	fault func() string // what is wrong with the value, "" if nothing is
-	name  string        // of its flag, "" if it has none
+	fault func() string // what is wrong with the value, or ""
+	name  string        // of its flag; "": none
 	usage string        // of its flag
 	path  bool          // its flag may be relative to the working directory
-	env   string        // the variable that takes precedence over the file, "" if there is none
+	env   string        // the variable that takes precedence over the file; "": none
 }
 
-// of returns the row of a value with its default. The first bound that the value violates is its
-// fault.
+// of returns the row of a value with its default. Its fault is the first bound that the value violates.
 func of[T any](key string, at *T, normal T, bounds ...func(T) string) setting {
 	return setting{
 		key: key, kind: kindOf(at), at: at, reset: func() { *at = normal },
@@ -77,12 +76,11 @@ func (s setting) from(variable string) setting {
 	return s
 }
 
-// maxLineBytes is the longest line that fits a journal line of 16 MiB together with an outcome that quotes it, in
-// which one byte can become five. A call that does not fit would end the kernel.
+// maxLineBytes is the longest line that fits a journal line of 16 MiB together with an outcome that quotes it, in which one
+// byte can become five. A call that does not fit would end the kernel.
 const maxLineBytes = 2 << 20
 
-// Upper bounds of a tool's settings: the record of its answer must fit a journal entry, and a module uses the
-// kernel's memory.
+// Upper bounds of a tool's settings: its answer must fit a journal entry, and a module uses the kernel's memory.
 const (
 	maxToolOutput = 4 << 20
 	maxToolMemory = 4 << 30
@@ -93,7 +91,7 @@ const (
 func (c *Config) settings() []setting {
 	const (
 		second  = Duration(time.Second)
-		journal = int64(64 << 10) // least value of the journal's bounds
+		journal = int64(64 << 10) // minimum of the journal's bounds
 	)
 	absolute := must(filepath.IsAbs, "%q must be an absolute path")
 	optional := must(func(path string) bool { return path == "" || filepath.IsAbs(path) }, "%q must be an absolute path")
@@ -194,7 +192,7 @@ func (c *Config) settings() []setting {
 	}
 }
 
-// must returns a bound with a message, in which %v or %q is the value.
+// must returns a bound with a message, in which %v or %q stands for the value.
 func must[T any](ok func(T) bool, text string) func(T) string {
 	return func(v T) string {
 		switch {

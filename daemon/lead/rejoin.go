@@ -15,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// busPatience is how long a start waits for the bus to compare its journal with.
+// busPatience is how long a start waits for the bus, to compare its journal with the stream.
 const busPatience = 5 * time.Second
 
-// Rejoin compares the journal with its stream before anything is made of it: if answers wait for the bus, or another host leads
-// the kernel. While the bus is away the kernel starts with what it has; if answers wait for the bus, nothing of that is
-// shown until the bus is back.
+// Rejoin compares the journal with its stream before the state is rebuilt, if answers wait for the bus, or another host
+// leads the kernel. If the bus cannot be reached, the kernel starts with its own journal; if answers wait for the bus, none
+// are given until it is back.
 func (h *Host) Rejoin(ctx context.Context) error {
 	c := &h.Config.Cluster
 	if c.Name == "" {
@@ -66,16 +66,16 @@ func (h *Host) dial(ctx context.Context) (*cluster.Conn, cluster.Streams, error)
 	return cluster.Dial(ctx, h.Bus(slog.New(slog.DiscardHandler)))
 }
 
-// Bus is the bus of the configuration.
+// Bus returns the options of a connection to the configured bus.
 func (h *Host) Bus(log *slog.Logger) cluster.Options {
 	c := &h.Config.Cluster
 	return cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: h.Key, Log: log}
 }
 
-// journal is the directory of the journal.
+// journal returns the directory of the journal.
 func (h *Host) journal() string { return filepath.Join(h.Config.StateDir, "journal") }
 
-// fetch makes the journal end as the stream does, or later.
+// fetch makes the journal end with the end of the stream, or later.
 func (h *Host) fetch(ctx context.Context, js cluster.Streams, keys []access.PublicKey) (cluster.Rejoined, error) {
 	done, err := cluster.Rejoin(ctx, js, h.Config.Cluster.Name, keys, h.journal())
 	if done.Aside != "" {
@@ -84,7 +84,7 @@ func (h *Host) fetch(ctx context.Context, js cluster.Streams, keys []access.Publ
 	return done, err
 }
 
-// leaders returns the keys of the hosts that may lead the kernel: this one's, and those that the members file names.
+// leaders returns the keys of the hosts that may lead the kernel: that of this host, and those in the members file.
 func (h *Host) leaders() ([]access.PublicKey, error) {
 	keys, err := h.named()
 	if err == nil && !slices.Contains(keys, h.Key.Key()) {
@@ -100,8 +100,8 @@ func (h *Host) named() ([]access.PublicKey, error) {
 	return keys, errors.Join(err, members.Close())
 }
 
-// Deposed returns an error if another host leads the kernel, as the last start in its record says; nil: there was none. A standby
-// never begins a record.
+// Deposed returns an error if last, the last start in the journal, says that another host leads the kernel. last is nil if
+// the kernel has never started. A standby never starts a journal.
 func (h *Host) Deposed(last *schema.BootedInput) error {
 	name := h.Config.Cluster.Name
 	if name == "" || last != nil && last.HostKey == h.Key.Public() {
@@ -116,13 +116,13 @@ func (h *Host) Deposed(last *schema.BootedInput) error {
 	}
 	leader, _, fail := access.ParsePublicKey(last.HostKey)
 	if fail != nil || !slices.Contains(keys, leader) {
-		return nil // then it is a copy
+		return nil // the directory is a copy, which Begin refuses
 	}
 	return fault.ClusterFenced.New("another host leads the kernel %s, with the key %s in epoch %d: to lead here, run \"pwos cluster takeover %s\"",
 		name, leader.Fingerprint(), last.Epoch, name).With("kernel", name)
 }
 
-// standbyBegins returns an error if this host, which has no record of the kernel, may lead it only in place of another one.
+// standbyBegins returns an error if this host, which has no journal of the kernel, is a standby of it.
 func (h *Host) standbyBegins() error {
 	name, members := h.Config.Cluster.Name, cluster.NewMembers(h.Config.MembersFile())
 	list, _, err := members.List()
@@ -132,7 +132,7 @@ func (h *Host) standbyBegins() error {
 	return errors.Join(err, members.Close())
 }
 
-// LastOnBus returns the last entry of the kernel that its bus has; 0: none.
+// LastOnBus returns the number of the last entry of the kernel that the bus has; 0: none.
 func (h *Host) LastOnBus(ctx context.Context) (uint64, error) {
 	conn, js, err := h.dial(ctx)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// rejoinEvery is after how many looks at the lease a standby fetches the record again, so that a take-over has little to fetch.
+// rejoinEvery is how many times a standby reads the lease before it fetches entries again, so that a take-over has few to
+// fetch.
 const rejoinEvery = 5
 
-// StandBy waits until this host leads the kernel: until the host that does has not renewed its lease for the term, and this one has
-// taken over. A host that leads already returns at once. It calls standing when it begins to wait, and returns the lease of the
-// host that led before.
+// StandBy waits until the leader has not renewed its lease for the term, and takes over. It returns at once on the host
+// that leads. It calls standing when it begins to wait, and returns the lease of the previous leader.
 func (h *Host) StandBy(ctx context.Context, standing func()) (seen cluster.Seen, err error) {
 	l, c := &leading{Host: h}, &h.Config.Cluster
 	if _, err := l.keys(); err != nil {
@@ -50,12 +50,12 @@ type standby struct {
 	lease *cluster.Watch
 	seen  cluster.Seen
 	looks int
-	said  string // what was logged last
+	said  string // the last message that was logged
 
-	followed bool // the record was fetched once
+	followed bool // the journal was fetched once
 }
 
-// look takes the kernel over if its lease has expired, and reports whether this host leads now.
+// look takes the kernel over if its lease has expired, and reports whether this host now leads.
 func (s *standby) look(ctx context.Context) (led bool, err error) {
 	short, stop := context.WithTimeout(ctx, time.Duration(s.Config.Cluster.Lease))
 	defer stop()

@@ -1,5 +1,5 @@
-// Package lead decides whether this host leads a kernel of a cluster (PROTOCOL 13). It takes a kernel over, waits as its standby, and
-// compares the journal with its stream before a start.
+// Package lead decides whether this host leads a kernel of a cluster (PROTOCOL 13). It takes over a kernel, waits as its
+// standby, and compares the journal with its stream before a start.
 package lead
 
 import (
@@ -26,26 +26,26 @@ type TakenOver struct {
 	StateDir string
 	Epoch    int64
 	HostKey  string    // of this host, as a line of authorized_keys
-	From     string    // the one of the host that led before
-	Last     uint64    // the last entry of the epoch before that the bus has
-	Time     time.Time // of that
-	Quorum   bool      // no call that was answered is missing
-	Aside    string    // directory with entries that this host had and the bus has not; "": there were none
-	Agents   int       // programs that the next start goes on with
+	From     string    // that of the previous leader
+	Last     uint64    // the last entry of the previous epoch that the bus has
+	Time     time.Time // of that entry
+	Quorum   bool      // no answered call is missing
+	Aside    string    // directory with entries that this host had and the bus does not; "": none
+	Agents   int       // programs that the next start continues
 }
 
-// Host is a host that leads a kernel, or may.
+// Host is a host that leads a kernel, or may lead it.
 type Host struct {
 	Config *config.Config
 	Key    *access.HostKey
 	Log    *slog.Logger
 }
 
-// TakeOver makes the host the leader of its configuration's kernel: it fetches the record from the bus, checks it, and
-// appends the entry that begins the epoch of this host. The host that led before can append nothing from then on. No daemon may
-// use the state directory.
+// TakeOver makes the host the leader of the configured kernel: it fetches the journal from the bus, checks it, and appends
+// the entry that begins the epoch of this host. Afterwards the previous leader cannot append anything. No daemon may use the
+// state directory.
 //
-// It may be interrupted at any moment, and run again.
+// If it is interrupted, it can be run again.
 func (h *Host) TakeOver(ctx context.Context, acceptLoss bool) (t TakenOver, err error) {
 	l := &leading{Host: h, acceptLoss: acceptLoss}
 	if l.conn, l.js, err = h.dial(ctx); err != nil {
@@ -55,7 +55,7 @@ func (h *Host) TakeOver(ctx context.Context, acceptLoss bool) (t TakenOver, err 
 	return l.takeOver(ctx)
 }
 
-// leading is a host that is to lead a kernel, and has a connection to the bus.
+// leading is a host that takes over a kernel, with a connection to the bus.
 type leading struct {
 	*Host
 	conn       *cluster.Conn
@@ -92,7 +92,7 @@ func (l *leading) takeOver(ctx context.Context) (t TakenOver, err error) {
 	return t, cluster.Lead(ctx, name, l.Key, source, l.Config.Cluster.Replicas, l.conn)
 }
 
-// keys are those of the hosts that may lead the kernel. This one's has to be among them.
+// keys returns the keys of the hosts that may lead the kernel. It fails if this host's is not among them.
 func (l *leading) keys() ([]access.PublicKey, error) {
 	name := l.Config.Cluster.Name
 	keys, err := l.named()
@@ -108,7 +108,7 @@ func (l *leading) keys() ([]access.PublicKey, error) {
 
 // begin journals the epoch of this host, unless an earlier attempt has.
 func (l *leading) begin(ctx context.Context, t *TakenOver) (err error) {
-	// Unsigned: until the entry is there, this key is not the record's.
+	// Unsigned: until the entry is there, the journal does not name this key.
 	s, err := state.Open(ctx, l.Config, version.Build(), nil, host.Means{}, l.Log)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (l *leading) begin(ctx context.Context, t *TakenOver) (err error) {
 	return err
 }
 
-// timeOf returns when an entry was made.
+// timeOf returns the time of an entry.
 func timeOf(ctx context.Context, dir string, seq uint64) (_ time.Time, err error) {
 	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: seq})
 	defer func() { err = errors.Join(err, r.Close()) }()

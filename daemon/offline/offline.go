@@ -22,8 +22,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Fetcher returns the fetcher of a daemon with the given flags, with the configuration's address rules and
-// authorities.
+// Fetcher returns the fetcher of a daemon with the given flags. It has the address rules and authorities of the
+// configuration.
 func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) {
 	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
 	if err != nil {
@@ -42,13 +42,13 @@ func Parameters(args []string, getenv func(string) string) (root, origin string,
 	return cfg.Root, origin, err
 }
 
-// noIdentities is the view of a kernel in which no process has adopted a resource.
+// noIdentities implements the view of a kernel in which no process has adopted a resource.
 type noIdentities struct{}
 
 func (noIdentities) Adopted(int64, string) *schema.Identity { return nil }
 
-// PolicyForms returns the forms in which a kernel with that configuration judges names and addresses. In it, no
-// process has adopted a resource.
+// PolicyForms returns the forms in which a kernel with that configuration judges names and addresses, while no process has
+// adopted a resource.
 func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) {
 	cfg := config.Default(getenv, 0, "/")
 	if err := cfg.Load(path, false, getenv); err != nil {
@@ -61,9 +61,9 @@ func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) 
 	return policy.Forms{URL: fetch.Normal, Names: state.Names{Space: space, Adopted: noIdentities{}}}, nil
 }
 
-// Restore turns a copied state directory into a kernel of its own: a new epoch with a new host key, which the
-// record's next entry names. The programs of its agents are not started unless agents is true; a second call with
-// it allows them. args are the daemon's flags. No daemon may use the directory.
+// Restore turns a copied state directory into another kernel: it begins a new epoch with a new host key, which the next
+// entry of the journal names. The programs of its agents are started only if agents is true, in this or a second call. args
+// are the daemon's flags. No daemon may use the directory.
 func Restore(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, agents bool) (r state.Restored, err error) {
 	cfg, log, err := settings(args, getenv, stderr)
 	if err != nil {
@@ -72,7 +72,7 @@ func Restore(ctx context.Context, args []string, getenv func(string) string, std
 	if err := unixsock.CheckPrivateDir(cfg.StateDir); err != nil {
 		return r, err
 	}
-	// Unsigned: this is not the key of the last epoch.
+	// Unsigned: this is not the key of the previous epoch.
 	s, err := state.Open(ctx, &cfg, version.Build(), nil, host.Means{}, log)
 	if errors.Is(err, journal.ErrLocked) {
 		return r, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", cfg.StateDir, err)
@@ -84,8 +84,8 @@ func Restore(ctx context.Context, args []string, getenv func(string) string, std
 	return s.RestoreHere(&cfg, agents)
 }
 
-// TakeOver makes this environment's host the leader of its configuration's kernel. args are the daemon's flags. No daemon may use
-// the state directory.
+// TakeOver makes this host the leader of the configured kernel. args are the daemon's flags. No daemon may use the state
+// directory.
 func TakeOver(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, acceptLoss bool) (t lead.TakenOver, err error) {
 	cfg, log, err := settings(args, getenv, stderr)
 	if err != nil {
@@ -101,7 +101,7 @@ func TakeOver(ctx context.Context, args []string, getenv func(string) string, st
 	return h.TakeOver(ctx, acceptLoss)
 }
 
-// settings are those of a daemon with the given flags, and a log of what goes wrong.
+// settings returns the settings of a daemon with the given flags, and a log of warnings and errors.
 func settings(args []string, getenv func(string) string, stderr io.Writer) (cfg config.Config, log *slog.Logger, err error) {
 	if cfg, _, err = config.Settings(args, getenv, io.Discard, version.Build()); err != nil {
 		return cfg, nil, err

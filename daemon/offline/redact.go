@@ -18,9 +18,9 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Redact removes a member from an entry of the record, and deletes the snapshots and the index, which
-// the next start rebuilds. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state
-// directory: that has Audit.Redact.
+// Redact removes a member from an entry of the journal, and deletes the snapshots and the index, which the next start
+// rebuilds. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state directory;
+// Audit.Redact is for that case.
 func Redact(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, seq uint64, member string) (out schema.AuditRedactOutput, err error) {
 	cfg, log, err := settings(args, getenv, stderr)
 	if err != nil {

@@ -21,24 +21,24 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Archiver moves the oldest segments of the journal to another directory, beside the kernel that writes it.
+// Archiver moves the oldest segments of the journal to another directory while the kernel runs.
 type Archiver struct {
 	past    *Past
 	end     func(context.Context) error // ends the segment that is being written
-	copied  func() uint64               // the last entry that the cluster's bus has; nil: there is no cluster
-	private []string                    // directories of the kernel, which no archive may be in
+	copied  func() uint64               // the last entry that the cluster's bus has; nil: no cluster
+	private []string                    // directories of the kernel, in which no archive may be
 	busy    chan struct{}               // one at a time
 	log     *slog.Logger
 }
 
-// Archiver returns what archives. end ends the segment that is being written. copied is the last entry that the cluster's bus
-// has, nil if there is no cluster. private are the kernel's own directories.
+// Archiver returns an Archiver. end ends the segment that is being written. copied returns the last entry that the
+// cluster's bus has; nil if there is no cluster. private are the kernel's own directories.
 func (p *Past) Archiver(end func(context.Context) error, copied func() uint64, private ...string) *Archiver {
 	return &Archiver{past: p, end: end, copied: copied, private: private, busy: make(chan struct{}, 1), log: p.state.log}
 }
 
-// Archive is the runner of Audit.Archive. Until the anchor is written nothing has changed but the directory, so that an
-// error, or the end of the process, leaves the journal as it was.
+// Archive is the runner of Audit.Archive. Until the anchor is written, only the archive's directory changes, so an error or
+// the end of the process leaves the journal unchanged.
 func (a *Archiver) Archive(ctx context.Context, job *kernel.Job, do *audit.Archive) (out schema.AuditArchiveOutput, err error) {
 	out.Directory = do.Directory
 	select {
@@ -90,8 +90,8 @@ func (a *Archiver) Archive(ctx context.Context, job *kernel.Job, do *audit.Archi
 	return out, nil
 }
 
-// endSegment ends the running segment where only that keeps its entries from the archive: where all of them are asked for, or
-// where, by their time, those are that it begins with. In the latter case the next Audit.Archive moves it.
+// endSegment ends the segment that is being written if only that keeps its entries from the archive: if all entries are
+// requested, or if the requested time includes its first ones. In the latter case the next Audit.Archive moves it.
 func (a *Archiver) endSegment(ctx context.Context, do *audit.Archive) error {
 	running, err := journal.Running(nil, a.past.state.Dir)
 	if err != nil || running.Seq == 0 {
@@ -110,7 +110,7 @@ func (a *Archiver) endSegment(ctx context.Context, do *audit.Archive) error {
 	return nil
 }
 
-// write writes the states of all parts, for an anchor.
+// write writes the states of all parts to an anchor.
 func (s *State) write(put func(part string, chunk []byte) error) error {
 	for name, part := range s.parts() {
 		write := part.Snapshot()
@@ -121,7 +121,7 @@ func (s *State) write(put func(part string, chunk []byte) error) error {
 	return nil
 }
 
-// whole makes the state of all parts as of an entry, beside the live one.
+// whole rebuilds the state of all parts as of an entry, separate from the live one.
 func (p *Past) whole(ctx context.Context, until uint64) (*State, error) {
 	m := p.state.beside()
 	m.Keys, m.Metrics = idempotency.New(), metrics.New()
@@ -135,7 +135,7 @@ func (p *Past) whole(ctx context.Context, until uint64) (*State, error) {
 	return m, m.advance(ctx, made, func() uint64 { return until })
 }
 
-// archiveFile matches the names of files that an archive has.
+// archiveFile matches the names of files in an archive.
 var archiveFile = regexp.MustCompile(`^([0-9]+\.ndjson|checkpoints|redactions|base)(\.tmp)?$`)
 
 // checkPlace refuses a directory that cannot be the archive.
@@ -177,7 +177,7 @@ func within(path, dir string) bool {
 	return err == nil && rest != ".." && !strings.HasPrefix(rest, "../")
 }
 
-// placeFault says in the error of a copy what is wrong with the directory.
+// placeFault turns the error of a copy into one that says what is wrong with the directory.
 func placeFault(dir string, err error) error {
 	why := ""
 	switch {

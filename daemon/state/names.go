@@ -22,8 +22,7 @@ type Names struct {
 
 var _ kernel.Names = Names{}
 
-// openRoot makes the name space of root and mounts, and opens their directories. A missing directory stops the
-// start.
+// openRoot creates the name space of root and mounts, and opens their directories. It fails if a directory is missing.
 func openRoot(cfg *config.Config) (*uri.Space, *rootfs.Tree, error) {
 	space, err := cfg.Space()
 	if err != nil {
@@ -53,7 +52,7 @@ func (n Names) Base(pid int64, origin string) string {
 	return ""
 }
 
-// Fetcher makes the fetcher that the configuration describes.
+// Fetcher returns the fetcher that the configuration describes.
 func Fetcher(cfg *config.HTTP, version string) (*fetch.Fetcher, error) {
 	o := fetch.Options{UserAgent: "pwos/" + version, Limits: fetch.Limits{WireBytes: cfg.MaxBodyBytes, BodyBytes: cfg.MaxBodyBytes}}
 	for _, text := range cfg.Allow {

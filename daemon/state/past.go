@@ -19,13 +19,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Past rebuilds past states of the kernel beside the live one, which it does not touch.
+// Past rebuilds past states of the kernel, separate from the live one.
 type Past struct {
 	state *State
-	// head is the last entry of the journal, up to which all entries are on disk.
+	// head returns the last entry of the journal. All entries up to it are on disk.
 	head   func(context.Context) (uint64, error)
-	turns  chan struct{} // states that are rebuilt at the same time
-	agents chan struct{} // of them for agents
+	turns  chan struct{} // one for each state that may be rebuilt at the same time
+	agents chan struct{} // the same, for agents
 }
 
 var (
@@ -33,8 +33,8 @@ var (
 	_ undo.History = (*Past)(nil)
 )
 
-// States that are rebuilt at the same time: each takes a processor and the memory of a state. One place is
-// reserved for the operator.
+// Limits of states that are rebuilt at the same time: each takes a processor and the memory of a state. One is reserved for
+// the operator.
 const (
 	statesAtOnce  = 2
 	statesOfAgent = 1
@@ -45,7 +45,7 @@ func (s *State) Past(head func(context.Context) (uint64, error)) *Past {
 	return &Past{state: s, head: head, turns: make(chan struct{}, statesAtOnce), agents: make(chan struct{}, statesOfAgent)}
 }
 
-// turn waits for the caller's turn, and returns a function that ends it.
+// turn waits for the caller's turn, and returns the function that ends it.
 func (p *Past) turn(ctx context.Context, pid int64) (back func(), err error) {
 	lanes := []chan struct{}{p.turns}
 	if pid != kernel.Operator {
@@ -77,7 +77,7 @@ func (p *Past) Entry(ctx context.Context, seq uint64) (*kernel.Call, error) {
 	case errors.Is(err, io.EOF):
 		return nil, beyond(seq, p.state.Journal.Written())
 	case err != nil:
-		return nil, fmt.Errorf("read entry %d: %w", seq, journal.TellOperator(err)) // nobody else undoes
+		return nil, fmt.Errorf("read entry %d: %w", seq, journal.TellOperator(err)) // the caller is the operator: nobody else undoes
 	}
 	kept := *record
 	kept.Request, kept.Outcome = bytes.Clone(record.Request), bytes.Clone(record.Outcome) // the reader reuses them
@@ -96,7 +96,7 @@ func beyond(seq, head uint64) error {
 	return fault.ReplayBeyond.New("there is no entry %d yet: the last is %d", seq, head).With("head", strconv.FormatUint(head, 10))
 }
 
-// Fold implements undo.History: it returns some domains as of an entry.
+// Fold implements undo.History: it returns domains as of an entry.
 func (p *Past) Fold(ctx context.Context, until uint64, told func(read, of int64), domains ...schema.Domain) (*undo.Moment, error) {
 	m, err := p.foldUntil(ctx, until, told, nil, domains...)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *Past) Scan(ctx context.Context, from, to uint64, wanted schema.Domain, 
 // nothing is a domain without state.
 type nothing struct{ kernel.Domain }
 
-// foldedState is a state that was rebuilt beside the live one.
+// foldedState is a state that was rebuilt separately from the live one.
 type foldedState struct {
 	*State
 	seq  uint64
@@ -129,7 +129,7 @@ type foldedState struct {
 	hash journal.Hash
 }
 
-// allFolded are the domains that Fold rebuilds if none is named.
+// allFolded are the domains that Fold rebuilds if the caller names none.
 var allFolded = []schema.Domain{schema.Memory, schema.Process, schema.Capability, schema.Delta, schema.Ipc}
 
 // foldUntil rebuilds a state from the snapshots that are old enough, and from the journal after them.
@@ -163,7 +163,7 @@ func (p *Past) foldUntil(ctx context.Context, until uint64, told func(read, of i
 	if err != nil {
 		return nil, err
 	}
-	// The entry until is always read: its time and its hash are part of the answer. The anchor's entry is in the
+	// The entry until is always read: its time and its hash are part of the answer. The entry of the anchor is in the
 	// archive.
 	from := min(oldest(made)+1, max(until, 1))
 	if anchor != nil && from <= anchor.Seq {
@@ -191,7 +191,7 @@ func (p *Past) foldUntil(ctx context.Context, until uint64, told func(read, of i
 	return m, nil
 }
 
-// beside returns a state with the same surroundings, and no domains yet.
+// beside returns a state with the same surroundings, and without domains.
 func (s *State) beside() *State {
 	return &State{
 		Dir: s.Dir, Journal: s.Journal, log: s.log, means: s.means, make: s.make, Budgets: budget.New(),
@@ -209,7 +209,7 @@ type progress struct {
 	from, until uint64
 }
 
-// progressEvery is how many entries are between two reports: they take a fraction of a second to read.
+// progressEvery is how many entries are read between two reports, which takes a fraction of a second.
 const progressEvery = 1 << 16
 
 func (p *progress) read(seq uint64) {
@@ -266,7 +266,7 @@ func (m *foldedState) describe(ctx context.Context, q *rewind.Question, out *sch
 	}
 	if q.Memory {
 		as := *q
-		as.Caller = q.PID // an agent may read only its own, which the present gate has checked
+		as.Caller = q.PID // an agent may read only its own entries, which the present gate has checked
 		state, err := reply(ctx, m, &as, schema.SyscallGetState, &schema.GetStateInput{})
 		if err != nil {
 			return err
@@ -312,13 +312,13 @@ func answer[Out any](ctx context.Context, m *foldedState, q *rewind.Question, as
 	return *made.(*Out), nil
 }
 
-// reply is answer for a row with its types.
+// reply is answer for a typed row.
 func reply[In, Out any](ctx context.Context, m *foldedState, q *rewind.Question, row schema.Query[In, Out], in *In) (*Out, error) {
 	out, err := answer[Out](ctx, m, q, row.With(in))
 	return &out, err
 }
 
-// Changes returns how many changes of a domain were sent to the journal so far. It is safe for concurrent use.
+// Changes returns how many changes of a domain were sent to the journal. It is safe for concurrent use.
 func (s *State) Changes(name schema.Domain) int64 {
 	switch name {
 	case schema.Memory:

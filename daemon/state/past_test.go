@@ -21,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// long is a journal that is read in several steps.
+// long is the length of a journal that is read in several steps.
 const long = 150_000
 
-// recorded returns the state of a journal that sets one key, to the number of each entry.
+// recorded returns the state of a journal that sets one key to the number of each entry.
 func recorded(t *testing.T, entries int) *state.State {
 	t.Helper()
 	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
@@ -47,8 +47,8 @@ func recorded(t *testing.T, entries int) *state.State {
 	return s
 }
 
-// TestReplayTellsProgress: a replay of a long journal says how far it is, a short one says nothing. One that was given up
-// ends at once, says no more, and leaves its turn to others.
+// TestReplayTellsProgress: a replay of a long journal reports its progress, a short one does not. A cancelled replay ends
+// immediately, reports nothing more, and releases its turn.
 func TestReplayTellsProgress(t *testing.T) {
 	t.Parallel()
 	s := recorded(t, long)
@@ -74,7 +74,7 @@ func TestReplayTellsProgress(t *testing.T) {
 			t.Errorf("until %d: the key is %s (%v), told %v, want %v", until, value, err, reports, want)
 		}
 	}
-	for range 3 { // more than may run at once
+	for range 3 { // more than may run at the same time
 		ctx, giveUp := context.WithCancel(t.Context())
 		if _, reports, err := ask(ctx, long-1, func(int64) { giveUp() }); !errors.Is(err, context.Canceled) || len(reports) != 1 {
 			t.Errorf("given up: %v, told %v, want one report", err, reports)

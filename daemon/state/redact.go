@@ -16,24 +16,24 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Blobs is the directory of blobs, as a redaction sees it.
+// Blobs is the directory of blobs, for redactions.
 type Blobs struct {
 	Dir    string
 	Redact func(ctx context.Context, value []byte) (removed int, left []string, err error)
 }
 
-// Redact removes a member from an entry of the journal, while no kernel runs: the line gets "[redacted]" in its place, and
-// a later entry vouches for the old and the new hash. In this order, so that a crash leaves the
-// record as it was, or as it is to be once the journal is opened again:
+// Redact removes a member from an entry of the journal while no kernel runs: "[redacted]" replaces it in the line, and a
+// later entry vouches for the old and the new hash. The order of the steps ensures that after a crash the journal, once it
+// is opened again, is either unchanged or redacted:
 //
-//  1. The entry without the member is tried: it decodes, and the state can be rebuilt from it.
-//  2. A copy of the segment without it is written.
-//  3. Snapshots and the index, which may have the value, are deleted.
-//  4. The entry Audit.Redacted is appended and synced.
-//  5. The copy takes the segment's place.
+//  1. Try the entry without the member: it must decode, and the state must be rebuilt from it.
+//  2. Write a copy of the segment without it.
+//  3. Delete the snapshots and the index, which may have the value.
+//  4. Append the entry Audit.Redacted, and sync it.
+//  5. Replace the segment with the copy.
 //
-// The next start makes the state, the snapshots and the index from the journal as it is then. onBus returns the last entry that
-// the cluster's bus has; nil: there is no cluster.
+// The next start rebuilds the state, the snapshots and the index from the journal. onBus returns the last entry that the
+// cluster's bus has; nil: no cluster.
 func (s *State) Redact(ctx context.Context, cfg *config.Config, seq uint64, member string, blobs Blobs, onBus func(context.Context) (uint64, error)) (out schema.AuditRedactOutput, err error) {
 	here, err := journal.Locate(s.Dir)
 	if err != nil {
@@ -89,19 +89,19 @@ func (s *State) rewriteOffline(ctx context.Context, cfg *config.Config, e *redac
 	}
 	by, err := actors.Vouch(s.Journal, cfg.Origin, s.Tick, e.voucher(rewrite))
 	if err != nil {
-		return err // whether the entry is on disk is unknown: the next start goes on from what it finds
+		return err // the entry may be on disk: the next start continues from what it finds
 	}
 	out.By = int64(by)
 	return rewrite.Commit(by, s.HostKey, time.Now().UnixMilli())
 }
 
-// output is the answer before anything was done.
+// output returns the answer as it is before anything is done.
 func (e *redaction) output(cluster bool) schema.AuditRedactOutput {
 	return schema.AuditRedactOutput{Seq: int64(e.seq), Member: e.member, Already: e.done, Also: e.also, Cluster: cluster, Left: []string{}}
 }
 
-// mustBeCopied returns an error if the bus does not have the entry: it is sent as the journal has it, and a line that was
-// rewritten would not fit the chain there.
+// mustBeCopied returns an error if the bus does not have the entry: the copy sends lines as the journal has them, and a
+// rewritten line would not fit the chain there.
 func (e *redaction) mustBeCopied(through uint64) error {
 	if through >= e.seq {
 		return nil
@@ -109,12 +109,12 @@ func (e *redaction) mustBeCopied(through uint64) error {
 	return fault.JournalUncopied.New("the bus has the entries up to %d, and needs entry %d as it was appended: redact it once the bus has it", through, e.seq)
 }
 
-// voucher is the data of the entry that vouches for the line.
+// voucher returns the data of the entry that vouches for the line.
 func (e *redaction) voucher(w *journal.Rewrite) *schema.AuditRedactedInput {
 	return &schema.AuditRedactedInput{Seq: int64(e.seq), Member: e.member, Old: w.Old.String(), New: w.New.String()}
 }
 
-// prepare makes the copy of the segment; the one that is written to is ended for that.
+// prepare writes the copy of the segment. If the entry is in the segment that is being written, it ends that first.
 func (s *State) prepare(ctx context.Context, e *redaction, end func(context.Context) error) (*journal.Rewrite, error) {
 	rewrite, err := journal.PrepareRewrite(ctx, nil, s.Dir, e.seq, e.line)
 	if errors.Is(err, journal.ErrOpenSegment) {
@@ -126,8 +126,8 @@ func (s *State) prepare(ctx context.Context, e *redaction, end func(context.Cont
 	return rewrite, err
 }
 
-// redactBlobs removes the blobs that have the value. The line is rewritten by then, so that an error only says that
-// the directory has to be looked at.
+// redactBlobs removes the blobs that have the value. The line is already rewritten, so an error only adds a note to look at
+// the directory.
 func (s *State) redactBlobs(ctx context.Context, e *redaction, blobs Blobs, out *schema.AuditRedactOutput) {
 	value := e.plain
 	if e.blob != "" {
@@ -153,7 +153,7 @@ func (s *State) redactBlobs(ctx context.Context, e *redaction, blobs Blobs, out 
 func (b *Blobs) content(path string) ([]byte, error) {
 	name, err := filepath.Rel(b.Dir, path)
 	if err != nil || !filepath.IsLocal(name) {
-		return nil, fs.ErrNotExist // of another runtime directory
+		return nil, fs.ErrNotExist // it belongs to another runtime directory
 	}
 	root, err := os.OpenRoot(b.Dir)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	redactedText = `"[redacted]"` // takes the value's place
+	redactedText = `"[redacted]"` // replaces the value
 	alsoMost     = 100
-	alsoShortest = 4 // bytes of a value whose other occurrences are worth a list
+	alsoShortest = 4 // a shorter value, in bytes, is not searched in other entries
 	memberMost   = 1024
 )
 
@@ -31,20 +31,20 @@ const (
 type redaction struct {
 	seq    uint64
 	member string
-	done   bool // it was redacted before
+	done   bool // it was redacted earlier
 
 	hash   journal.Hash  // of the entry in the chain
-	domain schema.Domain // whose state the entry has changed; "": none
-	blob   string        // the blob that the member refers to, if that is the value: the line has no more of it
+	domain schema.Domain // whose state the entry changed; "": none
+	blob   string        // the blob that the member refers to, if the value is in one
 
 	request, outcome []byte   // without the member
-	words            [][]byte // forms in which the value may be elsewhere
-	plain            []byte   // what a blob of the value has
+	words            [][]byte // forms in which other entries may have the value
+	plain            []byte   // the value as a blob has it
 	also             []int64
 	more             bool
 }
 
-// editOf makes the entry without the member, or says why it cannot be.
+// editOf returns the entry without the member, or an error that says why the member cannot be removed.
 func (s *State) editOf(ctx context.Context, seq uint64, member string) (*redaction, error) {
 	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: seq, Limit: s.Journal.Written})
 	defer reader.Close() // read only
@@ -82,8 +82,8 @@ func (s *State) editOf(ctx context.Context, seq uint64, member string) (*redacti
 	return e, e.decodes(record)
 }
 
-// forms are the texts of a value by which other entries that have it are found: as it was written,
-// and a string as this kernel would write it.
+// forms returns the texts by which other entries with the value are found: as it was written, and, for a string, as this
+// kernel would write it.
 func forms(value []byte) (all [][]byte) {
 	if value[0] == '"' {
 		again := schema.AppendString(nil, string(jsontype.Unquote(value)))
@@ -98,7 +98,7 @@ func forms(value []byte) (all [][]byte) {
 	return all
 }
 
-// plain is the value as a blob has it: the text of a string, and JSON of anything else.
+// plain returns the value as a blob has it: the text of a string, otherwise JSON.
 func plain(value []byte) []byte {
 	if value[0] == '"' {
 		return jsontype.Unquote(value)
@@ -106,7 +106,7 @@ func plain(value []byte) []byte {
 	return bytes.Clone(value)
 }
 
-// referred returns the path of a BlobPointer, "" if the value is none.
+// referred returns the path of a BlobPointer, or "" for another value.
 func referred(value []byte) string {
 	start, end, ok := journal.Member(value, "/scheme")
 	if !ok || string(value[start:end]) != `"file"` {
@@ -118,8 +118,8 @@ func referred(value []byte) string {
 	return string(jsontype.Unquote(value[start:end]))
 }
 
-// mayBeRedacted refuses members that name a caller, a call or a permission: only content below
-// the data of request and outcome may go.
+// mayBeRedacted returns an error for members that name a caller, a call or a permission: only content below the data of
+// request and outcome may be removed.
 func mayBeRedacted(record *journal.Record, member string) error {
 	kept := func(why string) error {
 		return fault.AuditKept.New("%s of entry %d stays: %s", member, record.Seq, why)
@@ -140,7 +140,7 @@ func mayBeRedacted(record *journal.Record, member string) error {
 		}
 	}
 	switch {
-	case row.Kind == schema.KindQuery: // it changed nothing
+	case row.Kind == schema.KindQuery: // it has changed nothing
 	case row.Ends():
 		if said := strings.HasPrefix(rest, "outcome/data/") || rest == "outcome/data"; request && !said || !hasContent(row) {
 			return kept("it says how the call ended")
@@ -166,7 +166,8 @@ func mayBeRedacted(record *journal.Record, member string) error {
 	return nil
 }
 
-// hasContent reports whether entries of a row have what callers said, and not only what the record and its authority rest on.
+// hasContent reports whether entries of a row have content from callers, in addition to what the journal and its authority
+// depend on.
 func hasContent(row *schema.Syscall) bool {
 	switch row.Domain {
 	case schema.Audit, schema.Capability, schema.Budget:
@@ -179,7 +180,7 @@ func hasContent(row *schema.Syscall) bool {
 	return true
 }
 
-// decodes refuses an entry that could not be read any more without the member.
+// decodes returns an error if the entry could not be read without the member.
 func (e *redaction) decodes(record *journal.Record) error {
 	now := *record
 	now.Request, now.Outcome = e.request, e.outcome
@@ -201,7 +202,7 @@ func (e *redaction) decodes(record *journal.Record) error {
 	return nil
 }
 
-// endDecodes returns why the outcome that the end of an effect records cannot be read.
+// endDecodes returns the reason why the outcome that the end of an effect records cannot be read, or nil.
 func endDecodes(call *kernel.Call) error {
 	end := schema.EndOf(&call.Message)
 	if end == nil {
@@ -218,19 +219,19 @@ func endDecodes(call *kernel.Call) error {
 	return nil
 }
 
-// line is the entry's line without the member.
+// line returns the entry's line without the member.
 func (e *redaction) line(record *journal.Record) ([]byte, error) {
 	return record.With(e.request, e.outcome), nil
 }
 
-// trial is the state that the journal makes without the member, beside the one that was made with it.
+// trial is the state that the journal without the member results in, separate from the live one.
 type trial struct {
 	*State
 	made   map[schema.Domain]actors.Position
 	reader *journal.Reader
 }
 
-// try rebuilds the state without the member, and notes the entries that have the same value elsewhere. The caller closes
+// try rebuilds the state without the member, and records the entries that have the same value elsewhere. The caller closes
 // the trial.
 func (s *State) try(ctx context.Context, e *redaction) (*trial, error) {
 	t := &trial{State: s.beside()}
@@ -261,7 +262,7 @@ func (s *State) try(ctx context.Context, e *redaction) (*trial, error) {
 	return t, nil
 }
 
-// advance reads what the journal has got since.
+// advance reads the entries that the journal has got since.
 func (t *trial) advance(ctx context.Context, e *redaction) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,29 +11,29 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Redactor removes members from entries of the journal, beside the kernel that writes it.
+// Redactor removes members from entries of the journal while the kernel runs.
 type Redactor struct {
 	past   *Past
 	kernel Redacting
 	blobs  Blobs
-	copied func() uint64 // the Archiver's
-	busy   chan struct{} // the Archiver's: one of both at a time
+	copied func() uint64 // that of the Archiver
+	busy   chan struct{} // that of the Archiver: one of both runs at a time
 }
 
-// Redacting is what a Redactor needs of the kernel.
+// Redacting is what a Redactor needs from the kernel.
 type Redacting interface {
 	// EndSegment ends the segment that is being written.
 	EndSegment(ctx context.Context) error
-	// PauseSnapshots returns once no snapshot is being saved. None is until resume is called.
+	// PauseSnapshots waits until no snapshot is being saved. No other one is saved until resume is called.
 	PauseSnapshots(ctx context.Context) (resume func(), err error)
-	// Replace runs work while a domain makes no call. intact says that its state is what the journal makes of it;
-	// otherwise the kernel ends, without saving snapshots.
+	// Replace runs work while a domain executes no call. intact is false if its state may differ from what the journal
+	// results in; then the kernel ends without saving snapshots.
 	Replace(name schema.Domain, work func() (intact bool, err error)) error
-	// Vouch journals an Audit.Redacted. lost reports whether it may be on disk after an error too.
+	// Vouch journals an Audit.Redacted. lost reports whether the entry may be on disk despite an error.
 	Vouch(in *schema.AuditRedactedInput) (seq uint64, lost bool, err error)
 }
 
-// Redactor returns what redacts beside an Archiver.
+// Redactor returns a Redactor that does not run at the same time as the Archiver.
 func (a *Archiver) Redactor(k Redacting, blobs Blobs) *Redactor {
 	return &Redactor{past: a.past, kernel: k, blobs: blobs, copied: a.copied, busy: a.busy}
 }
@@ -78,9 +78,9 @@ func (r *Redactor) Redact(ctx context.Context, job *kernel.Job, do *audit.Redact
 	return out, nil
 }
 
-// rewrite does what State.Redact does, in the same order. From the end of step 2 on, no snapshot is saved and nothing is
-// indexed; from before step 4 on, the domain that the entry belongs to makes no call, so that its state can be replaced by
-// the one that was tried.
+// rewrite takes the steps of State.Redact. From the end of step 2, no snapshot is saved and nothing is indexed. From before
+// step 4, the domain that the entry belongs to executes no call, so that its state can be replaced with the one that was
+// tried.
 func (r *Redactor) rewrite(ctx context.Context, e *redaction, out *schema.AuditRedactOutput) (err error) {
 	s := r.past.state
 	t, err := s.try(ctx, e)
@@ -109,7 +109,7 @@ func (r *Redactor) rewrite(ctx context.Context, e *redaction, out *schema.AuditR
 	}
 	defer func() {
 		if vouched && err != nil {
-			return // the kernel ends, and the next start must not find the value in its snapshots and its index
+			return // the kernel ends, and the next start must not find the value in its snapshots or its index
 		}
 		follow()
 		resume()
@@ -127,7 +127,7 @@ func (r *Redactor) rewrite(ctx context.Context, e *redaction, out *schema.AuditR
 		}
 		out.By, out.Also, out.More = int64(by), e.also, e.more
 		if err := w.Commit(by, s.HostKey, time.Now().UnixMilli()); err != nil {
-			return false, err // the next start goes on from here
+			return false, err // the next start continues from here
 		}
 		s.Keys.Adopt(t.Keys)
 		return true, s.adopt(e.domain, t.State)
@@ -135,7 +135,7 @@ func (r *Redactor) rewrite(ctx context.Context, e *redaction, out *schema.AuditR
 	return err
 }
 
-// adopt replaces the state of a domain by the one of another State.
+// adopt replaces the state of a domain with that of another State.
 func (s *State) adopt(name schema.Domain, made *State) error {
 	from, to := made.Domains[name], s.Domains[name]
 	if from == nil || to == nil {
@@ -146,8 +146,8 @@ func (s *State) adopt(name schema.Domain, made *State) error {
 	return write(to.Restore)
 }
 
-// clearProjections deletes snapshots and index. Nothing is indexed until follow is called, which begins with the first
-// entry: questions read the journal meanwhile.
+// clearProjections deletes snapshots and index. Nothing is indexed until follow is called, which starts with the first
+// entry; queries read the journal meanwhile.
 func (s *State) clearProjections() (follow func(), err error) {
 	p := s.projections
 	if p == nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// replay rebuilds the state of every part from its snapshot and from the journal after it.
+// replay rebuilds the state of every part from its snapshot and the entries after it.
 func (s *State) replay(ctx context.Context) error {
 	made, err := s.load(ctx, s.parts(), math.MaxUint64)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *State) replay(ctx context.Context) error {
 	return s.advance(ctx, made, s.Journal.Written)
 }
 
-// advance replays the journal behind what parts' states are made of, up to a limit.
+// advance replays the journal from the positions of the parts' states, up to a limit.
 func (s *State) advance(ctx context.Context, made map[schema.Domain]actors.Position, limit func() uint64) error {
 	for _, at := range made {
 		s.Tick = max(s.Tick, at.Tick)
@@ -85,11 +85,11 @@ func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
 	return s.read(context.Background(), map[schema.Domain]kernel.Domain{name: d}, made, s.Journal.Written, func(*kernel.Call) {})
 }
 
-// load restores the parts' states from their snapshots up to an entry, or from the anchor if a snapshot is older than
-// the archived entries.
+// load restores the parts' states from their snapshots up to an entry, or from the anchor if a snapshot is older than the
+// archived entries.
 func (s *State) load(ctx context.Context, parts map[schema.Domain]actors.Part, until uint64) (map[schema.Domain]actors.Position, error) {
 	made := make(map[schema.Domain]actors.Position, len(parts))
-	anchor, err := journal.ReadAnchor(nil, s.Dir) // it moves while a kernel runs
+	anchor, err := journal.ReadAnchor(nil, s.Dir) // a running kernel may archive more
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domai
 	return errors.Join(actors.Replay(ctx, reader, domains, made, seen), reader.Close())
 }
 
-// oldest returns the last entry that all states contain.
+// oldest returns the last entry that all states include.
 func oldest(made map[schema.Domain]actors.Position) uint64 {
 	first := ^uint64(0)
 	for at := range maps.Values(made) {
@@ -146,11 +146,11 @@ func oldest(made map[schema.Domain]actors.Position) uint64 {
 	return first
 }
 
-// anchorForm is the form of an anchor's state. Only the archive can rebuild that state, so a later form must come with
-// a reader of this one.
+// anchorForm is the format of an anchor's state. Only the archive can rebuild that state, so a later version must be able
+// to read this one.
 var anchorForm = strconv.Itoa(snapshotFormat)
 
-// snapshotFormat changes with the form of any part's snapshot, so that a kernel does not read a snapshot of another
+// snapshotFormat must change with the format of any part's snapshot, so that a kernel does not read a snapshot of another
 // version.
 const snapshotFormat = 5
 
@@ -161,8 +161,8 @@ type projections struct {
 	follow sync.WaitGroup
 }
 
-// openProjections opens the index. The kernel works without it: then a start replays the whole journal, and a query to
-// the audit log reads it.
+// openProjections opens the index. The kernel works without it: then a start replays the whole journal, and a query to the
+// audit log reads it.
 func (s *State) openProjections(cfg *config.Config) {
 	trouble := func(err error) { s.log.Warn("projections of the journal", "error", err) }
 	dir := filepath.Join(cfg.StateDir, "projections")
@@ -181,7 +181,7 @@ func (s *State) openProjections(cfg *config.Config) {
 	s.Snapshots = &actors.Snapshots{Store: x, Words: x, Log: s.log}
 }
 
-// followJournal makes the index follow the journal, once names of processes are known.
+// followJournal makes the index follow the journal, when the names of processes are known.
 func (s *State) followJournal() {
 	p := s.projections
 	if p == nil {
@@ -204,7 +204,7 @@ func (s *State) nameOf(pid int64) string {
 	return ""
 }
 
-// snapshotForm names what a snapshot depends on besides the journal: its format, and the configured pools.
+// snapshotForm returns what a snapshot depends on besides the journal: its format, and the configured pools.
 func snapshotForm(cfg *config.Config) string {
 	sum := fnv.New64a()
 	for _, name := range slices.Sorted(maps.Keys(cfg.Resources)) {

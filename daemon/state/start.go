@@ -16,14 +16,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// copied refuses a copied state directory: a second kernel that continued its record would run the agents of the first
-// kernel a second time.
+// copied returns the error for a copied state directory: a second kernel that continued its journal would run the agents of
+// the first kernel again.
 func copied(dir, why string) error {
 	return fault.StateCopied.New(`state.copied: %s is a copy: %s; to make a kernel of its own of it, run "pwos restore --here" (its agents are `+
 		`not started then; with --agents they are)`, dir, why)
 }
 
-// Begin journals the start, or refuses it in a copy.
+// Begin journals the start. In a copied state directory it returns an error.
 func (s *State) Begin(cfg *config.Config, here journal.Location) error {
 	last := s.Self.Booted()
 	now := schema.BootedInput{HostKey: s.HostKey.Public(), Machine: here.Machine, Directory: here.Directory}
@@ -47,7 +47,7 @@ func (s *State) Begin(cfg *config.Config, here journal.Location) error {
 	return err
 }
 
-// copied returns why the state directory is a copy, "" if it is that of the last start.
+// copied returns why the state directory is a copy, or "" if it is that of the last start.
 func (s *State) copied(last *schema.BootedInput, here journal.Location) string {
 	if where := here.Differs(last.Machine, last.Directory); where != "" {
 		return "its last start was " + where
@@ -64,7 +64,8 @@ func (s *State) note(cfg *config.Config, in *schema.BootedInput) error {
 	return actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelBooted.With(in))
 }
 
-// TakeOver journals that this host leads the kernel from now on. The key signs nothing before: the record does not name it until then.
+// TakeOver journals that this host leads the kernel from now on. The key signs nothing before, since the journal does not
+// name it until then.
 func (s *State) TakeOver(cfg *config.Config, key string, here journal.Location) (schema.TakeOverInput, error) {
 	last := s.Self.Booted()
 	if last == nil {
@@ -76,8 +77,8 @@ func (s *State) TakeOver(cfg *config.Config, key string, here journal.Location) 
 	return in, actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelTakeOver.With(&in))
 }
 
-// MailEpoch is the epoch that numbers messages to other kernels. An epoch that continues the one before without a loss goes on counting,
-// so that a message which had arrived is not taken again.
+// MailEpoch returns the epoch that numbers messages to other kernels. An epoch that continues the previous one without a
+// loss continues its numbers, so that a message that has arrived is not accepted again.
 func (s *State) MailEpoch() int64 {
 	all := s.Booted.Epochs
 	for i := len(all) - 1; i >= 0; i-- {
@@ -88,8 +89,8 @@ func (s *State) MailEpoch() int64 {
 	return s.Booted.Epoch
 }
 
-// epochs returns the epochs of the last start, and the present one if it begins with the entry next. Entries before
-// the first list belong to epoch 1.
+// epochs returns the epochs of the last start, and the present one if it begins with entry next. Entries before the first
+// list belong to epoch 1.
 func epochs(last *schema.BootedInput, now, next int64) []schema.Epoch {
 	all := []schema.Epoch{{Epoch: 1, FirstSeq: 1}}
 	if last != nil && len(last.Epochs) > 0 {
@@ -112,16 +113,16 @@ type Restored struct {
 	StateDir string
 	Instance string
 	Epoch    int64
-	HostKey  string // the public one, as a line of authorized_keys
+	HostKey  string // the public key, as a line of authorized_keys
 	Fresh    bool   // the epoch and the key are new
 	Held     int    // agents that are not started until Restore allows it
 }
 
-// RestoreHere turns a copied state directory into a kernel of its own, see daemon.Restore.
+// RestoreHere turns a copied state directory into another kernel: see daemon.Restore.
 func (s *State) RestoreHere(cfg *config.Config, agents bool) (r Restored, err error) {
 	last := s.Self.Booted()
 	if last == nil {
-		return r, fmt.Errorf("%s is no copy that can be told: no kernel has named itself in its record yet", cfg.StateDir)
+		return r, fmt.Errorf("%s cannot be recognized as a copy: no kernel has named itself in its journal yet", cfg.StateDir)
 	}
 	here, err := journal.Locate(s.Dir)
 	if err != nil {
@@ -137,8 +138,8 @@ func (s *State) RestoreHere(cfg *config.Config, agents bool) (r Restored, err er
 	case !fresh && !(last.Held && agents):
 		return r, fmt.Errorf("%s is no copy: it is the directory of the last start: nothing was changed", cfg.StateDir)
 	case fresh:
-		// The key is on disk before the entry that names it, and gets its final name after: a crash in
-		// between leaves a copy.
+		// The key is on disk before the entry that names it, and gets its final name afterwards: after a crash in between,
+		// the directory is still a copy.
 		key, err := access.MakeHostKey(path + ".new")
 		if err != nil {
 			return r, fmt.Errorf("make host key: %w", err)

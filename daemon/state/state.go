@@ -39,14 +39,14 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// State is the kernel's state. A start rebuilds it from the journal; a running kernel rebuilds it if its journal lost
+// State is the kernel's state. A start rebuilds it from the journal; a running kernel rebuilds it if its journal has lost
 // entries that a domain had applied.
 type State struct {
 	Dir     string // the journal's
 	Journal *journal.Log
 	log     *slog.Logger
-	means   host.Means         // to confine programs with
-	make    func(*State) error // makes domains, empty
+	means   host.Means         // to confine programs
+	make    func(*State) error // creates empty domains
 
 	Pools     []string // names of the resources, ascending
 	Domains   map[schema.Domain]kernel.Domain
@@ -65,12 +65,12 @@ type State struct {
 	Budgets     *budget.Ledger
 	Tick        int64
 	Replayed    uint64       // entries that were read to rebuild the state
-	projections *projections // nil if it cannot be opened
+	projections *projections // nil if it could not be opened
 	Snapshots   *actors.Snapshots
-	Made        uint64 // the entry of every snapshot, 0 if they differ
+	Made        uint64 // the entry of every snapshot; 0 if they differ
 
 	Seal    *vault.Key      // the kernel's sealing key
-	HostKey *access.HostKey // nil if none is used
+	HostKey *access.HostKey // nil: none
 	Web     *fetch.Runner
 	Booted  schema.BootedInput // this start
 
@@ -78,7 +78,7 @@ type State struct {
 	Tree  *rootfs.Tree // the files of it
 }
 
-// Mailboxes is the domain of mailboxes. Call it before the kernel has the domains.
+// Mailboxes returns the domain of mailboxes. It must be called before the kernel owns the domains.
 func (s *State) Mailboxes() *ipc.Domain { return s.mailboxes }
 
 // Open opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
@@ -86,7 +86,7 @@ func Open(ctx context.Context, cfg *config.Config, version string, key *access.H
 	made := &State{
 		means: means, Dir: filepath.Join(cfg.StateDir, "journal"), log: log, HostKey: key, Keys: idempotency.New(), Metrics: metrics.New(), Budgets: budget.New(),
 	}
-	s = made // which a failure takes back
+	s = made // closed again at a failure
 	s.Journal, err = s.openJournal(key)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (s *State) openJournal(key *access.HostKey) (*journal.Log, error) {
 	return j, nil
 }
 
-// makeDomains makes the empty state machines, with their views of each other.
+// makeDomains creates the empty state machines, with their views of each other.
 func (s *State) makeDomains(cfg *config.Config, version string) error {
 	pools := make([]string, 0, len(cfg.Resources))
 	for name := range cfg.Resources {
@@ -198,15 +198,15 @@ func governance(deny []config.Deny) []ipc.Rule {
 // parameterBlock is proc/cmdline (ABI 5), the only source of root and origin in the kernel.
 type parameterBlock struct {
 	Root    string            `json:"root,omitzero"`   // absent if there is none
-	Origin  string            `json:"origin"`          // in its normal form
+	Origin  string            `json:"origin"`          // normalized
 	Init    string            `json:"init,omitzero"`   // name to ingest first
 	Mounts  map[string]string `json:"mounts,omitzero"` // by prefix
 	Version string            `json:"version"`         // of the kernel
 	Sync    string            `json:"sync"`
-	// Resources are the pools with their capacity.
+	// Resources has the capacities of the pools.
 	Resources map[string]float64 `json:"resources,omitzero"`
-	Sandbox   string             `json:"sandbox"` // what a default sandbox enforces on this machine; empty: nothing
-	// Gaps lists what it does not prevent.
+	Sandbox   string             `json:"sandbox"` // what a default sandbox enforces on this machine; "": nothing
+	// Gaps lists what the sandbox does not prevent.
 	Gaps []string `json:"sandbox_gaps"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// BenchmarkNew is what a daemon does for each program that it starts, with a home directory that holds nothing.
+// BenchmarkNew measures the planning for each program that is started, with an empty home directory.
 func BenchmarkNew(b *testing.B) {
 	r := confine.Request{Level: confine.Default, Net: confine.NetNone, Dir: b.TempDir(), Homes: confine.Homes{Own: []string{b.TempDir()}}}
 	b.ReportAllocs()

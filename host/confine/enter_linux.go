@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Capabilities are needed by Enter in its user namespace.
+// Capabilities returns those that Enter needs in its user namespace.
 func Capabilities() []uintptr {
 	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE}
 }
 
-// Namespaces reports whether the plan makes namespaces, for which it may need a user namespace first.
+// Namespaces reports whether the plan creates namespaces, which may need a user namespace first.
 func (p *Plan) Namespaces() bool { return p.flags() != 0 }
 
-// network reports whether the program has a network of its own.
+// network reports whether the program has a separate network.
 func (p *Plan) network() bool { return p.Network && p.Net != NetOpen }
 
 func (p *Plan) flags() (flags int) {
@@ -35,8 +35,8 @@ func (p *Plan) flags() (flags int) {
 	return flags
 }
 
-// Enter makes the namespaces of the calling thread and sets them up. It sends the listening sockets of the network
-// over the socket hand, a descriptor, to Receive. It needs Capabilities, or user 0.
+// Enter creates the namespaces of the calling thread and sets them up. It sends the listening sockets of the network over
+// the socket with descriptor hand, to Receive. It needs Capabilities, or user 0.
 func (p *Plan) Enter(hand int) error {
 	if flags := p.flags(); flags != 0 {
 		if err := unix.Unshare(flags); err != nil {
@@ -77,13 +77,12 @@ func (p *Plan) Restrict() error {
 	return rules.apply()
 }
 
-// build makes the file tree: everything read-only and without devices, then the layers. It is in a mount namespace of
-// its own.
+// build builds the file tree in a separate mount namespace: everything read-only and without devices, then the layers.
 func (p *Plan) build() error {
 	if err := apart(); err != nil {
 		return err
 	}
-	defer unix.Umask(unix.Umask(0)) // which is this thread's own in such a namespace
+	defer unix.Umask(unix.Umask(0)) // the umask belongs to this thread in such a namespace
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
 	}
@@ -116,7 +115,8 @@ func (p *Plan) build() error {
 	return nil
 }
 
-// apart returns an error if the calling thread still has the mounts of init: its mounts would be the machine's.
+// apart returns an error if the calling thread still has the mounts of init, since its mounts would then affect the
+// machine.
 func apart() error {
 	own, err := os.Readlink("/proc/thread-self/ns/mnt")
 	if err != nil {
@@ -126,14 +126,14 @@ func apart() error {
 	if err == nil && own == machine {
 		return errors.New("make mount namespace: the thread has the mounts of the process that started it")
 	}
-	return nil // another user's parent cannot be inspected, and then nothing can be mounted over its tree either
+	return nil // a parent of another user cannot be inspected, and then nothing can be mounted over its tree either
 }
 
-// builder makes layers. Its descriptors stay open until execve closes them.
+// builder builds layers. Its descriptors stay open until execve closes them.
 type builder struct {
 	plan    *Plan
-	staging int            // a tmpfs with files and whiteouts while the tree is made
-	trees   map[string]int // what is at each place, by target
+	staging int            // a tmpfs with files and whiteouts, while the tree is being built
+	trees   map[string]int // the source of each place, by target
 	empty   map[string]int // file systems to make read-only at the end
 }
 
@@ -165,10 +165,10 @@ func (b *builder) open() error {
 	return nil
 }
 
-// stagingPoint is a directory that every machine has, with no layer below it.
+// stagingPoint is a directory that every machine has, and below which there is no layer.
 const stagingPoint = "/proc/fs"
 
-// stage mounts the file system that is needed until the tree is made.
+// stage mounts the file system that is needed until the tree is built.
 func (b *builder) stage() (err error) {
 	if b.staging, err = tmpfs("1m", "0700"); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (b *builder) stage() (err error) {
 	return attach(b.staging, stagingPoint)
 }
 
-// add makes one layer.
+// add builds one layer.
 func (b *builder) add(n int, l layer) error {
 	switch l.kind {
 	case scratch, empty:
@@ -216,7 +216,7 @@ func (b *builder) add(n int, l layer) error {
 	return fmt.Errorf("layer %q: %w", l.kind, errWords)
 }
 
-// file puts a read-only file over or into what is there.
+// file puts a read-only file over an existing one, or creates it.
 func (b *builder) file(n int, l layer) error {
 	if err := target(l.path, false); err != nil {
 		return err
@@ -239,8 +239,8 @@ func (b *builder) file(n int, l layer) error {
 	return attach(fd, l.path)
 }
 
-// veil puts an overlay over a directory: hidden names are whiteouts in the upper layer, which also hide what gets
-// that name later. A socket in an overlay has another inode than the listening one, so that nobody can connect to it.
+// veil puts an overlay over a directory. Hidden names are whiteouts in the upper layer, which also hide files that are
+// created later. A socket in an overlay has another inode than the listening one, so no process can connect to it.
 func (b *builder) veil(n int, l layer) error {
 	upper := filepath.Join(fdPath(b.staging), "v"+itoa(n))
 	if err := os.Mkdir(upper, 0o755); err != nil {
@@ -298,7 +298,7 @@ func clone(path string) (int, error) {
 	return unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 }
 
-// tmpfs makes a file system that is not attached yet.
+// tmpfs creates a file system that is not attached yet.
 func tmpfs(size, mode string) (int, error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -327,7 +327,7 @@ func readOnly(fd int) error {
 	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// target makes the mount point of a layer if it is in a file system of ours.
+// target creates the mount point of a layer if it is in a file system of this package.
 func target(path string, dir bool) error {
 	if exists(path) {
 		return nil
@@ -343,5 +343,5 @@ func target(path string, dir bool) error {
 
 func fdPath(fd int) string { return "/proc/self/fd/" + itoa(fd) }
 
-// closeFD closes a descriptor that nothing was written to.
+// closeFD closes a descriptor that was not written to.
 func closeFD(fd int) { _ = unix.Close(fd) }

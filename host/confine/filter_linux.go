@@ -8,33 +8,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter refuses system calls that neither mounts nor Landlock control: those that affect other processes, that
-// lock or mark files of others (leases, extended attributes, setuid bits), that make namespaces, and those with a
-// history of kernel faults that programs do not need. A filter sees numbers, not their owner: a call that names a
-// process other than 0, the caller, is refused, even the caller's own number.
+// The filter refuses system calls that neither mounts nor Landlock control: those that affect other processes, that lock or
+// mark files of others (leases, extended attributes, setuid bits), that create namespaces, and those with a history of
+// vulnerabilities that programs do not need. A filter sees numbers of processes, but not their owner: a call for another
+// number than 0, the caller, is refused, even if it is the caller's own.
 
-// Rules selects the parts of the filter that depend on what else confines the program.
+// Rules selects the parts of the filter that depend on the other means of confinement.
 type Rules struct {
 	Families Families
-	IPC      bool // refuse SysV objects and message queues: there is no IPC namespace
+	IPC      bool // refuse SysV objects and message queues, if there is no IPC namespace
 	Trace    bool // refuse ptrace
 }
 
-// Families says which sockets a program may make.
+// Families are the sockets that a program may create.
 type Families int
 
 // The kinds of sockets.
 const (
-	// AnySocket remains if a network namespace, or nothing, bounds the network: Unix, IPv4, IPv6, and the netlink
-	// that lists addresses. Never vsock, which no network namespace stops.
+	// AnySocket is for a network that a network namespace, or nothing, confines: Unix, IPv4, IPv6, and the netlink socket
+	// that lists addresses. It never allows vsock, which no network namespace confines.
 	AnySocket Families = iota
-	// StreamSocket leaves only TCP of IPv4 and IPv6, which Landlock's rules for TCP cover.
+	// StreamSocket allows only TCP over IPv4 and IPv6, which Landlock's rules for TCP cover.
 	StreamSocket
-	// UnixSocket leaves no network.
+	// UnixSocket allows no network.
 	UnixSocket
 )
 
-// row is a system call with its rule; a number below 0 means that the machine does not have it.
+// row is a system call with its rule. A number below 0 means that the machine does not have it.
 type row struct {
 	amd64, arm64 int
 	rule         []unix.SockFilter
@@ -52,7 +52,7 @@ const (
 	ioPrioOfUser   = 3
 )
 
-// Answers of the filter.
+// Results of the filter.
 const (
 	allowed     = unix.SECCOMP_RET_ALLOW
 	refused     = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
@@ -61,7 +61,7 @@ const (
 	noFamily    = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
 )
 
-// rows are the calls that the filter checks. All others are allowed.
+// rows returns the calls that the filter checks. All others are allowed.
 func (r Rules) rows() []row {
 	no := []unix.SockFilter{answer(refused)}
 	list := []row{
@@ -113,8 +113,8 @@ func (r Rules) rows() []row {
 
 // Program returns the filter for a machine, or nil.
 //
-// Only the machine's own calling convention is allowed: another one (i386 or x32 on amd64, arm on arm64) is unknown
-// to it, so that only one list of numbers must be right.
+// Only the machine's own calling convention is allowed: calls of another one (i386 or x32 on amd64, arm on arm64) fail as
+// unknown, so only one list of numbers is needed.
 func (r Rules) Program(arch string) []unix.SockFilter {
 	var convention uint32
 	switch arch {
@@ -141,7 +141,7 @@ func (r Rules) Program(arch string) []unix.SockFilter {
 	return append(all, answer(allowed))
 }
 
-// rule is the rule of socket(2): family, type, protocol.
+// rule returns the rule of socket(2): family, type, protocol.
 func (s Families) rule() []unix.SockFilter {
 	netlink := []unix.SockFilter{unless(unix.AF_NETLINK, 4), load(arg(2)), unless(unix.NETLINK_ROUTE, 1), answer(allowed), answer(noFamily), answer(noFamily)}
 	if s == AnySocket {
@@ -160,27 +160,28 @@ func (s Families) rule() []unix.SockFilter {
 	return append(list, netlink...)
 }
 
-// pairRule is the rule of socketpair(2) without datagrams, which can be sent to any socket with a path.
+// pairRule returns the rule of socketpair(2). It refuses datagram sockets, which could send to any socket with a path.
 func pairRule() []unix.SockFilter {
 	return []unix.SockFilter{load(arg(1)), and(typeMask), when(unix.SOCK_DGRAM, 1), answer(allowed), answer(refused)}
 }
 
-// without refuses a call if the argument has one of the bits.
+// without returns a rule that refuses a call if the argument has one of the bits.
 func without(argument int, bits uint32) []unix.SockFilter {
 	return []unix.SockFilter{load(arg(argument)), and(bits), unless(0, 1), answer(allowed), answer(refused)}
 }
 
-// createRule is the rule of open and openat: flags, then the mode, which counts only if a file is created.
+// createRule returns the rule of open and openat: flags, then the mode, which counts only if a file is created.
 func createRule(flags int) []unix.SockFilter {
 	return append([]unix.SockFilter{load(arg(flags)), and(createFlags), when(0, 3)}, without(flags+1, setidBits)...)
 }
 
-// processRule is the rule of a call whose first argument is a process.
+// processRule returns the rule of a call whose first argument is a process.
 func processRule() []unix.SockFilter {
 	return []unix.SockFilter{load(arg(0)), unless(0, 1), answer(allowed), answer(refused)}
 }
 
-// limitRule is the rule of prlimit: process, resource, pointer to the new limit. Without a new limit it only reads.
+// limitRule returns the rule of prlimit: process, resource, pointer to the new limit. Without a new limit the call only
+// reads.
 func limitRule() []unix.SockFilter {
 	return []unix.SockFilter{
 		load(arg(0)), when(0, 4),
@@ -190,12 +191,12 @@ func limitRule() []unix.SockFilter {
 	}
 }
 
-// groupRule is the rule of a call with a kind (process, group, user) and a number.
+// groupRule returns the rule of a call with a kind (process, group, user) and a number.
 func groupRule(user uint32) []unix.SockFilter {
 	return []unix.SockFilter{load(arg(1)), unless(0, 3), load(arg(0)), when(user, 1), answer(allowed), answer(refused)}
 }
 
-// Offsets of what the filter loads, in bytes: seccomp_data of a little-endian machine.
+// Offsets of the loaded values in seccomp_data of a little-endian machine, in bytes.
 const (
 	atNumber = 0
 	atArch   = 4
@@ -203,7 +204,7 @@ const (
 	half     = 4
 )
 
-// arg is the low half of an argument.
+// arg returns the offset of the low half of an argument.
 func arg(n int) uint32 { return uint32(atArgs + 8*n) }
 
 func load(at uint32) unix.SockFilter {
@@ -228,18 +229,19 @@ func answer(with uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: with}
 }
 
-// canFilter reports whether system calls can be filtered here.
+// canFilter reports whether this system can filter system calls.
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return errno == 0 && Rules{}.Program(runtime.GOARCH) != nil
 }
 
-// apply filters the calls of this thread and what it executes, permanently. PR_SET_NO_NEW_PRIVS must be set.
+// apply permanently filters the calls of this thread and of what it executes. PR_SET_NO_NEW_PRIVS must be set.
 func (r Rules) apply() error {
 	filter := r.Program(runtime.GOARCH)
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: unsafe.SliceData(filter)}
-	// Without the flag, kernels before 5.16 slow down every program that has a filter, against attacks that do not need one.
+	// Without the flag, Linux before 5.16 slows down every program with a filter, to mitigate attacks that work without a
+	// filter too.
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(filter)
 	if errno != 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/host/confine"
 )
 
-// TestFilter: what the filter answers on each kind of machine, which no one machine could be asked. Arguments are of 64 bits,
-// numbers of processes and flags of 32.
+// TestFilter shows the results of the filter on each kind of machine, which cannot be tested on one machine. Arguments have
+// 64 bits, numbers of processes and flags 32.
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	const (
@@ -133,7 +133,7 @@ func TestFilter(t *testing.T) {
 			}
 		}
 	}
-	// By another convention of the machine no call is known, whatever its number.
+	// With another calling convention of the machine all calls are unknown.
 	for _, on := range []struct {
 		machine      string
 		arch, number uint32
@@ -152,7 +152,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// judged runs a filter as the kernel would, as far as these programs go.
+// judged runs a filter as the system would, as far as these programs need.
 func judged(t *testing.T, program []unix.SockFilter, number, arch uint32, args []uint64) uint32 {
 	t.Helper()
 	data := map[uint32]uint32{0: number, 4: arch}

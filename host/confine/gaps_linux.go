@@ -1,6 +1,6 @@
 package confine
 
-// Gaps lists, in words for the operator, what a default sandbox does not keep a program from, the worst first.
+// Gaps lists for the operator what a default sandbox does not prevent, the worst first.
 func (m Means) Gaps() []string {
 	var list []string
 	for _, g := range []struct {

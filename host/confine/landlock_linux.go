@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// landlockABI returns the level of the kernel's Landlock; 0 is none.
+// landlockABI returns the level of the system's Landlock; 0: none.
 func landlockABI() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -24,15 +24,15 @@ const written = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REM
 	unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 	unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 
-// readAll are the rights of a strict sandbox's allow-list. Where mounts are missing only the reading of files is controlled,
-// since a rule for a directory would be one for everything in it.
+// readAll are the rights in a strict sandbox's allow-list. Without mounts only the reading of files is controlled, since a
+// rule for a directory would include everything in it.
 const readAll = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_EXECUTE
 
-// onFiles are those among the rights that a rule for a single file may name.
+// onFiles are the rights that a rule for a single file may name.
 const onFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV |
 	unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 
-// ruleset returns what the kernel is asked to control.
+// ruleset returns the rights that Landlock should control.
 func (p *Plan) ruleset() unix.LandlockRulesetAttr {
 	set := unix.LandlockRulesetAttr{Handled_access_fs: written | p.reading()}
 	if p.ABI >= abiRename {
@@ -50,7 +50,7 @@ func (p *Plan) ruleset() unix.LandlockRulesetAttr {
 	return set
 }
 
-// reading are the rights to read that the plan controls.
+// reading returns the rights to read that the plan controls.
 func (p *Plan) reading() uint64 {
 	switch {
 	case p.Strict:
@@ -61,19 +61,18 @@ func (p *Plan) reading() uint64 {
 	return 0
 }
 
-// landlock takes from the calling thread, and from what it executes, the rights that the plan does not give.
+// landlock removes from the calling thread, and from what it executes, the rights that the plan does not grant.
 // PR_SET_NO_NEW_PRIVS must be set.
 func (p *Plan) landlock() error {
 	set := p.ruleset()
-	// The size covers the members up to Scoped; an older kernel takes a longer structure whose rest is zero.
+	// The size covers the members up to Scoped; an older kernel accepts a longer structure if the rest is zero.
 	size := unsafe.Offsetof(set.Quiet_access_fs)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&set)), size, 0)
 	if errno != 0 {
 		return fmt.Errorf("create ruleset: %w", errno)
 	}
 	defer closeFD(int(fd))
-	// A process that may write above the working directory can have replaced it by a link since the
-	// check.
+	// A process that may write above the working directory may have replaced it with a link since the check.
 	inDir := set.Handled_access_fs
 	if p.ReadOnly {
 		inDir = p.reading()
@@ -98,7 +97,7 @@ func (p *Plan) landlock() error {
 		}
 		rules = append(
 			rules, rule{p.Readable, unix.LANDLOCK_ACCESS_FS_READ_FILE, 0},
-			// An entry that has become a link since it was listed may lead to what is hidden.
+			// An entry that was replaced with a link after it was listed may lead to hidden files.
 			rule{visible, unix.LANDLOCK_ACCESS_FS_READ_FILE, unix.RESOLVE_NO_SYMLINKS},
 		)
 	}
@@ -116,7 +115,8 @@ func (p *Plan) landlock() error {
 	return nil
 }
 
-// allow adds a rule: rights below a path, which is followed as resolve says. Every kernel with Landlock has openat2(2).
+// allow adds a rule: rights below a path, which is resolved with the flags resolve. Every kernel with Landlock has
+// openat2(2).
 func allow(set int, path string, rights, resolve uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if err != nil {
@@ -129,7 +129,7 @@ func allow(set int, path string, rights, resolve uint64) error {
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-	case unix.S_IFLNK: // a rule is for what is there, and a link is followed before
+	case unix.S_IFLNK: // a rule is for the file itself, and a link was resolved before
 		return nil
 	default:
 		rights &= onFiles
@@ -143,10 +143,10 @@ func allow(set int, path string, rights, resolve uint64) error {
 	return nil
 }
 
-// siblings returns what together is everything below dir but what is hidden: the entries of each directory that leads
-// to a hidden path, those that are no links (a link gives no right that its target has not).
+// siblings returns entries that together cover dir except for what is hidden: the entries of each directory above a hidden
+// path. It omits links, since a link grants no right that its target does not.
 func siblings(dir string, hidden []string) ([]string, error) {
-	leads := map[string]bool{} // entry: hidden itself (true), or above something hidden (false)
+	leads := map[string]bool{} // entry: whether it is hidden itself (true), or above something hidden (false)
 	for _, path := range hidden {
 		rest, ok := relative(path, dir)
 		if !ok || rest == "." {
@@ -158,7 +158,7 @@ func siblings(dir string, hidden []string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
-			return nil, nil // nothing in it can be read either
+			return nil, nil // its content cannot be read either
 		}
 		return nil, fmt.Errorf("list %s: %w", dir, err)
 	}

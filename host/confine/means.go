@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// ErrRefused says that a program cannot be confined as requested. The text says what is missing or wrong.
+// ErrRefused says that a program cannot be confined as requested. The message says what is missing or wrong.
 var ErrRefused = errors.New("cannot confine the program")
 
-// The least Landlock ABI for each promise.
+// The minimum Landlock ABI for each right.
 const (
-	abiRename   = 2 // earlier ones refuse every rename between directories
-	abiTruncate = 3 // with earlier ones a file outside could be truncated
+	abiRename   = 2 // earlier versions refuse every rename between directories
+	abiTruncate = 3 // with earlier versions a file outside could be truncated
 	abiTCP      = 4
 	abiDevices  = 5
 	abiScopes   = 6 // signals, abstract sockets
@@ -31,18 +31,18 @@ const (
 	NetOpen   = "open"   // as the kernel's user
 )
 
-// Means are what a machine offers to confine programs.
+// Means are a machine's means to confine programs.
 type Means struct {
 	ABI     int  // level of Landlock, or 0
 	Filter  bool // seccomp
 	Mounts  bool // mount namespaces with tmpfs and read-only trees
 	Overlay bool // overlay file systems, to hide files by name
-	Network bool // network namespaces with an address of their own
+	Network bool // network namespaces with a separate address
 	IPC     bool // IPC namespaces
-	User    bool // the namespaces are in a user namespace: this process has no privilege to make them
+	User    bool // the namespaces must be in a user namespace, since this process has no privilege to create them
 }
 
-// Level names what is used: "namespaces+landlock:v7", "landlock:v7", "none".
+// Level names the means that are used: "namespaces+landlock:v7", "landlock:v7", "none".
 func (m Means) Level() string {
 	switch {
 	case m.ABI < 1 && m.Mounts:
@@ -58,7 +58,7 @@ func (m Means) Level() string {
 // hides reports whether the kernel's state and keys can be hidden.
 func (m Means) hides() bool { return m.Mounts || m.ABI > 0 }
 
-// missing lists what strict lacks.
+// missing lists what a strict sandbox lacks.
 func (m Means) missing(net string) (list []string) {
 	for _, need := range []struct {
 		has  bool

@@ -17,7 +17,7 @@ type mount struct {
 	point  string
 }
 
-// mountsHere lists the mounts of this process's tree. If they cannot be listed, none has an alias.
+// mountsHere lists the mounts of this process's tree. If they cannot be listed, there are no aliases.
 func mountsHere() []mount {
 	infos, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -30,7 +30,7 @@ func mountsHere() []mount {
 	return list
 }
 
-// aliases returns the other paths of (a part of) what is at a path, because its file system is mounted twice.
+// aliases returns the other paths of what is at a path, or of a part of it, if its file system is mounted more than once.
 func (t *tree) aliases(path string) []string {
 	own, ok := t.mountOf(path)
 	if !ok {
@@ -54,7 +54,7 @@ func (t *tree) aliases(path string) []string {
 	return list
 }
 
-// mountOf returns the mount of a path. Of two at one point the later one covers the earlier.
+// mountOf returns the mount of a path. If two have the same mount point, the later one counts.
 func (t *tree) mountOf(path string) (found mount, ok bool) {
 	for _, m := range t.mounts {
 		if within(path, m.point) && (!ok || len(m.point) >= len(found.point)) {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog is the length of the accept queue: a program may open many connections at once, and the system drops those
-// above it.
+// backlog is the length of the accept queue. A program may open many connections at once, and the system drops those above
+// it.
 const backlog = 4096
 
-// loopback brings up the loopback interface of the calling thread's network, with 198.18.0.0/15 as its own addresses,
+// loopback brings up the loopback interface of the calling thread's network, and gives it the addresses 198.18.0.0/15,
 // which names resolve to.
 func loopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -35,7 +35,7 @@ func loopback() error {
 	return nil
 }
 
-// address adds an address to interface 1, loopback. There the whole prefix becomes local.
+// address adds an address to interface 1, loopback, where the whole prefix becomes local.
 func address(ip [4]byte, prefix uint8) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -73,7 +73,7 @@ func address(ip [4]byte, prefix uint8) error {
 	return nil
 }
 
-// addresses lists the addresses that the daemon serves in a program's network, in the order of their sockets.
+// addresses returns the addresses that the daemon serves in a program's network, in the order of their sockets.
 func (p *Plan) addresses() []unix.SockaddrInet4 {
 	local := [4]byte{127, 0, 0, 1}
 	list := []unix.SockaddrInet4{{Port: ProxyPort, Addr: local}, {Port: dnsPort, Addr: local}, {Port: dnsPort, Addr: local}}
@@ -86,7 +86,7 @@ func (p *Plan) addresses() []unix.SockaddrInet4 {
 	return list
 }
 
-// relays are the ports on which connections to names are accepted: the web's, and those granted by --host NAME:PORT.
+// relays returns the ports on which connections to names are accepted: 80 and 443, and those granted by --host NAME:PORT.
 func (p *Plan) relays() []uint16 {
 	list := []uint16{80, 443}
 	for _, port := range p.Ports {
@@ -98,10 +98,10 @@ func (p *Plan) relays() []uint16 {
 	return list
 }
 
-// datagram is the index, in addresses, of the only datagram socket.
+// datagram is the index in addresses of the only datagram socket.
 const datagram = 1
 
-// listen makes the sockets and sends them. It returns once the daemon says that it serves them.
+// listen opens the sockets and sends them. It returns when the daemon serves them.
 func (p *Plan) listen(hand int) error {
 	var fds []int
 	for i, at := range p.addresses() {

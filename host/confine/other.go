@@ -7,10 +7,10 @@ import "net"
 // Namespaces reports whether the plan makes namespaces.
 func (p *Plan) Namespaces() bool { return false }
 
-// Listens reports whether Enter will hand sockets over.
+// Listens reports whether Enter sends sockets.
 func (p *Plan) Listens() bool { return false }
 
-// Receive has nothing to take: there are no networks of a program's own.
+// Receive receives nothing: programs have no separate networks.
 func (p *Plan) Receive(*net.UnixConn) (*Sockets, error) { return &Sockets{}, nil }
 
 // Gaps lists what is not enforced on this system.

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestRelative: a directory holds itself and what its path is followed by a slash in, and no other.
+// TestRelative: a directory contains itself and paths that continue with a slash after its own, and no others.
 func TestRelative(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -35,7 +35,7 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// TestCanonicalIn: what is there is followed, what is not keeps its name.
+// TestCanonicalIn: links in existing names are resolved; other names stay.
 func TestCanonicalIn(t *testing.T) {
 	t.Parallel()
 	dir := canonical(t.TempDir())

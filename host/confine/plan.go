@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Ports on 127.0.0.1 inside a program's own network. All are below 1024, where the program itself cannot listen.
+// Ports on 127.0.0.1 inside a program's network. All are below 1024, where the program itself cannot listen.
 const (
 	ProxyPort    = 901
-	UpstreamPort = 902 // the first one; each further upstream has the next
+	UpstreamPort = 902 // the first one; each further upstream has the next port
 	dnsPort      = 53
 	// maxListeners bounds the sockets that are sent: one message holds 253.
 	maxListeners = 240
 )
 
-// Place is a file or directory that the program's file tree has, whatever is hidden around it.
+// Place is a file or directory that is in the program's file tree although its surroundings are hidden.
 type Place struct {
 	Source, Target string // equal if Source is ""
 	Write          bool
 }
 
-// Request is how a program should be confined. Paths are absolute.
+// Request says how a program should be confined. Paths are absolute.
 type Request struct {
 	Level     string // Default or Strict
 	Net       string // NetNone, NetKernel or NetOpen
@@ -35,26 +35,26 @@ type Request struct {
 	Hide      []string // hidden
 	Private   []string // the kernel's own, hidden
 	Places    []Place  // the kernel's own that this program gets
-	Program   string   // the program's file, "" if it must be found inside
+	Program   string   // the program's file; "": it is searched for inside
 	Homes     Homes
 	AllowGaps bool // start even if Private cannot be hidden
 	Ports     []uint16
 	Upstreams int // number of listeners for upstreams
 }
 
-// Homes are the home directories of the machine.
+// Homes are home directories of the machine.
 type Homes struct {
 	Own    []string // of the user that the program runs as: readable except for secrets
 	Others []string // hidden
 }
 
-// layer is a change to the file tree. Layers are made from the root down.
+// layer is a change to the file tree. Layers are applied from the root down.
 type layer struct {
 	kind   kind
 	path   string
 	source string // of a place
 	write  bool   // of a place
-	// optional says that the place is left out if it cannot be mounted, since it was not requested.
+	// optional omits the place if it cannot be mounted, since it was not requested.
 	optional bool
 	content  string   // of a file
 	names    []string // that a veil hides
@@ -62,24 +62,24 @@ type layer struct {
 
 type kind string
 
-// The kinds of layers, in the order in which those of one path are made.
+// The kinds of layers, in the order in which those of one path are applied.
 const (
-	scratch   kind = "1" // an empty directory of the program's own
+	scratch   kind = "1" // an empty writable directory
 	empty     kind = "2" // an empty read-only directory
-	bindMount kind = "3" // what is at another path, or was there before
+	bindMount kind = "3" // what is at another path, or was there originally
 	file      kind = "4" // a read-only file
 	veil      kind = "5" // the directory without some names and without Unix sockets
 )
 
-// Plan is how one program is confined.
+// Plan is how a program is confined.
 type Plan struct {
 	Means
 	Strict    bool
 	Net       string
 	Dir       string
 	ReadOnly  bool
-	Writable  []string // for Landlock, besides Dir unless it is ReadOnly
-	Readable  []string // for Landlock, in a strict plan or besides what is not hidden
+	Writable  []string // for Landlock, in addition to Dir unless it is ReadOnly
+	Readable  []string // for Landlock, in a strict plan or as exceptions from what is hidden
 	Unread    []string // hidden by Landlock only
 	Ports     []uint16
 	Upstreams int
@@ -96,7 +96,7 @@ func New(r Request, has Means) (*Plan, error) {
 	}
 	if !has.hides() && !r.AllowGaps {
 		return nil, fmt.Errorf("%w: this machine has no means to hide the kernel's state and keys from agents "+
-			"(it needs mount namespaces or Landlock): start it with --allow-gaps to run it all the same", ErrRefused)
+			"(it needs mount namespaces or Landlock): start it with --allow-gaps to run it anyway", ErrRefused)
 	}
 	if r.Upstreams+len(r.Ports) > maxListeners {
 		return nil, fmt.Errorf("%w: %d upstreams and granted ports are more than %d: grant fewer", ErrRefused, r.Upstreams+len(r.Ports), maxListeners)
@@ -136,8 +136,7 @@ func sources(places []Place, write bool) (list []string) {
 	return list
 }
 
-// systemFiles are what a strict program may read: the files of programs and libraries, and descriptions of the
-// machine.
+// systemFiles returns what a strict program may read: the files of programs and libraries, and descriptions of the machine.
 func systemFiles() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/proc",
@@ -146,11 +145,11 @@ func systemFiles() []string {
 	}
 }
 
-// devices are harmless and needed by programs. Others can only be opened if requested: a disk contains everything
+// devices are harmless and needed by programs. Others can be opened only if they are requested: a disk contains everything
 // that is hidden, and a terminal what the operator types.
 var devices = [...]string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// secretFiles of the system are hidden from a strict program, even if its user may read them.
+// secretFiles returns system files that are hidden from a strict program, even if its user may read them.
 func secretFiles() []string {
 	return []string{
 		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private",
@@ -158,7 +157,7 @@ func secretFiles() []string {
 	}
 }
 
-// secrets are names in a home directory that hold credentials or typed input.
+// secrets returns names in a home directory that contain credentials or typed input.
 func secrets() []string {
 	return []string{
 		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli", ".config/op", ".config/rclone",
@@ -198,8 +197,8 @@ func canonical(path string) string {
 	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
 }
 
-// canonicalIn is canonical for a name in a canonical directory: most names to be hidden do not exist, and then only
-// the first name is checked.
+// canonicalIn is canonical for a name in a canonical directory. Most hidden names do not exist, and then only the first
+// name is checked.
 func canonicalIn(dir, name string) string {
 	first, _ := firstOf(name)
 	if !exists(join(dir, first)) {
@@ -208,8 +207,8 @@ func canonicalIn(dir, name string) string {
 	return canonical(join(dir, name))
 }
 
-// relative returns path relative to dir, and whether it is dir or in it. Both must be clean; filepath.Rel would clean
-// them again, and a plan calls this thousands of times.
+// relative returns path relative to dir, and whether it is dir or in it. Both must be clean; filepath.Rel would clean them
+// again, and New calls this thousands of times.
 func relative(path, dir string) (string, bool) {
 	switch dir {
 	case path:
@@ -229,7 +228,7 @@ func within(path, dir string) bool {
 	return ok
 }
 
-// firstOf splits off the first name of a relative path.
+// firstOf splits the first name off a relative path.
 func firstOf(rel string) (first string, more bool) {
 	first, _, more = strings.Cut(rel, "/")
 	return first, more

@@ -12,13 +12,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// full is a machine that lacks nothing.
+// full returns the means of a machine that lacks nothing.
 func full() confine.Means {
 	return confine.Means{ABI: 7, Filter: true, Mounts: true, Overlay: true, Network: true, IPC: true}
 }
 
-// TestLevels: what each level comes to if a means is missing: strict names it and refuses, default starts with a gap more, and
-// where the kernel's own cannot be hidden only with AllowGaps.
+// TestLevels shows the result of each level if one of the means is missing: strict names it and refuses, default starts
+// with one more gap, or only with AllowGaps if the kernel's files cannot be hidden.
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestRefused: what is hidden can be given by no flag, and no agent works in a home directory or in /.
+// TestRefused: no flag can show what is hidden, and no agent works in a home directory or in /.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -87,7 +87,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestWords: a plan is the same after it has travelled.
+// TestWords: a plan is the same after it was encoded and decoded.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	p, err := confine.New(confine.Request{Level: confine.Default, Net: confine.NetKernel, Dir: t.TempDir(), Ports: []uint16{8080}, Upstreams: 2}, full())

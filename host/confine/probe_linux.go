@@ -12,12 +12,12 @@ const (
 	triedIPC
 )
 
-// Try makes each kind of namespace in the calling thread, and sets it up, and returns which worked as the argument of
-// With. The caller's goroutine is locked to that thread, which ends with the process. Making a namespace proves
-// little: some systems allow that and refuse the mount.
+// Try creates each kind of namespace in the calling thread, sets it up, and returns which worked, as an argument of With.
+// The caller's goroutine must be locked to that thread, which ends with the process. Creating a namespace is not
+// sufficient: some systems allow that and refuse the mount.
 func Try() (tried int) {
 	if unix.Unshare(unix.CLONE_NEWNS) == nil {
-		for _, dir := range []string{"/usr", "/etc", "/bin"} { // any directory will do
+		for _, dir := range []string{"/usr", "/etc", "/bin"} { // any directory is suitable
 			if !isDir(dir) {
 				continue
 			}
@@ -40,7 +40,7 @@ func Try() (tried int) {
 	return tried
 }
 
-// With returns the means of a machine with this result of Try, in a user namespace or not.
+// With returns the means of a machine with this result of Try, in a user namespace or without.
 func With(tried int, user bool) Means {
 	m := Means{ABI: landlockABI(), Filter: canFilter()}
 	m.Mounts, m.Overlay = tried&triedMounts != 0, tried&triedOverlay != 0

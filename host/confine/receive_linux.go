@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listens reports whether Enter will hand sockets over.
+// Listens reports whether Enter sends sockets.
 func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
 
 // Receive receives what Enter sends. It returns unix.EPIPE if the sending process ended first.

@@ -14,7 +14,7 @@ type Sockets struct {
 	Upstreams []net.Listener // 127.0.0.1, from UpstreamPort on
 }
 
-// Close closes all of them.
+// Close closes all sockets.
 func (s *Sockets) Close() error {
 	var errs []error
 	for _, l := range append(append([]net.Listener{s.Proxy, s.DNSTCP}, s.Relay...), s.Upstreams...) {

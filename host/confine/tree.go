@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// tree decides which layers make a program's file tree.
+// tree computes the layers of a program's file tree.
 type tree struct {
 	Request
 	has    Means
-	hidden []string // cannot be shown again, except for the kernel's own places in it
+	hidden []string // never shown, except for the kernel's own places in it
 	closed []string // hidden unless something in it is requested
 	mounts []mount  // of this process's tree
 	socks  []string // Unix sockets that have a path
@@ -82,11 +82,11 @@ func cleaned(paths []string) []string {
 	return list
 }
 
-// outsideSystem are the directories below / without any of systemFiles.
+// outsideSystem returns the directories below / without any of systemFiles.
 func outsideSystem() []string {
 	entries, err := os.ReadDir("/")
 	if err != nil {
-		return nil // Landlock lets nothing of them be read
+		return nil // Landlock lets nothing in them be read
 	}
 	var list []string
 	for _, entry := range entries {
@@ -98,10 +98,10 @@ func outsideSystem() []string {
 	return list
 }
 
-// judge refuses requests for hidden paths: hidden takes precedence over read and write.
+// judge returns an error for requests for hidden paths: hiding takes precedence over Read and Write.
 func (t *tree) judge() error {
 	if t.Dir == "/" || slices.Contains(t.Homes.Own, t.Dir) || slices.Contains(t.Homes.Others, t.Dir) {
-		return fmt.Errorf("%w: an agent may write all of its working directory, so it cannot be %s: name a directory of its own (--dir, --own-dir)", ErrRefused, t.Dir)
+		return fmt.Errorf("%w: an agent may write all of its working directory, so it cannot be %s: give it another directory (--dir, --own-dir)", ErrRefused, t.Dir)
 	}
 	for _, asked := range []struct {
 		flag  string
@@ -109,24 +109,24 @@ func (t *tree) judge() error {
 	}{{"working directory", []string{t.Dir}}, {"--read", t.Read}, {"--write", t.Write}} {
 		for _, path := range asked.paths {
 			if canonical(path) != path {
-				return fmt.Errorf("%w: %s %s goes through a symbolic link, which an agent may have put there: name what it leads to", ErrRefused, asked.flag, path)
+				return fmt.Errorf("%w: %s %s goes through a symbolic link, which an agent may have created: name the target of the link", ErrRefused, asked.flag, path)
 			}
 			at := slices.IndexFunc(t.hidden, func(hidden string) bool { return within(path, hidden) })
 			if at < 0 || t.placed(path) {
 				continue
 			}
-			return fmt.Errorf("%w: %s %s lies in %s, which is hidden from agents: name another, or run it with --sandbox off", ErrRefused, asked.flag, path, t.hidden[at])
+			return fmt.Errorf("%w: %s %s is in %s, which is hidden from agents: name another, or run it with --sandbox off", ErrRefused, asked.flag, path, t.hidden[at])
 		}
 	}
 	for _, path := range t.Write {
 		if path == "/" || slices.Contains(t.Homes.Own, path) {
-			return fmt.Errorf("%w: --write %s would give everything: name the directories that the agent has to write", ErrRefused, path)
+			return fmt.Errorf("%w: --write %s would grant everything: name the directories that the agent must write", ErrRefused, path)
 		}
 	}
 	return nil
 }
 
-// placed reports whether the kernel itself gives the program a path.
+// placed reports whether the kernel itself gives a path to the program.
 func (t *tree) placed(path string) bool {
 	return slices.ContainsFunc(t.Places, func(at Place) bool { return within(path, at.Target) })
 }
@@ -168,7 +168,7 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	return list, nil
 }
 
-// given are the places: the working directory, what was requested, what the kernel gives.
+// given returns the places: the working directory, what was requested, and what the kernel gives.
 func (t *tree) given() []layer {
 	var list []layer
 	add := func(source, target string, write bool) {
@@ -200,7 +200,7 @@ func (t *tree) given() []layer {
 	if t.Program != "" && !t.covered(t.Program, t.hidden) && t.covered(t.Program, t.closed) && !slices.ContainsFunc(list, func(l layer) bool { return within(t.Program, l.path) }) {
 		add(t.Program, t.Program, false)
 	}
-	// On many machines a link into /run leads to the resolver's configuration.
+	// On many machines the resolver's configuration is a link into /run.
 	const resolver = "/etc/resolv.conf"
 	if at := canonical(resolver); exists(at) {
 		if t.Net == NetKernel {
@@ -212,7 +212,7 @@ func (t *tree) given() []layer {
 	return list
 }
 
-// paths are the directories of the program's own /tmp that lead to places: they are read-only, as they are elsewhere.
+// paths adds the directories in the program's own /tmp that lead to places. They are read-only, as they are elsewhere.
 func (t *tree) paths(list []layer) (add []layer) {
 	for _, l := range list {
 		if l.kind != bindMount {
@@ -238,8 +238,8 @@ func (t *tree) covered(path string, by []string) bool {
 	return slices.ContainsFunc(by, func(dir string) bool { return within(path, dir) })
 }
 
-// hide hides a path: by an empty directory over an existing one; else by leaving its name out of the directory above,
-// so that what appears there later is hidden too.
+// hide hides a path: with an empty directory over an existing one, otherwise by omitting its name from the directory above,
+// so that what is created there later is hidden too.
 func (t *tree) hide(list []layer, veils map[string][]string, path string) []layer {
 	inside := slices.ContainsFunc(list, func(l layer) bool { return l.kind == bindMount && l.path != path && within(l.path, path) })
 	if !visible(list, path) && !inside {
@@ -273,8 +273,8 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 	return list
 }
 
-// pinned mounts the directories between a writable place and what is hidden in it: a mount cannot be renamed, and
-// what is in a renamed directory would not be hidden from the next program.
+// pinned mounts the directories between a writable place and what is hidden in it. A mount cannot be renamed, and after a
+// rename the next program would see what is in the directory.
 func pinned(list []layer, at layer, path string) []layer {
 	for dir := parent(path); dir != at.path && isDir(dir); dir = parent(dir) {
 		list = append(list, layer{kind: bindMount, path: dir, source: join(cmp.Or(at.source, at.path), strings.TrimPrefix(dir, at.path)), write: true})
@@ -283,14 +283,14 @@ func pinned(list []layer, at layer, path string) []layer {
 }
 
 // veilable reports whether an overlay can cover a directory. In a user namespace it cannot if another file system is
-// mounted below: such a mount is locked in place.
+// mounted below, since such a mount is locked in place.
 func (t *tree) veilable(dir string) bool {
 	return t.has.Overlay && dir != "/" && !(t.has.User && slices.ContainsFunc(t.mounts, func(m mount) bool { return m.point != dir && within(m.point, dir) }))
 }
 
 func (t *tree) inHome(path string) bool { return t.covered(path, t.Homes.Own) }
 
-// again adds the mounts below a veil, which would not show through it.
+// again adds the mounts below a veil, which would otherwise be missing in it.
 func (t *tree) again(list []layer, veils map[string][]string) []layer {
 	for _, m := range t.mounts {
 		for dir := range veils {
@@ -306,7 +306,7 @@ func (t *tree) again(list []layer, veils map[string][]string) []layer {
 	return list
 }
 
-// socketDirs are the directories with visible sockets of other programs.
+// socketDirs returns the directories with visible sockets of other programs.
 func (t *tree) socketDirs(list []layer) []string {
 	var dirs []string
 	for _, path := range t.socks {
@@ -316,14 +316,14 @@ func (t *tree) socketDirs(list []layer) []string {
 			continue
 		}
 		if at.kind == bindMount && t.placed(at.path) {
-			continue // the kernel's own
+			continue // a place of the kernel's own
 		}
 		dirs = append(dirs, dir)
 	}
 	return dirs
 }
 
-// deepest returns the layer that decides what is at a path; the zero layer is the machine's own tree.
+// deepest returns the layer that determines what is at a path. The zero layer is the machine's own tree.
 func deepest(list []layer, path string) (found layer) {
 	for _, l := range list {
 		if within(path, l.path) && len(l.path) >= len(found.path) && l.kind != veil && l.kind != file {
@@ -335,7 +335,7 @@ func deepest(list []layer, path string) (found layer) {
 	return found
 }
 
-// visible reports whether a path shows the machine's own.
+// visible reports whether a path shows the machine's own file.
 func visible(list []layer, path string) bool {
 	switch deepest(list, path).kind {
 	case scratch, empty:

@@ -31,7 +31,7 @@ func (p *Plan) Words() []string {
 	return w
 }
 
-// ReadPlan decodes what Words encoded.
+// ReadPlan decodes the words of Words.
 func ReadPlan(from []string) (*Plan, error) {
 	r := &reader{rest: from}
 	p := &Plan{Means: Means{
@@ -68,7 +68,7 @@ func flag(set bool) string {
 	return "0"
 }
 
-// reader takes words; once there are too few it has failed.
+// reader reads words. After a read without a word left it has failed.
 type reader struct {
 	rest   []string
 	failed bool

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Channel is a program's connection to the kernel. A program that has closed its output may
-// continue to read: the connection ends only with the program.
+// Channel is a program's connection to the kernel. A program that has closed its output may still read, so the connection
+// ends only with the program.
 type Channel struct {
 	*unixsock.Link
 	gone    <-chan struct{}
@@ -23,14 +23,15 @@ type Channel struct {
 	watched *sync.WaitGroup // waits for the program's end or the close
 }
 
-// NewChannel makes the connection of a program that has ended when gone is closed. watched waits for what it starts.
+// NewChannel returns the connection of a program that has ended when gone is closed. watched counts the goroutine that it
+// starts.
 func NewChannel(conn *unixsock.Conn, gone <-chan struct{}, watched *sync.WaitGroup) *Channel {
 	c := &Channel{Link: conn.Link(), gone: gone, closed: make(chan struct{}), watched: watched}
 	c.close = sync.OnceFunc(func() { close(c.closed) })
 	return c
 }
 
-// Connect leads a program through the prologue.
+// Connect runs the prologue with a program.
 func (p *Programs) Connect(program *host.Process) (*Channel, error) {
 	conn, err := unixsock.NewPairedConn(program.Conn(), schema.OsMessage, p.Line, program.Done())
 	if err != nil {
@@ -57,8 +58,8 @@ func (c *Channel) Open(p poll.Poller, ready func(poll.Event)) error {
 	return nil
 }
 
-// Write implements the kernel's Link. Once the program has ended, it does not wait for room:
-// another process may keep the program's end open.
+// Write implements the kernel's Link. After the end of the program it does not wait for room, since another process may
+// keep the program's end open.
 func (c *Channel) Write(p []byte) (int, error) {
 	n, err := c.Link.Write(p)
 	n, err = unheard(p, n, err)
@@ -78,8 +79,8 @@ func (c *Channel) Close() error {
 	return c.Link.Close()
 }
 
-// unheard makes nothing of a program that does not listen any more: what it has said is heard all the same, to the last
-// line before its end. A deadline there is only once it has ended, where somebody else holds its end of the channel.
+// unheard hides the error of a write to a program that does not read any more, so that its own frames are still read up to
+// its end. The deadline is only set after its end, if another process has its end of the channel open.
 func unheard(p []byte, n int, err error) (int, error) {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return len(p), nil
@@ -96,7 +97,7 @@ func (c prologue) Write(p []byte) (int, error) {
 	return unheard(p, n, err)
 }
 
-// greet leads a program through the prologue.
+// greet runs the prologue with a program.
 func greet(program *host.Process, conn *unixsock.Conn) error {
 	if program.Channel() == host.ChannelStdio {
 		return greetStdio(program, prologue{conn})

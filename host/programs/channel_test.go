@@ -35,7 +35,7 @@ func (s *stdio) RawConns() (in, out syscall.RawConn, err error) {
 	return in, out, err
 }
 
-// hosted is an open channel, the program's ends, and what the channel was told.
+// hosted is an open channel, the program's ends, and the channel's events.
 type hosted struct {
 	*programs.Channel
 	stdin, stdout *os.File
@@ -71,7 +71,7 @@ func newHosted(t *testing.T) *hosted {
 	return h
 }
 
-// await waits until all of want was told.
+// await waits for all events in want.
 func (h *hosted) await(t *testing.T, want poll.Event) {
 	t.Helper()
 	for ctx := testkit.Context(t); poll.Event(h.got.Load())&want != want; {
@@ -119,7 +119,8 @@ func TestProgramThatDoesNotListen(t *testing.T) {
 	h.await(t, poll.Hup)
 }
 
-// The end of a program ends its channel, though somebody else holds its ends: what it wrote is read, and nobody waits for room.
+// The end of a program ends its channel, even if another process has its ends open: its output is read, and no write waits
+// for room.
 func TestEndOfAProgramWithAnHeir(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
@@ -145,7 +146,7 @@ func TestEndOfAProgramWithAnHeir(t *testing.T) {
 	}
 }
 
-// Any other failure of a write is one.
+// Other failures of a write are returned.
 func TestWriteToAClosedChannel(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)

@@ -9,18 +9,18 @@ import (
 	"github.com/promptware-os/pwos/host"
 )
 
-// What a program that does not speak the protocol is shown of, in its log.
+// Bounds of what the log shows of a program that does not speak the protocol.
 const (
 	greetPatience = 3 * time.Second
-	mostShown     = 5   // lines that are no messages
+	mostShown     = 5   // lines that are not messages
 	mostShownText = 120 // bytes of each
 )
 
-// ordinary is how to run a program that does not speak the protocol.
+// ordinary says how to run a program that does not speak the protocol.
 const ordinary = `an ordinary program runs with "pwos run --tty -- PROGRAM", at a terminal, or with "pwos run --channel fd3 -- PROGRAM", which leaves it its standard output`
 
-// greetStdio leads a program through the prologue on its standard output. A program that does not know of it is told of
-// in its log: what it prints, and that it is waited for.
+// greetStdio runs the prologue with a program on its standard output. For a program that does not speak the protocol, the
+// log shows what it prints, and that the kernel waits.
 func greetStdio(program *host.Process, conn prologue) error {
 	note := func(format string, args ...any) { program.Note("pwos: " + fmt.Sprintf(format, args...)) }
 	late := time.AfterFunc(greetPatience, func() {
@@ -35,7 +35,7 @@ func greetStdio(program *host.Process, conn prologue) error {
 		}
 	})
 	if more := others - mostShown; more > 0 {
-		note("and %d more lines that are no messages", more)
+		note("and %d more lines that are not messages", more)
 	}
 	if err != nil && others > 0 {
 		note("%s", ordinary)
@@ -43,7 +43,7 @@ func greetStdio(program *host.Process, conn prologue) error {
 	return err
 }
 
-// shortened is the beginning of a line, fit for any terminal.
+// shortened returns the beginning of a line, safe for any terminal.
 func shortened(line []byte) string {
 	cut := ""
 	if len(line) > mostShownText {

@@ -1,5 +1,5 @@
-// Package programs has the host run the programs of a kernel's agents. It opens that for the first of them, serves their channels, and
-// identifies the one at the other end of a socket.
+// Package programs runs the programs of a kernel's agents on a host. It opens the host for the first program, serves the
+// programs' channels, and identifies the program at the other end of a socket.
 package programs
 
 import (
@@ -23,15 +23,15 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Programs are those of a kernel. A kernel without any starts no guard and looks at no processes.
+// Programs are the programs of a kernel. A kernel without any starts no guard and checks no processes.
 type Programs struct {
 	Instance string     // see host.Options
-	Means    host.Means // to confine them with; see Look
+	Means    host.Means // to confine them; see Look
 	User     *host.User // the user they run as; nil: the user of this process; see Look
-	Line     int        // bytes that a line of a channel may have
+	Line     int        // limit of a line of a channel, in bytes
 	Log      *slog.Logger
 
-	watched sync.WaitGroup // what waits for the end of a program
+	watched sync.WaitGroup // goroutines that wait for the end of a program
 
 	mu     sync.Mutex
 	closed bool
@@ -60,32 +60,31 @@ func (p *Programs) Host() (*host.Host, error) {
 	return h, nil
 }
 
-// Close takes down whatever is left.
+// Close ends all programs that are left.
 func (p *Programs) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	if h := p.opened.Load(); h != nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // the kernel has ended them cleanly before; what is left gets no grace
+		cancel() // the kernel has ended programs before; the rest get no grace
 		h.Close(ctx, 0)
 	}
 	p.watched.Wait()
 }
 
-// Identify identifies the peer of a connection: a process of a hosted program, or of
-// anything that it started, is that agent, and an unidentified one is refused (PROTOCOL 4). So is
-// the agent of another kernel: as the operator here it would escape its restrictions there.
+// Identify identifies the peer of a connection. A process of a hosted program, or a descendant, is that agent, and an
+// unidentified one is refused (PROTOCOL 4). So is an agent of another kernel: as the operator here it would escape its
+// restrictions there.
 func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
 	peer, err := unixsock.PeerOf(conn)
-	// Programs that run as another user are admitted as what they are; other processes of that user
-	// are not.
+	// Programs that run as another user are admitted as agents; other processes of that user are not.
 	foreign := errors.Is(err, fault.AuthPeer) && p.User != nil && peer.UID == p.User.UID
 	if err != nil && !foreign {
 		return peer, err
 	}
 	refusal := err
-	raw, err := conn.(syscall.Conn).SyscallConn() // PeerOf has looked
+	raw, err := conn.(syscall.Conn).SyscallConn() // PeerOf has checked the type
 	if err != nil {
 		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
 	}
@@ -107,8 +106,8 @@ func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
 	return peer, nil
 }
 
-// Suspend stops an agent for a while that connects faster than its connections can be refused: others would wait behind them
-// in the listen queue.
+// Suspend stops an agent for a while that connects faster than its connections can be refused, since others would wait in
+// the listen queue.
 func (p *Programs) Suspend(agent int64) {
 	h := p.opened.Load()
 	if h == nil {
@@ -122,11 +121,11 @@ func (p *Programs) Suspend(agent int64) {
 	}
 }
 
-// Forget removes the folders of agents that the kernel has forgotten.
+// Forget removes the directories of agents that the kernel has forgotten.
 func (p *Programs) Forget(dir string, remembered func(pid int64) bool) {
 	folders, err := os.ReadDir(dir)
 	if err != nil {
-		return // there never was an agent
+		return // there was never an agent
 	}
 	for _, f := range folders {
 		pid, err := strconv.ParseInt(f.Name(), 10, 64)
@@ -134,15 +133,16 @@ func (p *Programs) Forget(dir string, remembered func(pid int64) bool) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
-			p.Log.Warn("folder of an agent that is forgotten", "pid", pid, "error", err)
+			p.Log.Warn("directory of a forgotten agent not removed", "pid", pid, "error", err)
 		}
 	}
 }
 
-// Look finds out what this machine has to confine programs with, and as which user of the configuration they run; "": as this process does.
+// Look finds the machine's means to confine programs, and the user that they run as: a user name from the configuration, or
+// "" for that of this process.
 func (p *Programs) Look(user string) (err error) {
 	switch p.Means, err = host.Probe(); {
-	case errors.Is(err, host.ErrUnsupported): // such a kernel hosts nothing
+	case errors.Is(err, host.ErrUnsupported): // this kernel cannot host programs
 		p.Means = host.Means{}
 	case err != nil:
 		return err
@@ -183,14 +183,13 @@ func lookUp(name string) (*host.User, error) {
 		found.Groups = append(found.Groups, group)
 	}
 	if found.UID == 0 {
-		return nil, wrong(fmt.Errorf("%s is user 0, as the kernel is: name another", name))
+		return nil, wrong(fmt.Errorf("%s is user 0, like the kernel: name another user", name))
 	}
 	return found, nil
 }
 
-// GiveHome gives the files that this process's user has made in a home to the programs' user, if
-// there is one. A file with a second hard link keeps its owner: the other name may be in another
-// user's directory.
+// GiveHome gives the files that this process's user has created in a home directory to the programs' user, if there is one.
+// A file with a second hard link keeps its owner, since the other name may be in another user's directory.
 func (p *Programs) GiveHome(dir string) (err error) {
 	u := p.User
 	if u == nil {
@@ -212,15 +211,14 @@ func (p *Programs) GiveHome(dir string) (err error) {
 				err = root.Lchown(path, u.UID, u.GID)
 			}
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // which another program of the home's may have removed
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another program with the same home may have removed it
 			return fmt.Errorf("give home to user %d: %w", u.UID, errors.Unwrap(err))
 		}
 		return nil
 	})
 }
 
-// Give gives directories that the kernel has made for a program to the programs' user, if there is
-// one.
+// Give gives directories that the kernel has created for a program to the programs' user, if there is one.
 func (p *Programs) Give(places []host.Place) error {
 	if p.User == nil {
 		return nil
@@ -233,7 +231,7 @@ func (p *Programs) Give(places []host.Place) error {
 	return nil
 }
 
-// Watch calls then once nothing is left of a program. Close waits for that.
+// Watch calls then when no process of a program is left. Close waits for that.
 func (p *Programs) Watch(program *host.Process, then func()) {
 	p.watched.Go(func() {
 		<-program.Done()

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// kernel listens where Run looks for one and answers as answer says.
+// kernel listens like a kernel and answers with answer.
 func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (socket string) {
 	t.Helper()
 	dir := testkit.Dir(t)
@@ -104,7 +104,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A fast wrong answer counts for nothing.
+// A fast wrong answer does not count.
 func TestRunChecksAnswers(t *testing.T) {
 	t.Parallel()
 	echo := startEcho(t)
@@ -130,7 +130,7 @@ func TestRunChecksAnswers(t *testing.T) {
 	}
 }
 
-// Unless it is told otherwise, Run decodes every answer, the later ones too.
+// Run decodes every answer, including later ones, unless it is lean.
 func TestRunDecodesAnswers(t *testing.T) {
 	t.Parallel()
 	echo := startEcho(t)
@@ -159,7 +159,7 @@ func TestRunDecodesAnswers(t *testing.T) {
 	}
 }
 
-// The echo is held to its word as well: a kernel in its place sends something else back.
+// The echo is checked too: a kernel in its place sends other lines.
 func TestRunChecksTheEcho(t *testing.T) {
 	t.Parallel()
 	socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte { return schema.AppendReply(nil, m, m.Data, st) })
@@ -170,7 +170,7 @@ func TestRunChecksTheEcho(t *testing.T) {
 	}
 }
 
-// An interruption ends it also where nothing comes any more, or no end of what has begun to come.
+// An interruption also ends a run that receives nothing, or an incomplete line.
 func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
 	echo := startEcho(t)

@@ -34,10 +34,10 @@ func newDriver(conn io.ReadWriter, w Workload, check check) *driver {
 // begin sends the first messages.
 func (d *driver) begin() { d.err = d.send(d.outstanding, time.Now()) }
 
-// due reports whether there are answers to wait for. There are none after a failure.
+// due reports whether there are answers to wait for. After a failure there are none.
 func (d *driver) due() bool { return d.err == nil && d.answers < d.sent }
 
-// step waits for an answer. Until the given time it sends as many new messages as answers have come.
+// step waits for an answer. Until the given time it sends as many new messages as it has received answers.
 func (d *driver) step(until time.Time) {
 	var came int
 	came, d.err = d.receive()

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// EchoMain is a process that echoes lines. It listens on the socket path that is its one argument, prints a line once it
+// EchoMain runs a process that echoes lines. It listens on the socket path that is its one argument, prints a line when it
 // listens, and ends at the end of stdin. It returns the exit status.
 func EchoMain(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) != 1 {
@@ -80,9 +80,9 @@ func echo(conn net.Conn) {
 	}
 }
 
-// EchoProcess is an echo server in a process of its own.
+// EchoProcess is an echo server in a separate process.
 type EchoProcess struct {
-	Socket string // where it listens
+	Socket string // path
 
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -92,8 +92,8 @@ type EchoProcess struct {
 // endTime is how long the process may take to end before it is killed.
 const endTime = 5 * time.Second
 
-// StartEcho runs program, with args and a socket path, as a process that does what EchoMain does. It ends with ctx, or with
-// this process.
+// StartEcho runs program, with args and a socket path, as a process that runs EchoMain. It ends with ctx, or with this
+// process.
 func StartEcho(ctx context.Context, program string, args ...string) (*EchoProcess, error) {
 	dir, err := os.MkdirTemp("", "pwos-echo-")
 	if err != nil {
@@ -114,7 +114,7 @@ func (e *EchoProcess) start() error {
 		return err
 	}
 	e.stdin = stdin
-	// The process follows the order to end that ctx gives; its exit is then no failure.
+	// The process follows the request to end that ctx sends, so its exit is no failure.
 	e.cmd.Cancel = func() error { return errors.Join(stdin.Close(), os.ErrProcessDone) }
 	e.cmd.WaitDelay = endTime
 	stdout, err := e.cmd.StdoutPipe()

@@ -2,7 +2,7 @@ package bench
 
 import "time"
 
-// Quantile is what a histogram of the durations says.
+// Quantile returns the quantile of the durations by a histogram.
 func Quantile(durations []time.Duration, q float64) time.Duration {
 	var parts [2]histogram
 	for i, d := range durations {

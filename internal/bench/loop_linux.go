@@ -15,10 +15,11 @@ import (
 // patience is how long drive waits for an answer before it checks the context again, in milliseconds.
 const patience = 100
 
-// drive runs w on every connection until the given time, and returns the outcome of each. It owns the connections from then
-// on.
+// drive runs w on every connection until the given time, and returns a driver with the results of each. It takes ownership
+// of the connections.
 //
-// One thread serves all of them, as in redis-benchmark: a goroutine for each would use as much processor time as a server.
+// One thread serves all of them, as in redis-benchmark, since a goroutine for each would use as much processor time as a
+// server.
 func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() check, until time.Time) (drivers []*driver, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -65,7 +66,7 @@ func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() ch
 	return drivers, nil
 }
 
-// socket is a connection outside of the runtime's event loop, which every answer would wake.
+// socket is a connection outside of the runtime's event loop, which each answer would wake.
 type socket struct {
 	ctx context.Context // of wait
 	fd  int

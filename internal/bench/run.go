@@ -15,13 +15,13 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// Config says what to measure, and for how long.
+// Config configures a measurement.
 type Config struct {
 	Kernel   string // socket paths
 	Echo     string
 	Duration time.Duration // of one round of one server
 	Rounds   int           // of each server
-	Lean     bool          // decode the first answer of a connection alone
+	Lean     bool          // decode only the first answer of a connection
 	// Greet completes the kernel's prologue on a connection. Nil: as in open mode.
 	Greet func(context.Context, *unixsock.Conn) error
 }
@@ -86,8 +86,8 @@ func (w Workload) prepare(ctx context.Context, kernel *server) error {
 	return once.round(ctx, Workload{Connections: 1, Outstanding: 1, frame: w.before}, 0)
 }
 
-// dialKernel connects and completes the prologue. The kernel sends nothing unasked after that, so the prologue's reader can
-// be dropped.
+// dialKernel connects and completes the prologue. The kernel then sends only answers, so the prologue's reader can be
+// dropped.
 func dialKernel(ctx context.Context, c Config) (net.Conn, error) {
 	nc, err := unixsock.Dial(ctx, c.Kernel)
 	if err != nil {

@@ -17,7 +17,7 @@ type Workload struct {
 	before      frame // sent to the kernel once, before the load: data that it reads
 }
 
-// Workloads returns what there is to measure.
+// Workloads returns all workloads.
 func Workloads() []Workload {
 	ping := newFrame(`{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"`,
 		`","timestamp":1735000000000}}`)
@@ -50,10 +50,10 @@ func Find(name string) (Workload, bool) {
 // frame is a message with a slot for its number, which is its id.
 type frame struct {
 	line []byte
-	id   int // the offset of the number
+	id   int // offset of the number
 }
 
-// digits is the width of the number in an id. It wraps on a connection with more messages than that.
+// digits is the width of the number in an id. It wraps on a connection with more messages.
 const digits = 8
 
 func newFrame(before, after string) frame {
@@ -75,15 +75,15 @@ func putNumber(dst []byte, n uint64) {
 	}
 }
 
-// A check reports whether line, with its '\n', answers message n. Each connection has its own: it is not safe for concurrent
-// use.
+// A check reports whether line, with its '
+// ', answers message n. Each connection has its own; it is not safe for concurrent use.
 //
-// Answers are decoded strictly, as a real client must. A lean check does that for the first answer of a connection, and of
-// others compares only the bytes that identify them: the client shares the processors with the servers, and its own work
-// would distort both rates.
+// Answers are decoded strictly, as by a real client. A lean check does that for the first answer of a connection, and for
+// others compares only the bytes that identify them, because the client shares the processors with the servers, and its own
+// work would distort both rates.
 type check func(line []byte, n uint64) bool
 
-// echoed is the check for the echo: the message itself.
+// echoed returns the check for the echo: the message itself.
 func echoed(lean bool) check {
 	query, command := []byte(`{"kind":"query",`), []byte(`{"kind":"command",`)
 	id := marks(`"metadata":{"id":"`)
@@ -93,7 +93,7 @@ func echoed(lean bool) check {
 	}
 }
 
-// replied is the check for the kernel: a reply, caused by that message.
+// replied returns the check for the kernel: a reply that is caused by that message.
 func replied(lean bool) check {
 	reply := []byte(`{"kind":"reply",`)
 	cause := marks(`,"causation":"`)
@@ -111,8 +111,8 @@ func whole(line []byte, n uint64, refersTo func(*schema.Message) string) bool {
 	return failure == nil && refersTo(&m) == string(want[:])
 }
 
-// marks returns a function that makes the text of a member whose value is the number of a message, valid until its next call.
-// No value of a workload contains such a text.
+// marks returns a function that returns the text of a member whose value is the number of a message, valid until its next
+// call. No value of a workload contains such a text.
 func marks(before string) func(n uint64) []byte {
 	f := frame{line: fmt.Appendf(nil, `%s%0*d"`, before, digits, 0), id: len(before)}
 	var mark []byte

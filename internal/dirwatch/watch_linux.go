@@ -15,8 +15,8 @@ const (
 	above  = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
 )
 
-// Open returns a file that becomes readable once a name in one of dirs, or in a parent of one, is made, removed or moved. A
-// mount over one of them is not reported.
+// Open returns a file that becomes readable when a name in one of dirs, or in a parent of one, is created, removed or
+// moved. A mount over one of them is not reported.
 func Open(dirs []string) (*os.File, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -21,7 +21,8 @@ func Python() (string, error) {
 	return path, nil
 }
 
-// Node returns the path of a Node that strips types, or the reason why none was found. It looks in PATH, and where test/hosts has its programs.
+// Node returns the path of a Node that strips types, or the reason why none was found. It searches PATH, and the directory
+// of test/hosts.
 func Node() (string, error) {
 	candidates := []string{"node"}
 	if dir := os.Getenv("PWOS_HOSTS"); dir != "" {

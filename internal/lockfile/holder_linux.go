@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Holder returns the PID of a process that holds a lock on f's file, 0 if it is unknown. Use it for messages only: the holder
-// may change at any time.
+// Holder returns the PID of a process that has a lock on f's file, or 0 if it is unknown. It is only for messages, since
+// the holder may change at any time.
 func Holder(f *os.File) int {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {
@@ -19,7 +19,7 @@ func Holder(f *os.File) int {
 	if err != nil {
 		return 0
 	}
-	// 1: FLOCK  ADVISORY  WRITE 4711 fe:01:262146 0 EOF; one that waits has "->" after the number.
+	// 1: FLOCK  ADVISORY  WRITE 4711 fe:01:262146 0 EOF; a waiting lock has "->" after the number.
 	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), st.Ino)
 	for line := range bytes.Lines(table) {
 		fields := bytes.Fields(line)

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package lockfile is the one way in which the tree locks an open file, with flock(2).
+// Package lockfile locks open files with flock(2). No other package locks files.
 package lockfile
 
 import (
@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrHeld says that another open file, of this process or another, holds the lock.
+// ErrHeld says that another open file, of this process or another, has the lock.
 var ErrHeld = errors.New("lock is held")
 
 // pause is the time between two attempts of Wait: flock(2) takes no deadline.
 const pause = 5 * time.Millisecond
 
-// Try takes the exclusive lock on f without waiting. It returns ErrHeld where somebody else has it. The lock ends with
+// Try takes the exclusive lock on f without waiting. It returns ErrHeld if another open file has it. The lock ends with
 // Release, or with the process.
 func Try(f *os.File) error { return lock(f, unix.LOCK_EX) }
 
-// TryShared takes a lock that excludes only those of Try and Wait.
+// TryShared takes a lock that excludes only the locks of Try and Wait.
 func TryShared(f *os.File) error { return lock(f, unix.LOCK_SH) }
 
 // Wait is Try, repeated until the lock is free or ctx ends. Its error then wraps ErrHeld and the cause.
@@ -44,19 +44,19 @@ func Wait(ctx context.Context, f *os.File) error {
 // moment bounds the wait of Take.
 const moment = time.Second
 
-// Take is Try that waits for a lock which is about to be free: a killed process has it until the system has closed its files, a
-// child that this process had forked until it runs its program, and a client that looks whether a daemon runs until it has
-// looked.
+// Take is Try, but waits up to moment for a lock that is about to be released: a killed process has it until the system has
+// closed its files, a child that this process has forked until it executes its program, and a client that checks whether a
+// daemon runs until it has done so.
 func Take(f *os.File) error {
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
 	return Wait(ctx, f)
 }
 
-// Release gives the lock back and closes f. To close f is not enough: a child that was just forked has the same open file
-// until it runs its program, and the lock with it.
+// Release releases the lock and closes f. Closing f is not sufficient: a forked child shares the open file, and the lock,
+// until it executes its program.
 func Release(f *os.File) error {
-	_, err := f.Stat() // fails where f is closed, as Fd does not
+	_, err := f.Stat() // fails if f is closed, unlike Fd
 	if err == nil {
 		err = flock(f, unix.LOCK_UN)
 	}

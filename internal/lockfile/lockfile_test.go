@@ -22,8 +22,8 @@ func open(t *testing.T, path string) *os.File {
 	return f
 }
 
-// A lock excludes every other open file, names its holder, and is free once it was released, though a child that was forked
-// meanwhile still has the file open.
+// A lock excludes all other open files, its holder is known, and it is free after its release, although a child that was
+// forked meanwhile still has the file open.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(testkit.Dir(t), "lock")
@@ -57,7 +57,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// Take waits for a lock that is soon released, and for no other.
+// Take waits for a lock that is soon released, and not for others.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(testkit.Dir(t), "lock")
@@ -76,7 +76,7 @@ func TestTake(t *testing.T) {
 	testkit.Must(t, lockfile.Release(second))
 }
 
-// Nothing else in the tree locks a file: what it released itself, a child that was just forked could keep.
+// No other package locks files: a child that was just forked could keep the lock of another package after its release.
 func TestOnlyHere(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Form is how a log is written.
+// Form configures the format of a log.
 type Form struct {
-	Level  slog.Level // lines of a lower level are left out
+	Level  slog.Level // lines of a lower level are omitted
 	Format string     // console, json, or auto: console at a terminal
 	Plain  bool       // without colours
 }

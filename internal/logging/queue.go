@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	queued   = 1024        // most lines that wait to be written
-	patience = time.Second // how long shutdown waits for the reader
+	queued   = 1024        // maximum number of lines that wait to be written
+	patience = time.Second // how long Close waits for the reader
 )
 
-// Queue is a writer of log lines that never blocks: a goroutine writes them. A line that finds the queue full, because the
-// log is not read, is dropped and counted.
+// Queue is a writer of log lines that never blocks: a goroutine writes them. If the log is not read, lines that do not fit
+// the queue are dropped and counted.
 type Queue struct {
 	to      io.Writer
-	log     *slog.Logger // writes to that as well: says how many were dropped
+	log     *slog.Logger // writes to the same writer; reports how many lines were dropped
 	lines   chan []byte
 	dropped atomic.Int64
 	ending  chan struct{}
 	ended   chan struct{}
 }
 
-// NewQueue returns a queue of what leads to a writer, with a logger that writes to it. Close ends its goroutine.
+// NewQueue returns a queue in front of a writer, and a logger that writes to the queue. Close ends its goroutine.
 func NewQueue(to io.Writer, f Form) (*Queue, *slog.Logger) {
 	q := &Queue{to: to, log: New(to, f), lines: make(chan []byte, queued), ending: make(chan struct{}), ended: make(chan struct{})}
 	go q.run()
 	return q, f.logger(q, terminal(to))
 }
 
-// Write implements io.Writer. It takes a line at a time.
+// Write implements io.Writer. Each call writes a line.
 func (q *Queue) Write(line []byte) (int, error) {
 	select {
 	case q.lines <- bytes.Clone(line):
@@ -51,7 +51,7 @@ func (q *Queue) run() {
 		default:
 		}
 		if n := q.dropped.Swap(0); n > 0 {
-			q.log.Warn("lines of the log were dropped: nobody read it", "lines", n)
+			q.log.Warn("lines of the log were dropped, because it was not read", "lines", n)
 			continue
 		}
 		select {
@@ -66,10 +66,10 @@ func (q *Queue) run() {
 }
 
 func (q *Queue) writeLine(line []byte) {
-	_, _ = q.to.Write(line) // there is nowhere to report that the log cannot be written
+	_, _ = q.to.Write(line) // a failure of the log cannot be reported anywhere
 }
 
-// Close writes what is queued, as long as the log is read. Later lines are lost.
+// Close writes the queued lines, while the log is read. Later lines are lost.
 func (q *Queue) Close() {
 	close(q.ending)
 	select {

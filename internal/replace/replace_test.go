@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestFile replaces a file that others have open: they keep the old text. The mode is what the first one asked for,
-// whatever the umask, and nothing else is left.
+// TestFile replaces a file that readers have open, who still see the old text. The mode is that of the first call,
+// independent of the umask, and no other file is left.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
@@ -33,7 +33,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFileFails leaves the old text where the new one cannot be written.
+// TestFileFails: the old text stays if the new one cannot be written.
 func TestFileFails(t *testing.T) {
 	t.Parallel()
 	if err := replace.File(filepath.Join(t.TempDir(), "missing", "file"), nil, 0o600); err == nil {

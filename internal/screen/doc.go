@@ -1,2 +1,2 @@
-// Package screen gives a test a terminal to drive.
+// Package screen runs programs in a pseudo-terminal, for tests.
 package screen

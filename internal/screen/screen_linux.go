@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Screen is a pseudo-terminal with a program in it. It keeps all that the program prints.
+// Screen is a pseudo-terminal with a program in it. It stores everything that the program prints.
 type Screen struct {
 	Theirs *os.File // the program's end; open here too, so that the terminal outlives the program
 
@@ -28,10 +28,10 @@ type Screen struct {
 
 	mu    sync.Mutex
 	shown bytes.Buffer
-	seen  int // of it, by Expect
+	seen  int // how much of it Expect has matched
 }
 
-// Open makes a pseudo-terminal whose ends do not block a thread of this process.
+// Open opens a pseudo-terminal whose ends do not block a thread of this process.
 func Open() (ours, theirs *os.File, err error) {
 	ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -55,8 +55,8 @@ func Open() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// Sit starts a command in a terminal of 80 by 24, its controlling terminal. The test's end kills it. An expected text must
-// appear within patience.
+// Sit starts a command in a terminal of 80 by 24, which is its controlling terminal. The test's end kills it. An expected
+// text must appear within patience.
 func Sit(t testing.TB, cmd *exec.Cmd, patience time.Duration) *Screen {
 	t.Helper()
 	ours, theirs, err := Open()
@@ -75,14 +75,14 @@ func Sit(t testing.TB, cmd *exec.Cmd, patience time.Duration) *Screen {
 			s.mu.Lock()
 			s.shown.Write(buffer[:n])
 			s.mu.Unlock()
-			if err != nil { // the other end, or this one, is closed
+			if err != nil { // one of the ends is closed
 				return
 			}
 		}
 	})
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // again, where Status has
+		_ = cmd.Wait() // a second time, after Status
 		_ = theirs.Close()
 		_ = s.hangUp()
 		s.reading.Wait()
@@ -103,7 +103,7 @@ func (s *Screen) Resize(columns, rows uint16) {
 	s.must(unix.IoctlSetWinsize(int(s.Theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}))
 }
 
-// Settings are those of the terminal.
+// Settings returns the settings of the terminal.
 func (s *Screen) Settings() unix.Termios {
 	s.t.Helper()
 	settings, err := unix.IoctlGetTermios(int(s.Theirs.Fd()), unix.TCGETS)
@@ -130,8 +130,8 @@ func (s *Screen) HangUp() {
 	s.must(s.hangUp())
 }
 
-// Insist types text, and again each second, until the output since the last match matches: programs drop keys while they
-// start.
+// Insist types text, and repeats it each second, until the output since the last match matches: programs drop keys while
+// they start.
 func (s *Screen) Insist(text, pattern string) {
 	s.t.Helper()
 	wanted := regexp.MustCompile(pattern)

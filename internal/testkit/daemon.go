@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Daemon describes how a test starts daemons as processes, one after the other on the same state.
+// Daemon describes how a test starts daemons as processes, one after the other with the same state.
 type Daemon struct {
 	Command []string             // program and arguments
-	Dir     string               // its home, with runtime directory r and state directory s, and config.toml where that is there
-	Env     []string             // in addition to those of the places, such as PATH
+	Dir     string               // its home, with runtime directory r and state directory s, and with config.toml if there is one
+	Env     []string             // in addition to those of the directories, such as PATH
 	As      *syscall.SysProcAttr // the user it runs as; nil: the user of the test
-	Log     string               // a file to which all processes append their output; "": each process keeps its own in memory
+	Log     string               // a file to which all processes append their output; "": each process stores its own in memory
 }
 
 // Process is a daemon that was started.
@@ -26,7 +26,7 @@ type Process struct {
 	ready  *os.File
 	output Buffer
 	log    string
-	exited chan struct{} // closed when err is what Wait returned
+	exited chan struct{} // closed when err is the result of Wait
 	err    error
 }
 
@@ -86,10 +86,10 @@ func (p *Process) Await(t testing.TB) {
 	}
 }
 
-// Ended is closed once it has ended.
+// Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.exited }
 
-// PID is the process's.
+// PID returns the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Output returns what it has written to standard output and standard error so far.
@@ -111,7 +111,7 @@ func (p *Process) Stop(t testing.TB) {
 	p.wellEnded(t)
 }
 
-// Wait waits until it ends cleanly by itself.
+// Wait waits until the process ends cleanly.
 func (p *Process) Wait(t testing.TB) {
 	t.Helper()
 	p.signalAndWait(t, nil)
@@ -125,7 +125,7 @@ func (p *Process) wellEnded(t testing.TB) {
 	}
 }
 
-// Signal sends it a signal, and waits for nothing.
+// Signal sends a signal, and does not wait.
 func (p *Process) Signal(t testing.TB, signal os.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {
@@ -133,7 +133,7 @@ func (p *Process) Signal(t testing.TB, signal os.Signal) {
 	}
 }
 
-// Kill ends it with SIGKILL. It is an error if it has ended by itself. It does nothing if the test has ended it.
+// Kill ends the process with SIGKILL. The test fails if it has ended by itself. Kill does nothing if the test has ended it.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
 	if p.signalAndWait(t, syscall.SIGKILL); p.killed() == nil {
@@ -141,7 +141,7 @@ func (p *Process) Kill(t testing.TB) {
 	}
 }
 
-// killed is the error of a process that SIGKILL has ended, nil for any other.
+// killed returns the error of a process, or nil if SIGKILL ended it.
 func (p *Process) killed() error {
 	if p.cmd.ProcessState.String() == "signal: killed" {
 		return p.err
@@ -149,7 +149,7 @@ func (p *Process) killed() error {
 	return nil
 }
 
-// End sends any signal and waits for the end, whatever the exit status.
+// End sends a signal and waits for the end, with any exit status.
 func (p *Process) End(t testing.TB, signal os.Signal) { t.Helper(); p.signalAndWait(t, signal) }
 
 // signalAndWait sends a signal, unless that is nil, and waits for the end. A daemon that hangs prints its goroutines.

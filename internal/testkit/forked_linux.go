@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Forked has the descriptors of this process that lead to path open a second time until the test ends, as a child does that was
-// forked and does not run its program yet. A lock on them has to be free all the same once it was released.
+// Forked opens the descriptors of this process that lead to path a second time until the test ends, like a forked child
+// that has not executed its program yet. A lock on them must be free after its release nevertheless.
 func Forked(t testing.TB, path string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -4,5 +4,5 @@ package testkit
 
 import "testing"
 
-// Forked skips the test: it cannot find descriptors here.
+// Forked skips the test: this system cannot list descriptors.
 func Forked(t testing.TB, _ string) { t.Skip("descriptors are found on Linux") }

@@ -13,8 +13,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs the tests of a package, removes the programs that they have built, and returns the code to exit with, which is 1 where
-// goroutines are left. Where an actor has ended, its library counts what is still sent to it, for a second: so they get some time to end.
+// Main runs the tests of a package, removes the programs that they have built, and returns the exit code, which is 1 if
+// goroutines are left. They get some time to end, since the actor library counts messages to an actor that has ended for a
+// second.
 //
 // In a plain run temporary files are in memory, and GOGC is 400; see saveWork.
 //
@@ -58,8 +59,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Dir returns an empty directory that is removed after the test. Its path is short, unlike t.TempDir's, so that there is room for that
-// of a socket below it.
+// Dir returns an empty directory that is removed after the test. Its path is short, unlike t.TempDir's, so that the path of
+// a socket in it is not too long.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir := Value(os.MkdirTemp("", "pw"))(t)
@@ -71,7 +72,7 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// Alive reports whether a process of the system exists, and is no zombie.
+// Alive reports whether a process of the system exists and is not a zombie.
 func Alive(osPID int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", osPID))
 	if err != nil {

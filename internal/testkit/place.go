@@ -12,11 +12,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Place is the home of a kernel under test: its runtime directory is r, its state directory s. Processes of the
+// Place is the home directory of a kernel under test: its runtime directory is r, its state directory s. Processes of the
 // kernel use it one after the other. It is removed after the test.
 type Place struct{ Dir string }
 
-// NewPlace makes a place whose config.toml is settings. Empty settings write no file.
+// NewPlace creates a place whose config.toml is settings. Empty settings write no file.
 func NewPlace(t testing.TB, settings string) *Place {
 	t.Helper()
 	p := &Place{Dir(t)}
@@ -34,7 +34,7 @@ func (p *Place) RuntimeDir() string { return p.Path("r") }
 func (p *Place) StateDir() string   { return p.Path("s") }
 func (p *Place) Socket() string     { return p.Path("r/kernel.sock") }
 
-// Journal returns all that the kernel has written to its journal, as text.
+// Journal returns everything that the kernel has written to its journal, as text.
 func (p *Place) Journal(t testing.TB) string {
 	t.Helper()
 	return Journal(t, p.StateDir())
@@ -57,7 +57,7 @@ func (p *Place) Key(t testing.TB) string {
 	return p.Path("key")
 }
 
-// NewKey writes a new private key to a file, as ssh-keygen does, and returns its public half.
+// NewKey writes a new private key to a file, as ssh-keygen does, and returns its public key.
 func NewKey(t testing.TB, file string) ssh.PublicKey {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -67,8 +67,8 @@ func NewKey(t testing.TB, file string) ssh.PublicKey {
 	return Value(ssh.NewPublicKey(public))(t)
 }
 
-// Start runs a daemon here and waits until clients may connect. The test's end stops it cleanly, unless it has ended before, and
-// shows its output where the test has failed.
+// Start runs a daemon here and waits until clients may connect. The test's end stops it cleanly, unless it has ended
+// before, and shows its output if the test has failed.
 func (p *Place) Start(t testing.TB, d Daemon) *Process {
 	t.Helper()
 	d.Dir = p.Dir

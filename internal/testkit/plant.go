@@ -12,8 +12,8 @@ import (
 
 var changedFile = regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)$`)
 
-// Plant patches copies, in dir, of the files below root that a patch changes. It returns the file that has the go command build those:
-// -overlay.
+// Plant patches copies, in dir, of the files below root that a patch changes. It returns the file for -overlay with which
+// the go command builds the copies.
 func Plant(root, file, dir string) (overlay string, err error) {
 	patch, err := os.ReadFile(file)
 	if err != nil {
@@ -36,7 +36,7 @@ func Plant(root, file, dir string) (overlay string, err error) {
 	}
 	cmd := exec.Command("git", "apply", "-")
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(patch)
-	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // no repository: plain files
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // not in a repository, so the files are plain
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("git apply: %w\n%s", err, out)
 	}

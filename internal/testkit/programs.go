@@ -19,8 +19,8 @@ var programs struct {
 	made map[string]error
 }
 
-// Program returns the path of one of the programs of cmd/. It is built once, without the race detector, whose memory and time
-// would distort measurements. Main removes it.
+// Program returns the path of one of the programs of cmd/. It is built once, without the race detector, which would distort
+// measurements of memory and time. Main removes it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	programs.Lock()
@@ -38,8 +38,8 @@ func Program(t testing.TB, name string) string {
 	return filepath.Join(programs.dir, name)
 }
 
-// Build has the go command copy the programs of these packages into dir, as it would run them with flags: it keeps those in its cache, and
-// links one only if a source changed.
+// Build copies the programs of these packages, built with flags, into dir. The go command caches them, and links one only
+// if a source has changed.
 func Build(dir string, flags []string, packages ...string) error {
 	for _, pkg := range packages {
 		args := slices.Concat([]string{"run", "-exec", "cp"}, flags, []string{pkg, dir})
@@ -54,7 +54,7 @@ func Build(dir string, flags []string, packages ...string) error {
 	return LookAt(sources)
 }
 
-// Sources returns the directories of this module that the packages are made of.
+// Sources returns the directories of this module that the packages are built from.
 func Sources(packages ...string) ([]string, error) {
 	args := append([]string{"list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"}, packages...)
 	list, err := exec.Command("go", args...).Output()
@@ -70,8 +70,8 @@ func RaceDetector() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// LookAt reads directories. "go test" reruns a cached test when a file that it has read changes; it does not see files that
-// the go command reads on the test's behalf.
+// LookAt reads directories. "go test" reruns a cached test if a file that the test has read changes, but it does not see
+// files that the go command reads for the test.
 func LookAt(dirs []string) error {
 	for _, dir := range dirs {
 		if _, err := os.ReadDir(dir); err != nil {

@@ -1,6 +1,6 @@
-// Package testkit has what tests share. It fails a test on an error, waits for conditions, starts a kernel's process in its
-// own directories, checks that a package's tests leave nothing behind. It imports no package above itself, so that every test
-// can use it; testkit/testkernel runs a kernel in the test's own process.
+// Package testkit has helpers for all tests. It fails a test on an error, waits for conditions, starts a kernel as a
+// process in its own directories, and checks that a package's tests leave nothing behind. It imports no package that tests
+// it, so that every test can use it; testkit/testkernel runs a kernel in the test's own process.
 package testkit
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Patience is when a test gives up waiting. It is no measure of anything.
+// Patience is how long a test waits before it fails. It measures nothing.
 const Patience = 2 * time.Minute
 
 // TB is the part of testing.TB that Must and Value need; rapid.T has it too.
@@ -56,7 +56,7 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Eventually polls a condition that has no event to wait for. what names the condition.
+// Eventually polls a condition that has no event to wait for. what describes the condition.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(Patience); !holds(); <-time.After(2 * time.Millisecond) {
@@ -66,7 +66,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Receive returns the next value of a channel. what names the value.
+// Receive returns the next value of a channel. what describes the value.
 func Receive[V any](t testing.TB, from <-chan V, what string) (v V) {
 	t.Helper()
 	select {
@@ -83,7 +83,7 @@ func ReadFile(t TB, name string) string {
 	return string(Value(os.ReadFile(name))(t))
 }
 
-// WriteFile makes a file that its owner alone may read.
+// WriteFile creates a file that only its owner may read.
 func WriteFile(t TB, name, text string) {
 	t.Helper()
 	Must(t, os.WriteFile(name, []byte(text), 0o600))

@@ -10,16 +10,16 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// ended is what the fake panics with, in place of ending the test's goroutine.
+// ended is the panic of fake, instead of ending the test's goroutine.
 type ended struct{ args []any }
 
-// fake is a test that is told of a failure.
+// fake is a test that records a failure.
 type fake struct{}
 
 func (fake) Helper()           {}
 func (fake) Fatal(args ...any) { panic(ended{args}) }
 
-// TestMust: an error ends the test with that error, none does nothing.
+// TestMust: an error ends the test, and nil does nothing.
 func TestMust(t *testing.T) {
 	t.Parallel()
 	testkit.Must(fake{}, nil)
@@ -43,7 +43,7 @@ func TestMust(t *testing.T) {
 	}
 }
 
-// TestEventually: a condition that comes to hold is waited for.
+// TestEventually waits until the condition holds.
 func TestEventually(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -55,7 +55,7 @@ func TestEventually(t *testing.T) {
 	}
 }
 
-// TestPlace: a key and a journal are where a kernel looks for them; a directory goes with its test.
+// TestPlace: a key and a journal are at the paths that a kernel uses; a directory is removed after its test.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	var gone *testkit.Place
@@ -77,7 +77,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestAlive: this process is, one that has ended is not.
+// TestAlive: this process is alive, and one that has ended is not.
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self"); err != nil {

@@ -10,7 +10,7 @@ import (
 // Authenticated is a client's answer to the prologue of a kernel in open mode.
 const Authenticated = `{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n"
 
-// Conn is a connection past the prologue, for lines that a real client would not send.
+// Conn is a connection after the prologue, for lines that a real client would not send.
 type Conn struct {
 	net.Conn
 	lines    *bufio.Reader
@@ -20,7 +20,7 @@ type Conn struct {
 // Dial connects to a kernel's socket and completes the prologue.
 func Dial(socket string) (*Conn, error) { return DialWithin(socket, Patience) }
 
-// DialWithin is Dial for a connection whose lines must each come within patience.
+// DialWithin is Dial for a connection on which each line must arrive within patience.
 func DialWithin(socket string, patience time.Duration) (*Conn, error) {
 	conn, err := net.DialTimeout("unix", socket, patience)
 	if err != nil {
@@ -37,7 +37,8 @@ func DialWithin(socket string, patience time.Duration) (*Conn, error) {
 	return c, nil
 }
 
-// Line returns the next line, with its newline, which must come within the connection's patience. It extends the write deadline too.
+// Line returns the next line, with its newline, which must arrive within the connection's patience. It also extends the
+// write deadline.
 func (c *Conn) Line() ([]byte, error) {
 	if err := c.SetDeadline(time.Now().Add(c.patience)); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (k hostKey) Public() string {
 
 func (k hostKey) Sign(data []byte) ([]byte, error) { return ed25519.Sign(k.PrivateKey, data), nil }
 
-// record is a state directory with a journal whose log is open.
+// record returns a state directory with a journal whose log is open.
 func record(t *testing.T) (dir string, log *journal.Log) {
 	t.Helper()
 	dir = t.TempDir()
@@ -53,7 +53,7 @@ func record(t *testing.T) (dir string, log *journal.Log) {
 	return dir, log
 }
 
-// booted is the entry of a start.
+// booted returns the entry of a start.
 func booted() *journal.Entry {
 	return &journal.Entry{
 		Origin: "https://my-os.local/", Conn: "kernel",
@@ -89,11 +89,11 @@ func read(ctx context.Context, text []byte, dir string) (*backup.Manifest, error
 	return backup.Read(ctx, bytes.NewReader(text), dir, func() (int64, error) { return math.MaxInt64, nil })
 }
 
-// A backup is the record up to the last synced entry, whatever is appended meanwhile, and is read as that.
+// A backup is the journal up to the last synced entry, whatever is appended meanwhile.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir, log := record(t)
-	log.Append(&journal.Entry{}) // written, and not synced
+	log.Append(&journal.Entry{}) // written, but not synced
 	testkit.Must(t, log.Flush())
 	text, m := write(t, dir, newHostKey(1))
 	grow(t, log, 3)
@@ -111,7 +111,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// After a power cut the head mark may lag or be missing: nobody writes, so all whole lines are the record.
+// After a power cut the head mark may be old or missing. Without a kernel, all whole lines are backed up.
 func TestBackupOfAStoppedKernel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -137,7 +137,7 @@ func TestBackupOfAStoppedKernel(t *testing.T) {
 	}
 }
 
-// Every shorter file is refused, and so is one with a byte changed.
+// Every truncated file is refused, and every file with a changed byte.
 func TestBackupTornOrAltered(t *testing.T) {
 	t.Parallel()
 	dir, _ := record(t)
@@ -148,13 +148,13 @@ func TestBackupTornOrAltered(t *testing.T) {
 		}
 		altered := bytes.Clone(text)
 		altered[n] ^= 0x55
-		if _, err := read(t.Context(), altered, t.TempDir()); n > 9 && !errors.Is(err, fault.BackupBroken) { // before: time and system of gzip
+		if _, err := read(t.Context(), altered, t.TempDir()); n > 9 && !errors.Is(err, fault.BackupBroken) { // before that: time and system of gzip
 			t.Errorf("byte %d altered: %v", n, err)
 		}
 	}
 }
 
-// A backup that somebody made is refused, and writes nothing outside of its directory.
+// A forged backup is refused, and writes nothing outside of its directory.
 func TestBackupHostile(t *testing.T) {
 	t.Parallel()
 	dir, _ := record(t)
@@ -221,7 +221,7 @@ func renamed(from, to string) func(h *tar.Header, body []byte) (*tar.Header, []b
 	}
 }
 
-// remade is a backup with its members changed.
+// remade returns a backup with changed members.
 func remade(t *testing.T, text []byte, change func(*tar.Header, []byte) (*tar.Header, []byte)) []byte {
 	t.Helper()
 	packed, err := gzip.NewReader(bytes.NewReader(text))

@@ -1,13 +1,13 @@
-// Package backup is the file that a kernel's record is moved in: written also while the kernel appends.
+// Package backup stores a kernel's journal in a single file. A backup can be written while the kernel appends.
 //
-// The file is a tar archive, compressed with gzip. Its first member says what it is and how much follows; the last one has the
-// SHA-256 of each member in between, signed with the host key. In between is the record up to an entry that was synced: its
-// segments, checkpoints and redactions, and the anchor with its state if older entries are archived. What can be rebuilt
-// (snapshots, the index), what must not be in two places (the private host key) and what is not the kernel's state (the
-// configuration, agents' own directories, blobs on their way) is not in it.
+// A backup is a tar archive, compressed with gzip. Its first member is a header with the number of files and their size;
+// the last one is a manifest with the SHA-256 of each member in between, signed with the host key. In between is the
+// journal up to a synced entry: its segments, checkpoints and redactions, and the anchor with its state if older entries
+// are archived. A backup has no files that can be rebuilt (snapshots, the index), that must not exist twice (the private
+// host key), or that are not the kernel's state (the configuration, agents' directories, uploads in progress).
 //
-// A reader trusts nothing: a file that is cut short, altered, of another kind, or made to fill a disk is an error, and what was
-// read so far has not taken any place.
+// A reader trusts nothing: a file that is truncated, changed, of another kind, or made to fill a disk is an error, and the
+// files that were read so far have replaced nothing.
 package backup
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Format is the number of the file's form.
+// Format is the version of the format.
 const Format = 1
 
-// Names of the members that are no files.
+// Names of the members that are not files of the state directory.
 const (
 	headerName   = "pwos-backup.json"
 	manifestName = "manifest.json"
 )
 
-// members are the names that files may have.
+// members matches the names of the files.
 var members = regexp.MustCompile(`^journal/([0-9]{20}\.(ndjson|state)|checkpoints|redactions|anchor)$|^host_key\.pub$`)
 
 // Header is the first member.
@@ -43,7 +43,7 @@ type Header struct {
 	Bytes   int64  `json:"bytes" keep:"always" min:"1" doc:"How many bytes they have."`
 }
 
-// Member is what the manifest says of a file.
+// Member is the manifest's entry for a file.
 type Member struct {
 	Name  string `json:"name" keep:"always" minlen:"1" doc:"Path in the state directory."`
 	Bytes int64  `json:"bytes" keep:"always" min:"0" doc:"Its length."`
@@ -64,7 +64,7 @@ type Manifest struct {
 	Signature  schema.Value `json:"signature,omitzero" keep:"always" doc:"By the host key, over all but itself."`
 }
 
-// text is what is signed.
+// text returns the text that is signed.
 func (m Manifest) text() ([]byte, error) {
 	m.Signature = nil
 	body, err := schema.Marshal(&m)
@@ -98,7 +98,7 @@ func parseManifest(text []byte) (*Manifest, error) {
 	return decoded, err
 }
 
-// decode reads a member of JSON, strictly.
+// decode decodes a member in JSON, strictly.
 func decode[T any](text []byte) (*T, error) {
 	if !schema.Valid(text) {
 		return nil, errors.New("it is no JSON")
@@ -110,10 +110,10 @@ func decode[T any](text []byte) (*T, error) {
 	return value.(*T), nil
 }
 
-// broken is the error of a file that is not a whole backup.
+// broken returns the error for an invalid or incomplete backup.
 func broken(format string, args ...any) error {
 	return fault.BackupBroken.New("the backup cannot be used: %s; take another one: nothing was restored", fmt.Sprintf(format, args...))
 }
 
-// sum is a SHA-256 as the manifest writes it.
+// sum formats a SHA-256 for the manifest.
 func sum(b []byte) string { return fmt.Sprintf("%x", b[:sha256.Size]) }

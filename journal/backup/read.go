@@ -14,12 +14,12 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// smallBytes bounds the members that are no files.
+// smallBytes bounds the members that are not files of the state directory, in bytes.
 const smallBytes = 64 << 20
 
-// Read reads a backup into dir, an empty directory, and verifies all of it: the signature of its manifest, each file, and the
-// chain of the record with its checkpoints under the key that the record itself names. free says how many bytes may be written;
-// it is asked once the backup has said how many it has. The error is a fault.BackupBroken if the backup is at fault.
+// Read reads a backup into dir, an empty directory, and verifies the signature of its manifest, each file, and the chain of
+// the journal with its checkpoints under the key that the journal names. free returns how many bytes may be written; it is
+// called after the header is read. The error is a fault.BackupBroken if the backup is invalid.
 func Read(ctx context.Context, r io.Reader, dir string, free func() (int64, error)) (*Manifest, error) {
 	packed, err := gzip.NewReader(reading{ctx, r})
 	if err != nil {
@@ -44,7 +44,7 @@ func Read(ctx context.Context, r io.Reader, dir string, free func() (int64, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, err := io.Copy(io.Discard, packed); err != nil { // the checksum behind the last member
+	if _, err := io.Copy(io.Discard, packed); err != nil { // reads the checksum at the end of the stream
 		return nil, unreadable(ctx, err)
 	}
 	if err := compare(found, manifest, header); err != nil {
@@ -56,7 +56,7 @@ func Read(ctx context.Context, r io.Reader, dir string, free func() (int64, erro
 	return manifest, syncDirs(filepath.Join(dir, "journal"), dir)
 }
 
-// unreadable is the error of a stream that is no backup, or not a whole one.
+// unreadable returns the error for a stream that is not a complete backup.
 func unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -90,7 +90,7 @@ func readHeader(ctx context.Context, in *tar.Reader) (*Header, error) {
 	return header, nil
 }
 
-// small reads a member that is no file.
+// small reads a member that is not a file of the state directory.
 func small(ctx context.Context, in *tar.Reader, member *tar.Header) ([]byte, error) {
 	if member.Typeflag != tar.TypeReg || member.Size > smallBytes {
 		return nil, broken("%s is no file of JSON", member.Name)
@@ -102,7 +102,7 @@ func small(ctx context.Context, in *tar.Reader, member *tar.Header) ([]byte, err
 	return text, nil
 }
 
-// readFiles writes the files, no more than the header has said, until the manifest comes.
+// readFiles writes the files, at most as many bytes as the header says, and returns the manifest that follows them.
 func readFiles(ctx context.Context, in *tar.Reader, dir string, header *Header) (found map[string]Member, m *Manifest, err error) {
 	found = make(map[string]Member)
 	left := header.Bytes
@@ -140,7 +140,7 @@ func readFiles(ctx context.Context, in *tar.Reader, dir string, header *Header) 
 	}
 }
 
-// extract writes one file, durably except for its name.
+// extract writes one file and syncs it, but not its name.
 func extract(ctx context.Context, in *tar.Reader, dir string, member *tar.Header) (m Member, err error) {
 	out, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(member.Name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -154,7 +154,7 @@ func extract(ctx context.Context, in *tar.Reader, dir string, member *tar.Header
 	return Member{Name: member.Name, Bytes: n, Sum: sum(h.Sum(nil))}, errors.Join(out.Sync(), out.Close())
 }
 
-// compare holds what was read against the manifest.
+// compare compares the files that were read with the manifest.
 func compare(found map[string]Member, m *Manifest, header *Header) error {
 	if m.Header != *header || len(m.Members) != len(found) {
 		return broken("its manifest is of another backup")
@@ -167,7 +167,7 @@ func compare(found map[string]Member, m *Manifest, header *Header) error {
 	return nil
 }
 
-// check verifies the record, and that it is the one that the manifest is about.
+// check verifies the journal, and that the manifest describes it.
 func check(ctx context.Context, dir string, m *Manifest) error {
 	named := ""
 	report, err := journal.Verify(ctx, nil, filepath.Join(dir, "journal"), journal.VerifyOptions{
@@ -196,7 +196,7 @@ func check(ctx context.Context, dir string, m *Manifest) error {
 	return nil
 }
 
-// syncDirs makes the names in directories durable.
+// syncDirs syncs the names in directories.
 func syncDirs(dirs ...string) error {
 	for _, dir := range dirs {
 		if err := (journal.OSFS{}).SyncDir(dir); err != nil {

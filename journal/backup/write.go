@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Source is what a backup is made of.
+// Source is what to back up.
 type Source struct {
 	Dir     string // the state directory
 	Key     Key    // its host key
@@ -26,7 +26,7 @@ type Source struct {
 	Now     func() time.Time
 }
 
-// file is a member: text, or what an open file has up to a length.
+// file is a member: a text, or an open file up to a length.
 type file struct {
 	name string
 	text []byte
@@ -41,9 +41,9 @@ func (f *file) open() io.Reader {
 	return io.NewSectionReader(f.f, 0, f.size)
 }
 
-// Write writes a backup of the record as it is synced now, and returns its manifest. It takes what is there without asking the
-// kernel that may be running; that one is told apart by the lock of the journal, which is held otherwise. A journal that does
-// not verify is refused: its error is a *journal.DamageError.
+// Write writes a backup of the journal up to the last synced entry, and returns its manifest. It does not call the kernel;
+// running reports whether one runs, which holds the journal's lock. If the journal is damaged, the error is a
+// *journal.DamageError.
 func Write(ctx context.Context, w io.Writer, s Source) (m *Manifest, running bool, err error) {
 	dir := filepath.Join(s.Dir, "journal")
 	locked, err := journal.OSFS{}.Lock(dir)
@@ -81,7 +81,7 @@ func Write(ctx context.Context, w io.Writer, s Source) (m *Manifest, running boo
 	return m, running, s.write(ctx, w, files, m)
 }
 
-// examine verifies the journal, and finds out whose it is.
+// examine verifies the journal, and sets the identity of its kernel in m.
 func (s *Source) examine(ctx context.Context, dir string, m *Manifest) error {
 	report, err := journal.Verify(ctx, nil, dir, journal.VerifyOptions{Names: func(r *journal.Record) string {
 		if l := journal.LeaderOf(r); l != nil {
@@ -101,8 +101,7 @@ func (s *Source) examine(ctx context.Context, dir string, m *Manifest) error {
 	return nil
 }
 
-// collect opens what belongs to a state of the journal that was there at one moment. It tries again where segments were
-// archived meanwhile.
+// collect opens the files of the journal as they were at one moment. It tries again if segments are archived meanwhile.
 func collect(ctx context.Context, dir string, running bool, m *Manifest) (files []file, err error) {
 	for range 10 {
 		var whole bool
@@ -142,7 +141,7 @@ func collectOnce(ctx context.Context, dir string, running bool, m *Manifest) (fi
 		}
 		files = append(files, file{name: "journal/" + anchor.StateName(), f: state, size: anchor.Bytes})
 	}
-	// Read after the segments: one that was rewritten since has its redaction here.
+	// These are read after the segments, so a segment that was rewritten meanwhile has its redaction here.
 	for _, name := range []string{"anchor", "redactions", "checkpoints"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) {
@@ -163,8 +162,8 @@ func collectOnce(ctx context.Context, dir string, running bool, m *Manifest) (fi
 	return files, (anchor == nil) == (after == nil) && (anchor == nil || anchor.Seq == after.Seq), nil
 }
 
-// lastSynced is the last entry that is on disk: what the head mark says, or, where that lags or is not there and nobody
-// writes, the last whole line.
+// lastSynced returns the last entry on disk: that of the head mark, or, if the mark is old or missing and no kernel runs,
+// the last whole line.
 func lastSynced(ctx context.Context, dir string, running bool) (head journal.Head, err error) {
 	mark, err := journal.ReadMark(nil, dir)
 	if err != nil || mark.Seq > 0 && running {
@@ -188,7 +187,7 @@ func lastSynced(ctx context.Context, dir string, running bool) (head journal.Hea
 	return head, nil
 }
 
-// openSegments opens the segments up to head, the last of them as far as that.
+// openSegments opens the segments up to head; the last one is cut after head.
 func openSegments(ctx context.Context, dir string, anchor *journal.Anchor, head journal.Head) (files []file, err error) {
 	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: head.Seq})
 	defer r.Close() // read only
@@ -287,7 +286,7 @@ func put(out *tar.Writer, name string, size int64, from io.Reader, now time.Time
 	return err
 }
 
-// reading is a reader that ends with its context.
+// reading is a reader that fails when its context is done.
 type reading struct {
 	ctx context.Context
 	r   io.Reader

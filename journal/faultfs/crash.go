@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// sector is the unit in bytes that a disk writes whole or not at all.
+// sector is the unit in bytes that a disk writes completely or not at all.
 const sector = 512
 
-// Outcome is what a power cut does to what was not synced.
+// Outcome is what a power cut does to unsynced data.
 type Outcome uint8
 
 const (
@@ -18,18 +18,17 @@ const (
 	LoseAll Outcome = iota
 	// KeepAll loses nothing: a process was killed, not the machine.
 	KeepAll
-	// Prefix keeps, of each file, the first so many changes, the last of them up to any byte.
+	// Prefix keeps the first changes of each file, as many as chance decides, the last of them up to any byte.
 	Prefix
-	// Sectors keeps any of the sectors of any of the changes, in any order; if the file grew past one that is not kept,
-	// it reads as NULs.
+	// Sectors keeps any sectors of any changes, in any order. If the file grew past one that is not kept, that one reads as
+	// NULs.
 	Sectors
 
-	Outcomes = 4 // how many there are
+	Outcomes = 4 // number of outcomes
 )
 
-// Crash returns the disk as found after a power cut now. The disk itself continues unchanged.
-// Allocated but unwritten blocks go to other files. Either half of an unsynced rename may be lost,
-// which is more than real disks do.
+// Crash returns the disk as it is found after a power cut now. The disk itself continues unchanged. Allocated but unwritten
+// blocks go to other files. Either half of an unsynced rename may be lost, which is more than real disks do.
 func (d *Disk) Crash(r *rand.Rand, how Outcome) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,7 +38,7 @@ func (d *Disk) Crash(r *rand.Rand, how Outcome) *Disk {
 	lost := func(durable bool) bool {
 		return !durable && (how == LoseAll || how != KeepAll && r.IntN(2) == 0)
 	}
-	// Sorted, so that one seed is one outcome.
+	// Sorted, so that a seed always has the same outcome.
 	for _, dir := range slices.Sorted(maps.Keys(d.dirs)) {
 		if !lost(d.dirs[dir]) {
 			after.dirs[dir] = true
@@ -50,7 +49,7 @@ func (d *Disk) Crash(r *rand.Rand, how Outcome) *Disk {
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		n := d.names[path]
 		if lost(d.durable[path] == n) {
-			n = d.durable[path] // what had the name before
+			n = d.durable[path] // the file that had the name before
 		}
 		if n == nil || !after.dirs[filepath.Dir(path)] {
 			continue
@@ -94,7 +93,7 @@ func (n *inode) prefix(r *rand.Rand, disk []byte) []byte {
 }
 
 func (n *inode) sectors(r *rand.Rand, disk []byte) []byte {
-	// Some cuts keep nearly everything, some nearly nothing: the first show lone holes, the second lone islands.
+	// Some cuts keep nearly everything, some nearly nothing: the former give single holes, the latter single islands.
 	keep := r.Float64()
 	for _, c := range n.log {
 		if c.data == nil {
@@ -111,7 +110,7 @@ func (n *inode) sectors(r *rand.Rand, disk []byte) []byte {
 			start = end
 		}
 	}
-	// The length may be written without any of what it spans.
+	// The length may be written without the data.
 	if len(n.data) > len(disk) && r.IntN(4) == 0 {
 		disk = resize(disk, int64(len(n.data)))
 	}

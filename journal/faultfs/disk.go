@@ -1,4 +1,4 @@
-// Package faultfs offers the file layers that break on purpose under a journal's tests.
+// Package faultfs has file systems that fail on purpose, for tests of a journal.
 package faultfs
 
 import (
@@ -13,24 +13,24 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// A Disk is a file system in memory that knows which of its bytes and names a power cut would leave. Nothing is durable
-// before Sync (contents) and SyncDir (names) say so; Crash makes the disk that the next boot finds.
+// A Disk is a file system in memory that knows which of its bytes and names survive a power cut. Contents are durable after
+// Sync, names after SyncDir. Crash returns the disk that the next boot finds.
 //
-// It knows regular files below directories of one level, which is all that a journal uses.
+// It supports regular files in directories of one level, which is all that a journal uses.
 type Disk struct {
-	// Hook, if not nil, is called before each operation that changes something takes effect, an Op at a time: each
-	// call is a point at which the power may go. It may read and write the disk, and Crash it.
+	// Hook, if not nil, is called before each operation that changes something takes effect, one Op at a time. Each call is
+	// a point at which the power may fail. It may read and write the disk, and Crash it.
 	Hook func(Op)
 
-	// NoSync and NoSyncDir make Sync and SyncDir claim what they do not do.
+	// NoSync and NoSyncDir make Sync and SyncDir return without an effect.
 	NoSync, NoSyncDir bool
 
 	mu      sync.Mutex
-	full    bool              // free counts
-	free    int64             // bytes that files may yet take
+	full    bool              // free is a limit
+	free    int64             // bytes that files may still take
 	dirs    map[string]bool   // whether the name is durable
 	names   map[string]*inode // as the running system sees them
-	durable map[string]*inode // as a power cut leaves them
+	durable map[string]*inode // as they are after a power cut
 	locks   map[string]bool
 }
 
@@ -40,7 +40,7 @@ type Op struct {
 	Path string
 }
 
-// Kind tells operations apart.
+// Kind is the kind of an operation.
 type Kind uint8
 
 // The operations that change a Disk.
@@ -162,22 +162,21 @@ func (d *Disk) Remove(name string) error {
 	return nil
 }
 
-// Leave has no more than free bytes be left on the disk, which is without end until then: somebody else has taken the
-// rest.
+// Leave limits the room on the disk to free more bytes. Without it the room is unlimited.
 func (d *Disk) Leave(free int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.full, d.free = true, free
 }
 
-// Free makes the disk one without end again.
+// Free makes the room on the disk unlimited again.
 func (d *Disk) Free() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.full = false
 }
 
-// Kept is what the disk keeps for files: what they hold, and what was allocated.
+// Kept returns the bytes that files occupy: their contents, and what was allocated.
 func (d *Disk) Kept() (bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +214,7 @@ func (d *Disk) SyncDir(name string) error {
 	}
 	for path := range d.durable {
 		if filepath.Dir(path) == name {
-			delete(d.durable, path) // unless it is still there
+			delete(d.durable, path) // unless it still exists
 		}
 	}
 	for path, n := range d.names {
@@ -251,8 +250,7 @@ func (l lockedDir) Close() error {
 	return nil
 }
 
-// Kill ends the running process: its locks are released, and its unsynced writes remain, still not
-// durable.
+// Kill ends the running process: its locks are released, and its unsynced writes remain, but not durable.
 func (d *Disk) Kill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -24,7 +24,7 @@ func write(t *testing.T, f journal.File, off int64, s string) {
 	testkit.Must(t, err)
 }
 
-// disk holds one file, which says "synced", and is durable with its name and directory.
+// disk returns a disk with one file with the text "synced", which is durable with its name and directory.
 func disk(t *testing.T) (*faultfs.Disk, journal.File) {
 	t.Helper()
 	d := faultfs.NewDisk()
@@ -38,7 +38,7 @@ func disk(t *testing.T) (*faultfs.Disk, journal.File) {
 	return d, f
 }
 
-// found says what a file holds after a power cut, or "gone".
+// found returns the content of a file after a power cut, or "gone".
 func found(d *faultfs.Disk, r *rand.Rand, how faultfs.Outcome) string {
 	data, ok := d.Crash(r, how).Image()[path]
 	if !ok {
@@ -150,7 +150,7 @@ func TestShortWrites(t *testing.T) {
 	}
 }
 
-// A disk that others have filled has exactly the reserved room.
+// A disk that is full of other files has exactly the reserved room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	d, f := disk(t)
@@ -164,7 +164,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("write 3 of 2 bytes: got %d, %v", n, err)
 	}
 	write(t, f, 0, "SYNCED")
-	testkit.Must(t, f.Truncate(11)) // which leaves one
+	testkit.Must(t, f.Truncate(11)) // leaves one byte
 	write(t, f, 11, "7")
 	if n, err := f.WriteAt([]byte("8"), 12); n != 0 || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("write to a full disk: got %d, %v", n, err)
@@ -176,7 +176,7 @@ func TestFullDisk(t *testing.T) {
 	write(t, f, 12, "8")
 }
 
-// A renamed file has its new name, and only that, once the directory is synced.
+// A renamed file has only its new name after the directory is synced.
 func TestRename(t *testing.T) {
 	t.Parallel()
 	d, _ := disk(t)

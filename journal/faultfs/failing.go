@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// Failing is a file layer over another, an operation of which fails, or two.
+// Failing is a file system on top of another, in which one or two operations fail.
 type Failing struct {
 	journal.FS
 
@@ -18,24 +18,24 @@ type Failing struct {
 
 // A Fault says which operation fails, and how.
 type Fault struct {
-	N     int   // the N-th operation of any kind, from 1; 0 means none
-	Then  int   // so many operations after that, another one fails; 0 means none
-	Err   error // what it returns
+	N     int   // the N-th operation of any kind, from 1; 0: none
+	Then  int   // another operation fails this many later; 0: none
+	Err   error // the error that it returns
 	Short bool  // a write writes half of its bytes first
 	Lies  bool  // a short write returns no error, only its count
 }
 
-// NewFailing returns a layer over under.
+// NewFailing returns a Failing on top of under.
 func NewFailing(under journal.FS, fault Fault) *Failing { return &Failing{FS: under, fault: fault} }
 
-// Count is the number of operations so far.
+// Count returns the number of operations so far.
 func (f *Failing) Count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.count
 }
 
-// Hit is the kind of the operation that failed first, empty before it did.
+// Hit returns the kind of the operation that failed first, or "".
 func (f *Failing) Hit() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,7 +87,7 @@ func (f *Failing) Open(name string) (journal.File, error) {
 	return f.wrap(f.FS.Open(name))
 }
 
-// Create implements journal.FS. It fails after the file was made.
+// Create implements journal.FS. A failing one creates the file first.
 func (f *Failing) Create(name string) (journal.File, error) {
 	failed := f.fail("create")
 	file, err := f.FS.Create(name)
@@ -98,7 +98,7 @@ func (f *Failing) Create(name string) (journal.File, error) {
 	return f.wrap(file, err)
 }
 
-// Rename implements journal.FS. With Short it fails after the file was renamed.
+// Rename implements journal.FS. A failing one with Short renames the file first.
 func (f *Failing) Rename(from, to string) error {
 	failed := f.fail("rename")
 	if failed && !f.fault.Short {
@@ -111,7 +111,7 @@ func (f *Failing) Rename(from, to string) error {
 	return err
 }
 
-// Remove implements journal.FS. Where it is to fail Short, it fails after the file was removed.
+// Remove implements journal.FS. A failing one with Short removes the file first.
 func (f *Failing) Remove(name string) error {
 	failed := f.fail("remove")
 	if failed && !f.fault.Short {
@@ -205,7 +205,7 @@ func (f *failingFile) Allocate(off, length int64) error {
 	return f.File.Allocate(off, length)
 }
 
-// Sync, if it fails, loses what it should have made durable.
+// Sync implements journal.File. A failing one loses the unsynced data.
 func (f *failingFile) Sync() error {
 	if !f.fs.fail("sync") {
 		return f.File.Sync()

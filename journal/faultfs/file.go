@@ -10,16 +10,16 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// An inode is a file's contents, twice: as the running system reads them, and as the platter holds them. log leads from
+// An inode has a file's contents twice: as the running system reads them, and as they are on disk. log has the changes from
 // the second to the first.
 type inode struct {
 	data []byte
 	disk []byte
 	log  []change
-	kept int64 // bytes from the start that the disk keeps for it: what it holds, and what was allocated
+	kept int64 // bytes from the start that the disk keeps for it: contents, and what was allocated
 }
 
-// newInode is a file with the given data, all durable.
+// newInode returns a file with the given data, all durable.
 func newInode(data []byte) *inode {
 	return &inode{data: slices.Clone(data), disk: slices.Clone(data), kept: int64(len(data))}
 }
@@ -72,7 +72,7 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt writes as much as fits the disk.
+// WriteAt writes as much as fits on the disk.
 func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 	if err := f.begin(Write); err != nil {
 		return 0, err
@@ -148,8 +148,8 @@ func (f *file) Sync() error {
 	return nil
 }
 
-// LoseUnsynced does what Linux does after a failed fsync: written data stays readable but counts as
-// clean, so no later Sync writes it out. Lengths are metadata and are kept.
+// LoseUnsynced does what Linux does after a failed fsync: written data stays readable but counts as clean, so no later Sync
+// writes it. Lengths are metadata and are kept.
 func (f *file) LoseUnsynced() {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// A Gate is a Disk's Hook that blocks syncs between their begin, which fixes what they cover, and
-// their completion, until a test releases them: all of them, or each on its own in any order. A
-// seeded scheduler draws from Held and calls Complete.
+// A Gate is a Disk's Hook that blocks syncs between their start, which determines what they cover, and their completion,
+// until a test releases them: all of them, or each one in any order. A seeded scheduler chooses from Held and calls
+// Complete.
 type Gate struct {
-	// Holds says which operations are blocked; nil means every Sync and SyncDir.
+	// Holds reports whether an operation is blocked; nil blocks every Sync and SyncDir.
 	Holds func(Op) bool
 
 	mu    sync.Mutex
@@ -24,7 +24,7 @@ type heldSync struct {
 	done chan struct{}
 }
 
-// Hook waits at the gate if op is to be blocked.
+// Hook waits if op is to be blocked.
 func (g *Gate) Hook(op Op) {
 	if op.Kind != Sync && op.Kind != SyncDir || g.Holds != nil && !g.Holds(op) {
 		return
@@ -41,20 +41,20 @@ func (g *Gate) arrive(op Op) chan struct{} {
 	if g.open {
 		return nil
 	}
-	// Made here, so that it belongs to the testing/synctest bubble of the waiting goroutine.
+	// Created here, so that it belongs to the testing/synctest bubble of the waiting goroutine.
 	done := make(chan struct{})
 	g.held = append(g.held, heldSync{op, done})
 	return done
 }
 
-// Begun is how many syncs have come to the gate.
+// Begun returns how many syncs have reached the gate.
 func (g *Gate) Begun() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.begun
 }
 
-// Held are the blocked syncs, in order of arrival.
+// Held returns the blocked syncs, in order of arrival.
 func (g *Gate) Held() []Op {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,8 +65,8 @@ func (g *Gate) Held() []Op {
 	return ops
 }
 
-// Complete releases sync number i of Held. It panics if there is none: it does not wait for one, so
-// a test under testing/synctest calls synctest.Wait first.
+// Complete releases sync number i of Held. It panics if there is none instead of waiting for one, so a test with
+// testing/synctest calls synctest.Wait first.
 func (g *Gate) Complete(i int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,7 +77,7 @@ func (g *Gate) Complete(i int) {
 	g.held = slices.Delete(g.held, i, i+1)
 }
 
-// Open releases every sync, from now on.
+// Open releases all syncs, including later ones.
 func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +88,7 @@ func (g *Gate) Open() {
 	g.held = nil
 }
 
-// Shut holds every sync again.
+// Shut blocks all syncs again.
 func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

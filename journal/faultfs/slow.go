@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Slow is a Disk's Hook that makes each Sync and SyncDir take some time, by the clock of
-// testing/synctest in a bubble. Data written during a sync is not covered by it.
+// Slow is a Disk's Hook that delays each Sync and SyncDir, by the clock of testing/synctest in a bubble. Data
+// written during a sync is not covered by it.
 type Slow struct {
-	// Each is what every sync takes. Stall is what one in Every takes instead, drawn by chance; no Every means none.
+	// Each is the delay of a sync. One in Every, at random, takes Stall instead; 0 means none.
 	Each, Stall time.Duration
 	Every       int
 
-	// Seed makes the stalls the same in each run where the syncs are.
+	// Seed determines which syncs stall.
 	Seed uint64
 
 	mu    sync.Mutex
@@ -28,7 +28,7 @@ func (s *Slow) Hook(op Op) {
 	}
 }
 
-// Syncs is how many have begun.
+// Syncs returns how many syncs have started.
 func (s *Slow) Syncs() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

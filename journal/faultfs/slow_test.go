@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// Each sync takes its time on the fake clock, some take more, and the same ones in each run.
+// Each sync takes the configured time on the fake clock, some take longer, and these are the same in each run.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, seed uint64) (took []time.Duration) {
@@ -49,7 +49,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Syncs are completed in the order that a test says, and cover what was written before they began.
+// Syncs are completed in the order that a test chooses, and cover what was written before they began.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -187,7 +187,7 @@ var entries = map[ID]Entry{
 	ClusterReplayed: {Kind: Conflict, Meaning: "A request between kernels was made before, or belongs to an earlier session.", Fix: "A kernel makes it again by itself; many of these mean that someone replays messages of the bus."},
 	ClusterSigned:   {Kind: Unauthenticated, Meaning: "A request between kernels is not signed by the host key of the kernel that it names.", Fix: "Compare pwos cluster key there with the line of the members file here."},
 	ClusterAway:     {Kind: Unavailable, Meaning: "Nothing was done: no majority of the bus acknowledges entries of the journal, or another host may lead the kernel now.", Fix: "Try again once the bus is back; pwos cluster status shows what is wrong."},
-	ClusterUnknown:  {Kind: Unavailable, Meaning: "No majority of the bus has acknowledged the call in time: it is not known whether it lasts.", Fix: "Send it again with the same idempotency key once the bus is back, or look whether it took effect."},
+	ClusterUnknown:  {Kind: Unavailable, Meaning: "No majority of the bus has acknowledged the call in time: it may be lost.", Fix: "Send it again with the same idempotency key once the bus is back, or check whether it took effect."},
 	ClusterLoss:     {Kind: Conflict, Meaning: "A take-over could lose calls that the kernel has answered: it answers from its own disk, before the bus has the entries.", Fix: "Bring the old host back, or take over with --accept-loss."},
 	ClusterStandby:  {Kind: Forbidden, Meaning: "The key of this host may not lead the kernel.", Fix: "Add the line that pwos cluster key --standby prints to the members files of the bus and of all hosts."},
 	ClusterLeads:    {Kind: Conflict, Meaning: "This host leads the kernel already.", Fix: "Start it: pwosd."},

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// What is approved for an agent that the kernel confines is proof of a person's word, since the agent cannot answer itself; for one that
-// it does not confine it is advisory.
+// An approval for an agent that the kernel confines is proof of a person's decision, since the agent cannot answer itself;
+// for an agent that it does not confine it is advisory.
 func TestApprovalOfHosted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

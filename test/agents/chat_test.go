@@ -12,11 +12,11 @@ import (
 // talker is an agent that exchanges messages with another.
 type talker struct {
 	*client
-	peer int64   // told by the operator
-	took []int64 // by each message on its way, in microseconds
+	peer int64   // from the operator
+	took []int64 // latency of each message, in microseconds
 }
 
-// chat sends a number of messages to its peer and takes as many, and stores how long each of those took.
+// chat sends a number of messages to its peer and receives as many, and stores the latency of each.
 func chat(args []string) int {
 	c, err := channel()
 	if err != nil {
@@ -46,14 +46,14 @@ func chat(args []string) int {
 	return 0
 }
 
-// say sends a message, and reports whether there was room for it.
+// say sends a message, and reports whether the mailbox had room.
 func (a *talker) say() (bool, error) {
 	f, err := a.call("command", "Syscall.SendMsg",
 		fmt.Sprintf(`{"receiver_pid":%d,"payload":{"sent":%d}}`, a.peer, time.Now().UnixMicro()))
 	return strings.Contains(string(f.Data), "DELIVERED"), err
 }
 
-// hear takes the lines that are there. It waits for a line, though only a moment if there is one left to send.
+// hear handles the lines that have arrived. It waits for a line, but only briefly if there is a message left to send.
 func (a *talker) hear(busy bool) error {
 	wait := 600_000
 	if busy {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// client is a connection past the prologue: the operator's, or an agent's own.
+// client is a connection after the prologue: the operator's, or an agent's own.
 type client struct {
 	out   io.Writer
 	lines *bufio.Reader
@@ -23,7 +23,7 @@ type client struct {
 	renew func() // extends the deadline of the connection by Patience
 }
 
-// frame is what the kernel says.
+// frame is a frame from the kernel.
 type frame struct {
 	Kind     string          `json:"kind"`
 	Type     string          `json:"type"`
@@ -47,7 +47,7 @@ type kernelError struct {
 
 func (e *kernelError) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) }
 
-// greet goes through the prologue.
+// greet completes the prologue.
 func greet(in io.Reader, out io.Writer) (*client, error) {
 	c := resume(in, out)
 	first, err := c.next()
@@ -61,7 +61,7 @@ func greet(in io.Reader, out io.Writer) (*client, error) {
 	return c, err
 }
 
-// resume is a connection whose prologue somebody has been through.
+// resume returns a client for a connection whose prologue is complete.
 func resume(in io.Reader, out io.Writer) *client {
 	return &client{out: out, lines: bufio.NewReaderSize(in, 64<<10), close: func() {}, renew: func() {}}
 }
@@ -131,7 +131,7 @@ func (c *client) call(kind, typ, data string) (frame, error) {
 	return f, err
 }
 
-// must makes a call that has to succeed, and decodes its data into out.
+// must makes a call that must succeed, and decodes its data into out.
 func (c *client) must(t testing.TB, kind, typ, data string, out any) {
 	t.Helper()
 	f, err := c.call(kind, typ, data)
@@ -146,7 +146,7 @@ func (c *client) must(t testing.TB, kind, typ, data string, out any) {
 	}
 }
 
-// descriptor is what the tests look at of a process.
+// descriptor has the members of a process that the tests use.
 type descriptor struct {
 	PID          int64    `json:"pid"`
 	State        string   `json:"state"`
@@ -171,7 +171,7 @@ func (d *descriptor) reason() string {
 	return d.Exit.Reason
 }
 
-// spawn has the kernel host a program of this binary. more is further members of the data, each with its comma.
+// spawn makes the kernel host a program of this binary. more has further members of the data, each with its comma.
 func (c *client) spawn(t testing.TB, more, program string, args ...string) int64 {
 	t.Helper()
 	command, err := json.Marshal(append([]string{self(t), program}, args...))
@@ -189,7 +189,7 @@ func (c *client) get(t testing.TB, pid int64) (d descriptor) {
 	return d
 }
 
-// awaitState waits until a process is in a state, and returns what it is then.
+// awaitState waits until a process is in a state, and returns its descriptor.
 func (c *client) awaitState(t testing.TB, pid int64, state string) (d descriptor) {
 	t.Helper()
 	testkit.Eventually(t, fmt.Sprintf("pid %d is to be %s", pid, state), func() bool {
@@ -199,7 +199,7 @@ func (c *client) awaitState(t testing.TB, pid int64, state string) (d descriptor
 	return d
 }
 
-// awaitGone waits until a process has ended and its program with it.
+// awaitGone waits until a process and its program have ended.
 func (c *client) awaitGone(t testing.TB, pid int64) (d descriptor) {
 	t.Helper()
 	testkit.Eventually(t, fmt.Sprintf("pid %d is to be gone", pid), func() bool {
@@ -209,7 +209,7 @@ func (c *client) awaitGone(t testing.TB, pid int64) (d descriptor) {
 	return d
 }
 
-// memory reads a value that an agent has stored, once it is there.
+// awaitKey waits until an agent has stored a value, and returns it.
 func (c *client) awaitKey(t testing.TB, key string) (value string) {
 	t.Helper()
 	testkit.Eventually(t, "key "+key, func() bool {

@@ -35,7 +35,7 @@ func TestCodeWorkerKilled(t *testing.T) {
 	p.dial(t).must(t, "query", "Sum.Add", `{"a":1,"b":2}`, nil)
 }
 
-// codeWorkers are the workers that run in a place: they work in a directory of its state.
+// codeWorkers returns the workers that run in a place: they work in a directory of its state.
 func codeWorkers(t *testing.T, dir string) (found []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")

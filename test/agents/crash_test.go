@@ -10,14 +10,14 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// A daemon that is killed, again and again, leaves nothing of its agents running, whatever they had forked; what the next
-// one knows of them is right, and it starts those again whose policy says so.
+// A daemon that is killed repeatedly leaves no process of its agents running, also after forks. The next one has the
+// correct state of them, and restarts those whose policy says so.
 func TestDaemonKilled(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(2, 5, 100)
 	p := newPlace(t)
-	var kept []int64 // agents that come back with every daemon
-	var never int64  // one that does not
+	var kept []int64 // agents that every daemon restarts
+	var never int64  // one that is not restarted
 	began := time.Now()
 	for round := range rounds {
 		daemon := p.launch(t)
@@ -37,7 +37,7 @@ func TestDaemonKilled(t *testing.T) {
 		for _, pid := range kept {
 			var d descriptor
 			testkit.Eventually(t, fmt.Sprintf("round %d: pid %d is to run, restarted %[1]d times", round, pid), func() bool {
-				d = c.get(t, pid) // which may tell of the life before, until that is noted to have ended
+				d = c.get(t, pid) // it may describe the previous run, until that is recorded to have ended
 				return d.State == "RUNNING" && *d.Restarts == int64(round)
 			})
 			if round > 0 && d.reason() != "unknown" {

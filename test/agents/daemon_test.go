@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// settings move the clock by hand, end programs quickly and restart them soon.
+// settings advance the clock by hand, end programs quickly and restart them soon.
 const settings = `
 [clock]
 interval = "0s"
@@ -31,19 +31,19 @@ func start(t testing.TB) (*place, *testkit.Process) {
 	return p, p.launch(t)
 }
 
-// launch starts a daemon and waits until clients may connect. With the test it ends cleanly, if it runs.
+// launch starts a daemon and waits until clients may connect. The test's end ends it cleanly, if it runs.
 func (p *place) launch(t testing.TB) *testkit.Process {
 	t.Helper()
 	return p.launchAs(t, self(t), "the-daemon")
 }
 
-// launchAs is launch of a command that ends as a daemon.
+// launchAs is launch for a command that becomes a daemon.
 func (p *place) launchAs(t testing.TB, command ...string) *testkit.Process {
 	t.Helper()
 	return p.Start(t, testkit.Daemon{Command: command, Env: []string{"PATH=" + os.Getenv("PATH")}})
 }
 
-// self is this program, which is also every program that the tests start.
+// self returns this program, which is also every program that the tests start.
 func self(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()

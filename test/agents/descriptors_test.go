@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// A program looks in descriptors for a way to be the operator. It inherits its channel and its log and nothing else, on
-// neither of which it is anybody but itself, nor is a child that inherits them from it. And it gets hold of none that the
-// daemon, its own parent, the operator or another agent have open: not by /proc, nor by asking the system for a copy.
+// A program searches descriptors for a way to become the operator. It inherits only its channel and its log; on both it is
+// only itself, and so is a child that inherits them. It gets none of the descriptors that the daemon, its parent, the
+// operator or another agent have open: not through /proc, nor with a system call that copies one.
 //
-// Who is not confined, because the operator said so or the system cannot, is held back by what the system has beside the
-// sandbox, and no more: of a daemon that is user 0 an agent has no privileges, so that it gets nothing of the daemon's or the
-// operator's, but of other agents all that they have. Then its descriptor says off, or none; and of none the kernel tells that
-// agents can trace, and so become, whom they like.
+// An agent without a sandbox, because the operator said so or the system has no means, is limited only by other means of
+// the system. If the daemon is user 0, an agent has no privileges, so it gets none of the daemon's or the operator's
+// descriptors, but those of other agents. Its descriptor then says off, or none; for none the kernel reports that agents
+// can trace, and so become, other processes.
 func TestNobodyBecomesTheOperatorByADescriptor(t *testing.T) {
 	t.Parallel()
 	p, daemon := start(t)
@@ -31,7 +31,7 @@ func TestNobodyBecomesTheOperatorByADescriptor(t *testing.T) {
 	c.must(t, "query", "Memory.Get", `{"key":"proc/cmdline"}`, &parameters)
 	for _, x := range []struct {
 		channel            string
-		inherited, through []string // the log takes what is written to it, and answers nothing
+		inherited, through []string // the log accepts what is written to it, and answers nothing
 	}{
 		{
 			"stdio",
@@ -78,7 +78,8 @@ func TestNobodyBecomesTheOperatorByADescriptor(t *testing.T) {
 	}
 }
 
-// held fails unless a program got hold of no descriptor of another process, or the kernel says that it cannot refuse that.
+// held fails the test unless a program got no descriptor of another process, or the kernel reports that it cannot prevent
+// that.
 func held(t *testing.T, level string, gaps, lines []string) {
 	t.Helper()
 	for _, who := range []string{"daemon: ", "parent: ", "operator: ", "victim: "} {
@@ -92,7 +93,7 @@ func held(t *testing.T, level string, gaps, lines []string) {
 			}
 			switch {
 			case level == "off" && (who == "victim: " || os.Geteuid() != 0):
-				// The operator has said that this program is not to be confined, and so the outcome of agents beside it.
+				// The operator has said that this program is not confined, so it can reach agents too.
 				t.Logf("not confined, it got what is another's: %s", outcome)
 			case level == "none" && strings.Contains(strings.Join(gaps, "\n"), "agents can trace, and so become, any process"):
 			default:
@@ -102,7 +103,7 @@ func held(t *testing.T, level string, gaps, lines []string) {
 	}
 }
 
-// with are the lines that begin with a text.
+// with returns the lines that begin with a text.
 func with(lines []string, begin string) (found []string) {
 	for _, line := range lines {
 		if strings.HasPrefix(line, begin) {

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// A program that crashes is started again after its pause, with its restarts counted and the crash recorded; the third
-// fault in a row is a quarantine, which the kernel's clock ends.
+// A program that crashes is restarted after its pause; its restarts are counted and the crash is recorded. The third
+// consecutive fault causes a quarantine, which the kernel's clock ends.
 func TestCrashesAreAnsweredByTheTable(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -42,7 +42,7 @@ func TestCrashesAreAnsweredByTheTable(t *testing.T) {
 	}
 }
 
-// A quarantine lasts as many ticks as it was given, across a restart of the kernel too; one who is in it can be ended.
+// A quarantine lasts for its number of ticks, also across a restart of the kernel. A process in quarantine can be ended.
 func TestQuarantineOutlivesTheDaemon(t *testing.T) {
 	t.Parallel()
 	p, daemon := start(t)
@@ -71,7 +71,7 @@ func TestQuarantineOutlivesTheDaemon(t *testing.T) {
 	}
 }
 
-// What ends a program, and what that means, by its restart policy.
+// The ends of a program, and their consequences by restart policy.
 func TestEndsAreRecorded(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -107,8 +107,8 @@ func TestEndsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestBudgetOfTime: a program ends with the wall_seconds of its budget or of an ancestor's, and is not started again; one whose time
-// is over is not started.
+// TestBudgetOfTime: a program ends with the wall_seconds of its budget or of an ancestor's, and is not restarted; one whose
+// time has passed is not started.
 func TestBudgetOfTime(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -127,7 +127,7 @@ func TestBudgetOfTime(t *testing.T) {
 	}
 	for name, pid := range pids {
 		d := c.awaitGone(t, pid)
-		if *d.Restarts != 0 || d.Exit.Reason != "limit:wall" && d.Exit.Reason != "not started" { // by how slow the machine is
+		if *d.Restarts != 0 || d.Exit.Reason != "limit:wall" && d.Exit.Reason != "not started" { // depends on the speed of the machine
 			t.Errorf("%s: %+v after %d restarts", name, d.Exit, *d.Restarts)
 		}
 	}
@@ -137,7 +137,8 @@ func TestBudgetOfTime(t *testing.T) {
 	}
 }
 
-// TestBudgetOfTimeIsGrantedAnew: a program that runs ends with the wall_seconds that were granted last, to it or to an ancestor.
+// TestBudgetOfTimeIsGrantedAnew: a running program ends with the wall_seconds that were granted last, to it or to an
+// ancestor.
 func TestBudgetOfTimeIsGrantedAnew(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -165,7 +166,7 @@ func TestBudgetOfTimeIsGrantedAnew(t *testing.T) {
 			t.Errorf("%s: %+v", name, d.Exit)
 		}
 	}
-	if d := c.get(t, longer); d.Exit != nil { // its first time was over before that of the last
+	if d := c.get(t, longer); d.Exit != nil { // its first time ended before that of the last
 		t.Errorf("longer: %+v", d.Exit)
 	}
 }
@@ -177,7 +178,7 @@ func number(n *int64) int64 {
 	return *n
 }
 
-// A program that cannot be started is an agent that has ended, and says why.
+// A program that cannot be started is an agent that has ended with a reason.
 func TestProgramsThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -208,15 +209,15 @@ func TestProgramsThatCannotBeStarted(t *testing.T) {
 			ChildPID int64 `json:"child_pid"`
 		}
 		c.must(t, "command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a","command":%s%s}`, test.command, test.more), &out)
-		d := c.get(t, out.ChildPID) // the answer came when it was known
+		d := c.get(t, out.ChildPID) // the answer followed the failure
 		if d.State != "TERMINATED" || d.reason() != "not started" || !strings.Contains(*d.Exit.Why, test.why) {
 			t.Errorf("%s: %s, %+v, want it not started: %s", test.command, d.State, d.Exit, test.why)
 		}
 	}
 }
 
-// Terminate is answered when nothing of an agent is left: what ignores TERM is killed, and with it what it has started,
-// orphans in sessions of their own included.
+// Terminate is answered when no process of an agent is left: processes that ignore TERM are killed, with what they have
+// started, including orphans in separate sessions.
 func TestTerminateTakesEverything(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -237,10 +238,10 @@ func TestTerminateTakesEverything(t *testing.T) {
 	if d.State != "TERMINATED" || d.OSPID != nil || d.reason() != "ordered" || number(d.Exit.Signal) != int64(syscall.SIGKILL) {
 		t.Errorf("after: %+v, %+v", d, d.Exit)
 	}
-	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil) // twice is fine
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil) // it may be repeated
 }
 
-// The programs of descendants go with a process; an agent may end itself, and be answered.
+// Ending a process ends the programs of its descendants; an agent may end itself, and gets an answer.
 func TestTerminateTakesDescendants(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -265,23 +266,23 @@ func TestTerminateTakesDescendants(t *testing.T) {
 	}
 }
 
-// Who ends itself is answered on its own channel, while there is somebody to hear it.
+// A process that ends itself is answered on its own channel, while its program still reads.
 func TestTerminateOneself(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	testkit.WriteFile(t, p.Path("config.toml"), strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1)) // it takes TERM for no order
+	testkit.WriteFile(t, p.Path("config.toml"), strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1)) // so that TERM is not sent before the answer
 	p.launch(t)
 	c := p.dial(t)
 	for _, channel := range []string{"stdio", "fd3"} {
 		pid := c.spawn(t, fmt.Sprintf(`%s,"channel":%q`, allowAll, channel), "leave")
-		// Once answered it may go by itself, before anybody has told it to: that it got so far is what its code says.
+		// After the answer it may end by itself, before the kernel ends it; its exit code shows that it got the answer.
 		if d := c.awaitGone(t, pid); number(d.Exit.Code) != 7 {
 			t.Errorf("%s: it ended as %+v", channel, d.Exit)
 		}
 	}
 }
 
-// A shutdown takes all agents down; always comes back with the next start, the others do not.
+// A shutdown ends all agents; the next start restarts only those with the policy always.
 func TestShutdownTakesAllDown(t *testing.T) {
 	t.Parallel()
 	p, daemon := start(t)
@@ -309,7 +310,7 @@ func TestShutdownTakesAllDown(t *testing.T) {
 	c.must(t, "query", "Audit.Verify", `{}`, nil)
 }
 
-// The standard error of an agent is kept beside its working directory, where it cannot reach it.
+// The standard error of an agent is stored outside of its working directory, where it cannot change it.
 func TestLogIsKept(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -321,7 +322,7 @@ func TestLogIsKept(t *testing.T) {
 	}
 }
 
-// A second signal to the daemon is the end of its agents' grace.
+// A second signal to the daemon ends the grace period of its agents.
 func TestSecondSignalEndsTheGrace(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -336,7 +337,7 @@ func TestSecondSignalEndsTheGrace(t *testing.T) {
 	c.close()
 	daemon.Signal(t, syscall.SIGTERM)
 	testkit.Eventually(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Output(), "shutting down") })
-	daemon.Stop(t) // signals once more
+	daemon.Stop(t) // sends another signal
 	if testkit.Alive(own) {
 		t.Error("the agent outlived the daemon")
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// A program that goes to the kernel's sockets by itself, at whatever distance from the agent, is that agent there: it may
-// not name another process, nor do what only the operator may.
+// A program that connects to the kernel's sockets, from any descendant of the agent, is that agent there: it may not name
+// another process, nor do what only the operator may.
 func TestNobodyBecomesTheOperator(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -41,7 +41,7 @@ func TestNobodyBecomesTheOperator(t *testing.T) {
 	}
 }
 
-// refusals are what an agent is told that tries to be more than it is; pid 1 is another's.
+// refusals returns the answers to an agent that tries to exceed its authority; pid 1 is another agent's.
 func refusals(pid int64) []string {
 	return []string{
 		fmt.Sprintf("ping: pid %d\n", pid),
@@ -53,15 +53,15 @@ func refusals(pid int64) []string {
 	}
 }
 
-// To the kernel next door, which hosts nothing and has nobody to compare it with, an agent is not the operator either: there it
-// could have itself started again with nothing to bind it.
+// On another kernel, which hosts nothing, an agent is not the operator either: otherwise it could start itself there
+// without restrictions.
 func TestNobodyBecomesTheOperatorOfAnotherKernel(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
 	other, neighbour := start(t)
 	c := p.dial(t)
 	for refused, how := range []string{"itself", "orphan"} {
-		pid := c.spawn(t, `,"sandbox":"off"`, "intrude", how, other.Socket()) // a sandbox hides that one
+		pid := c.spawn(t, `,"sandbox":"off"`, "intrude", how, other.Socket()) // a sandbox would hide that socket
 		testkit.Eventually(t, "the neighbour is to refuse "+how, func() bool {
 			return strings.Count(neighbour.Output(), "process belongs to an agent of another host") > refused
 		})
@@ -73,8 +73,8 @@ func TestNobodyBecomesTheOperatorOfAnotherKernel(t *testing.T) {
 	other.dial(t).must(t, "query", "Syscall.Ping", `{"payload":1}`, nil)
 }
 
-// Where the system can confine, an agent writes nothing outside its directory, and signals nobody but its own. The
-// descriptor and the parameter block say what is enforced.
+// On a system with the means, a confined agent writes nothing outside its directory, and signals only its own processes.
+// The descriptor and the parameter block say what is enforced.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	p, daemon := start(t)
@@ -108,7 +108,7 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// What an agent spawns is held no less tightly than itself.
+// A process that an agent spawns is confined at least as strictly as the agent.
 func TestSpawnerGivesNoMoreThanItHas(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)

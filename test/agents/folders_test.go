@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// A kernel that runs for long does not keep the folders of all agents that ever were: they go, some time after the kernel
-// has forgotten their agents, and others stay.
+// A kernel that runs for long removes the directories of forgotten agents some time after it has forgotten them, and keeps
+// others.
 func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as many processes as the kernel remembers")
@@ -49,7 +49,7 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 			}
 		}
 	}
-	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, root.PID), nil) // and all below it
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, root.PID), nil) // and all its descendants
 	for range 256 {
 		missing()
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// gorge takes every byte of the disk that it can get, for as long as it is let.
+// gorge writes to the disk until it is full, as long as it runs.
 func gorge([]string) int {
 	file, err := os.Create("fat")
 	if err != nil {
@@ -25,8 +25,8 @@ func gorge([]string) int {
 	}
 }
 
-// launchOn starts a daemon whose state is on a file system of its own, in memory and small. It takes no privileges, where the
-// system lets everybody have namespaces; else the test is skipped.
+// launchOn starts a daemon whose state is on a separate small file system in memory. It needs no privileges if the system
+// lets all users have namespaces; otherwise the test is skipped.
 func (p *place) launchOn(t testing.TB, size string) *testkit.Process {
 	t.Helper()
 	alone := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c"}
@@ -50,15 +50,15 @@ func (c *client) refused(t testing.TB, typ, data string) bool {
 	return false
 }
 
-// An agent that fills the disk is stopped all the same, while it goes on filling it: the operator takes its token away, ends
-// it, and ends the kernel, and each of these is recorded.
+// An agent that fills the disk can be stopped while it continues: the operator revokes its token, ends it, and ends the
+// kernel, and each of these is recorded.
 func TestAgentFillsTheDisk(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	daemon := p.launchOn(t, "8m")
 	c := p.dial(t)
 	pid := c.spawn(t, allowAll, "gorge")
-	other := c.spawn(t, allowAll, "gorge") // which keeps the disk full when the first has ended
+	other := c.spawn(t, allowAll, "gorge") // it keeps the disk full when the first has ended
 	value := strings.Repeat("x", 8000)
 	testkit.Eventually(t, "full disk", func() bool {
 		return c.refused(t, "Memory.Set", fmt.Sprintf(`{"key":"a","value":%q}`, value))

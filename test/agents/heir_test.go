@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// bequeath passes both ends of its channel on to the heir and ends, with its last words on the way.
+// bequeath passes both ends of its channel to the heir and ends, with its last frames in flight.
 func bequeath([]string) int {
 	c, err := channel()
 	if err != nil {
@@ -45,7 +45,8 @@ func bequeath([]string) int {
 	return 3
 }
 
-// heir takes a channel that is another agent's, and holds it; a loud one speaks by it without end, reading nothing.
+// heir receives a channel that is another agent's, and keeps it open; a loud one sends on it without end, and reads
+// nothing.
 func heir(args []string) int {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "heir.sock", Net: "unix"})
 	if err != nil {
@@ -85,8 +86,8 @@ func heir(args []string) int {
 	return idle(nil)
 }
 
-// An agent's channel ends with it. Whoever else holds an end of it can neither go on in its name nor keep the kernel from
-// seeing that it has ended; what it said itself, to the last line, is heard.
+// An agent's channel ends with it. Another process with an end of it can neither continue as the agent nor hide its end
+// from the kernel; everything that the agent itself sent is read.
 func TestChannelEndsWithTheAgent(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// forking has a child, an orphan, and an orphan's orphan, none of which ends when it is told to, and stores their numbers.
+// forking has a child, an orphan, and an orphan's orphan, which all ignore TERM, and stores their numbers.
 func forking([]string) int {
 	signal.Ignore(syscall.SIGTERM)
 	c, err := channel()
@@ -40,7 +40,7 @@ func forking([]string) int {
 	return idle(nil)
 }
 
-// intrude has an intruder come from a given distance, and waits for what it has to say.
+// intrude starts an intruder at a given distance in descent, and waits for its result.
 func intrude(args []string) int {
 	how, socket := args[0], args[1]
 	said := "intruder"
@@ -67,7 +67,7 @@ func intrude(args []string) int {
 	return 0
 }
 
-// intruder connects to the kernel's socket and tries to be more than it is.
+// intruder connects to the kernel's socket and tries to exceed its authority.
 func intruder(args []string) int {
 	c, err := dialSocket(args[0])
 	if err != nil {
@@ -83,7 +83,7 @@ func intruder(args []string) int {
 	return 0
 }
 
-// tries asks who it is, tries to be more than that, and returns what it was told.
+// tries queries its identity, tries to exceed its authority, and returns the answers.
 func (c *client) tries() (string, error) {
 	var said strings.Builder
 	f, err := c.call("query", "Syscall.Ping", `{"payload":1}`)
@@ -104,7 +104,7 @@ func (c *client) tries() (string, error) {
 	return said.String(), nil
 }
 
-// tell leaves a text in a file of the directory that a program works in, whole or not at all.
+// tell atomically writes a text to a file in the working directory.
 func tell(name, text string) error {
 	part := name + ".part"
 	if err := os.WriteFile(part, []byte(text), 0o600); err != nil {
@@ -124,16 +124,16 @@ func trespass(args []string) int {
 	return 0
 }
 
-// spoil lowers a limit that the kernel knows its processes by.
+// spoil lowers a limit by which the kernel recognizes its processes.
 func spoil([]string) int {
-	const locks = 10 // RLIMIT_LOCKS, which package syscall does not name
+	const locks = 10 // RLIMIT_LOCKS, which package syscall does not define
 	if err := syscall.Setrlimit(locks, &syscall.Rlimit{}); err != nil {
 		return failed(err)
 	}
 	return idle(nil)
 }
 
-// loosen tries to spawn what is freer than itself.
+// loosen tries to spawn a process with fewer restrictions than its own.
 func loosen([]string) int {
 	c, err := channel()
 	if err != nil {
@@ -189,7 +189,7 @@ func unread([]string) int {
 	}
 }
 
-// garbage prints what is no frame, and reads nothing.
+// garbage prints invalid frames, and reads nothing.
 func garbage([]string) int {
 	line := []byte(strings.Repeat("\x00\xffgarbage", 1000) + "\n")
 	for {
@@ -205,7 +205,7 @@ func half([]string) int {
 	return idle(nil)
 }
 
-// shut closes its output and goes on.
+// shut closes its output and continues.
 func shut([]string) int {
 	c, err := channel()
 	if err != nil {
@@ -221,14 +221,14 @@ func shut([]string) int {
 	return idle(nil)
 }
 
-// eat takes memory until there is none.
+// eat takes memory until it fails.
 func eat([]string) int {
 	for all := []byte{1}; ; all = append(all, all...) {
 		fmt.Fprintln(os.Stderr, len(all))
 	}
 }
 
-// silent goes through the prologue and reads no more.
+// silent completes the prologue and reads nothing more.
 func silent([]string) int {
 	if _, err := channel(); err != nil {
 		return failed(err)

@@ -7,7 +7,7 @@ import (
 
 const allowAll = `,"capabilities":{"allowed_syscalls":["*"]}`
 
-// An agent speaks over either channel as its own PID, and its end is noted with its exit code.
+// An agent communicates over either channel with its own PID, and its end is recorded with its exit code.
 func TestAgentSpeaksWithTheKernel(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)

@@ -10,12 +10,12 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Agents in pairs send each other messages, and all of them arrive. What it costs is logged; nothing is asserted of it.
+// Pairs of agents send each other messages, and all of them arrive. The cost is logged, not asserted.
 func TestManyAgentsTalk(t *testing.T) {
 	agents, messages := testkit.Rounds(20, 50, 1000), testkit.Rounds(20, 20, 100)
 	p, daemon := start(t)
 	c := p.dial(t)
-	c.awaitGone(t, c.spawn(t, allowAll, "exit", "0")) // starts what agents have in common
+	c.awaitGone(t, c.spawn(t, allowAll, "exit", "0")) // starts what all agents share
 	for _, size := range []struct{ agents, messages int }{{2, 200}, {agents, messages}} {
 		before := residentMB(t, daemon.PID())
 		began := time.Now()
@@ -35,7 +35,7 @@ func TestManyAgentsTalk(t *testing.T) {
 	}
 }
 
-// talk tells agents of each other, waits until they have talked, and returns how long each message took.
+// talk tells agents the PIDs of their peers, waits until they have finished, and returns the latency of each message.
 func (c *client) talk(t *testing.T, pids []int64, messages int) (took []int64) {
 	t.Helper()
 	for i, pid := range pids {

@@ -1,4 +1,4 @@
-// Package agents_test holds a kernel to what it promises of the programs that it hosts: real daemons, real programs.
+// Package agents_test tests the programs that a kernel hosts: real daemons, real programs.
 package agents_test
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestMain is many programs: the host's shim and guard, the daemon, the agents of the tests, and the tests.
+// TestMain runs one of many programs: the host's shim and guard, the daemon, the agents of the tests, and the tests.
 func TestMain(m *testing.M) {
 	daemon.Shim()
 	if len(os.Args) > 1 {

@@ -9,13 +9,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Whatever an agent does to its channel or to itself stays its own problem: beside it another one works, the operator is
-// served, the daemon does not grow, and it can be ended.
+// An agent that misuses its channel or misbehaves affects only itself: another agent works, the operator is served, the
+// daemon does not grow, and the agent can be ended.
 func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		program, more string
-		ends          bool // by itself
+		ends          bool // without being ended
 	}{
 		{"flood", "", false},
 		{"unread", "", false},
@@ -31,7 +31,7 @@ func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 			t.Parallel()
 			p, daemon := start(t)
 			c := p.dial(t)
-			bad := c.spawn(t, allowAll+test.more, test.program, "10") // a flood's, the others ask for nothing
+			bad := c.spawn(t, allowAll+test.more, test.program, "10") // the size of a flood's requests; the others ignore it
 			for range 3 {
 				good := c.spawn(t, allowAll, "ping")
 				if d := c.awaitGone(t, good); number(d.Exit.Code) != 0 {
@@ -56,7 +56,7 @@ func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 	}
 }
 
-// residentMB is the memory of a process of the system.
+// residentMB returns the resident memory of a process of the system, in MB.
 func residentMB(t testing.TB, osPID int) (mb int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", osPID))

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// agentPrograms are the agents that this binary is when its first argument names one. Each returns its exit code.
+// agentPrograms returns the agents that this binary runs if its first argument names one. Each returns its exit code.
 func agentPrograms() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"ping": ping, "idle": idle, "exit": exit, "signal": signalSelf, "bomb": bomb, "loud": loud,
@@ -28,7 +28,7 @@ func agentPrograms() map[string]func([]string) int {
 	}
 }
 
-// channel is an agent's connection to the kernel.
+// channel returns an agent's connection to the kernel.
 func channel() (*client, error) {
 	if fd := os.Getenv("PWOS_FD"); fd != "" {
 		n, err := strconv.Atoi(fd)
@@ -41,7 +41,7 @@ func channel() (*client, error) {
 	return greet(os.Stdin, os.Stdout)
 }
 
-// failed says why an agent could not go on, for its log.
+// failed logs why an agent failed.
 func failed(err error) int {
 	fmt.Fprintln(os.Stderr, err)
 	return 1
@@ -57,7 +57,7 @@ func (c *client) note(key string, value any) error {
 	return err
 }
 
-// ping asks the kernel who it is, stores that and ends.
+// ping queries its identity from the kernel, stores it and ends.
 func ping([]string) int {
 	c, err := channel()
 	if err != nil {
@@ -88,7 +88,7 @@ func exit(args []string) int {
 	return code
 }
 
-// signalSelf ends by a signal.
+// signalSelf ends with a signal.
 func signalSelf(args []string) int {
 	n, _ := strconv.Atoi(args[0])
 	_ = syscall.Kill(os.Getpid(), syscall.Signal(n))
@@ -101,7 +101,7 @@ func loud(args []string) int {
 	return 0
 }
 
-// again starts this binary as another program that nobody waits for, in a session of its own.
+// again starts this binary as another program in a separate session, without waiting for it.
 func again(args ...string) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -113,7 +113,7 @@ func again(args ...string) (*os.Process, error) {
 	})
 }
 
-// bomb has more and more processes.
+// bomb starts more and more processes.
 func bomb([]string) int {
 	for range 20 {
 		if _, err := again("idle"); err != nil {
@@ -123,7 +123,7 @@ func bomb([]string) int {
 	return idle(nil)
 }
 
-// orphan starts a program and ends, so that the program is nobody's child. It prints the number of that.
+// orphan starts a program and ends, so that the program is an orphan. It prints the program's number.
 func orphan(args []string) int {
 	p, err := again(args...)
 	if err != nil {
@@ -133,19 +133,19 @@ func orphan(args []string) int {
 	return 0
 }
 
-// forkTwice starts a program with another in between that ends at once, and returns its number.
+// forkTwice starts a program through another that ends immediately, and returns its number.
 func forkTwice(args ...string) (string, error) {
 	out, err := exec.Command("/proc/self/exe", append([]string{"orphan"}, args...)...).Output()
 	return strings.TrimSpace(string(out)), err
 }
 
-// deaf does not end when it is told to.
+// deaf ignores TERM.
 func deaf([]string) int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	return idle(nil)
 }
 
-// stubborn ignores TERM, and has an orphan that does.
+// stubborn ignores TERM, and has an orphan that also does.
 func stubborn([]string) int {
 	signal.Ignore(syscall.SIGTERM)
 	c, err := channel()
@@ -165,7 +165,7 @@ func stubborn([]string) int {
 	return idle(nil)
 }
 
-// parent has a child with a program of its own, and ends itself when it is told to.
+// parent has a child with a program, and ends itself when it is told to.
 func parent(args []string) int {
 	c, err := channel()
 	if err != nil {
@@ -197,7 +197,7 @@ func parent(args []string) int {
 	return idle(nil)
 }
 
-// leave ends itself, and does not go before it was answered.
+// leave ends itself, and exits only after the answer.
 func leave([]string) int {
 	signal.Ignore(syscall.SIGTERM)
 	c, err := channel()
@@ -216,8 +216,8 @@ func doze([]string) int {
 	return 0
 }
 
-// hasty says many things at once, and ends without waiting for an answer. Every other one goes another way, so that the
-// kernel takes them one at a time.
+// hasty sends many frames at the same time, and ends without waiting for an answer. Every other frame goes to another
+// domain, so the kernel handles them one at a time.
 func hasty(args []string) int {
 	c, err := channel()
 	if err != nil {
@@ -240,7 +240,7 @@ func hasty(args []string) int {
 	return 0
 }
 
-// witness looks for itself in the journal, as soon as it can and when it was first answered.
+// witness searches the journal for itself, as early as possible and after its first answer.
 func witness(args []string) int {
 	own := fmt.Sprintf(`"pid":%s,"os_pid":%d`, os.Getenv("PWOS_PID"), os.Getpid())
 	first, err := journal(args[0])

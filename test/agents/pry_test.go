@@ -14,17 +14,17 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// What Linux numbers and package syscall does not name; the numbers are the same on all machines.
+// Numbers of Linux that package syscall does not define; they are the same on all machines.
 const (
 	pidfdOpen  = 434
 	pidfdGetfd = 438
 )
 
-// most is how many descriptors of a process are looked for: more than a daemon of these tests has.
+// most is how many descriptors of a process are tried, which is more than a daemon of these tests has.
 const most = 256
 
-// pry looks in descriptors for a way to be somebody else: in those that it was started with, and in those of the other
-// processes that it is told of, and of its parent. It stores its outcome.
+// pry searches descriptors for another identity: in those that it inherited, in those of the given processes, and in those
+// of its parent. It stores the outcome.
 func pry(args []string) int {
 	first := inherited() // before it has opened anything
 	c, err := channel()
@@ -67,8 +67,8 @@ type open struct {
 	kind   string // pipe, socket, or a path
 }
 
-// inherited lists the descriptors that this program did not open itself: those have close-on-exec, as all that Go opens, and
-// none with that survives the start of a program.
+// inherited lists the descriptors that this program has not opened itself. Those that Go opens have close-on-exec, and a
+// descriptor with that does not survive execve.
 func inherited() (all []open) {
 	for n := range most {
 		flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(n), syscall.F_GETFD, 0)
@@ -82,7 +82,7 @@ func inherited() (all []open) {
 	return all
 }
 
-// through speaks to the kernel over a descriptor, and returns what came back. Only a kernel would leave it waiting.
+// through sends a frame to the kernel over a descriptor, and returns the answer. Only a kernel would make it wait.
 func through(n int) string {
 	_, wrote := syscall.Write(n, []byte(`{"kind":"reply","type":"Syscall.Authenticate","data":null}`+"\n"+
 		`{"kind":"query","type":"Syscall.Ping","data":{"payload":"through"},"metadata":{"id":"t","timestamp":1}}`+"\n"))
@@ -107,7 +107,7 @@ func through(n int) string {
 	}
 }
 
-// heirs has a child, with the same descriptors, look what it can do over the channel, and returns what it was told.
+// heirs starts a child with the same descriptors that tries the channel, and returns its result.
 func heirs() string {
 	child := exec.Command("/proc/self/exe", "inherit")
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -123,7 +123,7 @@ func heirs() string {
 	return said
 }
 
-// inherit goes on over a channel whose prologue its parent has been through.
+// inherit continues on a channel whose prologue its parent has completed.
 func inherit([]string) int {
 	in, out := os.Stdin, os.Stdout
 	if os.Getenv("PWOS_FD") != "" {
@@ -140,8 +140,8 @@ func inherit([]string) int {
 	return 0
 }
 
-// reach tries to get hold of what another process has open, in each way that there is, and returns the outcome of each way,
-// outcome once. The list of their numbers is not counted as access: it says how many there were.
+// reach tries each way to get the open files of another process, and returns each outcome once. Listing their numbers does
+// not count as access.
 func reach(pid int) (outcomes []string) {
 	note := func(how string, err error, got func() string) {
 		text := fmt.Sprintf("%s: %v", how, err)
@@ -193,7 +193,7 @@ func linkOf(fd int) string {
 	return link
 }
 
-// because is the system's reason for an error.
+// because returns the system's reason for an error.
 func because(err error) error {
 	for {
 		inner, ok := err.(interface{ Unwrap() error })

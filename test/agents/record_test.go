@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// entry is one of the audit log.
+// entry is an entry of the audit log.
 type entry struct {
 	Seq       int64  `json:"seq"`
 	Type      string `json:"type"`
@@ -34,7 +34,7 @@ func (c *client) log(t *testing.T) (all []entry) {
 	}
 }
 
-// The life of a program is in the journal, each event with what brought it about.
+// The events of a program are in the journal, each with its cause.
 func TestLifeIsJournaled(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -56,7 +56,7 @@ func TestLifeIsJournaled(t *testing.T) {
 		for e.Causation != "" {
 			cause, ok := byID[e.Causation]
 			if !ok {
-				break // the call itself: its id is the client's, not the log's
+				break // the call itself: its id is from the client
 			}
 			chain += " < " + cause.Type
 			e = cause
@@ -72,7 +72,7 @@ func TestLifeIsJournaled(t *testing.T) {
 	}
 }
 
-// When a program takes its first step, that it was to be started is on disk; when it says its first word, that it runs is.
+// When a program starts, its spawn is on disk; when it sends its first frame, its start is on disk.
 func TestIntentComesFirst(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -85,7 +85,7 @@ func TestIntentComesFirst(t *testing.T) {
 	}
 }
 
-// What an agent has said before its end is heard, though it does not wait for an answer.
+// Frames that an agent sent before its end are read, although it does not wait for an answer.
 func TestLastWordsAreHeard(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t)
@@ -97,7 +97,7 @@ func TestLastWordsAreHeard(t *testing.T) {
 	}
 }
 
-// A daemon that ends when nobody is there waits for its agents.
+// A daemon with an idle timeout waits for its agents.
 func TestAgentsAreSomebody(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -112,8 +112,8 @@ func TestAgentsAreSomebody(t *testing.T) {
 	}
 }
 
-// launchIdle starts a daemon that ends soon after the client that has connected to it has gone. On a busy machine one may have
-// ended before there is a client; the next one has more time.
+// launchIdle starts a daemon that ends soon after the client that has connected to it has disconnected. On a busy machine
+// one may end before there is a client; the next one has more time.
 func (p *place) launchIdle(t *testing.T) (*testkit.Process, *client) {
 	t.Helper()
 	for idle := 50 * time.Millisecond; idle < testkit.Patience; idle *= 2 {

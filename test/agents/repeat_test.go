@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Who ends an agent again under the same idempotency key is answered no earlier than who did it first: when nothing of it is
-// left, and its end is noted. A kernel that is killed in between does not change that.
+// A repeated termination under the same idempotency key is answered no earlier than the first: when no process of the agent
+// is left, and its end is recorded. A kill of the kernel in between does not change that.
 func TestTerminateRepeated(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -35,7 +35,7 @@ func TestTerminateRepeated(t *testing.T) {
 			}
 			end(first)
 			c.awaitState(t, pid, "TERMINATED")
-			if !testkit.Alive(own) && !test.killed { // which TERM cannot have ended: the machine was busy
+			if !testkit.Alive(own) && !test.killed { // TERM cannot have ended it: the machine was busy
 				t.Skip("it is gone already, so that this proves nothing")
 			}
 			if test.killed {

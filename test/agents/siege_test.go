@@ -16,8 +16,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// besiege has children that take what the kernel's socket gives: "hold" connections, which are silent or send requests and read
-// no answer, or "storm" it with connections that they do not use.
+// besiege starts children that use up the kernel's socket: "hold" keeps connections open, which are silent or send requests
+// and read no answer; "storm" opens connections without using them.
 func besiege(args []string) int {
 	for range 4 {
 		if _, err := again("besieger", args[0], args[1]); err != nil {
@@ -40,7 +40,7 @@ func besieger(args []string) int {
 			_ = syscall.Close(fd)
 		}
 	}
-	var all []net.Conn // so that none is closed
+	var all []net.Conn // prevents garbage collection from closing them
 	for i := 0; len(all) < 500; i++ {
 		conn, err := net.Dial("unix", socket)
 		if err != nil {
@@ -63,7 +63,7 @@ func unreadOn(conn net.Conn) {
 	}
 }
 
-// pingAlone grants nothing that is not everybody's.
+// pingAlone grants nothing that processes without a token may not do.
 const pingAlone = `,"capabilities":{"allowed_syscalls":["Syscall.Ping"]}`
 
 // launchPoor is launch with few descriptors.
@@ -72,8 +72,9 @@ func (p *place) launchPoor(t *testing.T, descriptors int) *testkit.Process {
 	return p.launchAs(t, "/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" the-daemon`, descriptors), self(t))
 }
 
-// Whatever the processes of agents do to the kernel's socket, the operator is served, other agents work, the kernel does not grow,
-// the record is kept, and the besiegers can be ended. Three of them have more connections than the kernel has descriptors.
+// Whatever the processes of agents do with the kernel's socket, the operator is served, other agents work, the kernel does
+// not grow, entries are journaled, and the agents can be ended. Three of them have more connections than the kernel has
+// descriptors.
 func TestSiege(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -94,14 +95,14 @@ func TestSiege(t *testing.T) {
 	if d := c.awaitGone(t, good); number(d.Exit.Code) != 0 {
 		t.Errorf("beside them another ended as %+v", d.Exit)
 	}
-	most := 128 // MB; without a bound it came to 989
+	most := 128 // MB; without a bound it was 989
 	if testkit.RaceDetector() {
 		most *= 6
 	}
 	if used := residentMB(t, daemon.PID()); used > most {
 		t.Errorf("the daemon has come to %d MB", used)
 	}
-	// 32 of each, the hosted channels, and what the daemon needs itself.
+	// 32 connections of each, the hosted channels, and the daemon's own descriptors.
 	if got := sockets(t, daemon.PID()); got > 3*32+20 {
 		t.Errorf("the daemon has %d sockets", got)
 	}
@@ -142,7 +143,7 @@ func sockets(t *testing.T, osPID int) (n int) {
 	return n
 }
 
-// An agent that storms the socket is suspended again and again; between that and beside it the operator is served.
+// An agent that floods the socket with connections is suspended repeatedly; meanwhile the operator is served.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	p, daemon := start(t)
@@ -158,8 +159,8 @@ func TestStorm(t *testing.T) {
 	c.awaitGone(t, bad)
 }
 
-// Calls of an agent fill the journal no faster than the configuration says, answered or refused: beyond that they get
-// 429, and the record says how many.
+// Calls of an agent fill the journal no faster than the configuration allows, answered or refused. Further calls get 429,
+// and the journal has their number.
 func TestJournalOfAnAgentIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, capabilities := range map[string]string{"ping alone": pingAlone, "nothing": `,"capabilities":{"allowed_syscalls":[]}`} {
@@ -171,7 +172,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 				began := time.Now()
 				p.launch(t)
 				c := p.dial(t)
-				bad := c.spawn(t, capabilities, program, "2000") // which is over the bound with 30 calls a second
+				bad := c.spawn(t, capabilities, program, "2000") // which exceeds the bound with 30 calls a second
 				var log struct {
 					Entries []struct {
 						Type    string

@@ -9,19 +9,19 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// client is the far end of a connection, used by one goroutine.
+// client is the other end of a connection, used by one goroutine.
 type client struct {
 	link   *link
-	served chan struct{} // closed when the kernel has let go of the connection
+	served chan struct{} // closed when the kernel has released the connection
 	frame  func([]byte) []byte
 	last   int64
-	rest   []byte // answers that came with the one before
+	rest   []byte // answers that arrived with the previous one
 }
 
 // request is a call as it is sent.
 type request struct {
 	typ, data string
-	key       string // idempotency key, where it has one
+	key       string // idempotency key, if any
 }
 
 func (r request) String() string {
@@ -31,7 +31,7 @@ func (r request) String() string {
 	return r.typ + " " + r.data + " key " + r.key
 }
 
-// answer is what the kernel said.
+// answer is the kernel's answer.
 type answer struct {
 	code int    // 0: it succeeded
 	data []byte // of a reply
@@ -48,7 +48,7 @@ func (a answer) String() string {
 
 var errHungUp = errors.New("kernel closed the connection")
 
-// ask makes a call and waits for its answer. An error is the connection's, never the call's.
+// ask makes a call and waits for its answer. An error is that of the connection, never of the call.
 func (c *client) ask(r request) (answer, error) {
 	list, err := c.burst(r)
 	if err != nil {

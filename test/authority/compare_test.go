@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// compare asks the kernel for all that the model knows.
+// compare queries everything that the model knows from the kernel.
 func (r *run) compare() error {
 	m := r.model
 	pools := slices.Sorted(maps.Keys(m.Pools))
@@ -140,8 +140,8 @@ func sameUnits(a map[string]float64, b map[string]model.Tenths) bool {
 	return maps.EqualFunc(a, b, func(units float64, amount model.Tenths) bool { return units == amount.Units() })
 }
 
-// replay rebuilds the state from the journal alone. Nobody is left with anything who is not alive, the clock stands where
-// the model's does, and nothing ran on behalf of a call that was refused.
+// replay rebuilds the state from the journal alone. Ended processes have nothing, the clock is that of the model, and
+// nothing ran for a call that was refused.
 func (r *run) replay() error {
 	if err := r.sameHoldings(); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (r *run) replay() error {
 	replayed, err := r.sys.replay(func(call *kernel.Call) {
 		tick = max(tick, call.Tick)
 		if call.Syscall == nil {
-			return // a query's entry shows its tick only
+			return // the entry of a query shows only its tick
 		}
 		if call.Err != nil {
 			refused[call.Caller.Conn+"/"+call.Message.Meta.ID] = true
@@ -177,7 +177,7 @@ func (r *run) replay() error {
 	return nil
 }
 
-// sameHoldings looks into the ledger: what is held by who has no token is shown nowhere else.
+// sameHoldings compares the ledger, since no query shows what processes without a token hold.
 func (r *run) sameHoldings() error {
 	for pid := range int64(len(r.model.Procs) + 1) {
 		held := map[string]string{}

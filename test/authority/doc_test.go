@@ -1,2 +1,2 @@
-// Package authority_test holds the kernel to the rules of authority, over random sequences of commands, under load too.
+// Package authority_test tests the rules of authority with random sequences of commands, also under load.
 package authority_test

@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// race is a round of 64 callers with one key: what the first half sends, and what the second.
+// race is a round of 64 callers with one key: the call of the first half, and that of the second.
 type race struct {
 	name        string
 	half, other request
-	code        int // what the other body gets once the first has the key; 0: it is the same
+	code        int // answer to the other body when the first has the key; 0: the bodies are the same
 }
 
-// races are made on behalf of a process that may do everything but Memory.*.
+// races are made as a process that may do everything except for Memory.*.
 func races() []race {
 	alloc := request{typ: "Syscall.Alloc", data: `{"resource_id":"gpu","amount":0.1}`}
 	spawn := request{typ: "Syscall.Spawn", data: `{"child_agent_id":"b"}`}
@@ -36,8 +36,8 @@ func races() []race {
 	}
 }
 
-// TestKeyRunsOnce has 64 callers of one process send the same key at once, and each of them once more: one call runs, and
-// all with its body get its outcome, to the byte, whatever else is tried with the key meanwhile.
+// TestKeyRunsOnce has 64 callers of one process send the same key concurrently, and each of them once more: one call runs,
+// and all with its body get exactly its outcome, whatever other calls use the key meanwhile.
 func TestKeyRunsOnce(t *testing.T) {
 	t.Parallel()
 	rounds := 12
@@ -65,7 +65,7 @@ func TestKeyRunsOnce(t *testing.T) {
 	}
 }
 
-// run has every client send twice, all at once, and compares what they were told.
+// run makes all clients send twice, concurrently, and compares the answers.
 func (r *race) run(t *testing.T, clients []*client, key string) {
 	t.Helper()
 	told := make([][2]answer, len(clients))
@@ -92,7 +92,7 @@ func (r *race) run(t *testing.T, clients []*client, key string) {
 	}
 	close(begin)
 	all.Wait()
-	if told[0][0].code != 0 && r.code == 409 { // the other body came first
+	if told[0][0].code != 0 && r.code == 409 { // the other body arrived first
 		for i := 0; i+1 < len(told); i += 2 {
 			told[i], told[i+1] = told[i+1], told[i]
 		}
@@ -110,7 +110,7 @@ func (r *race) run(t *testing.T, clients []*client, key string) {
 	}
 }
 
-// ranOnce counts in the journal what ran with each key: one call, everything else was a repetition or refused.
+// ranOnce counts in the journal what ran with each key: one call; all others were repetitions or refused.
 func ranOnce(t *testing.T, s *system, keys int) {
 	t.Helper()
 	entries, err := s.entries()

@@ -26,21 +26,21 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// config is what a kernel under test is made with.
+// config configures a kernel under test.
 type config struct {
 	pools   map[string]float64
-	mailbox int // messages a mailbox holds
+	mailbox int // capacity of a mailbox
 	breach  breach
 }
 
-// breach breaks the kernel on purpose, where its functions are set: each takes what the kernel would have used.
+// breach breaks the kernel on purpose. Each of its functions that is set changes what the kernel uses.
 type breach struct {
 	tokens func(kernel.Tokens) kernel.Tokens
 	domain func(schema.Domain, kernel.Domain) kernel.Domain
-	frame  func([]byte) []byte // a line on its way to the kernel
+	frame  func([]byte) []byte // a line before it reaches the kernel
 }
 
-// domains are the state machines, wired to each other as the daemon wires them.
+// domains are the state machines, connected as in the daemon.
 type domains struct {
 	all       map[schema.Domain]kernel.Domain
 	processes *process.Domain
@@ -71,7 +71,7 @@ func newDomains(cfg *config) (*domains, error) {
 	return d, nil
 }
 
-// snapshot is the whole state, each domain's as it writes it.
+// snapshot returns the whole state, in each domain's own format.
 func (d *domains) snapshot() (map[schema.Domain][]byte, error) {
 	state := make(map[schema.Domain][]byte, len(d.all))
 	for name, domain := range d.all {
@@ -88,7 +88,7 @@ func (d *domains) snapshot() (map[schema.Domain][]byte, error) {
 	return state, nil
 }
 
-// differ names the first domain whose state is not the same, nothing if all are.
+// differ returns an error with the first domain whose state differs, or nil.
 func differ(a, b map[schema.Domain][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if !bytes.Equal(a[name], b[name]) {
@@ -98,7 +98,7 @@ func differ(a, b map[schema.Domain][]byte) error {
 	return nil
 }
 
-// system is a kernel whose journal lies on a disk in memory.
+// system is a kernel whose journal is on a disk in memory.
 type system struct {
 	cfg     *config
 	kernel  *actors.Kernel
@@ -111,7 +111,7 @@ type system struct {
 
 const journalDir = "/journal"
 
-// boot starts a kernel on an empty disk. Who boots must shut down.
+// boot starts a kernel on an empty disk. The caller must call shutDown.
 func boot(cfg *config) (*system, error) {
 	s := &system{cfg: cfg, disk: faultfs.NewDisk()}
 	var err error
@@ -141,7 +141,7 @@ func boot(cfg *config) (*system, error) {
 
 const origin = "https://test.local/"
 
-// connect serves a connection on behalf of pid. Clients are made one after the other, and used by one goroutine each.
+// connect serves a connection as pid. Clients are created one after the other, and each is used by one goroutine.
 func (s *system) connect(pid int64) *client {
 	c := &client{link: newLink(), served: make(chan struct{}), frame: s.cfg.breach.frame}
 	caller := kernel.Caller{PID: pid, Conn: "c-" + strconv.FormatInt(s.conns.Add(1), 10)}
@@ -150,7 +150,7 @@ func (s *system) connect(pid int64) *client {
 	return c
 }
 
-// shutDown ends all connections and the kernel, and leaves the journal on the disk.
+// shutDown ends all connections and the kernel. The journal stays on the disk.
 func (s *system) shutDown() error {
 	for _, c := range s.serving {
 		c.link.finish()
@@ -161,8 +161,8 @@ func (s *system) shutDown() error {
 	return errors.Join(s.kernel.Close(), s.journal.Close())
 }
 
-// replay rebuilds the state from the journal alone, in domains that have seen nothing else, and compares it whole with the
-// live one. It calls seen as actors.Replay does. The kernel must have been shut down.
+// replay rebuilds the state from the journal in new domains, and compares all of it with the live state. It calls seen as
+// actors.Replay does. The kernel must have been shut down.
 func (s *system) replay(seen func(*kernel.Call)) (*domains, error) {
 	fresh, err := newDomains(s.cfg)
 	if err != nil {

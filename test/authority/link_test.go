@@ -12,30 +12,30 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// link is a channel in memory, which takes all that is written.
+// link is a channel in memory that accepts all writes.
 type link struct {
 	out chan []byte // answers, as the kernel wrote them
 
 	mu    sync.Mutex
 	in    []byte // sent by the peer, not received yet
-	ended error  // why nothing more will come
+	ended error  // the final error of the peer's side
 	ready func(poll.Event)
 
-	received []byte // not handed out yet
-	final    error  // what comes behind it
+	received []byte // not returned yet
+	final    error  // the error after it
 }
 
 var _ actors.Link = (*link)(nil)
 
-// room is how many writes a link holds: more than a burst has answers.
+// room is how many writes a link can have, which is more than a burst has answers.
 const room = 1 << 10
 
 func newLink() *link { return &link{out: make(chan []byte, room)} }
 
-// send gives the kernel frames, which it receives in one go.
+// send sends frames that the kernel receives together.
 func (l *link) send(frames []byte) { l.change(poll.In, func() { l.in = append(l.in, frames...) }) }
 
-// finish ends the peer's side: this peer goes altogether then.
+// finish ends the peer's side completely.
 func (l *link) finish() { l.end(io.EOF) }
 
 func (l *link) end(why error) {

@@ -12,11 +12,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// callers is how many connections call at once.
+// callers is how many connections call concurrently.
 const callers = 64
 
-// start boots a kernel for a test of many callers. Its end is the test's: done shuts down, and the state that a replay
-// gives must be the live one.
+// start boots a kernel for a test with many callers. done must be called at the end of the test: it shuts down, and
+// compares the state of a replay with the live one.
 func start(t *testing.T, cfg *config) (s *system, done func()) {
 	t.Helper()
 	s, err := boot(cfg)
@@ -35,7 +35,7 @@ func start(t *testing.T, cfg *config) (s *system, done func()) {
 	return s, done
 }
 
-// must makes a call that has to succeed.
+// must makes a call that must succeed.
 func (c *client) must(t *testing.T, typ, data string) answer {
 	t.Helper()
 	a, err := c.ask(request{typ: typ, data: data})
@@ -45,7 +45,7 @@ func (c *client) must(t *testing.T, typ, data string) answer {
 	return a
 }
 
-// spawn adds a process below the operator, whose connection c is.
+// spawn adds a process below the operator, who owns the connection c.
 func (c *client) spawn(t *testing.T, capabilities string) int64 {
 	t.Helper()
 	a := c.must(t, "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":%s}`, c.last, capabilities))
@@ -54,7 +54,7 @@ func (c *client) spawn(t *testing.T, capabilities string) int64 {
 	return out.ChildPID
 }
 
-// entry is a command of the journal with its outcome.
+// entry is a command in the journal with its outcome.
 type entry struct {
 	seq     uint64
 	pid     int64
@@ -64,7 +64,7 @@ type entry struct {
 	outcome schema.Outcome
 }
 
-// entries returns the commands of the journal that ran or were refused, in order, steps and repeats too.
+// entries returns the commands in the journal that ran or were refused, in order, including steps and repetitions.
 func (s *system) entries() (list []entry, err error) {
 	r := journal.NewReader(s.disk, journalDir, journal.ReaderOptions{})
 	defer func() { err = errors.Join(err, r.Close()) }()

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestMain gives the collector less to do: a sequence boots a kernel, and leaves some megabytes behind that nobody holds.
+// TestMain makes garbage collection rarer: each sequence boots a kernel, which leaves some megabytes of garbage.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1000)

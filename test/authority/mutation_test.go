@@ -10,11 +10,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// tries is how many sequences a broken kernel may get through. Most breaches are noticed in the first 20, the rarest in
-// some 200.
+// tries is how many sequences a broken kernel may pass. Most breaches are found in the first 20 sequences, the rarest in
+// about 200.
 const tries = 2000
 
-// TestMutations breaks one rule at a time: the property must notice each, in a sequence that the kernel as it is passes.
+// TestMutations breaks one rule at a time: the property must find each, with a sequence that the correct kernel passes.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	for _, m := range mutations() {
@@ -46,7 +46,7 @@ type mutation struct {
 func mutations() []mutation {
 	return []mutation{
 		{"a revoked token holds", breach{tokens: func(v kernel.Tokens) kernel.Tokens {
-			last := map[int64]*kernel.Token{} // sequences are of one call at a time
+			last := map[int64]*kernel.Token{} // sequences have one call at a time
 			return viewOf(func(pid int64) *kernel.Token {
 				if t := v.Token(pid); t != nil {
 					last[pid] = t
@@ -111,7 +111,7 @@ func mutations() []mutation {
 			return &mutant{Domain: d, apply: func(call *kernel.Call) {
 				other := *call
 				if before, _, found := bytes.Cut(call.Data, []byte(`,"grants"`)); found && call.PID == kernel.Operator {
-					at := bytes.Index(before, []byte(`,"allowed_syscalls"`)) // behind the granter
+					at := bytes.Index(before, []byte(`,"allowed_syscalls"`)) // after the granter
 					other.Data = fmt.Appendf(nil, `{"pid":%d,"granted_by":0%s}`, call.Input.(*schema.GrantInput).PID, before[at:])
 				}
 				d.Apply(&other)
@@ -165,7 +165,7 @@ type viewOf func(pid int64) *kernel.Token
 
 func (f viewOf) Token(pid int64) *kernel.Token { return f(pid) }
 
-// changed has every token look different from what it is.
+// changed makes every token look different.
 func changed(change func(*schema.Token)) breach {
 	return breach{tokens: func(v kernel.Tokens) kernel.Tokens {
 		return viewOf(func(pid int64) *kernel.Token {
@@ -180,7 +180,7 @@ func changed(change func(*schema.Token)) breach {
 	}}
 }
 
-// mutant is a domain that decides or applies in another way, if that is set.
+// mutant is a domain that decides or applies differently, if the functions are set.
 type mutant struct {
 	kernel.Domain
 	decide func(*kernel.Call) (kernel.Result, error)
@@ -222,7 +222,7 @@ func in(name schema.Domain, mutate func(kernel.Domain) kernel.Domain) breach {
 	}}
 }
 
-// decides has a domain decide another call than the one that was made.
+// decides makes a domain decide another call than the one that was made.
 func decides(change func(*kernel.Call)) func(kernel.Domain) kernel.Domain {
 	return func(d kernel.Domain) kernel.Domain {
 		return &mutant{Domain: d, decide: func(call *kernel.Call) (kernel.Result, error) {
@@ -233,7 +233,7 @@ func decides(change func(*kernel.Call)) func(kernel.Domain) kernel.Domain {
 	}
 }
 
-// skips has a domain leave a command unapplied.
+// skips makes a domain leave a command unapplied.
 func skips(typ string) func(kernel.Domain) kernel.Domain {
 	return func(d kernel.Domain) kernel.Domain {
 		return &mutant{Domain: d, apply: func(call *kernel.Call) {
@@ -244,7 +244,7 @@ func skips(typ string) func(kernel.Domain) kernel.Domain {
 	}
 }
 
-// uncut is a token as if the operator had granted all of it.
+// uncut returns a token as if the operator had granted all of it.
 func uncut(t *kernel.Token) *kernel.Token {
 	if t == nil {
 		return nil
@@ -255,7 +255,7 @@ func uncut(t *kernel.Token) *kernel.Token {
 	return other
 }
 
-// unlimited has a call judged by a token that holds everything.
+// unlimited makes a call be judged by a token that allows everything.
 func unlimited(call *kernel.Call) {
 	call.Token = &kernel.Token{Granted: schema.Token{
 		PID: call.PID, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}, ResourceQuotas: map[string]float64{"gpu": 1000, "ram": 1000}},

@@ -10,10 +10,10 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// plan is a step as it is to be sent, and what the rules say of it.
+// plan is a step in the form in which it is sent, and the result of the rules for it.
 type plan struct {
 	op   int
-	conn int64 // whose connection it takes
+	conn int64 // owner of the connection
 	request
 	*model.Verdict
 }
@@ -37,13 +37,13 @@ const (
 	ops
 )
 
-// callOf are the syscalls of the commands.
+// callOf has the syscalls of the commands.
 var callOf = [ops]string{
 	"Syscall.Spawn", "Capability.Grant", "Capability.GrantDefault", "Capability.Revoke", "Capability.RevokeExpired", "Syscall.Terminate",
 	"Syscall.Alloc", "Syscall.Release", "Syscall.SendMsg", "Memory.Set", "Syscall.CommitDelta", "Clock.Advance", "Capability.Check",
 }
 
-// planned says what a step asks for and what its outcome must be.
+// planned returns the call of a step and what its outcome must be.
 func planned(m *model.Model, s *step) *plan {
 	p := &plan{op: s.op, request: request{typ: callOf[s.op]}}
 	row, _ := schema.Lookup(p.typ)
@@ -59,13 +59,13 @@ func planned(m *model.Model, s *step) *plan {
 	p.data = dataOf(m, s, who, members)
 	input, fault := row.Input().Decode([]byte(p.data))
 	if fault != nil {
-		panic(fmt.Sprintf("%s: %v", p.request, fault)) // it is composed here
+		panic(fmt.Sprintf("%s: %v", p.request, fault)) // the test has composed it
 	}
 	p.Verdict = m.Judge(&model.Call{From: p.conn, Type: p.typ, Input: input})
 	return p
 }
 
-// target names who makes a call, and its tick.
+// target adds the process that makes a call, and its tick.
 func (p *plan) target(m *model.Model, s *step, who int64) (members string) {
 	if who != model.Operator {
 		switch s.as {
@@ -82,10 +82,10 @@ func (p *plan) target(m *model.Model, s *step, who int64) (members string) {
 	return members
 }
 
-// someone is a PID that most often exists: from 1 to one more than there are.
+// someone returns a PID, which in most cases exists: from 1 to one more than there are.
 func someone(m *model.Model, n int) int64 { return int64(1 + n%(len(m.Procs)+1)) }
 
-// dataOf is the data of a step that who takes, with the members that its target brings.
+// dataOf returns the data of a step, with the members of its target.
 func dataOf(m *model.Model, s *step, who int64, members string) string {
 	agent, pid, resource := agents[s.on%len(agents)], someone(m, s.on), poolNames[s.pool]
 	switch s.op {
@@ -128,7 +128,7 @@ func dataOf(m *model.Model, s *step, who int64, members string) string {
 	panic("no such command")
 }
 
-// resolve says what an offer of who's comes to.
+// resolve returns the grant of an offer by a process.
 func resolve(m *model.Model, o offer, who int64) *model.Grant {
 	if o.like == drawn || m.Token(who) == nil {
 		g := &model.Grant{Allowed: o.allowed, Quotas: o.quotas, Expires: o.expires}

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// TestRevocationIsSeenFirst holds the registry up after it has revoked a token, and before the other domains see that. The
-// revocation must not be acknowledged by then: a call that starts after would succeed.
+// TestRevocationIsSeenFirst stops the registry after it has revoked a token, and before the other domains see that. The
+// revocation must not be acknowledged then: a later call would succeed.
 func TestRevocationIsSeenFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestRevocationIsSeenFirst(t *testing.T) {
 		agent := s.connect(victim)
 		armed.Store(true)
 
-		// The grant keeps the registry's actor on its own connection's goroutine, the revocation queues up behind it.
+		// The grant keeps the registry's actor on its own connection's goroutine, and the revocation is queued after it.
 		granted, revoked := make(chan answer, 1), make(chan answer, 1)
 		send := func(c *client, to chan<- answer, r request) {
 			go func() {

@@ -10,18 +10,18 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// What the victim of TestRevocation has, by the answers that the operator got. It only moves on, four steps a round.
+// The states of the victim of TestRevocation, by the answers that the operator got. It only advances, four steps a round.
 const (
-	granted  = iota // a grant was acknowledged, no revocation asked for
-	revoking        // asked for
-	revoked         // acknowledged, no grant asked for
-	granting        // asked for
+	granted  = iota // a grant was acknowledged, no revocation requested
+	revoking        // requested
+	revoked         // acknowledged, no grant requested
+	granting        // requested
 	phases
 )
 
-// TestRevocation grants and revokes while others call, in every domain and on connections of their own: no call that
-// starts after the revocation was acknowledged succeeds, and none that starts after the grant was is denied. Others keep
-// the registry busy meanwhile, so that it is not always the revoker's own goroutine that takes the token away.
+// TestRevocation grants and revokes while others call, in every domain and on separate connections: no call that starts
+// after the revocation was acknowledged succeeds, and none that starts after the grant was is denied. Others keep the
+// registry busy, so that other goroutines than the revoker's also revoke the token.
 func TestRevocation(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(10, 50, 50)
@@ -61,7 +61,7 @@ func TestRevocation(t *testing.T) {
 			t.Errorf("%s: %s", r, a)
 		}
 		if before != after {
-			return // it may have been asked before
+			return // it may have been requested before
 		}
 		if a.code == 0 && before%phases == revoked {
 			t.Errorf("%s succeeded, which began after the revocation was acknowledged", r)
@@ -89,7 +89,7 @@ func TestRevocation(t *testing.T) {
 			}
 		})
 	}
-	// Enough calls of the phase must have been made from beginning to end, but not without a bound.
+	// Enough calls of the phase must be made completely in it, but not without a limit.
 	await := func(count *atomic.Int64) {
 		for past, asked := count.Load(), 0; count.Load() < past+16; asked++ {
 			if asked == 100_000 {

@@ -9,14 +9,14 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// run is a sequence that is running, a kernel beside the model.
+// run is a running sequence, with a kernel and the model.
 type run struct {
 	sys   *system
 	model *model.Model
 	keys  map[keyOf]first
 	conns map[int64]*client
 	seen  *tally
-	last  *plan // that carried an idempotency key
+	last  *plan // with an idempotency key
 	trace []string
 }
 
@@ -31,8 +31,8 @@ type first struct {
 	answer answer
 }
 
-// sequence runs steps on a kernel of its own and holds it to the model: each answer, what a refused call leaves alone,
-// the state in the end, and what a replay of the journal makes of it. Its error names what differs, after the whole story.
+// sequence runs steps on a separate kernel and compares it with the model: each answer, what a refused call must not
+// change, the final state, and the state of a replay. Its error has all steps and the difference.
 func sequence(cfg *config, steps []step, seen *tally) error {
 	sys, err := boot(cfg)
 	if err != nil {
@@ -83,8 +83,8 @@ func (r *run) steps(list []step) error {
 	return nil
 }
 
-// take makes a call for the first time. A key that was used before makes it another story (PROTOCOL 7): the first outcome
-// again for the same body, a conflict for another, and nothing runs.
+// take makes a call for the first time. If its key was used before (PROTOCOL 7), the same body gets the first outcome
+// again, another body a conflict, and nothing runs.
 func (r *run) take(p *plan) error {
 	if p.key == "" || len(p.Barred) > 0 {
 		return r.ask(p, append(p.Barred, p.Refused...), nil)
@@ -100,7 +100,7 @@ func (r *run) take(p *plan) error {
 	return r.ask(p, p.Refused, nil)
 }
 
-// again makes the last call that carried a key again, byte for byte.
+// again repeats the last call with a key exactly.
 func (r *run) again() error {
 	if r.last == nil {
 		return nil
@@ -117,10 +117,10 @@ func (r *run) again() error {
 	case ok:
 		return r.ask(&p, []int{409}, nil)
 	}
-	return nil // it was refused before, and may fare otherwise now
+	return nil // it was refused before, and may have another outcome now
 }
 
-// ask makes a call that must fail with one of the faults, or be answered as another was, or succeed as planned.
+// ask makes a call that must fail with one of the faults, or be answered like another, or succeed as planned.
 func (r *run) ask(p *plan, faults []int, as *answer) error {
 	still := len(faults) > 0 || as != nil
 	var before, after map[schema.Domain][]byte
@@ -167,7 +167,7 @@ func (r *run) ask(p *plan, faults []int, as *answer) error {
 	return nil
 }
 
-// remember keeps the outcome of a key's first call. A denial and a failure are none: nothing ran.
+// remember stores the outcome of a key's first call. A denial and a failure do not count, since nothing ran.
 func (r *run) remember(p *plan, a answer) {
 	id := keyOf{p.Who, p.key}
 	if _, ok := r.keys[id]; !ok && a.code != 403 && a.code != 410 && a.code != 429 && a.code < 500 {

@@ -13,18 +13,19 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// fewSequences is how many sequences a plain run of the tests takes; PWOS_SEQUENCES=100000 takes as many as that.
+// fewSequences is how many sequences a plain run of the tests runs; PWOS_SEQUENCES=100000 sets another number.
 const fewSequences = 400
 
-// shards run side by side.
+// shards run in parallel.
 const shards = 4
 
 func house() *config {
 	return &config{pools: map[string]float64{"gpu": 1, "ram": 5}, mailbox: 2}
 }
 
-// TestSequences: whatever the operator and its agents do, each answer is the one that the rules of authority demand, a
-// refused call and a repeated one change nothing, the kernel ends in the model's state, and the journal gives it again.
+// TestSequences: for any calls of the operator and its agents, each answer is what the rules of authority require, a
+// refused call and a repeated one change nothing, the kernel's final state is that of the model, and a replay of the
+// journal gives it again.
 func TestSequences(t *testing.T) {
 	n := fewSequences
 	if text := os.Getenv("PWOS_SEQUENCES"); text != "" {
@@ -35,7 +36,7 @@ func TestSequences(t *testing.T) {
 	}
 	each := (n + shards - 1) / shards
 	for name, value := range map[string]string{
-		"rapid.checks": strconv.Itoa(each), "rapid.nofailfile": "true", // a failure shows its steps, and its seed
+		"rapid.checks": strconv.Itoa(each), "rapid.nofailfile": "true", // a failure shows its steps and its seed
 	} {
 		testkit.Must(t, flag.Set(name, value))
 	}
@@ -49,7 +50,7 @@ func TestSequences(t *testing.T) {
 	for shard := range shards {
 		t.Run(strconv.Itoa(shard), func(t *testing.T) {
 			t.Parallel()
-			drawn := sequences() // a generator is for one goroutine
+			drawn := sequences() // a generator is not safe for concurrent use
 			rapid.Check(t, func(r *rapid.T) {
 				seen.runs.Add(1)
 				if err := sequence(house(), drawn.Draw(r, "steps"), seen); err != nil {
@@ -60,7 +61,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// tally counts the outcome of each command, so that sequences that test nothing are noticed.
+// tally counts the outcomes of each command, to find sequences that test nothing.
 type tally struct {
 	runs  atomic.Int64 // sequences
 	mu    sync.Mutex
@@ -76,8 +77,8 @@ func (y *tally) add(op, code int) {
 	y.count[op][code]++
 }
 
-// report fails where fewer sequences ran than were asked for, as happens without a word when the test's deadline is near, or
-// where a command never succeeded, or was never denied or told that its process has ended, in as many as should show both.
+// report fails if fewer sequences ran than requested, which happens silently near the test's deadline, or if a command
+// never succeeded, or was never denied or refused because its process has ended, with enough sequences for both.
 func (y *tally) report(t *testing.T, n int) {
 	t.Logf("%d sequences", y.runs.Load())
 	if int(y.runs.Load()) < n && !testing.Short() {

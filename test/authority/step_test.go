@@ -6,28 +6,28 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// step is one command of a sequence, drawn before anything has run: who there is to name is made of its numbers when its
-// turn comes, so that a sequence stays one when others are taken out of it.
+// step is one command of a sequence, drawn before anything has run. Its numbers are mapped to processes when it runs, so
+// that a sequence stays valid when other steps are removed.
 type step struct {
 	op     int
-	by, on int   // who calls, whom it is about; taken modulo the processes there are
-	as     int   // ownName, through the operator, or under another's name
-	offer  offer // what is granted
-	add    bool  // to what was granted before
+	by, on int   // the caller and the subject, modulo the number of processes
+	as     int   // ownName, through the operator, or with another's name
+	offer  offer // the grant
+	add    bool  // add to earlier grants
 	pool   int
 	amount model.Tenths
-	ticks  int64 // how far the clock moves, or what tick the call names
+	ticks  int64 // how far the clock advances, or which tick the call names
 	key    int   // idempotency key; 0: none
 }
 
-// How a call says who makes it.
+// How a call names its process.
 const (
 	itself       = iota // on its own connection
 	byOperator          // the operator's connection names it
-	underAnother        // its own connection names somebody else
+	underAnother        // its own connection names another process
 )
 
-// offer is a grant to be made. What a process holds itself is offered more often than chance would: it must be granted.
+// offer is a grant to make. What a process has itself is offered more often than by chance, since it must be granted.
 type offer struct {
 	like    int // ownGrant, less, or as drawn
 	none    bool
@@ -42,7 +42,7 @@ const (
 	less
 )
 
-// noPool is a resource that the configuration does not have.
+// noPool is a resource that is not configured.
 const noPool = "tpu"
 
 var (
@@ -57,7 +57,7 @@ var (
 	agents    = []string{"a", "b", "c", "d"}
 )
 
-// weights say how often a step is which command.
+// weights are the relative frequencies of the commands.
 var weights = []struct{ op, weight int }{
 	{opSpawn, 4},
 	{opGrant, 4},
@@ -85,7 +85,7 @@ func weighted() []int {
 	return ops
 }
 
-// sequences draws steps: first some that make processes worth talking about, then 7 to 17 of any kind.
+// sequences draws steps: first some that create useful processes, then 7 to 17 of any kind.
 func sequences() *rapid.Generator[[]step] {
 	op, small := rapid.SampledFrom(weighted()), rapid.IntRange(0, 7)
 	how := rapid.SampledFrom([]int{itself, itself, itself, itself, byOperator, byOperator, underAnother})

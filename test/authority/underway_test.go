@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// TestKeyUnderWay tries other calls with the key of a spawn that is in flight: one that is denied, and one of another body.
-// Neither may take the key away: when the spawn is done, a repetition of it gets its outcome, and runs nothing.
+// TestKeyUnderWay makes other calls with the key of a spawn that is in flight: one that is denied, and one with another
+// body. Neither may take the key: when the spawn is done, a repetition gets its outcome, and runs nothing.
 func TestKeyUnderWay(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -46,7 +46,7 @@ func TestKeyUnderWay(t *testing.T) {
 				agent, beside, holder := s.connect(pid), s.connect(pid), s.connect(model.Operator)
 				spawn := request{typ: "Syscall.Spawn", data: `{"child_agent_id":"b"}`, key: "k"}
 				var asking sync.WaitGroup
-				if !test.after { // so that both come in one turn, and the second is decided between the steps of the first
+				if !test.after { // so that both are in one turn, and the second is decided between the steps of the first
 					armed.Store(true)
 					asking.Go(func() {
 						if _, err := holder.ask(request{typ: "Capability.Revoke", data: `{"pid":99}`}); err != nil {

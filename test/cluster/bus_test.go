@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// node is one of the bus.
+// node is a node of the bus.
 type node struct {
 	daemon  testkit.Daemon
 	dir     string
@@ -30,8 +30,8 @@ func (n *node) kill(t *testing.T) {
 	n.process.End(t, syscall.SIGKILL)
 }
 
-// newBus starts that many nodes of a program. A node reaches those before it through links. What nodes tell each other of their addresses leads to
-// nobody, since each listens for the others at an address of its own.
+// newBus starts count nodes of a program. A node reaches the earlier ones through links. The addresses that nodes report to
+// each other lead nowhere, since each listens for the others at a separate address.
 func (r *rig) newBus(count int, program string) {
 	t := r.t
 	type place struct{ clients, peers string }
@@ -63,7 +63,7 @@ func freePort(t *testing.T, host string) string {
 	return l.Addr().String()
 }
 
-// urls are the addresses of the nodes behind all links.
+// urls returns the addresses of the nodes behind all links.
 func (r *rig) urls() string {
 	var all []string
 	for _, n := range r.nodes {
@@ -72,11 +72,12 @@ func (r *rig) urls() string {
 	return strings.Join(all, ",")
 }
 
-// older copies the disk of a node, and returns what puts the copy in its place. The node is away for both.
+// older copies the disk of a node, and returns a function that replaces the disk with the copy. The node is stopped for
+// both.
 func (n *node) older(t *testing.T) (restore func()) {
 	copied := n.dir + ".older"
 	n.kill(t)
-	testkit.Must(t, os.RemoveAll(copied)) // of an earlier time, which the leader did not outlast
+	testkit.Must(t, os.RemoveAll(copied)) // of an earlier attempt, during which the leader ended
 	testkit.Must(t, os.CopyFS(copied, os.DirFS(n.dir)))
 	n.start(t)
 	return func() {

@@ -14,15 +14,15 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// history is what clients have seen.
+// history is what clients have observed.
 type history struct {
 	begun        time.Time
-	generation   atomic.Int64 // of the keys: a new one after each fault, so that the history of a key stays short
+	generation   atomic.Int64 // of the keys; incremented after each fault, so that the history of a key stays short
 	acknowledged atomic.Int64 // sets
 	by           [2]atomic.Int64
-	refused      atomic.Int64 // attempts at sets that were answered with an error
-	unanswered   atomic.Int64 // attempts at sets that were not answered
-	leader       atomic.Int32 // the host that has acknowledged last
+	refused      atomic.Int64 // attempts to set a key that were answered with an error
+	unanswered   atomic.Int64 // attempts to set a key that were not answered
+	leader       atomic.Int32 // the host with the last acknowledgment
 
 	mu       sync.Mutex
 	sets     []set
@@ -32,14 +32,14 @@ type history struct {
 
 func newHistory() *history { return &history{begun: time.Now()} }
 
-// set is one that was acknowledged.
+// set is an acknowledged set.
 type set struct {
 	key, value string
 	seq        uint64
 	host       int
 }
 
-// op is what porcupine is told of a call: a value that was set, or that a get returned.
+// op is a call in porcupine's history: the value of a set, or the result of a get.
 type op struct {
 	key, value string
 	set        bool
@@ -47,7 +47,7 @@ type op struct {
 
 func (h *history) now() int64 { return int64(time.Since(h.begun)) }
 
-// key is one that the clients use at present; now and then an older one.
+// key returns a key that the clients use at present, or occasionally an older one.
 func (h *history) key(rng *rand.Rand) string {
 	generation := h.generation.Load()
 	if rng.IntN(16) == 0 {
@@ -74,7 +74,7 @@ func (h *history) acknowledge(id int, s set, begin int64) {
 	h.acknowledged.Add(1)
 }
 
-// unknown notes a set without an outcome: it may take effect at any time.
+// unknown records a set without an outcome, which may take effect at any time.
 func (h *history) unknown(id int, key, value string, begin int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *history) got(id int, key, value string, begin int64) {
 	h.calls = append(h.calls, porcupine.Operation{ClientId: id, Input: op{key: key}, Call: begin, Return: h.now(), Output: value})
 }
 
-// answer is a frame of the kernel.
+// answer is a frame from the kernel.
 type answer struct {
 	Kind     string          `json:"kind"`
 	Data     json.RawMessage `json:"data"`
@@ -100,7 +100,7 @@ type answer struct {
 	} `json:"metadata"`
 }
 
-// value is what a get has returned; ok is false if it was refused.
+// value returns the result of a get; ok is false if it was refused.
 func (a *answer) value() (value string, ok bool) {
 	if a.Kind != "reply" {
 		return "", a.Metadata.Error == "memory.not_found"
@@ -108,7 +108,7 @@ func (a *answer) value() (value string, ok bool) {
 	return value, json.Unmarshal(a.Data, &value) == nil
 }
 
-// ask sends a call on a connection, and returns its answer.
+// ask makes a call on a connection, and returns its answer.
 func ask(conn *testkit.Conn, kind, typ, data, idempotency string) (a answer, err error) {
 	if _, err = fmt.Fprintf(conn, `{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"x","timestamp":1%s}}`+"\n", kind, typ, data, idempotency); err != nil {
 		return a, err
@@ -128,7 +128,7 @@ type clients struct {
 	ids     atomic.Int64
 }
 
-// load starts the clients: some that set and get at whichever host answers, and for each host one that keeps asking it alone.
+// load starts the clients: some that set and get at the host that answers, and for each host one that queries only it.
 func (r *rig) load(seed uint64) (stop func()) {
 	c := &clients{rig: r, stop: make(chan struct{})}
 	for range 4 {
@@ -144,7 +144,7 @@ func (r *rig) load(seed uint64) (stop func()) {
 	return stop
 }
 
-// pause returns false once the clients are stopped.
+// pause waits for d. It returns false when the clients are stopped.
 func (c *clients) pause(d time.Duration) bool {
 	select {
 	case <-c.stop:
@@ -154,7 +154,7 @@ func (c *clients) pause(d time.Duration) bool {
 	}
 }
 
-// use sets and gets. A set is sent with the same idempotency key, to one host or the other, until one acknowledges it.
+// use sets and gets. A set is sent with the same idempotency key, to either host, until one acknowledges it.
 func (c *clients) use(id int, rng *rand.Rand) {
 	conns := make([]*testkit.Conn, len(c.hosts))
 	drop := func(at int) {
@@ -220,8 +220,8 @@ func (c *clients) use(id int, rng *rand.Rand) {
 // unanswered is how many gets of one host may wait for their answers.
 const unanswered = 40
 
-// watch asks one host, whatever happens to it. A get that is not answered soon waits on, and others follow it: one that was stopped finds
-// them when it goes on, and must not answer them with what it knew.
+// watch queries one host during all faults. A get that is not answered soon continues to wait, and others follow: a host
+// that was paused finds them when it resumes, and must not answer them with an old state.
 func (c *clients) watch(h *host, rng *rand.Rand) {
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
@@ -259,7 +259,7 @@ func (c *clients) watch(h *host, rng *rand.Rand) {
 	}
 }
 
-// readAll gets every key that was ever used: what was acknowledged is there at the end.
+// readAll gets all keys that were ever used: acknowledged values must be there at the end.
 func (r *rig) readAll() {
 	r.t.Helper()
 	conn := testkit.Value(testkit.Dial(r.leader().socket()))(r.t)

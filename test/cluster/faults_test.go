@@ -13,10 +13,10 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// fault breaks something, and returns what repairs it.
+// fault breaks something, and returns a function that repairs it.
 type fault struct {
 	name         string
-	hosts, nodes int  // how many there have to be
+	hosts, nodes int  // how many must exist
 	deposes      bool // it may last until the other host leads
 	begin        func(r *rig, rng *rand.Rand) (repair func())
 }
@@ -84,7 +84,7 @@ var faults = []fault{
 	}},
 }
 
-// stopped stops a host for a while.
+// stopped pauses a host for a while.
 func (r *rig) stopped(h *host) (repair func()) {
 	h.signal(r.t, syscall.SIGSTOP)
 	return func() { h.signal(r.t, syscall.SIGCONT) }
@@ -104,7 +104,7 @@ func (r *rig) without(nodes ...*node) (repair func()) {
 	}
 }
 
-// frozen stops nodes for a while.
+// frozen pauses nodes for a while.
 func (r *rig) frozen(nodes ...*node) (repair func()) {
 	for _, n := range nodes {
 		if !n.away {
@@ -139,13 +139,13 @@ func into(m mode, links []*link) (repair func()) {
 	}
 }
 
-// takenOver waits until another host leads than did before a fault.
+// takenOver waits until another host leads than before a fault.
 func (r *rig) takenOver(limit time.Duration, other *host) bool {
 	r.t.Helper()
 	return r.await(limit, r.acknowledged(other, 5))
 }
 
-// some breaks one thing or two, for a while.
+// some breaks one or two things for a while.
 func (r *rig) some(rng *rand.Rand) (what string) {
 	var names []string
 	var repairs []func()
@@ -174,7 +174,7 @@ func (r *rig) some(rng *rand.Rand) (what string) {
 	return strings.Join(names, ", ")
 }
 
-// disk replaces the disk of a node by an older copy: the leader, which has to be there, sends the rest again.
+// disk replaces the disk of a node with an older copy. The leader, which must run, sends the missing entries again.
 func (r *rig) disk(rng *rand.Rand) (what string) {
 	n, leader := r.nodes[rng.IntN(len(r.nodes))], r.leader()
 	restore := n.older(r.t)
@@ -186,7 +186,7 @@ func (r *rig) disk(rng *rand.Rand) (what string) {
 	return "the disk of a node is an older copy"
 }
 
-// named is a fault of the table.
+// named returns a fault of the table.
 func named(name string) fault {
 	for _, f := range faults {
 		if f.name == name {
@@ -196,15 +196,15 @@ func named(name string) fault {
 	panic("no fault is named " + name)
 }
 
-// run is how TestQuorumFaults and TestPlanted break a rig.
+// run configures how TestQuorumFaults and TestPlanted break a rig.
 type run struct {
 	setup
 	seed   uint64
-	length time.Duration // of faults by chance
-	script []string      // faults that come first, each until the other host leads where it deposes
+	length time.Duration // of random faults
+	script []string      // the first faults, each until the other host leads if it deposes
 }
 
-// run returns what the oracle found.
+// run returns the findings of the oracle.
 func (s run) run(t *testing.T) []string {
 	t.Helper()
 	t.Logf("seed %d, %d hosts, %d nodes, lease %v, %s", s.seed, s.hosts, s.nodes, s.lease, s.daemon)
@@ -244,7 +244,7 @@ func (s run) run(t *testing.T) []string {
 	return found
 }
 
-// long is how long faults go on by chance: with PWOS_LONG=1 for 30 minutes, or as long as PWOS_LONG_FOR says.
+// long returns the duration of random faults: with PWOS_LONG=1 30 minutes, or that of PWOS_LONG_FOR.
 func long(t *testing.T) time.Duration {
 	if os.Getenv("PWOS_LONG") != "1" {
 		return 0
@@ -255,12 +255,12 @@ func long(t *testing.T) time.Duration {
 	return 30 * time.Minute
 }
 
-// TestQuorumFaults breaks hosts, nodes and links, in the order of a seed, while clients set and get. At the end, every acknowledged set is in the
-// journal of whoever leads, as the entry that was its answer; no entry answers two sets, and none was done twice; the stream is that
-// journal; what hosts have set aside holds nothing that they acknowledged; and what clients saw of each key is linearizable. A forged
-// stream is found out.
+// TestQuorumFaults breaks hosts, nodes and links, in the order of a seed, while clients set and get. At the end, every
+// acknowledged set is in the journal of the leader, as the entry that its answer named; no entry answers two sets, and none
+// was done twice; the stream equals that journal; entries that hosts have set aside include none that they acknowledged;
+// and the clients' history of each key is linearizable. A forged stream is detected.
 //
-// With PWOS_LONG=1 it goes on by chance, by a seed of its own or that of PWOS_SEED, and where unsynced data is lost as in a power cut.
+// With PWOS_LONG=1 faults are random, with a new seed or that of PWOS_SEED, and unsynced data is lost as in a power cut.
 func TestQuorumFaults(t *testing.T) {
 	for _, s := range []run{
 		{setup: setup{hosts: 1, nodes: 3, lease: 5 * time.Second}, script: []string{"a node is killed", "the leader is killed"}},

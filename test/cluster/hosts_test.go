@@ -33,7 +33,7 @@ type host struct {
 	process *testkit.Process
 	started time.Time
 	links   []*link // to each node
-	down    bool    // it is not started again
+	down    bool    // it is not restarted
 }
 
 func (h *host) socket() string   { return filepath.Join(h.dir, "r", "kernel.sock") }
@@ -60,7 +60,7 @@ func (h *host) signal(t *testing.T, signal os.Signal) {
 
 func (h *host) kill(t *testing.T) { h.process.End(t, syscall.SIGKILL) }
 
-// setup says how a rig is made.
+// setup configures a rig.
 type setup struct {
 	hosts, nodes int
 	lease        time.Duration
@@ -99,7 +99,7 @@ func newRig(t *testing.T, s setup) *rig {
 		settings := fmt.Sprintf("[cluster]\nname = \"alpha\"\nbus = %q\nmembers = %q\nacknowledge = \"quorum\"\nreplicas = %d\nlease = %q\n",
 			strings.Join(bus, ","), r.members(), s.nodes, s.lease)
 		config := filepath.Join(h.dir, "config.toml")
-		if h.index == 0 { // a standby never begins a record
+		if h.index == 0 { // a standby never starts a journal
 			testkit.WriteFile(t, config, settings)
 			h.start(t)
 			h.process.Await(t)
@@ -125,22 +125,22 @@ func tail(text string) string { return text[max(0, len(text)-20000):] }
 
 func (r *rig) members() string { return filepath.Join(r.dir, "members") }
 
-// restartWait is how long a service manager waits before it starts a daemon again.
+// restartWait is how long a service manager waits before it restarts a daemon.
 const restartWait = 200 * time.Millisecond
 
-// supervise starts each daemon that has ended, as a service manager does.
+// supervise restarts each daemon that has ended, as a service manager does.
 func (r *rig) supervise() {
 	r.t.Helper()
 	for _, h := range r.hosts {
 		if h.ended() && !h.down && time.Since(h.started) > restartWait {
-			h.process.End(r.t, syscall.SIGKILL) // for what the process has left open here
+			h.process.End(r.t, syscall.SIGKILL) // to close what this process has open of it
 			h.start(r.t)
 		}
 	}
 	testkit.Must(r.t, r.diedAlone())
 }
 
-// await supervises until a condition holds, and reports whether it does before the limit.
+// await supervises until a condition holds, and reports whether it does within the limit.
 func (r *rig) await(limit time.Duration, holds func() bool) bool {
 	r.t.Helper()
 	for end := time.Now().Add(limit); !holds(); <-time.After(5 * time.Millisecond) {
@@ -152,7 +152,7 @@ func (r *rig) await(limit time.Duration, holds func() bool) bool {
 	return true
 }
 
-// leader is the host that has acknowledged last, and other the one that might instead; nil: there is none.
+// leader returns the host with the last acknowledgment, and other the other one; nil: there is none.
 func (r *rig) leader() *host { return r.hosts[r.history.leader.Load()] }
 
 func (r *rig) other(than *host) *host {
@@ -164,7 +164,7 @@ func (r *rig) other(than *host) *host {
 	return nil
 }
 
-// acknowledged returns a condition: host acknowledges that many more sets, nil: any of them does.
+// acknowledged returns a condition: host acknowledges that many more sets; nil: any host.
 func (r *rig) acknowledged(by *host, more int64) func() bool {
 	count := &r.history.acknowledged
 	if by != nil {
@@ -182,7 +182,7 @@ func (r *rig) healed() {
 	}
 }
 
-// stop ends the hosts cleanly, the standby first: it must not lead again.
+// stop ends the hosts cleanly, the standby first, since it must not lead again.
 func (r *rig) stop() {
 	r.t.Helper()
 	for _, h := range []*host{r.other(r.leader()), r.leader()} {

@@ -10,24 +10,24 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// mode is what a link does to the bytes of its connections.
+// mode is what a link does with the bytes of its connections.
 type mode int32
 
 const (
 	passes  mode = iota
-	delays       // passes them late
+	delays       // forwards them late
 	swallow      // drops them both ways; the connections stay
-	forth        // passes only those of who has connected
-	back         // passes only the answers
+	forth        // forwards only those of the connecting side
+	back         // forwards only the answers
 	breaks       // ends each connection
-	modes        // how many there are
+	modes        // number of modes
 )
 
 func (m mode) String() string {
 	return [...]string{"passes", "delays", "swallows", "passes one way", "passes the other way", "breaks"}[m]
 }
 
-// link is the network between a process and an address: it takes connections, and passes their bytes on.
+// link is the network between a process and an address: it accepts connections, and forwards their bytes.
 type link struct {
 	listener net.Listener
 	mode     atomic.Int32
@@ -68,10 +68,10 @@ func newLink(t *testing.T, to string) *link {
 	return l
 }
 
-// address is where the link is reached.
+// address returns the address of the link.
 func (l *link) address() string { return l.listener.Addr().String() }
 
-// pass copies one direction of a connection; unless is the mode that drops it.
+// pass copies one direction of a connection; unless is the mode in which it is dropped.
 func (l *link) pass(to, from net.Conn, unless mode) {
 	defer func() {
 		_ = to.Close()
@@ -99,7 +99,7 @@ func (l *link) pass(to, from net.Conn, unless mode) {
 	}
 }
 
-// set breaks the link, or repairs it: then its connections end, since some of their bytes are lost.
+// set changes the mode of the link. A repair ends its connections, since some of their bytes are lost.
 func (l *link) set(m mode) {
 	l.mode.Store(int32(m))
 	if m == breaks || m == passes {

@@ -37,7 +37,7 @@ var registers = porcupine.Model{
 	},
 }
 
-// linearizable checks what clients saw, each key for itself.
+// linearizable checks the clients' history, each key separately.
 func (h *history) linearizable() {
 	keys := make(map[string][]porcupine.Operation)
 	for _, call := range h.calls {
@@ -51,7 +51,7 @@ func (h *history) linearizable() {
 	}
 }
 
-// applied is the set that an entry of a journal applies, or repeats the outcome of.
+// applied is the set that an entry of a journal applies, or whose outcome it repeats.
 type applied struct{ key, value string }
 
 func appliedBy(record *journal.Record) (applied, bool) {
@@ -65,7 +65,7 @@ func appliedBy(record *journal.Record) (applied, bool) {
 	return applied{strings.TrimPrefix(request.Data.Key, "/"), request.Data.Value}, err == nil
 }
 
-// read gives each entry of a journal.
+// read calls each with every entry of a journal.
 func read(t *testing.T, dir string, each func(*journal.Record)) {
 	t.Helper()
 	from := uint64(1)
@@ -84,7 +84,8 @@ func read(t *testing.T, dir string, each func(*journal.Record)) {
 	}
 }
 
-// check compares what clients saw with what is there: the hosts have ended, and the bus runs. It returns what is wrong.
+// check compares the clients' history with the final state: the hosts have ended, and the bus runs. It returns what is
+// wrong.
 func (r *rig) check() []string {
 	t, h := r.t, r.history
 	t.Helper()
@@ -122,7 +123,7 @@ func (r *rig) check() []string {
 	return h.findings
 }
 
-// checkAside looks for acknowledged sets in what a host has set aside.
+// checkAside searches for acknowledged sets in what a host has set aside.
 func (r *rig) checkAside(host *host, answers map[uint64]set) {
 	r.t.Helper()
 	entries := 0
@@ -144,7 +145,7 @@ func (r *rig) checkAside(host *host, answers map[uint64]set) {
 	r.t.Logf("host %d has set %d entries aside, in %d directories", host.index, entries, len(dirs))
 }
 
-// compared is a Sink that wants the stream to have the journal's entries.
+// compared is a Sink that compares the stream with the journal's entries.
 type compared struct {
 	hashes []journal.Hash
 	last   uint64
@@ -160,7 +161,7 @@ func (c *compared) Line(record *journal.Record) error {
 
 func (c *compared) Checkpoint(journal.Checkpoint) error { return nil }
 
-// checkStream compares the stream with the journal, as this test reads it, and as the command line of the other host does.
+// checkStream compares the stream with the journal, in this test and with the command line of the other host.
 func (r *rig) checkStream(hashes []journal.Hash) {
 	r.t.Helper()
 	conn, js, err := cluster.Dial(testkit.Context(r.t), cluster.Options{
@@ -218,8 +219,8 @@ func (r *rig) pwos(h *host, args ...string) (code int, out string) {
 	return 0, string(text)
 }
 
-// forge appends a message to the stream as who operates the bus can: with a key of the kernel's user, and a signature that is none.
-// The other host must not take such a record, and verification finds it.
+// forge appends a message to the stream as the operator of the bus can: as the kernel's user, with an invalid signature.
+// The other host must not accept it, and verification must find it.
 func (r *rig) forge() {
 	r.t.Helper()
 	leader := r.leader()
@@ -239,7 +240,7 @@ func (r *rig) forge() {
 	}
 }
 
-// panicked are the lines of daemons that have ended with a panic.
+// panicked returns the lines of daemons that have ended with a panic.
 func (r *rig) panicked() (lines []string) {
 	for _, h := range r.hosts {
 		for line := range strings.Lines(h.process.Output()) {

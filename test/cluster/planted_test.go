@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestPlanted builds the daemon with each of the faults of faults/ planted, and wants the oracle to find something. Without PWOS_LONG=1 it
-// only checks that each still applies.
+// TestPlanted builds the daemon with each of the faults in faults/, which the oracle must find. Without PWOS_LONG=1 it only
+// checks that each patch still applies.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {

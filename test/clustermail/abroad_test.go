@@ -15,7 +15,7 @@ import (
 
 const mayRun = `allow="Syscall.SendMsg,Syscall.Spawn,Syscall.Terminate,Memory.*"`
 
-// spawnAt spawns a process at another kernel, as a process of this one. An allowed of nil asks for the default grant.
+// spawnAt spawns a process at another kernel, as a process of this one. An allowed of nil requests the default grant.
 func (n *node) spawnAt(as int64, kernel, name string, allowed []string) (*schema.SpawnOutput, error) {
 	n.t.Helper()
 	in := &schema.SpawnInput{ChildAgentID: name, Kernel: &kernel}
@@ -40,14 +40,14 @@ func (n *node) process(pid int64) *schema.Descriptor {
 	return testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.ProcessGet, &schema.ProcessGetInput{PID: pid}))(n.t)
 }
 
-// token is what a process of the kernel may call.
+// token returns what a process of the kernel may call.
 func (n *node) token(pid int64) string {
 	n.t.Helper()
 	out := testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.CapabilityGet, &schema.CapabilityGetInput{PID: &pid}))(n.t)
 	return strings.Join(out.AllowedSyscalls, " ")
 }
 
-// spawner makes a process that may spawn and end others, and what else is given.
+// spawner creates a process that may spawn and end others, and call allowed.
 func (n *node) spawner(name string, allowed ...string) int64 {
 	n.t.Helper()
 	in := &schema.SpawnInput{ChildAgentID: name, Capabilities: &schema.SpawnCapability{
@@ -56,8 +56,8 @@ func (n *node) spawner(name string, allowed ...string) int64 {
 	return testkit.Value(client.Call(testkit.Context(n.t), n.Client, schema.SyscallSpawn, in))(n.t).ChildPID
 }
 
-// A process that is spawned at another kernel is a child of this kernel's process there, with no more than that has and than its
-// spawner has. Its spawner can end it, and nobody else here.
+// A process that is spawned at another kernel is a child of this kernel's process there, with no more rights than that and
+// its spawner have. On this kernel only its spawner can end it.
 func TestSpawnAbroad(t *testing.T) {
 	t.Parallel()
 	alpha, beta, _ := pair(t, mayRun, mayRun)
@@ -70,11 +70,11 @@ func TestSpawnAbroad(t *testing.T) {
 	if parent.AgentID != "kernel-alpha" {
 		t.Errorf("its parent is %q", parent.AgentID)
 	}
-	// The default grant is cut down to the line of alpha there.
+	// The default grant is limited by the line of alpha there.
 	if out := testkit.Value(alpha.spawnAt(0, "beta", "default", nil))(t); beta.token(out.ChildPID) != "SYS_SEND_MSG SYS_SPAWN SYS_TERMINATE" {
 		t.Errorf("default grant: %q", beta.token(out.ChildPID))
 	}
-	// That of an agent's child also to the agent's token here.
+	// The default grant of an agent's child is also limited by the agent's token here.
 	agent, other := alpha.spawner("agent", "Memory.Get"), alpha.spawner("other")
 	child := testkit.Value(alpha.spawnAt(agent, "beta", "child", nil))(t)
 	if got := beta.token(child.ChildPID); got != "SYS_SPAWN SYS_TERMINATE" {
@@ -94,7 +94,7 @@ func TestSpawnAbroad(t *testing.T) {
 	}
 	testkit.Must(t, alpha.endAt(agent, "beta", child.ChildPID))
 	testkit.Must(t, alpha.endAt(0, "beta", out.ChildPID))
-	testkit.Must(t, alpha.endAt(0, "beta", out.ChildPID)) // twice is fine
+	testkit.Must(t, alpha.endAt(0, "beta", out.ChildPID)) // it may be repeated
 	if got := beta.process(child.ChildPID).State; got != "TERMINATED" {
 		t.Errorf("the child is %s", got)
 	}
@@ -111,7 +111,7 @@ func TestSpawnAbroad(t *testing.T) {
 	})
 }
 
-// What cannot be done has one clear error each, and nothing is done.
+// A call that is not possible has one clear error, and has no effect.
 func TestSpawnAbroadRefused(t *testing.T) {
 	t.Parallel()
 	alpha, beta, bus := pair(t, mayMail, "")
@@ -124,7 +124,7 @@ func TestSpawnAbroadRefused(t *testing.T) {
 	}
 	refused(alpha, fault.ClusterSelf, "alpha")
 	refused(alpha, fault.ClusterNoKernel, "gamma")
-	refused(alpha, fault.CapabilityDenied, "beta") // its line allows messages only
+	refused(alpha, fault.CapabilityDenied, "beta") // its line allows only messages
 	refused(beta, fault.CapabilityDenied, "alpha") // its line has no options
 	if err := alpha.endAt(0, "beta", 1); !errors.Is(err, fault.CapabilityDenied) {
 		t.Errorf("end: %v", err)
@@ -132,12 +132,12 @@ func TestSpawnAbroadRefused(t *testing.T) {
 	beta.end()
 	refused(alpha, fault.ClusterKernelAway, "beta")
 	bus.Stop()
-	// Until alpha notices, a call is sent, and nobody knows whether it arrived.
+	// Until alpha notices, a call is sent, and it is unknown whether it arrived.
 	testkit.Eventually(t, "alpha has lost the bus", func() bool {
 		return !testkit.Value(client.Call(testkit.Context(t), alpha.Client, schema.ClusterStatus, &schema.ClusterStatusInput{}))(t).Connected
 	})
 	refused(alpha, fault.ClusterKernelAway, "beta")
-	beta.start() // which knows another key for alpha from now on
+	beta.start() // it now knows another key for alpha
 	_, line := testbus.Key(t, testkit.Dir(t), "alpha", mayRun)
 	testkit.Must(t, os.WriteFile(beta.members, []byte(line+"\n"+beta.line+"\n"), 0o600))
 	bus.Restart()
@@ -165,7 +165,8 @@ func (n *node) ask(kernel, typ, data string) (string, error) {
 	return string(out.Data), nil
 }
 
-// What a kernel shows another one is what the line says: all with a role, else what the process of that kernel may see.
+// What a kernel shows another one depends on the line: everything with a role, otherwise what the process of that kernel
+// may see.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	alpha, beta, _ := pair(t, `role="viewer"`, `allow="Audit.Log"`)
@@ -196,7 +197,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// attached is a connection that acts as a process of the kernel.
+// attached returns a connection that acts as a process of the kernel.
 func (n *node) attached(pid int64) *client.Client {
 	n.t.Helper()
 	c := testkit.Value(n.dial(testkit.Context(n.t)))(n.t)
@@ -205,7 +206,7 @@ func (n *node) attached(pid int64) *client.Client {
 	return c
 }
 
-// The quota of a member's line bounds what its processes hold together.
+// The quota of a member's line bounds what its processes hold in total.
 func TestQuotaAbroad(t *testing.T) {
 	t.Parallel()
 	alpha, beta, _ := pair(t, `allow="Syscall.Spawn,SYS_ALLOC",quota="gpu=2"`, "")
@@ -233,7 +234,7 @@ func TestQuotaAbroad(t *testing.T) {
 	}
 }
 
-// Rules about a call of another kernel are about the call that was made there: sending, and spawning.
+// Rules about sending and spawning apply to calls that arrive from another kernel.
 func TestPolicyAbroad(t *testing.T) {
 	t.Parallel()
 	alpha, beta, _ := pair(t, mayRun, mayRun)

@@ -30,7 +30,8 @@ type node struct {
 	stop    func()
 }
 
-// pair is two kernels that may send each other messages, alpha and beta, and their bus. Options are of their lines.
+// pair returns two kernels that may send each other messages, alpha and beta, and their bus. Options are those of their
+// lines.
 func pair(t testing.TB, optionsOfAlpha, optionsOfBeta string) (alpha, beta *node, bus *testbus.Bus) {
 	t.Helper()
 	alpha, beta = &node{name: "alpha"}, &node{name: "beta"}
@@ -60,7 +61,7 @@ func (n *node) know(lines ...string) {
 	testkit.Must(n.t, os.WriteFile(n.members, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
-// start runs the kernel, and connects to it as the operator.
+// start starts the kernel, and connects to it as the operator.
 func (n *node) start() {
 	n.t.Helper()
 	cfg := testkernel.Settings(n.place)
@@ -95,7 +96,7 @@ func reached(t testing.TB, list ...*node) {
 	}
 }
 
-// spawn makes a process that may send and receive.
+// spawn creates a process that may send and receive.
 func (n *node) spawn(name string) int64 {
 	n.t.Helper()
 	in := &schema.SpawnInput{ChildAgentID: name, Capabilities: &schema.SpawnCapability{AllowedSyscalls: []string{"Syscall.SendMsg", "Ipc.*"}}}
@@ -110,7 +111,7 @@ func (n *node) send(as int64, kernel string, to int64, payload string) (*schema.
 	return client.Call(testkit.Context(n.t), n.Client, schema.SyscallSendMsg, in)
 }
 
-// sent is send for a message that has this status.
+// sent is send for a message that must have this status.
 func (n *node) sent(status string, as int64, kernel string, to int64, payload string) *schema.SendMsgOutput {
 	n.t.Helper()
 	out := testkit.Value(n.send(as, kernel, to, payload))(n.t)
@@ -120,7 +121,7 @@ func (n *node) sent(status string, as int64, kernel string, to int64, payload st
 	return out
 }
 
-// refused is send for a message that is refused with an id.
+// refused is send for a message that must be refused with an id.
 func (n *node) refused(id fault.ID, as int64, kernel string, to int64, payload string) {
 	n.t.Helper()
 	if out, err := n.send(as, kernel, to, payload); !errors.Is(err, id) {
@@ -128,7 +129,7 @@ func (n *node) refused(id fault.ID, as int64, kernel string, to int64, payload s
 	}
 }
 
-// mail takes what is in a mailbox: the sender of each message and what it says.
+// mail receives the messages in a mailbox, and returns the sender and payload of each.
 func (n *node) mail(pid int64) (list []string) {
 	n.t.Helper()
 	in := &schema.ReceiveInput{}

@@ -105,7 +105,7 @@ func (w *writer) send(ctx context.Context, alpha dialer, data []byte) (string, e
 	for ctx.Err() == nil {
 		c, err := alpha.dial(ctx)
 		if err != nil {
-			continue // it was killed, and is started again
+			continue // it was killed, and is being restarted
 		}
 		reply, err := c.Do(ctx, m)
 		if closed := c.Close(); err == nil && closed != nil {
@@ -169,7 +169,7 @@ func receive(ctx context.Context, beta dialer, pid int64) ([]schema.MailMessage,
 	}
 }
 
-// sites runs alpha, beta and their bus, each in a process of its own. Options are of the lines of both.
+// sites starts alpha, beta and their bus, each as a separate process. Options are those of both lines.
 func sites(t *testing.T, options string) (alpha, beta *site, b *busProcess) {
 	t.Helper()
 	list := []*site{{name: "alpha"}, {name: "beta"}}
@@ -226,7 +226,7 @@ type killer struct {
 	bus         *busProcess
 }
 
-// strike does what is due in a round: it kills the calling kernel, the other one, both, or the bus, and starts them again.
+// strike kills the calling kernel, the other one, both, or the bus, depending on the round, and restarts them.
 func (k *killer) strike(t *testing.T, round int) {
 	t.Helper()
 	victims := map[int][]*site{0: {k.alpha}, 1: {k.beta}, 2: {k.alpha, k.beta}, 3: {}}[round%4]
@@ -244,8 +244,8 @@ func (k *killer) strike(t *testing.T, round int) {
 	}
 }
 
-// TestMailKilled kills the sending kernel, the receiving one, both, and the bus, at random moments while messages are on their
-// way: each arrives once, in the order of its sender. PWOS_LONG=1 does it 100 times.
+// TestMailKilled kills the sending kernel, the receiving one, both, and the bus, at random moments while messages are in
+// flight: each arrives once, in the order of its sender. PWOS_LONG=1 does it 100 times.
 func TestMailKilled(t *testing.T) {
 	rounds, ctx := killings(t)
 	alpha, beta, b := sites(t, mayMail)
@@ -275,7 +275,7 @@ func TestMailKilled(t *testing.T) {
 	t.Logf("%d rounds: %d and %d messages, %v, %v", rounds, writers[0].next, writers[1].next, writers[0].statuses, writers[1].statuses)
 }
 
-// killings is how many rounds a test makes, and a context for them.
+// killings returns how many rounds a test runs, and a context for them.
 func killings(t *testing.T) (rounds int, ctx context.Context) {
 	t.Helper()
 	if os.Getenv("PWOS_LONG") == "" {
@@ -286,8 +286,8 @@ func killings(t *testing.T) (rounds int, ctx context.Context) {
 	return 100, ctx
 }
 
-// TestSpawnKilled does the same while processes are spawned at another kernel and ended. Each call is repeated under its key until
-// it has an outcome: that is never unknown, each process is there once, and those that were ended have ended.
+// TestSpawnKilled does the same while processes are spawned at another kernel and ended. Each call is repeated with its key
+// until it has an outcome, which is never unknown. Each process exists once, and those that were ended have ended.
 func TestSpawnKilled(t *testing.T) {
 	rounds, ctx := killings(t)
 	alpha, beta, b := sites(t, mayRun)
@@ -373,7 +373,7 @@ func insist(ctx context.Context, s dialer, typ, key string, data []byte) ([]byte
 	for ctx.Err() == nil {
 		c, err := s.dial(ctx)
 		if err != nil {
-			continue // it was killed, and is started again
+			continue // it was killed, and is being restarted
 		}
 		reply, err := c.Do(ctx, m)
 		if closed := c.Close(); err == nil && closed != nil {
@@ -389,7 +389,7 @@ func insist(ctx context.Context, s dialer, typ, key string, data []byte) ([]byte
 	return nil, ctx.Err()
 }
 
-// pause lets a random part of what runs happen before a kill.
+// pause waits for a random time before a kill.
 func pause(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()

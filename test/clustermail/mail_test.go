@@ -14,7 +14,7 @@ import (
 
 const mayMail = `allow="Syscall.SendMsg"`
 
-// A message to a process of another kernel is in its mailbox when the call is answered, and says where it is from.
+// A message to a process of another kernel is in its mailbox when the call is answered, with its origin.
 func TestMail(t *testing.T) {
 	t.Parallel()
 	alpha, beta, _ := pair(t, mayMail, mayMail)
@@ -37,7 +37,7 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// What cannot be sent has one clear error each.
+// A message that cannot be sent has one clear error.
 func TestMailRefused(t *testing.T) {
 	t.Parallel()
 	alpha, beta, _ := pair(t, mayMail, "")
@@ -57,8 +57,8 @@ func TestMailRefused(t *testing.T) {
 	alpha.sent("DELIVERED", one, "beta", two, `"room again"`)
 }
 
-// Messages to a kernel that is away are queued, and delivered once and in their order when it is back: also if this kernel, or
-// the bus, was restarted meanwhile.
+// Messages to a kernel that does not run are queued, and delivered once and in order when it runs again, also if this
+// kernel, or the bus, was restarted meanwhile.
 func TestQueued(t *testing.T) {
 	t.Parallel()
 	alpha, beta, bus := pair(t, mayMail, mayMail)
@@ -94,7 +94,7 @@ func TestQueued(t *testing.T) {
 	send("DELIVERED", 1)
 }
 
-// A queued message that expires before the other kernel is back is not delivered, and the record says so.
+// A queued message that expires before the other kernel runs again is not delivered, and the journal says so.
 func TestQueuedExpires(t *testing.T) {
 	t.Parallel()
 	alpha, beta, _ := pair(t, mayMail, mayMail)
@@ -127,7 +127,7 @@ func TestQueuedExpires(t *testing.T) {
 	})
 }
 
-// A kernel whose line names an origin reaches the processes of that origin, and the operator.
+// A kernel whose line names an origin can reach the processes of that origin, and the operator.
 func TestMailOrigin(t *testing.T) {
 	t.Parallel()
 	alpha, beta, _ := pair(t, mayMail+`,origin="https://a.example/"`, mayMail)

@@ -1,4 +1,4 @@
-// Package clustermail_test holds what is promised of messages between kernels of a cluster.
+// Package clustermail_test tests messages between kernels of a cluster.
 package clustermail_test
 
 import (

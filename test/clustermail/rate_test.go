@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestMailRate measures messages a second between two kernels, from senders that each wait for an answer, and how long one
-// takes. Each sender has a receiver, which takes them in between.
+// TestMailRate measures the messages per second between two kernels, from senders that each wait for an answer, and the
+// latency of one. Each sender has a receiver.
 func TestMailRate(t *testing.T) {
 	if os.Getenv("PWOS_LONG") == "" {
 		t.Skip("it measures: PWOS_LONG=1")

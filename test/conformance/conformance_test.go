@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestPage is the check itself: the page as it stands against the tree as it stands.
+// TestPage checks the page against the tree.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	src := os.DirFS("../..")
@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("docs/conformance.md: %s", f)
 	}
 
-	// A page that the parser no longer understands would pass with no rows.
+	// A page that the parser no longer understands would otherwise pass with no rows.
 	specs := make(map[string]bool)
 	for _, r := range rows {
 		spec, _, _ := strings.Cut(r.clause, " ")

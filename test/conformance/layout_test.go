@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestLayout: the text of the docs has lines of at most 100 columns, except what cannot be broken.
+// TestLayout: the text of the docs has lines of at most 100 columns, except for those that cannot be broken.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")

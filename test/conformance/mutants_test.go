@@ -17,8 +17,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// A mutant is a patch that breaks what some clauses demand. Its file is named after the first of them and starts with the
-// line "Clauses: BRIDGE 4.2.1 #6, MESSAGE 5.1 #2"; the rest is what `git diff` prints.
+// A mutant is a patch that violates clauses. Its file is named after the first of them and starts with the line "Clauses:
+// BRIDGE 4.2.1 #6, MESSAGE 5.1 #2"; the rest is output of `git diff`.
 type mutant struct {
 	file    string
 	clauses []string
@@ -26,14 +26,14 @@ type mutant struct {
 	touches []string // the files that the patch changes
 }
 
-// slug turns the clause "BRIDGE 4.2.1 #6" into "bridge-4.2.1-6".
+// slug converts the clause "BRIDGE 4.2.1 #6" to "bridge-4.2.1-6".
 func slug(clause string) string {
 	return strings.NewReplacer(" #", "-", " ", "-").Replace(strings.ToLower(clause))
 }
 
 var touched = regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)$`)
 
-// mutants reads the patches of a folder.
+// mutants reads the patches in a directory.
 func mutants(dir string) ([]mutant, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
 	if err != nil {
@@ -93,7 +93,7 @@ func checkMutants(all []mutant, rows []row) []string {
 	return faults
 }
 
-// checkCovered reports the rows that no mutant breaks although they have to have one: each MUST that is done.
+// checkCovered reports the rows without a mutant that need one: each MUST that is done.
 func checkCovered(all []mutant, rows []row) []string {
 	var faults []string
 	for _, r := range rows {
@@ -124,7 +124,7 @@ func (m mutant) apply(root, dir string) (overlay []byte, err error) {
 	}
 	cmd := exec.Command("git", "apply", "-")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // no repository: plain files
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // not in a repository, so the files are plain
 	cmd.Stdin = bytes.NewReader(m.patch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("git apply: %w\n%s", err, out)
@@ -150,8 +150,8 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutants builds the tree with each mutant and wants the tests of its clauses to fail. It needs PWOS_LONG=1.
-// One mutant alone: -run TestMutants/bridge-4.2.1-6. PWOS_SHARD=1/4 takes every fourth mutant, from the first on.
+// TestMutants builds the tree with each mutant; the tests of its clauses must fail. It needs PWOS_LONG=1. A single mutant:
+// -run TestMutants/bridge-4.2.1-6. PWOS_SHARD=1/4 runs every fourth mutant, from the first on.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PWOS_LONG") == "" {
@@ -195,8 +195,8 @@ func killed(t *testing.T, root, overlay, test string) error {
 	folder, function, pattern := selector(test)
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-timeout=5m", "-run", pattern, "./"+folder)
 	cmd.Dir = root
-	// In the environment, so that the binaries that a test builds are those of the mutant as well. The failure is expected, so
-	// rapid is told to keep no file of it.
+	// The variables are in the environment, so that binaries that a test builds have the mutant too. The failure is
+	// expected, so rapid is told to write no file about it.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay), "PWOS_LONG=", "RAPID_NOFAILFILE=true")
 	out, err := cmd.CombinedOutput()
 	switch exit := (*exec.ExitError)(nil); {
@@ -210,7 +210,7 @@ func killed(t *testing.T, root, overlay, test string) error {
 	return nil
 }
 
-// selector splits the name of a test into its folder, its function, and what `go test -run` takes for it.
+// selector splits the name of a test into its directory, its function, and the argument of `go test -run`.
 func selector(test string) (folder, function, pattern string) {
 	if script, ok := strings.CutSuffix(test, ".txtar"); ok {
 		return path.Dir(script), "TestScripts", "^TestScripts$/^" + path.Base(script) + "$"

@@ -31,12 +31,12 @@ var (
 	unlinked = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchor is the fragment by which a page's readers find a heading.
+// anchor returns the fragment of a heading.
 func anchor(title string) string {
 	return strings.ReplaceAll(unlinked.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
 }
 
-// TestLinks: what the pages link to is there.
+// TestLinks: the targets of links in the pages exist.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := prose(t)
@@ -44,7 +44,7 @@ func TestLinks(t *testing.T) {
 		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			to, err := url.Parse(found[1])
 			if err != nil || to.Scheme != "" {
-				continue // of the network nothing is asked
+				continue // links to the network are not checked
 			}
 			file := page
 			if to.Path != "" {

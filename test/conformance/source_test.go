@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestReadingTheSource holds README's way through the source to the tree: each file that it names is there, and declares the
-// functions and types that are named with it.
+// TestReadingTheSource checks README's "Reading the source": each file that it names exists, and declares the functions and
+// types that are named with it.
 func TestReadingTheSource(t *testing.T) {
 	t.Parallel()
 	root := moduleRoot(t)

@@ -1,4 +1,4 @@
-// Package conformance_test holds docs/conformance.md to its word.
+// Package conformance_test checks the documentation against the tree, above all docs/conformance.md.
 package conformance_test
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// header opens a conformance table; other tables of the page are not read.
+// header starts a conformance table; other tables of the page are ignored.
 var header = []string{"clause", "level", "what we do", "test", "state"}
 
 // The states of a row.
@@ -22,12 +22,11 @@ const (
 )
 
 var (
-	// issue matches what the text of a row that is not served must name.
+	// issue matches what the text of a row that is not done must name.
 	issue = regexp.MustCompile(`\bissue [1-9][0-9]*\b`)
 
-	// goTest splits "transport/unixsock.TestServe/half_close" into folder and
-	// function. The case after the slash is for the reader: cases are
-	// often made at run time, so their names can't be found in the source.
+	// goTest splits "transport/unixsock.TestServe/half_close" into directory and function. The case after the slash is for
+	// the reader: cases are often generated, so their names cannot be found in the source.
 	goTest = regexp.MustCompile(`^([a-z0-9_/]+)\.((?:Test|Fuzz)[A-Za-z0-9_]*)(/\S+)?$`)
 )
 
@@ -41,9 +40,8 @@ type row struct {
 	state  string
 }
 
-// parse reads the conformance tables of a page. It reports malformed rows beside the
-// rows that it could read, so that one mistake does not hide the next. A table ends
-// at an empty line, as in Markdown; rows that this cuts off are reported, not passed over.
+// parse reads the conformance tables of a page. It also reports malformed rows, so that one mistake does not hide the next.
+// A table ends at an empty line, as in Markdown; rows after that are reported.
 func parse(page string) (rows []row, faults []string) {
 	lines := strings.Split(page, "\n")
 	inTable, ours := false, false
@@ -71,12 +69,12 @@ func parse(page string) (rows []row, faults []string) {
 	return rows, faults
 }
 
-// isRule tells whether a line is the rule below a table's header.
+// isRule reports whether a line is the rule below a table's header.
 func isRule(line string) bool {
 	return strings.Contains(line, "-") && strings.Trim(line, "|-: ") == ""
 }
 
-// split cuts a table line into trimmed cells, the empty ends outside the outer bars left out.
+// split splits a table line into trimmed cells, without the empty ends outside of the outer bars.
 func split(line string) []string {
 	line = strings.TrimSpace(line)
 	cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
@@ -124,7 +122,7 @@ func check(rows []row, src fs.FS) []string {
 	return faults
 }
 
-// find looks up the proving test of a row by the name that the page gives it.
+// find searches for the test of a row by the name on the page.
 func find(src fs.FS, name string) error {
 	if name == "" {
 		return errors.New("no proving test")

@@ -10,8 +10,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestTried holds the procedures of docs/operations.md to what tries them: each section about one names its script or its
-// test, and that is there.
+// TestTried checks the procedures of docs/operations.md: each section about one names an existing script or test.
 func TestTried(t *testing.T) {
 	t.Parallel()
 	root := moduleRoot(t)

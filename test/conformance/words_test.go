@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// form is a form of words.txt, with what its entry says.
+// form is a form of words.txt, with the reason of its entry.
 type form struct {
 	words  []string // in lower case
 	isCall bool     // the last word is the name of a function
@@ -56,17 +56,17 @@ func wordings(t *testing.T) []wording {
 	return all
 }
 
-// misuse is a place where a text has a form.
+// misuse is a place at which a text has a form.
 type misuse struct {
 	form form
 	line int
 }
 
-// misused finds the forms that a text has. Between two words of a form are only white space and marks of a comment.
+// misused finds the forms in a text. Between two words of a form there may be only white space and comment marks.
 func misused(text string, forms map[string][]form) []misuse {
 	var found []misuse
 	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
-	// next returns the first word of s in lower case, what is before it, and what is behind it.
+	// next returns the first word of s in lower case, the text before it, and the rest.
 	next := func(s string) (gap, word, rest string) {
 		begin := strings.IndexFunc(s, isWord)
 		if begin < 0 {
@@ -121,7 +121,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]int{
-		"// it is under\n\t// way":    1, // over the end of a line of a comment
+		"// it is under\n\t// way":    1, // across the end of a comment's line
 		"Under\nway":                  1,
 		"under, way; under. Way":      0,
 		"underway, wonder way":        0,

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestActs: from the page a call is approved and another one refused, a denial is granted, and a program is paused, resumed and killed.
+// TestActs: the page can approve and refuse a call, grant a denied one, and pause, resume and kill a program.
 func TestActs(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
@@ -49,7 +49,7 @@ func TestActs(t *testing.T) {
 	p.press("dialog", "Grant")
 	p.reads("Granted: pid 3")
 	s.do(t, "Memory.Set", `{"pid":3,"key":"notes/granted","value":1}`)
-	s.do(t, "Memory.Get", `{"pid":3,"key":"notes/granted"}`) // which it had before
+	s.do(t, "Memory.Get", `{"pid":3,"key":"notes/granted"}`) // a call that it was already allowed
 
 	state := func() string { return string(s.do(t, "Process.Get", `{"pid":4}`)) }
 	p.show("processes?pid=4")
@@ -70,7 +70,8 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// TestKeys: the page is worked with the keyboard alone: a view by its number, a row by the arrows, Escape closes its panel.
+// TestKeys: the page can be used with the keyboard alone: a view by its number, a row by the arrows, and Escape closes its
+// panel.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
@@ -78,7 +79,7 @@ func TestKeys(t *testing.T) {
 	crowd(t, s)
 	p := open(t)
 	p.login(s)
-	p.click(".bar h1") // which gives the page the focus of the keyboard
+	p.click(".bar h1") // it gives the page the keyboard focus
 	p.do(chromedp.KeyEvent("2"))
 	p.see(".calls .row")
 	p.do(chromedp.Focus(chromedp.CSS(".calls")), chromedp.KeyEvent(kb.ArrowUp))
@@ -90,8 +91,7 @@ func TestKeys(t *testing.T) {
 	p.when(`document.activeElement.type === "search"`)
 }
 
-// TestGraphNodes: a node of the graph opens its call, by a click and by the keyboard; the call says on whose authority it was
-// made.
+// TestGraphNodes: a click or a key on a node of the graph opens its call, which shows the authority for it.
 func TestGraphNodes(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
@@ -119,8 +119,8 @@ func TestGraphNodes(t *testing.T) {
 	}
 }
 
-// TestPast: the slider shows the value of a key, and a process, as of an entry; while it is moved nothing is asked, and the
-// answer is that of where it rests.
+// TestPast: the slider shows the value of a key, and a process, as of an entry. While it moves no query is made, and the
+// final answer is for its last position.
 func TestPast(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
@@ -144,7 +144,7 @@ func TestPast(t *testing.T) {
 	before := replays()
 	move := `(() => { const el = document.querySelector("input[type=range]"); const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
 		for (let at = %d; at <= %d; at++) { set.call(el, at); el.dispatchEvent(new Event("input", {bubbles: true})); } })()`
-	p.when(fmt.Sprintf(`document.querySelector("input[type=range]").max >= %d`, log.Entries[40].Seq)) // the record has come
+	p.when(fmt.Sprintf(`document.querySelector("input[type=range]").max >= %d`, log.Entries[40].Seq)) // the event has arrived
 	p.eval(fmt.Sprintf(move, log.Entries[11].Seq, log.Entries[40].Seq))
 	p.reads(`"is 40"`)
 	if n := replays() - before; n > 3 {
@@ -169,7 +169,7 @@ func TestLinkIsUsedOnce(t *testing.T) {
 	p.do(chromedp.Navigate(link))
 	p.see(".bar .live.live")
 	p.when(`!location.href.includes(` + quoted(link[strings.Index(link, "#")+1:]) + `)`)
-	p.do(chromedp.Reload()) // the session is the tab's
+	p.do(chromedp.Reload()) // the session belongs to the tab
 	p.see(".bar .live.live")
 	other := open(t)
 	other.do(chromedp.Navigate(link))
@@ -179,8 +179,8 @@ func TestLinkIsUsedOnce(t *testing.T) {
 	}
 }
 
-// TestForeignPages: a name that was bound to loopback later reaches nothing, and a page of another origin neither reads, nor opens, nor
-// frames the console.
+// TestForeignPages: a name that is rebound to loopback reaches nothing, and a page of another origin can neither read, nor
+// open, nor frame the console.
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
@@ -208,7 +208,7 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// TestHostileText: script in every string that an agent chooses is text on every view, and what it would do is not done.
+// TestHostileText: a script in any string that an agent chooses is shown as text in every view, and not executed.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
@@ -246,7 +246,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestManyEvents: while 20,000 events arrive the page answers clicks. How long that took is printed.
+// TestManyEvents: while 20,000 events arrive the page answers clicks. The time is printed.
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
 	browserPath(t)

@@ -15,13 +15,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// tab is a page of a browser of its own.
+// tab is a page in a separate browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 }
 
-// open starts a browser whose page is empty.
+// open starts a browser with an empty page.
 func open(t *testing.T) *tab {
 	t.Helper()
 	path := browserPath(t)
@@ -88,7 +88,7 @@ func (p *tab) when(expression string) {
 	}
 }
 
-// text is what the page says, for a failure.
+// text returns the text of the page, for a failure.
 func (p *tab) text() string {
 	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText.slice(0, 3000)"))
 	if err != nil {
@@ -97,14 +97,14 @@ func (p *tab) text() string {
 	return text
 }
 
-// click clicks the first element that fits, once there is one that can be clicked.
+// click clicks the first matching element, when it can be clicked.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.when("(() => { const el = document.querySelector(" + quoted(selector) + "); return el && !el.disabled })()")
 	p.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// press clicks the button of a text.
+// press clicks the button with a text.
 func (p *tab) press(within, text string) {
 	p.t.Helper()
 	find := "[..." + "document.querySelectorAll(" + quoted(within+" button") + ")].find((el) => el.textContent.trim() === " + quoted(text) + " && !el.disabled)"
@@ -138,7 +138,7 @@ func (p *tab) size(width, height int64, theme string) {
 	}
 }
 
-// picture writes what the page looks like into the directory that PWOS_PICTURES names, if it does.
+// picture writes a screenshot to the directory that PWOS_PICTURES names, if it is set.
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	dir := os.Getenv("PWOS_PICTURES")
@@ -149,7 +149,7 @@ func (p *tab) picture(name string) {
 	testkit.Must(p.t, os.WriteFile(filepath.Join(dir, name+".png"), image, 0o644))
 }
 
-// axe reports what axe-core finds wrong with the page.
+// axe reports the findings of axe-core for the page.
 func (p *tab) axe(where string) {
 	p.t.Helper()
 	found, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]string](`axe.run(document, {resultTypes: ['violations']}).then((result) =>
@@ -162,7 +162,7 @@ func (p *tab) axe(where string) {
 	}
 }
 
-// loadAxe brings axe-core into the page, past its policy, as a tool of a developer is.
+// loadAxe loads axe-core into the page despite its policy, as a developer's tool does.
 func (p *tab) loadAxe() {
 	p.t.Helper()
 	code := testkit.ReadFile(p.t, "testdata/axe.min.js")

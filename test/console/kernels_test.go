@@ -28,14 +28,14 @@ type member struct {
 	key     *access.HostKey
 }
 
-// crew is a cluster: its bus, and the one members file of all.
+// crew is a cluster: its bus, and one members file for all.
 type crew struct {
 	bus     *testbus.Bus
 	file    string
 	members map[string]*member
 }
 
-// muster makes the bus of a cluster.
+// muster starts the bus of a cluster.
 func muster(t *testing.T, members ...*member) *crew {
 	t.Helper()
 	c := &crew{members: make(map[string]*member)}
@@ -54,7 +54,7 @@ func muster(t *testing.T, members ...*member) *crew {
 	return c
 }
 
-// start runs a kernel of the cluster, until it is on the bus.
+// start starts a kernel of the cluster, and waits until it is on the bus.
 func (c *crew) start(t *testing.T, name, policy string) *served {
 	t.Helper()
 	s := &served{Place: c.members[name].place}
@@ -65,7 +65,7 @@ func (c *crew) start(t *testing.T, name, policy string) *served {
 	return s
 }
 
-// choose chooses a kernel of the page, or all.
+// choose selects a kernel of the page, or all.
 func (p *tab) choose(kernel string) {
 	p.t.Helper()
 	p.see(".choice select")
@@ -79,8 +79,9 @@ func (p *tab) showAll(view string) {
 	p.show(name + "?kernel=*&" + query)
 }
 
-// The page shows the processes, calls, questions and refusals of all kernels, each with its kernel. It acts on its own kernel, and
-// ends at another one what its own has spawned there. A kernel that is away is named, and comes back by itself.
+// The page shows the processes, calls, questions and refusals of all kernels, each with its kernel. It acts on its own
+// kernel, and can end processes at another kernel that its own has spawned there. A kernel that does not run is named, and
+// returns when it runs again.
 func TestKernels(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
@@ -140,7 +141,7 @@ func TestKernels(t *testing.T) {
 	}
 	p.size(1360, 820, "light")
 
-	p.showAll("timeline?type=Memory.Set") // as one time line, alpha's call first
+	p.showAll("timeline?type=Memory.Set") // as one timeline, alpha's call first
 	order := `[...document.querySelectorAll(".calls .row")].map((el) => el.querySelector(".kernel").textContent).join(" ")`
 	p.when(order + `.startsWith("alpha beta beta")`)
 	p.click(".calls .row:nth-child(2)")
@@ -177,7 +178,7 @@ func TestKernels(t *testing.T) {
 	p.when(`!document.querySelector(".notices .problem")`)
 }
 
-// hostile is a kernel that answers queries with what would do harm.
+// hostile is a kernel that answers queries with harmful data.
 type hostile struct{}
 
 const harm = `<img src=x onerror=owned=1><script>owned=1<\/script>\u001b[2J\u202e\u0000"'`
@@ -190,7 +191,7 @@ func (hostile) Ask(_ context.Context, _ *cluster.Requester, typ string, data []b
 	}
 	switch typ {
 	case schema.AuditLog.Type:
-		// The same page for each question: entries of times that no clock tells, of numbers that go back, and that never end.
+		// The same page for each query: entries with impossible times, with descending numbers, and without an end.
 		return fmt.Appendf(nil, `{"entries":[%s,%s,%s,%s],"next":9007199254740991}`, entry(5, 9007199254740991), entry(5, -9007199254740991), entry(4, 0), entry(6, 1)), 6, nil
 	case schema.AuditShow.Type:
 		return fmt.Appendf(nil, `{"entry":%s,"hash":"%s","prev":"","related":[]}`, entry(6, 9007199254740991), text), 6, nil
@@ -198,7 +199,7 @@ func (hostile) Ask(_ context.Context, _ *cluster.Requester, typ string, data []b
 		return fmt.Appendf(nil, `{"processes":[{"pid":1,"agent_id":"%[1]s","parent_pid":1,"state":"READY","priority":"NORMAL","intent":"%[1]s","role":"%[1]s","resource_quota":{"%[1]s":1e308},"birth_tick":-5,"origin":"%[1]s"},
 			{"pid":-9007199254740991,"agent_id":"%[1]s","parent_pid":9,"state":"READY","priority":"LOW","intent":"","role":"","resource_quota":{},"birth_tick":0,"origin":""}]}`, text), 7, nil
 	case schema.ApprovalList.Type:
-		return []byte(`{"approvals":"` + text + `"}`), 7, nil // not of its form
+		return []byte(`{"approvals":"` + text + `"}`), 7, nil // invalid
 	case schema.BudgetShow.Type:
 		return []byte(`{"budgets":[]}` + strings.Repeat(" ", 2_000_000)), 7, nil // too long
 	}
@@ -216,7 +217,7 @@ func (hostile) EndIntent(uint64, []byte, *fault.Fault) {}
 func (hostile) Note(schema.Request)                    {}
 func (hostile) Tick() int64                            { return 0 }
 
-// Whatever another kernel answers, it is text, and the page goes on showing its own kernel.
+// Answers of another kernel are shown as text, and the page still shows its own kernel.
 func TestHostileKernel(t *testing.T) {
 	t.Parallel()
 	browserPath(t)

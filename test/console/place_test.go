@@ -69,7 +69,7 @@ func (s *served) show(t *testing.T) {
 	})
 }
 
-// do makes a call that has to succeed, as the operator.
+// do makes a call that must succeed, as the operator.
 func (s *served) do(t *testing.T, typ, data string, args ...any) schema.Value {
 	t.Helper()
 	row, _ := schema.Lookup(typ)
@@ -90,7 +90,7 @@ func (s *served) try(t *testing.T, typ, data string, args ...any) error {
 	return err
 }
 
-// step makes a call of a correlation that something has caused. It may be refused.
+// step makes a call with a correlation and a cause. It may be refused.
 func (s *served) step(t *testing.T, typ, data, id, cause string) {
 	t.Helper()
 	row, _ := schema.Lookup(typ)
@@ -103,7 +103,7 @@ func (s *served) step(t *testing.T, typ, data, id, cause string) {
 // ask makes a Memory.Set that waits for an approval. Its outcome is received from the channel.
 func (s *served) ask(t *testing.T, data string) <-chan error {
 	t.Helper()
-	c := testkernel.Dial(t, s.RuntimeDir()) // a call that waits keeps the others of its connection waiting
+	c := testkernel.Dial(t, s.RuntimeDir()) // a waiting call delays the others of its connection
 	came := make(chan error, 1)
 	go func() {
 		_, err := c.Call(context.Background(), schema.KindCommand, "Memory.Set", []byte(data))
@@ -112,7 +112,7 @@ func (s *served) ask(t *testing.T, data string) <-chan error {
 	return came
 }
 
-// browserPath is the browser to test with; the test is skipped if there is none.
+// browserPath returns the browser to test with; the test is skipped if there is none.
 func browserPath(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PWOS_BROWSER")
@@ -124,7 +124,7 @@ func browserPath(t *testing.T) string {
 
 func quoted(text string) string { return string(schema.AppendString(nil, text)) }
 
-// serveText serves something else than the console, and returns its address.
+// serveText serves other content than the console, and returns its address.
 func serveText(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -132,7 +132,7 @@ func serveText(t *testing.T, handler http.Handler) string {
 	return server.URL
 }
 
-// pour makes many calls, from several connections.
+// pour makes many calls, on several connections.
 func (s *served) pour(t *testing.T, many int) {
 	t.Helper()
 	const at = 8

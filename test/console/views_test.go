@@ -18,7 +18,7 @@ const policy = `@id("ask-deploy") @ask("30m")
 forbid(principal, action == Syscall::"Memory.Set", resource) when { context.args.key like "deploy/*" };
 `
 
-// crowd makes processes that have done something.
+// crowd creates processes that have made calls.
 func crowd(t *testing.T, s *served) {
 	t.Helper()
 	s.do(t, "Syscall.Spawn", `{"child_agent_id":"planner","intent":"plan the release","role":"lead","capabilities":{"allowed_syscalls":["Memory.*","Ipc.*","SYS_SPAWN","SYS_SEND_MSG"],"budget":{"calls":400}}}`)
@@ -89,7 +89,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestPictures takes the pictures of README, where PWOS_PICTURES names their directory: PWOS_PICTURES=../../docs/pictures.
+// TestPictures takes the pictures for README, if PWOS_PICTURES names their directory: PWOS_PICTURES=../../docs/pictures.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	browserPath(t)
@@ -116,7 +116,7 @@ func TestPictures(t *testing.T) {
 	p.picture("story")
 }
 
-// story is the page of a correlation, as pwos story --html writes it.
+// story returns the page of a correlation, as pwos story --html writes it.
 func story(t *testing.T, s *served, correlation string) string {
 	t.Helper()
 	var out struct{ Entries []json.RawMessage }

@@ -15,20 +15,22 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// askingRules have somebody asked before everything that the agents of TestApprovalsKilled do.
+// askingRules ask before every call of the agents in TestApprovalsKilled.
 const askingRules = `@id("asks") @ask("24h") forbid(principal, action == Syscall::"Ipc.Broadcast", resource);`
 
 const askers = 8
 
-// asker is an agent that wants to do one thing after the other, each once approved. It makes each call until it is done.
+// asker is an agent that makes one call after the other, each of which needs approval. It repeats each call until it is
+// done.
 type asker struct {
 	place *testkit.Place
 	pid   int64
-	want  int // number of the call that it makes; each is broadcast under its number
+	want  int // number of the call that it makes; each is broadcast with its number
 }
 
-// TestApprovalsKilled kills the daemon at random moments while calls wait for approvals, while some are approved, and while they run:
-// what was not approved has not run, what was approved has run once at most, and what waited still waits. PWOS_LONG=1 does it 50 times.
+// TestApprovalsKilled kills the daemon at random moments while calls wait for approvals, while some are approved, and while
+// they run: a call that was not approved has not run, an approved call has run at most once, and a waiting call still
+// waits. PWOS_LONG=1 does it 50 times.
 func TestApprovalsKilled(t *testing.T) {
 	rounds := testkit.Rounds(3, 10, 50)
 	chance := rand.New(rand.NewPCG(1, 14))
@@ -38,7 +40,7 @@ func TestApprovalsKilled(t *testing.T) {
 	}
 	d := daemonAt(t, p).Start(t)
 	agents := spawnAskers(t, p)
-	approved := make(map[string]bool) // questions that were to be approved, whether the kernel has heard it or not
+	approved := make(map[string]bool) // questions that the test has approved, whether the kernel got the approval or not
 	for round := range rounds {
 		var calls sync.WaitGroup
 		for _, a := range agents {
@@ -82,7 +84,7 @@ func spawnAskers(t *testing.T, p *testkit.Place) []*asker {
 	return agents
 }
 
-// run makes the call of a, and the next ones, until the kernel is gone.
+// run makes the call of a, and the next ones, until the kernel has ended.
 func (a *asker) run(t *testing.T) {
 	c, err := dial(a.place)
 	if err != nil {
@@ -95,7 +97,7 @@ func (a *asker) run(t *testing.T) {
 		}
 		answer, err := c.next()
 		if err != nil {
-			return // it may be done: the next life is asked for the same
+			return // it may be done: the next kernel is asked for the same
 		}
 		if answer.Kind != "reply" {
 			t.Errorf("pid %d: %s", a.pid, answer.Data)
@@ -105,10 +107,10 @@ func (a *asker) run(t *testing.T) {
 	}
 }
 
-// asked is a question, as far as this test goes.
+// asked is a question, with what this test needs.
 type asked struct{ ID string }
 
-// approveSome waits until all agents wait, and approves some of what they wait for. It returns what is left.
+// approveSome waits until all agents wait, and approves some of their calls. It returns the others.
 func approveSome(t *testing.T, p *testkit.Place, chance *rand.Rand, approved map[string]bool) map[string]bool {
 	t.Helper()
 	c, err := dial(p)
@@ -142,7 +144,7 @@ func waitingOf(t *testing.T, c *client) []asked {
 	return out.Approvals
 }
 
-// checkWaiting looks whether what nobody has approved waits still.
+// checkWaiting checks that calls without an approval still wait.
 func checkWaiting(t *testing.T, p *testkit.Place, waiting map[string]bool) {
 	t.Helper()
 	c, err := dial(p)
@@ -159,8 +161,8 @@ func checkWaiting(t *testing.T, p *testkit.Place, waiting map[string]bool) {
 	}
 }
 
-// checkApprovals reads the journal: each call that has run stands behind its approval, no approval lets two through, and none was given
-// but by this test.
+// checkApprovals reads the journal: the entry of each call that has run follows its approval, no approval allows two calls,
+// and all approvals are from this test.
 func checkApprovals(t *testing.T, p *testkit.Place, approved, waiting map[string]bool) {
 	t.Helper()
 	decided, ran := make(map[string]bool), make(map[string]bool)
@@ -186,7 +188,7 @@ func checkApprovals(t *testing.T, p *testkit.Place, approved, waiting map[string
 	}
 }
 
-// approvalEntry is an entry of the journal, as far as this test goes.
+// approvalEntry is an entry of the journal, with what this test needs.
 type approvalEntry struct {
 	Seq     uint64
 	Request answer
@@ -196,7 +198,7 @@ type approvalEntry struct {
 	}
 }
 
-// entriesOf reads the journal. Its last line may be torn: nobody was told of that.
+// entriesOf reads the journal. Its last line may be torn, since it was not acknowledged.
 func entriesOf(t *testing.T, p *testkit.Place) (list []approvalEntry) {
 	t.Helper()
 	r := journal.NewReader(journal.OSFS{}, p.Path("s/journal"), journal.ReaderOptions{})

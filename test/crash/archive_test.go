@@ -13,9 +13,9 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// TestKilledWhileArchiving kills a kernel with SIGKILL while it archives all of its journal, at the moment at which a file
-// appears. The next one starts, archive and journal are one chain, and every value that was acknowledged is there, without
-// snapshots too. PWOS_LONG=1 does it 200 times.
+// TestKilledWhileArchiving kills a kernel with SIGKILL while it archives its whole journal, when a certain file appears.
+// The next one starts, archive and journal are one chain, and every acknowledged value is there, also without snapshots.
+// PWOS_LONG=1 does it 200 times.
 func TestKilledWhileArchiving(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(6, 6, 200)
@@ -32,7 +32,7 @@ func TestKilledWhileArchiving(t *testing.T) {
 			testkit.Must(t, c.call("command", "Memory.Set", fmt.Sprintf(`{"key":"k/%d","value":%d}`, set, set), &out))
 			set++
 		}
-		// What is waited for: any moment, a segment in the archive, the state, whole or not, the answer.
+		// The moments of the kill: any moment, a segment in the archive, the state, complete or not, the answer.
 		pattern := []string{own, archive + "/*.ndjson.tmp", archive + "/*.ndjson", own + "/*.state.tmp", own + "/*.state", ""}[round%6]
 		spins := chance.IntN(20_000)
 		data := fmt.Sprintf(`{"directory":%q,"before_seq":9007199254740991}`, archive)
@@ -70,7 +70,7 @@ func TestKilledWhileArchiving(t *testing.T) {
 	t.Logf("%d rounds: the anchor moved in %d, %d values", rounds, moved, set)
 }
 
-// there is the archive, if a segment is in it.
+// there returns the archive, if it has a segment.
 func there(t *testing.T, archive string) []string {
 	t.Helper()
 	segments, err := filepath.Glob(archive + "/*.ndjson")

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// seen is what the kernel has of a writer's commands, except for the messages: those can be looked at once only.
+// seen is what the kernel has of a writer's commands, except for the messages, which can be read only once.
 type seen struct{ value, deltas, held int }
 
-// after is what is seen after commands 0 to n-1.
+// after returns what is seen after commands 0 to n-1.
 func after(n int) seen {
 	s := seen{value: -1, deltas: before(n, committing), held: before(n, allocating)}
 	if sets := before(n, setting); sets > 0 {
@@ -82,7 +82,7 @@ func (w *writer) check() error {
 	return w.drain(c)
 }
 
-// drain takes the messages out of the mailbox: each that was sent, once, in order.
+// drain receives the messages in the mailbox: each that was sent, once, in order.
 func (w *writer) drain(c *client) error {
 	for {
 		var box struct {
@@ -111,7 +111,7 @@ func (w *writer) drain(c *client) error {
 	return nil
 }
 
-// number notes the id of the message that command n sent, which no other message may have.
+// number records the id of the message that command n sent, which no other message may have.
 func (w *writer) number(n int, a answer) error {
 	if n%turns != sending {
 		return nil

@@ -1,4 +1,4 @@
-// Package crash_test holds the real daemon, killed under writing clients, to what it has acknowledged.
+// Package crash_test checks what the real daemon has acknowledged when it is killed under writing clients.
 package crash_test
 
 import (
@@ -16,14 +16,14 @@ const (
 	clients = 16
 )
 
-// TestKill kills the daemon at random moments, during its start among them. PWOS_LONG=1 does it 1,000 times.
+// TestKill kills the daemon at random moments, also during its start. PWOS_LONG=1 does it 1,000 times.
 func TestKill(t *testing.T) {
 	for i := range testkit.Rounds(1, 1, 50) {
 		t.Run(fmt.Sprint("journal", i), func(t *testing.T) { chapter(t, uint64(i)) })
 	}
 }
 
-// chapter is the life of one journal.
+// chapter runs the starts of one journal.
 func chapter(t *testing.T, seed uint64) {
 	chance := rand.New(rand.NewPCG(seed, 3))
 	p := newPlace(t)
@@ -46,7 +46,7 @@ func chapter(t *testing.T, seed uint64) {
 		each(t, writers, (*writer).check)
 		distinct(t, writers)
 		if t.Failed() {
-			d.Kill(t) // what it said is whole then
+			d.Kill(t) // its output is complete then
 			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.Output())
 		}
 	}
@@ -60,7 +60,7 @@ func chapter(t *testing.T, seed uint64) {
 	}
 }
 
-// wait lets a random time pass: the moment of the kill is the test's input, nothing is waited for.
+// wait waits for a random time: the moment of the kill is the test's input.
 func wait(d time.Duration) { <-time.After(d) }
 
 func spawnWriters(t *testing.T, p *testkit.Place) []*writer {
@@ -80,7 +80,7 @@ func spawnWriters(t *testing.T, p *testkit.Place) []*writer {
 	return writers
 }
 
-// load has all writers write until the kernel is gone.
+// load makes all writers write until the kernel has ended.
 func load(t *testing.T, writers []*writer, kill func()) {
 	t.Helper()
 	var killed sync.WaitGroup
@@ -89,7 +89,7 @@ func load(t *testing.T, writers []*writer, kill func()) {
 	killed.Wait()
 }
 
-// each runs do for all writers at once.
+// each runs do for all writers concurrently.
 func each(t *testing.T, writers []*writer, do func(*writer) error) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -103,7 +103,7 @@ func each(t *testing.T, writers []*writer, do func(*writer) error) {
 	all.Wait()
 }
 
-// verify checks the journal as the kill has left it.
+// verify checks the journal after the kill.
 func verify(t *testing.T, p *testkit.Place, round int) {
 	t.Helper()
 	report, err := journal.Verify(t.Context(), nil, p.Path("s/journal"), journal.VerifyOptions{})
@@ -115,7 +115,7 @@ func verify(t *testing.T, p *testkit.Place, round int) {
 	}
 }
 
-// distinct checks that no two messages of whatever sender have one id.
+// distinct checks that all messages of all senders have different ids.
 func distinct(t *testing.T, writers []*writer) {
 	t.Helper()
 	owner := make(map[int64]int64)

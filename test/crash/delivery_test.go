@@ -18,34 +18,34 @@ type message struct {
 	Redelivered bool  `json:"redelivered"`
 }
 
-// receiver is a process to which one sender sends numbers, 0, 1, 2 and so on, and what takes them there.
+// receiver is a process to which one sender sends the numbers 0, 1, 2 and so on, and its way of receiving them.
 type receiver struct {
 	place *testkit.Place
 	pid   int64
 	take  func(*receiver, *client, *rand.Rand) error
 
-	sent  int // numbers below were sent, each under a key of its own
-	told  int // numbers below are known to be DELIVERED
-	calls int // receives that have been answered
+	sent  int // lower numbers were sent, each with a different key
+	told  int // lower numbers are known to be DELIVERED
+	calls int // answered receives
 	last  int64
-	seen  map[int]int  // how often each number came
-	acked map[int]bool // numbers whose acknowledgement is known to be on record
+	seen  map[int]int  // how often each number arrived
+	acked map[int]bool // numbers whose acknowledgment is known to be journaled
 
 	mu     sync.Mutex
 	faults []error
 }
 
-// fault notes what must not be. The sender and the receiver both do.
+// fault records a violation. Sender and receiver both call it.
 func (r *receiver) fault(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faults = append(r.faults, fmt.Errorf(format, args...))
 }
 
-// TestDelivery kills the daemon while agents send and receive. What was acknowledged as DELIVERED is received exactly once by
-// who receives under a key, and asks again under it after the kill; at least once by who has it pushed and acknowledges, also
-// where the receiver dies instead, and never again once the acknowledgement was answered; at most once by who has it pushed
-// and does not: between the mailbox and the reader there is nothing to ask then.
+// TestDelivery kills the daemon while agents send and receive. A message that was acknowledged as DELIVERED is received
+// exactly once by a process that receives with a key and repeats the call after the kill; at least once by one that gets it
+// pushed and acknowledges it, also if the receiver dies instead, and never again after the acknowledgment was answered; at
+// most once by one that gets it pushed and does not acknowledge.
 func TestDelivery(t *testing.T) {
 	chance := rand.New(rand.NewPCG(4, 4))
 	p := newPlace(t)
@@ -71,7 +71,7 @@ func TestDelivery(t *testing.T) {
 	}
 	var end sync.WaitGroup
 	for _, r := range all {
-		end.Go(func() { r.send(func(n int) bool { return n < r.sent }) }) // once more what was left without an answer
+		end.Go(func() { r.send(func(n int) bool { return n < r.sent }) }) // repeat the messages without an answer
 	}
 	end.Wait()
 	for _, r := range all {
@@ -93,7 +93,7 @@ func newReceiver(t *testing.T, p *testkit.Place, n int, take func(*receiver, *cl
 	return &receiver{place: p, pid: out.ChildPID, take: take, seen: make(map[int]int), acked: make(map[int]bool)}
 }
 
-// send sends numbers as long as more says so, from the first whose answer is not known, until the connection breaks.
+// send sends numbers while more is true, from the first whose answer is unknown, until the connection breaks.
 func (r *receiver) send(more func(n int) bool) {
 	c, err := dial(r.place)
 	if err != nil {
@@ -118,10 +118,10 @@ func (r *receiver) send(more func(n int) bool) {
 	}
 }
 
-// final is the last message to each receiver, no number of its sender's.
+// final is the last message to each receiver, which is not a number of its sender.
 const final = -1
 
-// finish sends the final message, behind which nothing is left in the mailbox.
+// finish sends the final message, after which the mailbox is empty.
 func (r *receiver) finish(t *testing.T) {
 	t.Helper()
 	c, err := dial(r.place)
@@ -135,10 +135,10 @@ func (r *receiver) finish(t *testing.T) {
 	}
 }
 
-// errDrained says that the final message has come.
+// errDrained says that the final message has arrived.
 var errDrained = errors.New("nothing is left")
 
-// run takes messages until the daemon is killed, or until the final one where that is to come.
+// run receives messages until the daemon is killed, or until the final one if drain is true.
 func (r *receiver) run(chance *rand.Rand, drain bool) {
 	for {
 		c, err := dial(r.place)
@@ -158,10 +158,10 @@ func (r *receiver) run(chance *rand.Rand, drain bool) {
 	}
 }
 
-// errDied is the receiver's own death: it comes back and goes on.
+// errDied is the receiver's own death, after which it continues.
 var errDied = errors.New("the receiver has died")
 
-// judge compares what came with what was acknowledged as delivered.
+// judge compares what arrived with what was acknowledged as delivered.
 func (r *receiver) judge(t *testing.T, kills int) {
 	t.Helper()
 	for _, err := range r.faults {

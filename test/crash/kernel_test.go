@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestMain keeps files on the disk, where more moments lie between the write of an entry and its answer.
+// TestMain uses files on disk, where more time passes between the write of an entry and its answer.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("TMPDIR", os.TempDir()); err != nil {
 		panic(err)
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// settings keep the clock still, so that a delta's tick is no matter of time, and leave room for all that is sent.
+// settings stop the clock, so that the tick of a delta does not depend on time, and have room for all messages.
 const settings = `
 [clock]
 interval = "0s"
@@ -41,7 +41,7 @@ func daemonAt(t *testing.T, p *testkit.Place) *testkit.Daemon {
 	return &testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: p.Dir}
 }
 
-// client is a connection past the prologue. Its errors are those of the connection: a call's own are in the answer.
+// client is a connection after the prologue. Its errors are those of the connection: those of a call are in the answer.
 type client struct{ *testkit.Conn }
 
 func dial(p *testkit.Place) (*client, error) {
@@ -59,7 +59,7 @@ func (c *client) write(text string) error {
 	return err
 }
 
-// answer is a frame of the kernel's.
+// answer is a frame from the kernel.
 type answer struct {
 	Kind string          `json:"kind"`
 	Type string          `json:"type"`
@@ -74,7 +74,7 @@ func (c *client) next() (a answer, err error) {
 	return a, json.Unmarshal(line, &a)
 }
 
-// frame is a line of the given kind, with an idempotency key unless that is empty.
+// frame returns a line of the given kind, with an idempotency key unless that is "".
 func frame(kind, typ, data, key string) string {
 	extra := ""
 	if key != "" {
@@ -83,7 +83,7 @@ func frame(kind, typ, data, key string) string {
 	return fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"x","timestamp":1%s}}`+"\n", kind, typ, data, extra)
 }
 
-// call makes one call, which must succeed, and reads its data into out.
+// call makes one call, which must succeed, and decodes its data into out.
 func (c *client) call(kind, typ, data string, out any) error {
 	if err := c.write(frame(kind, typ, data, "")); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (c *client) call(kind, typ, data string, out any) error {
 	return json.Unmarshal(a.Data, out)
 }
 
-// killAmid sends a command and kills the kernel with SIGKILL, once reached is true of the files of a pattern as they were before and as they
-// are now, or the command is answered. The connection has ended then.
+// killAmid sends a command and kills the kernel with SIGKILL, when reached is true for the files of a pattern as they were
+// before and as they are now, or when the command is answered. The connection has ended then.
 func killAmid(t *testing.T, running *testkit.Process, c *client, typ, data, pattern string, reached func(before, now []string) bool) {
 	t.Helper()
 	before := testkit.Value(filepath.Glob(pattern))(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// came notes a message.
+// came records a message.
 func (r *receiver) came(m message) {
 	if r.seen[m.Payload]++; r.acked[m.Payload] {
 		r.fault("message %d came again after it was acknowledged", m.Payload)
@@ -20,7 +20,7 @@ func (r *receiver) came(m message) {
 	}
 }
 
-// receive makes one Ipc.Receive, under a key that it keeps until that is answered.
+// receive makes one Ipc.Receive, with a key that it keeps until that is answered.
 func (r *receiver) receive(c *client, _ *rand.Rand) error {
 	data := fmt.Sprintf(`{"pid":%d,"max":5,"wait_ms":50}`, r.pid)
 	if err := c.write(frame("command", "Ipc.Receive", data, fmt.Sprintf("receive-%d-%d", r.pid, r.calls))); err != nil {
@@ -51,7 +51,8 @@ func (r *receiver) receive(c *client, _ *rand.Rand) error {
 	return nil
 }
 
-// subscribe begins to follow the mailbox on a new connection. It may be followed on the one that has died until the kernel sees that end.
+// subscribe follows the mailbox on a new connection. The subscription of a broken connection may still exist until the
+// kernel notices its end.
 func (r *receiver) subscribe(c *client, ack bool) error {
 	for limit := time.Now().Add(testkit.Patience); ; wait(time.Millisecond) {
 		var out struct{}
@@ -62,7 +63,7 @@ func (r *receiver) subscribe(c *client, ack bool) error {
 	}
 }
 
-// follow takes what is pushed, until the connection ends.
+// follow receives pushes, until the connection ends.
 func (r *receiver) follow(c *client, _ *rand.Rand) error {
 	if err := r.subscribe(c, false); err != nil {
 		return err
@@ -76,7 +77,7 @@ func (r *receiver) follow(c *client, _ *rand.Rand) error {
 	}
 }
 
-// pushed takes the next push.
+// pushed receives the next push.
 func (r *receiver) pushed(c *client) (m message, err error) {
 	a, err := c.next()
 	if err != nil {
@@ -94,12 +95,12 @@ func (r *receiver) pushed(c *client) (m message, err error) {
 	return m, nil
 }
 
-// acknowledge takes what is pushed, acknowledges most of it, and dies now and then.
+// acknowledge receives pushes, acknowledges most of them, and occasionally dies.
 func (r *receiver) acknowledge(c *client, chance *rand.Rand) error {
 	if err := r.subscribe(c, true); err != nil {
 		return err
 	}
-	asked := make(map[int64]int) // acknowledgements that are not answered, by message id
+	asked := make(map[int64]int) // unanswered acknowledgments, by message id
 	last := int64(0)
 	for {
 		a, err := c.next()

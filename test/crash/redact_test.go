@@ -16,9 +16,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestKilledWhileRedacting kills a kernel with SIGKILL while it redacts an entry, at the moment at which a file appears. The next start
-// finds the journal good. If an entry vouches for the line, the value is in no file then, and not in the state; else both have it.
-// PWOS_LONG=1 does it 200 times.
+// TestKilledWhileRedacting kills a kernel with SIGKILL while it redacts an entry, when a certain file appears. The next
+// start finds the journal valid. If an entry vouches for the line, the value is then in no file and not in the state;
+// otherwise both have it. PWOS_LONG=1 does it 200 times.
 func TestKilledWhileRedacting(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(6, 6, 200)
@@ -38,13 +38,14 @@ func TestKilledWhileRedacting(t *testing.T) {
 		testkit.Must(t, c.call("query", "Audit.Log", fmt.Sprintf(`{"type":"Memory.Set","key":"k/3","since_seq":%d}`, seq), &log))
 		seq = log.Entries[len(log.Entries)-1].Seq
 		word += "3"
-		// What is waited for: any moment, the copy, the voucher's file, the line's place, the rebuilt index, the answer.
+		// The moments of the kill: any moment, the copy, the file of redactions, the renamed copy, the rebuilt index, the
+		// answer.
 		pattern := []string{own, own + "/*.rewritten", own + "/redactions.tmp", own + "/*.rewritten", projections + "/*", ""}[round%6]
 		spins, copied := chance.IntN(40_000), false
 		data := fmt.Sprintf(`{"seq":%d,"member":"/request/data/value"}`, seq)
 		killAmid(t, running, c, "Audit.Redact", data, pattern, func(before, now []string) bool {
 			spins, copied = spins-1, copied || len(now) > 0
-			if round%6 == 3 { // the copy has taken the line's place
+			if round%6 == 3 { // the copy has replaced the segment
 				return copied && len(now) == 0
 			}
 			return !slices.Equal(now, before) || round%6 == 0 && spins < 0
@@ -96,7 +97,7 @@ func vouches(t *testing.T, dir string, seq uint64) (ok bool) {
 	}
 }
 
-// files are those below a directory that have a word.
+// files returns the files below a directory that contain a word.
 func files(t *testing.T, dir, word string) (found []string) {
 	t.Helper()
 	testkit.Must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

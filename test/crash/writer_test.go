@@ -7,22 +7,22 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// window is how many commands a writer has outstanding.
+// window is how many commands of a writer are in flight.
 const window = 8
 
-// writer sends numbered commands on behalf of a process of its own. Command n is always the same, and has a key of its own.
+// writer sends numbered commands as a separate process. Command n is always the same, with the same key.
 type writer struct {
 	place *testkit.Place
 	pid   int64
 
 	sent    int // commands 0 to sent-1 may have been executed
 	acked   int // commands 0 to acked-1 were acknowledged
-	drained int // messages of commands before this one have been received
+	drained int // messages of earlier commands were received
 	last    answer
 	ids     map[int64]int // the command of each message id
 }
 
-// The four commands take turns.
+// The four commands are sent in turn.
 const (
 	setting = iota
 	committing
@@ -31,7 +31,7 @@ const (
 	turns
 )
 
-// command is the n-th, as a line.
+// command returns the n-th command as a line.
 func (w *writer) command(n int) string {
 	key := fmt.Sprintf("command-%d", n)
 	switch n % turns {
@@ -46,14 +46,14 @@ func (w *writer) command(n int) string {
 	}
 }
 
-// before is how many of the commands 0 to n-1 have the given turn.
+// before returns how many of the commands 0 to n-1 have the given turn.
 func before(n, turn int) int { return (n + turns - 1 - turn) / turns }
 
-// write sends commands until the connection breaks, which the kernel's end must do. An error is of a command.
+// write sends commands until the connection breaks, which only the kernel's end may cause. The error is that of a command.
 func (w *writer) write() error {
 	c, err := dial(w.place)
 	if err != nil {
-		return nil // killed already
+		return nil // already killed
 	}
 	defer c.end(nil)
 	for {
@@ -63,7 +63,7 @@ func (w *writer) write() error {
 	}
 }
 
-// refused is a command's error, as opposed to the connection's.
+// refusedError is a command's error, as opposed to the connection's.
 type refusedError struct{ text string }
 
 func (e *refusedError) Error() string { return e.text }
@@ -75,7 +75,7 @@ func refusal(err error) error {
 	return nil
 }
 
-// batch sends the commands from one to another in one write, and takes what comes back.
+// batch sends a range of commands in one write, and handles the answers.
 func (w *writer) batch(c *client, from, to int) error {
 	var text strings.Builder
 	for n := from; n < to; n++ {
@@ -97,7 +97,7 @@ func (w *writer) batch(c *client, from, to int) error {
 	return nil
 }
 
-// took notes the acknowledgement of command n.
+// took records the acknowledgment of command n.
 func (w *writer) took(n int, a answer) error {
 	if a.Kind != "reply" {
 		return &refusedError{fmt.Sprintf("pid %d, command %d: %s", w.pid, n, a.Data)}

@@ -1,4 +1,4 @@
-// Package egress_test runs ordinary programs as agents whose network is the kernel's, against servers on loopback.
+// Package egress_test runs ordinary programs as agents whose network the kernel serves, with servers on loopback.
 package egress_test
 
 import (
@@ -37,14 +37,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// outside is where the servers of all names are.
+// outside is the address of the servers of all names.
 const outside = "127.0.0.154"
 
 const secret = "sk-CANARY-51c0ffee"
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// resolve has this binary look up names in itself: those of tests are nobody's. So the tests do not run beside each other.
+// resolve makes this binary resolve names itself, since the names of the tests do not exist. So the tests do not run in
+// parallel.
 func resolve(t *testing.T) {
 	t.Helper()
 	names, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -99,7 +100,7 @@ type place struct {
 	ca     string
 
 	mu   sync.Mutex
-	keys []string // that the model was shown
+	keys []string // credentials that the model received
 }
 
 func open(t *testing.T) *place {
@@ -191,7 +192,7 @@ func (p *place) done(typ string, data any) object {
 	return out
 }
 
-// run runs a program as an agent with --net kernel, and returns its PID and what it said.
+// run runs a program as an agent with --net kernel, and returns its PID and its output.
 func (p *place) run(argv ...string) (pid float64, said string) {
 	p.t.Helper()
 	return p.runWith(object{}, argv...)
@@ -221,7 +222,7 @@ func (p *place) runWith(budget object, argv ...string) (pid float64, said string
 	return pid, testkit.ReadFile(p.t, p.Path(fmt.Sprintf("s/agents/%v/stderr.log", pid)))
 }
 
-// An agent's programs reach what it was granted and nothing else, by the proxy and by names.
+// An agent's programs reach only what it was granted, through the proxy and by names.
 func TestRun(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
@@ -248,7 +249,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// An agent uses an upstream whose credential it never holds.
+// An agent uses an upstream whose credential it never has.
 func TestRunUpstream(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
@@ -280,8 +281,8 @@ func TestRunUpstream(t *testing.T) {
 	}))
 }
 
-// What a model's answer reports is taken from the agent's budget, and a connection of its network is a fetch. Where nothing is left, the
-// agent is told so, and nothing is sent.
+// The usage that a model's answer reports counts towards the agent's budget, and a connection of its network is a fetch. If
+// nothing is left, the agent gets an error, and nothing is sent.
 func TestRunBudget(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)

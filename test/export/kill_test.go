@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// TestKilled kills exports with SIGKILL while calls are recorded, each once some records of its own were seen. In a file each
-// entry is there once; to stdout none is missing, and what comes again has the same id. PWOS_LONG=1 does it 50 times.
+// TestKilled kills exports with SIGKILL while calls are recorded, each after some of its records were seen. A file has each
+// entry once; on stdout none is missing, and a repeated one has the same id. PWOS_LONG=1 does it 50 times.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(2, 5, 50)
@@ -79,7 +79,7 @@ func TestKilled(t *testing.T) {
 	daemon.Stop(t)
 }
 
-// mostSeen is more than the records that are seen before an export is killed; if that is none, it may not have begun.
+// mostSeen is more than the records that are seen before an export is killed; if that is none, it may not have started.
 const mostSeen = 100
 
 func kill(t *testing.T, e *exec.Cmd) {
@@ -88,7 +88,7 @@ func kill(t *testing.T, e *exec.Cmd) {
 	_ = e.Wait() // it was killed
 }
 
-// end is where the last whole line of a file ends; 0 if there is none, or no file.
+// end returns the end of the last whole line of a file; 0 if there is none, or no file.
 func end(t *testing.T, file string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -98,7 +98,7 @@ func end(t *testing.T, file string) int64 {
 	return int64(bytes.LastIndexByte(text, '\n') + 1)
 }
 
-// awaitLines waits until a file has n lines from a place on.
+// awaitLines waits until a file has n lines after an offset.
 func awaitLines(t *testing.T, file string, from int64, n int) {
 	t.Helper()
 	testkit.Eventually(t, fmt.Sprintf("%d more records in the file", n), func() bool {
@@ -113,7 +113,7 @@ func awaitLines(t *testing.T, file string, from int64, n int) {
 	})
 }
 
-// write makes calls until what it returns is called.
+// write makes calls until the returned function is called.
 func write(t *testing.T, p *testkit.Place) (stop func()) {
 	t.Helper()
 	c := testkernel.Dial(t, p.RuntimeDir())
@@ -133,7 +133,7 @@ func write(t *testing.T, p *testkit.Place) (stop func()) {
 	}
 }
 
-// pwos is an export that was not started yet.
+// pwos returns an export that has not started yet.
 func pwos(t *testing.T, p *testkit.Place, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testkit.Program(t, "pwos"), append([]string{"export", "jsonl", "--no-spawn"}, args...)...)
@@ -141,7 +141,7 @@ func pwos(t *testing.T, p *testkit.Place, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// records are the entries of lines, each with the id that says so.
+// records returns the entries of lines, each with the id that is derived from it.
 func records(t *testing.T, text []byte) (seqs []int64) {
 	t.Helper()
 	for line := range bytes.Lines(text) {
@@ -159,7 +159,7 @@ func records(t *testing.T, text []byte) (seqs []int64) {
 	return seqs
 }
 
-// logged are the entries that Audit.Log shows, up to one.
+// logged returns the entries that Audit.Log shows, up to one.
 func logged(t *testing.T, p *testkit.Place, last int64) (seqs []int64) {
 	t.Helper()
 	c := testkernel.Dial(t, p.RuntimeDir())

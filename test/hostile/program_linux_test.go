@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The hostile agent: the test binary again. It was granted Syscall.Ping, and its processes do all that such an agent ever
-// stopped a kernel with, at once, until they are killed. Whatever is refused to them they try again.
+// The hostile agent is the test binary. It was granted Syscall.Ping, and its processes use every attack that has ever
+// stopped a kernel, concurrently, until they are killed. They repeat what is refused.
 
-// attackName is the argument that makes the test binary the agent; what follows is the kernel's directory, and which of the
-// attacks the process is, nothing for the agent itself.
+// attackName is the argument that makes the test binary the agent. It is followed by the kernel's directory and the name of
+// the process's attack, which the agent itself does not have.
 const attackName = "attack"
 
-// attacks are the agent's processes by name, and how many there are of each.
+// attacks returns the agent's processes by name, and how many there are of each.
 func attacks() map[string]struct {
 	processes int
 	run       func(home string)
@@ -65,14 +65,14 @@ func attack(home, which string) int {
 	select {} // the channel is closed, and the agent stays
 }
 
-// pause lets a processor go where a door is closed.
+// pause yields the processor when a connection is refused.
 func pause() { time.Sleep(time.Millisecond) }
 
 func dial(home string) (net.Conn, error) {
 	return net.Dial("unix", filepath.Join(home, "r", "kernel.sock"))
 }
 
-// login answers the prologue, which needs no key: the peer is an agent's process.
+// login answers the prologue, which needs no key, since the peer is an agent's process.
 func login(in *bufio.Reader, out io.Writer) error {
 	if _, err := in.ReadString('\n'); err != nil {
 		return err
@@ -81,14 +81,14 @@ func login(in *bufio.Reader, out io.Writer) error {
 	return err
 }
 
-// connectForEver has as many connections as it can get, and one more.
+// connectForEver keeps as many connections open as it can get, and tries to open more.
 func connectForEver(home string) {
 	var held []net.Conn
 	for {
 		c, err := dial(home)
 		if err != nil {
 			pause()
-			if len(held) > 0 && len(held)%64 == 0 { // some make room for others
+			if len(held) > 0 && len(held)%64 == 0 { // some are closed to make room for others
 				_ = held[0].Close()
 				held = held[1:]
 			}
@@ -98,7 +98,7 @@ func connectForEver(home string) {
 	}
 }
 
-// saySilently connects and says nothing, until it is thrown out.
+// saySilently connects and sends nothing, until the kernel closes the connection.
 func saySilently(home string) {
 	for {
 		c, err := dial(home)
@@ -111,7 +111,7 @@ func saySilently(home string) {
 	}
 }
 
-// readNothing has many connections, on each of which it asks for long answers and takes none.
+// readNothing opens many connections, and requests long answers on each without reading any.
 func readNothing(home string) {
 	frame := []byte(`{"kind":"query","type":"Syscall.Ping","data":{"payload":"` + strings.Repeat("x", 15_000) + `"},"metadata":{"id":"u","timestamp":1}}` + "\n")
 	for {
@@ -135,7 +135,7 @@ func readNothing(home string) {
 	}
 }
 
-// lockFiles keeps the files that the kernel needs from it, as far as the system lets it.
+// lockFiles locks the files that the kernel needs, as far as the system allows.
 func lockFiles(home string) {
 	keys := filepath.Join(home, "authorized_keys")
 	for {
@@ -157,7 +157,7 @@ func lockFiles(home string) {
 	}
 }
 
-// flood asks the same as often as it can, and reads what it is answered.
+// flood repeats one request as often as it can, and reads the answers.
 func flood(home, head string) {
 	for {
 		c, err := dial(home)

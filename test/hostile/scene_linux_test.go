@@ -1,4 +1,4 @@
-// Package hostile_test holds a kernel to what one agent cannot do to it, whatever it tries at once (docs/agents.md).
+// Package hostile_test tests the limits of what one agent can do to a kernel with concurrent attacks (docs/agents.md).
 package hostile_test
 
 import (
@@ -27,14 +27,14 @@ const (
 	maxMemory = 256 << 20              // of the daemon, resident, at any time
 	maxAnswer = time.Second            // of `pwos ps` and `pwos kill`
 	maxPing   = 50 * time.Millisecond  // 99 of 100, on another connection
-	look      = 250 * time.Millisecond // between two looks at the daemon
-	patience  = 2 * time.Minute        // for one command; nothing is measured by it
+	look      = 250 * time.Millisecond // between two checks of the daemon
+	patience  = 2 * time.Minute        // limit of one command; not a measurement
 
-	otherUID = 61_234 // who runs the kernel where the test is root's
+	otherUID = 61_234 // user of the kernel if the test runs as root
 	pingName = "ping" // the argument that makes the test binary the other connection
 )
 
-// TestMain is the agent, the other connection, and the tests.
+// TestMain runs the agent, the other connection, or the tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -47,8 +47,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// TestHostileAgent: while an agent does its worst, the kernel stays up within its memory, others are served, the operator sees
-// and ends what he wants to, and with the agent all that it started is gone.
+// TestHostileAgent: during the attacks of an agent, the kernel runs within its memory, other connections are served, and
+// the operator can see and end processes. All processes that the agent has started end with it.
 func TestHostileAgent(t *testing.T) {
 	during, long := time.Duration(testkit.Rounds(2, 5, 60))*time.Second, os.Getenv("PWOS_LONG") != ""
 	uids := map[string]int{"unprivileged": os.Getuid()}
@@ -64,7 +64,7 @@ func TestHostileAgent(t *testing.T) {
 			var pings bytes.Buffer
 			ping.Stdout, ping.Stderr = &pings, &pings
 			testkit.Must(t, ping.Start())
-			t.Cleanup(func() { _ = ping.Process.Kill() }) // where the test has failed
+			t.Cleanup(func() { _ = ping.Process.Kill() }) // if the test has failed
 			var ps, kills []time.Duration
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(look) {
 				s.checkMemory()
@@ -91,18 +91,18 @@ func TestHostileAgent(t *testing.T) {
 			if long && p99 > maxPing {
 				t.Errorf("99 of 100 pings took up to %v, want %v", p99, maxPing)
 			}
-			s.life.Stop(t) // and has ended well
+			s.life.Stop(t) // and has ended cleanly
 		})
 	}
 }
 
-// scene is a kernel in signature mode with its home, and who runs it.
+// scene is a kernel in signature mode with its home directory and its user.
 type scene struct {
 	t    *testing.T
 	home string
 	as   *syscall.SysProcAttr
 	life *testkit.Process
-	most int // bytes that were resident at one time
+	most int // most resident bytes at one time
 }
 
 func newScene(t *testing.T, uid int) *scene {
@@ -139,7 +139,7 @@ func newScene(t *testing.T, uid int) *scene {
 
 func (s *scene) path(name string) string { return filepath.Join(s.home, name) }
 
-// command is a program of the kernel's user.
+// command returns a program of the kernel's user.
 func (s *scene) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.SysProcAttr = s.as
@@ -151,7 +151,7 @@ func (s *scene) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// pwos runs the command line, which has to succeed, and returns what it prints.
+// pwos runs the command line, which must succeed, and returns its output.
 func (s *scene) pwos(args ...string) string {
 	s.t.Helper()
 	cmd := s.command(testkit.Program(s.t, "pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
@@ -166,7 +166,7 @@ func (s *scene) pwos(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// timed is pwos, and how long it took.
+// timed is pwos, and returns the time that it took.
 func (s *scene) timed(args ...string) time.Duration {
 	s.t.Helper()
 	begin := time.Now()
@@ -180,7 +180,7 @@ func (s *scene) run(args ...string) string {
 	return s.pwos(append([]string{"run", "-d"}, args...)...)
 }
 
-// processes are those of the agent, in the whole system.
+// processes returns all processes of the agent in the system.
 func (s *scene) processes() (found []string) {
 	s.t.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -194,7 +194,7 @@ func (s *scene) processes() (found []string) {
 	return found
 }
 
-// checkMemory fails where the daemon is gone, or has more memory than it may.
+// checkMemory fails the test if the daemon has ended, or has too much memory.
 func (s *scene) checkMemory() {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.life.PID()))
@@ -223,7 +223,7 @@ func (s *scene) await(what string, holds func() bool) {
 	}
 }
 
-// pingUntilKilled is the other connection: it says how long its pings took once it is told to end.
+// pingUntilKilled is the other connection: it prints the times of its pings when it is told to end.
 func pingUntilKilled(home string) int {
 	ctx := context.Background()
 	end := make(chan os.Signal, 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestApproval: a rule requires an approval before a host's tools, by both doors. The person at the terminal approves, and the call goes on;
-// or refuses, and the host is told why.
+// TestApproval: a rule requires an approval before the tools of a host, through both doors. If the person at the terminal
+// approves, the call continues; if the person refuses, the host gets the reason.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	for _, h := range both() {
@@ -62,7 +62,7 @@ func TestApproval(t *testing.T) {
 			said := h.run(p, m)
 			leave()
 			<-done
-			_ = person.Wait() // it was ended
+			_ = person.Wait() // the test has ended it
 			m.expect(said, "success", "", "a person says no", "a person says no")
 			for name, want := range map[string]bool{"approved": true, "refused": false} {
 				if _, err := os.Stat(p.Path("project/" + name)); (err == nil) != want {

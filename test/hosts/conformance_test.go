@@ -19,9 +19,9 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// fixtures are the checks of the protocol's own suite that need what its example server has: tools, prompts and resources of its own
-// making. resources-subscribe needs resources that tell of changes too, which pwos does not offer; the two of SSE are warnings about a tool
-// of its own that closes its stream.
+// fixtures are the checks of the protocol's own suite that need the tools, prompts and resources of its example server.
+// resources-subscribe also needs resources that report changes, which pwos does not offer; the two of SSE are warnings
+// about a tool of the example server that closes its stream.
 var fixtures = []string{
 	"tools-call-simple-text", "tools-call-image", "tools-call-audio", "tools-call-embedded-resource", "tools-call-mixed-content",
 	"tools-call-with-logging", "tools-call-error", "tools-call-with-progress", "tools-call-sampling", "tools-call-elicitation",
@@ -34,7 +34,7 @@ var fixtures = []string{
 // check is a result of the suite.
 type check struct{ ID, Status, ErrorMessage string }
 
-// TestConformance: of the protocol's own suite every check passes, without a warning, but those of its fixtures.
+// TestConformance: every check of the protocol's own suite passes without a warning, except for those that need fixtures.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -58,12 +58,12 @@ func TestConformance(t *testing.T) {
 	token, err := os.ReadFile(at[2])
 	testkit.Must(t, err)
 	target.Path = ""
-	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { // the suite bears no token
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { // the suite has no token
 		r.SetURL(target)
 		r.Out.Host = r.In.Host
 		r.Out.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}})
-	out, failed := p.try("conformance", "server", "--url", proxy.URL+"/mcp", "--suite", "all", "-o", p.Path("results")) // it fails for the fixtures
+	out, failed := p.try("conformance", "server", "--url", proxy.URL+"/mcp", "--suite", "all", "-o", p.Path("results")) // it fails because of the fixtures
 	proxy.Close()
 	testkit.Must(t, server.Process.Signal(os.Interrupt))
 	_ = server.Wait() // it was interrupted

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// host is an agent host, and how it is run with a model.
+// host is an agent host, and the way to run it with a model.
 type host struct {
 	name string
 	run  func(p *place, m *model) string
@@ -28,7 +28,7 @@ func both() []host {
 	}
 }
 
-// TestServe: what is granted works, what is taken away is refused with its fix, and works again once that was run.
+// TestServe: a granted call works, a revoked one is refused with its fix, and works again after the fix.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	for _, h := range both() {
@@ -56,7 +56,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// shell is the tool by which a host runs a command, and how it is granted.
+// shell returns the tool with which a host runs a command, and its grant.
 func shell(host, command string) step {
 	if host == "claude" {
 		return step{tool: "Bash", input: object{"command": command}}
@@ -64,7 +64,7 @@ func shell(host, command string) step {
 	return step{tool: "exec_command", input: object{"cmd": command}}
 }
 
-// TestHook: a tool that is granted is used; one that is not is denied with its fix; and without a kernel none is used.
+// TestHook: a granted tool is used; another one is denied with its fix; and without a kernel none is used.
 func TestHook(t *testing.T) {
 	t.Parallel()
 	for _, h := range both() {
@@ -95,7 +95,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// TestPolicyOfTools: a rule looks at the command of a host's own tool, and its advice reaches the host's model.
+// TestPolicyOfTools: a rule examines the command of a host's own tool, and its advice reaches the host's model.
 func TestPolicyOfTools(t *testing.T) {
 	t.Parallel()
 	for _, h := range both() {
@@ -143,7 +143,7 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// TestFiveCommands runs what docs/doors.md begins with, word for word.
+// TestFiveCommands runs the first example of docs/doors.md literally.
 func TestFiveCommands(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -162,7 +162,7 @@ func TestFiveCommands(t *testing.T) {
 	)
 	p.env = []string{"ANTHROPIC_BASE_URL=" + m.url}
 	out := ""
-	for _, command := range commands[1:] { // the first is what the test has done in its own way
+	for _, command := range commands[1:] { // the test has done the first in another way
 		out = p.run("sh", "-c", command)
 	}
 	m.expect(out, "success", `allow it too with \"pwos cap grant 1 --add Tool:claude/Bash\"`)

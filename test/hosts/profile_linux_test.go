@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestProfiles: a host under each of the profiles that ship works in its directory as far as that says, with its tools, the kernel's and the
-// key that the kernel holds, and has nothing else.
+// TestProfiles: a host under each of the shipped profiles works in its directory as the profile says, with its tools, the
+// kernel's tools and the key that the kernel has, and can access nothing else.
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	for profile, writes := range map[string]bool{"reader": false, "worker": true, "coder": true} {

@@ -21,14 +21,14 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// canary is the key that the kernel holds. No agent is to see it.
+// canary is the key that the kernel has. No agent may see it.
 const canary = "sk-canary-6b1f"
 
-// hosted is an agent host in `pwos run`, and how it is told to do one thing and end.
+// hosted is an agent host in `pwos run`, and the way to make it do one thing and end.
 type hosted struct {
 	name, upstream, header string
 	once                   []string
-	key                    string // as the upstream's server gets it
+	key                    string // as the upstream's server receives it
 }
 
 func allHosted() []hosted {
@@ -38,15 +38,15 @@ func allHosted() []hosted {
 	}
 }
 
-// configure writes the configuration of the kernel that is to be started: one that shows agents the hosts' programs, which lie in
-// /tmp here.
+// configure writes the configuration of a kernel before its start. Agents can see the hosts' programs, which are in /tmp
+// here.
 func (p *place) configure(text string) {
 	p.t.Helper()
 	testkit.Must(p.t, os.WriteFile(p.Path("config.toml"), fmt.Appendf(nil, "[agents]\nread = [%q]\n%s", filepath.Dir(filepath.Dir(p.bin)), text), 0o600))
 	p.env = append(p.env, "PWOS_CONFIG="+p.Path("config.toml"), "ENABLE_TOOL_SEARCH=false", "TERM=xterm")
 }
 
-// hold has the kernel hold the key of a model.
+// hold stores the key of a model in the kernel.
 func (p *place) hold(h hosted, m *model) {
 	p.t.Helper()
 	p.identity()
@@ -55,7 +55,7 @@ func (p *place) hold(h hosted, m *model) {
 	p.run("sh", "-c", `pwos mem set vault/`+h.upstream+` "$(printf %s `+canary+` | pwos seal)"`)
 }
 
-// identity makes the user's SSH key.
+// identity creates the user's SSH key.
 func (p *place) identity() {
 	p.t.Helper()
 	keygen, err := exec.LookPath("ssh-keygen")
@@ -68,13 +68,13 @@ func (p *place) identity() {
 	}
 }
 
-// sit runs a host at a terminal.
+// sit runs a host in a terminal.
 func (p *place) sit(h hosted, allow string, args ...string) *screen.Screen {
 	p.t.Helper()
 	return screen.Sit(p.t, p.command(p.t.Context(), "pwos", append([]string{"run", "--tty", "--env", "ENABLE_TOOL_SEARCH", "--allow", allow, "--", h.name}, args...)...), patience/3)
 }
 
-// killKernel ends the kernel as a fault of it would.
+// killKernel kills the kernel, as a fault would.
 func (p *place) killKernel() {
 	text, err := os.ReadFile(p.Path("r/kernel.lock"))
 	testkit.Must(p.t, err)
@@ -83,7 +83,7 @@ func (p *place) killKernel() {
 	testkit.Must(p.t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// restored fails the test if a terminal is not as it was.
+// restored fails the test if a terminal's settings have changed.
 func restored(t *testing.T, s *screen.Screen, before unix.Termios) {
 	t.Helper()
 	if after := s.Settings(); after != before {
@@ -91,8 +91,8 @@ func restored(t *testing.T, s *screen.Screen, before unix.Termios) {
 	}
 }
 
-// TestRun: a host in pwos run has the kernel's tools, its own where they are granted, and nothing else; nothing of it outlives the
-// kernel.
+// TestRun: a host in pwos run has the kernel's tools, its own tools if they are granted, and nothing else; none of its
+// processes outlives the kernel.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	for _, h := range allHosted() {
@@ -159,7 +159,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// newServer is a server of this machine, which no agent is to reach, as HOST:PORT.
+// newServer starts a server on this machine, which no agent may reach, and returns HOST:PORT.
 func newServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -204,7 +204,8 @@ func (p *place) nobody() {
 	}
 }
 
-// TestRunSettings: what an agent leaves in the project and in its home does not switch off, in its next session, that its tools ask.
+// TestRunSettings: files that an agent leaves in the project and in its home directory cannot switch off, for the next
+// session, that its tools ask.
 func TestRunSettings(t *testing.T) {
 	t.Parallel()
 	for _, h := range allHosted() {
@@ -262,7 +263,7 @@ func TestRunLogin(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
 			m := newModel(t, step{tool: "Memory_Set", input: object{"key": "a", "value": 1}})
-			// The model stands for the vendor's server: a host that is granted, beside an upstream.
+			// The model stands for the vendor's server: a granted host, in addition to an upstream.
 			p.configure("[http]\nallow = [\"127.0.0.0/8\"]\n")
 			login := logins[h.name]
 			file := p.Path("s/homes/" + h.name + "/" + login.file)
@@ -286,7 +287,8 @@ func TestRunLogin(t *testing.T) {
 	}
 }
 
-// TestRunSession: a session that somebody types in, who suspends it and resizes the terminal meanwhile, and ends it with Ctrl-C.
+// TestRunSession: a session with input from a person, who suspends it and resizes the terminal meanwhile, and ends it with
+// Ctrl-C.
 func TestRunSession(t *testing.T) {
 	t.Parallel()
 	for _, h := range allHosted() {
@@ -316,10 +318,10 @@ func TestRunSession(t *testing.T) {
 			s.Insist("zz", "zz")
 			s.Insist("\r", "done")
 			switch h.name {
-			case "claude": // wants to be told twice
+			case "claude": // it needs a second Ctrl-C
 				s.Enter("\x03")
 				s.Expect("again")
-			case "codex": // takes it for the turn's while that lasts
+			case "codex": // during a turn, Ctrl-C ends only the turn
 				s.Expect("Worked for")
 			}
 			s.Enter("\x03")
@@ -347,7 +349,8 @@ func TestRunSession(t *testing.T) {
 	}
 }
 
-// TestRunPage runs what docs/doors.md says of a confined session with a key, word for word, except for the server and the user's home.
+// TestRunPage runs the example of a confined session with a key in docs/doors.md literally, except for the server and the
+// user's home directory.
 func TestRunPage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// mcpPlace is a place with the servers of the protocol's own project.
+// mcpPlace returns a place with the servers of the protocol's own project.
 func mcpPlace(t *testing.T) (p *place, modules string) {
 	t.Helper()
 	p = newPlace(t)
@@ -26,7 +26,7 @@ func mcpPlace(t *testing.T) (p *place, modules string) {
 	return p, modules
 }
 
-// TestRealServers: each tool of servers that others wrote is a syscall that callers need a grant for, also by way of another host.
+// TestRealServers: each tool of servers of others is a syscall for which callers need a grant, also through another host.
 func TestRealServers(t *testing.T) {
 	t.Parallel()
 	p, modules := mcpPlace(t)
@@ -38,8 +38,8 @@ func TestRealServers(t *testing.T) {
 		name  string
 		flags []string
 		args  []string
-		calls map[string]string // data, by tool; what else there is takes none
-		fails []string          // tools that need what this host has not, or the data above lacks
+		calls map[string]string // data by tool; other tools take none
+		fails []string          // tools that need what this host does not have, or data that is not above
 	}{
 		{name: "everything", calls: map[string]string{
 			"echo": `{"message":"hi"}`, "get-sum": `{"a":1,"b":2}`, "get-annotated-message": `{"messageType":"success","includeImage":true}`,
@@ -121,7 +121,7 @@ func TestRealServers(t *testing.T) {
 	}
 }
 
-// TestAddedServer runs what docs/doors.md has of pwos mcp add, word for word.
+// TestAddedServer runs the example of pwos mcp add in docs/doors.md literally.
 func TestAddedServer(t *testing.T) {
 	t.Parallel()
 	p, _ := mcpPlace(t)

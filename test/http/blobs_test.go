@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// put writes a file of the client's own into the blob directory, and returns a reference to it.
+// put writes a file of a client into the blob directory, and returns a reference to it.
 func (p *place) put(name, content string) object {
 	p.t.Helper()
 	at := filepath.Join(p.cfg.RuntimeDir, "blobs", name)
@@ -20,8 +20,8 @@ func (p *place) put(name, content string) object {
 	return object{"scheme": "file", "path": at}
 }
 
-// TestByReference shows that a value too long for a line is stored by reference, comes back by reference, whole through the
-// client, and is the journal's from then on: it outlives the blob and the daemon.
+// TestByReference shows that a value that is too long for a line is stored by reference, is returned by reference and
+// complete through the client, and is in the journal: it outlives the blob and the daemon.
 func TestByReference(t *testing.T) {
 	t.Parallel()
 	p := start(t, text(""))
@@ -51,8 +51,8 @@ func TestByReference(t *testing.T) {
 	}
 }
 
-// TestTextByReference shows that what the kernel has put into a blob can be given back by reference: the text of a string as that,
-// whatever it looks like, and a body that is no JSON as a text.
+// TestTextByReference shows that a blob of the kernel can be passed back by reference: the text of a string as a text,
+// whatever it contains, and a body that is not JSON as a text.
 func TestTextByReference(t *testing.T) {
 	t.Parallel()
 	page := "<p>" + strings.Repeat("x", 100_000)
@@ -75,7 +75,7 @@ func TestTextByReference(t *testing.T) {
 	}
 }
 
-// TestMessagesByReference shows the same of a message's payload.
+// TestMessagesByReference shows the same for the payload of a message.
 func TestMessagesByReference(t *testing.T) {
 	t.Parallel()
 	p := start(t, text(""))
@@ -112,7 +112,8 @@ func TestMessagesByReference(t *testing.T) {
 	}
 }
 
-// TestChangesByReference commits a delta that fits no line, and one without changes; what is no object is refused.
+// TestChangesByReference commits a delta that does not fit a line, and one without changes; other values than objects are
+// refused.
 func TestChangesByReference(t *testing.T) {
 	t.Parallel()
 	p := start(t, text(""))
@@ -129,12 +130,12 @@ func TestChangesByReference(t *testing.T) {
 	refused(t, call(t, c, "Syscall.CommitDelta", object{"pid": a, "changes": object{}, "changesRef": p.put("one", "{}")}), 422, "one of the two")
 }
 
-// TestRepliesThatDoNotFit shows that a line is never longer than the limit, whatever its answer holds.
+// TestRepliesThatDoNotFit shows that a line is never longer than the limit, for any answer.
 func TestRepliesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	p := start(t, text(""))
 	r := p.raw()
-	payload := strings.Repeat("p", 16_200) // with what an answer has beside it, too long
+	payload := strings.Repeat("p", 16_200) // too long together with the other members of an answer
 	got := r.call("Syscall.Ping", object{"payload": payload})
 	at, ok := got["payloadRef"].(object)
 	if !ok {
@@ -151,7 +152,7 @@ func TestRepliesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestReferencesThatAreRefused shows what is not read: a reference reaches nothing but blobs of its caller's origin.
+// TestReferencesThatAreRefused shows that a reference can name only blobs of its caller's origin.
 func TestReferencesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	p := start(t, text(""))
@@ -194,7 +195,7 @@ func TestReferencesThatAreRefused(t *testing.T) {
 	refused(t, call(t, c, "Memory.Get", object{"key": "k"}), 404)
 }
 
-// TestBlobsGo shows that a blob which nobody uses is removed when its time is up.
+// TestBlobsGo shows that an unused blob is removed after its time to live.
 func TestBlobsGo(t *testing.T) {
 	t.Parallel()
 	p := start(t, text("%s", strings.Repeat("x", 100_000)), func(c *config.Config) { c.Blobs.TTL = config.Duration(time.Second) })
@@ -206,7 +207,7 @@ func TestBlobsGo(t *testing.T) {
 	})
 }
 
-// TestBlobQuota shows that a full directory is the caller's 507, and that the kernel goes on.
+// TestBlobQuota shows that a full directory is a 507 for the caller, and that the kernel continues.
 func TestBlobQuota(t *testing.T) {
 	t.Parallel()
 	p := start(t, text("%s", strings.Repeat("x", 100_000)), func(c *config.Config) { c.Blobs.DirBytes = 50_000 })

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOpenCredentials shows that what lets somebody in is sent as it came and is in no entry of the journal, while other
-// headers are; and that a key stands for such a call as for any other, before and after a restart.
+// TestOpenCredentials shows that credentials are sent unchanged and are in no entry of the journal, while other headers
+// are; and that idempotency keys work for such calls too, before and after a restart.
 func TestOpenCredentials(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

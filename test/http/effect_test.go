@@ -13,11 +13,11 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
-// drip is a server that says one byte at a time, until it is told to end or its caller goes.
+// drip returns a server that sends one byte at a time, until end is closed or its caller disconnects.
 func drip(end <-chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for {
-			_, _ = fmt.Fprint(w, ".") // to whoever is still there
+			_, _ = fmt.Fprint(w, ".") // the caller may have disconnected
 			w.(http.Flusher).Flush()
 			select {
 			case <-end:
@@ -30,8 +30,8 @@ func drip(end <-chan struct{}) http.HandlerFunc {
 	}
 }
 
-// TestSlowServer shows that while a server takes its time the caller's other connection is served, and that the frames
-// behind the fetch on the same one run and are answered after it.
+// TestSlowServer shows that during a slow fetch the caller's other connection is served, and that later frames on the same
+// connection run and are answered after the fetch.
 func TestSlowServer(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
@@ -56,7 +56,7 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
-// TestTimeout shows that a server which never ends has its call end with 504.
+// TestTimeout shows that a fetch from a server that never ends fails with 504.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	p := start(t, drip(nil))
@@ -67,7 +67,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// hanging is a server that answers nothing until its caller goes.
+// hanging is a server that does not answer until its caller disconnects.
 type hanging struct{ asked, left atomic.Int64 }
 
 func (h *hanging) serve(_ http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func (h *hanging) serve(_ http.ResponseWriter, r *http.Request) {
 	h.left.Add(1)
 }
 
-// TestHangUp shows that a fetch ends with its caller, and that its outcome is on record.
+// TestHangUp shows that a fetch ends with its caller, and that its outcome is journaled.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	var h hanging
@@ -91,7 +91,7 @@ func TestHangUp(t *testing.T) {
 	})
 }
 
-// TestShutdown shows that a fetch ends with the kernel, and its caller is told.
+// TestShutdown shows that a fetch ends with the kernel, and that its caller gets an error.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	var h hanging
@@ -111,7 +111,7 @@ func TestShutdown(t *testing.T) {
 	<-stopped
 }
 
-// TestSealedHeader shows that a sealed value is opened for a token that says so alone, and stands open nowhere.
+// TestSealedHeader shows that a sealed value is opened only for a token that allows it, and is nowhere in plain text.
 func TestSealedHeader(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-that-nobody-writes-down"
@@ -138,8 +138,8 @@ func TestSealedHeader(t *testing.T) {
 	}
 }
 
-// TestKeyedFetch shows that a second fetch under the same key is not made, before and after a restart, be the first one's
-// outcome an answer or an error; and that one in flight is not repeated either.
+// TestKeyedFetch shows that a second fetch with the same key is not made, before and after a restart, whether the first
+// outcome is an answer or an error; nor is one in flight repeated.
 func TestKeyedFetch(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -188,8 +188,8 @@ func TestKeyedFetch(t *testing.T) {
 	}
 }
 
-// TestKilled shows what a kill leaves of a fetch: its outcome is unknown, on record, and the answer to its key; and the
-// request is not made again.
+// TestKilled shows the state of a fetch after a kill: its outcome is unknown, in the journal and as the answer to its key,
+// and the request is not repeated.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	var h hanging
@@ -215,7 +215,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// launch starts a daemon as a process, and returns how to kill it.
+// launch starts a daemon as a process, and returns a function that kills it.
 func (p *place) launch() (kill func()) {
 	p.t.Helper()
 	d := testkernel.Self(p.t)

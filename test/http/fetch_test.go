@@ -13,14 +13,14 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 )
 
-// echo answers with what it was sent.
+// echo answers with the request.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("X-Mine", "yes")
 	fmt.Fprintf(w, "%s %s %s", r.Method, r.Header.Get("Authorization"), body)
 }
 
-// TestFetch shows an answer of appendix D: status, headers, body.
+// TestFetch shows an answer as in appendix D: status, headers, body.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	p := start(t, echo)
@@ -50,8 +50,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestWorkflow is the third example of appendix B, in either dialect: the correlation of a chain of messages is that of every
-// answer, and of the outcome on record.
+// TestWorkflow is the third example of appendix B, in either dialect: all answers in a chain of messages have its
+// correlation, and so has the outcome in the journal.
 func TestWorkflow(t *testing.T) {
 	t.Parallel()
 	p := start(t, echo)
@@ -82,8 +82,8 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// TestHosts shows that an agent reaches the hosts of its token and no others, that it can give no more than it has, and that
-// no grant opens an address that the configuration does not.
+// TestHosts shows that an agent reaches only the hosts of its token, that it cannot grant more than it has, and that no
+// grant opens an address that the configuration does not.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -117,7 +117,7 @@ func TestHosts(t *testing.T) {
 	refused(t, call(t, c, "Capability.Grant", object{"pid": some, "allowed_syscalls": []string{}, "http": object{"hosts": []string{"a b"}}}), 422, "http.hosts[0]")
 }
 
-// TestForbiddenAddresses shows that no address which the configuration does not open is reached, whoever asks.
+// TestForbiddenAddresses shows that no caller reaches an address that the configuration does not open.
 func TestForbiddenAddresses(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -135,7 +135,7 @@ func TestForbiddenAddresses(t *testing.T) {
 	}
 }
 
-// TestLongBody shows that a body which is long, or no text, lies in the blob directory, and that a body to be sent may.
+// TestLongBody shows that a body that is long, or not text, is in the blob directory, and that a body to send may be.
 func TestLongBody(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 20_000)
@@ -169,7 +169,8 @@ func TestLongBody(t *testing.T) {
 	refused(t, call(t, c, "Http.Fetch", object{"url": p.server.URL, "method": "PUT", "bodyRef": object{"scheme": "file", "path": p.Path("key")}}), 403)
 }
 
-// TestBoundedAnswers shows that an endless body and a bomb end the call, not the kernel, and that nothing of them stays.
+// TestBoundedAnswers shows that an endless body and a decompression bomb end the call, not the kernel, and that no data of
+// them is left.
 func TestBoundedAnswers(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(w http.ResponseWriter, r *http.Request) {

@@ -1,4 +1,4 @@
-// Package http_test holds a whole kernel to what it says of data that comes from elsewhere.
+// Package http_test tests the handling of external data by a whole kernel.
 package http_test
 
 import (
@@ -30,7 +30,7 @@ type place struct {
 	stop   func()
 }
 
-// newPlace makes one. Loopback is open to it, else no test could have a server.
+// newPlace creates a place. Its kernel may fetch from loopback, since the tests' servers are there.
 func newPlace(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *place {
 	t.Helper()
 	p := &place{Place: testkit.NewPlace(t, ""), t: t, server: httptest.NewTLSServer(serve)}
@@ -52,7 +52,7 @@ func start(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *
 	return p
 }
 
-// begin starts a kernel in this process on what there is.
+// begin starts a kernel in this process with the present state.
 func (p *place) begin() {
 	p.t.Helper()
 	p.stop = testkernel.Start(p.t, p.cfg)
@@ -70,7 +70,7 @@ type answer struct {
 	text string
 }
 
-// body is the reply's data as JSON.
+// body returns the reply's data as JSON.
 func (a answer) body(t testing.TB) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -102,7 +102,7 @@ func call(t testing.TB, c *client.Client, typ string, data any, key ...string) a
 	return a
 }
 
-// done makes a call that has to succeed.
+// done makes a call that must succeed.
 func done(t testing.TB, c *client.Client, typ string, data any, key ...string) map[string]any {
 	t.Helper()
 	a := call(t, c, typ, data, key...)
@@ -115,7 +115,7 @@ func done(t testing.TB, c *client.Client, typ string, data any, key ...string) m
 // object is the data of a call.
 type object = map[string]any
 
-// agent spawns a process that may fetch as http says.
+// agent spawns a process that may fetch as http allows.
 func agent(t testing.TB, c *client.Client, http object, allowed ...string) float64 {
 	t.Helper()
 	grant := object{"allowed_syscalls": append([]string{"Http.Fetch", "Memory.*", "Ipc.*", "Syscall.SendMsg", "Syscall.Spawn"}, allowed...)}
@@ -125,7 +125,7 @@ func agent(t testing.TB, c *client.Client, http object, allowed ...string) float
 	return done(t, c, "Syscall.Spawn", object{"child_agent_id": rand.Text(), "capabilities": grant})["child_pid"].(float64)
 }
 
-// refused fails unless a is an error of the given code that says all of words.
+// refused fails the test unless a is an error with the given code whose message has all words.
 func refused(t testing.TB, a answer, code int, words ...string) {
 	t.Helper()
 	if a.code != code {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestPolicyOfRedirects: a redirect does not lead around a rule about addresses.
+// TestPolicyOfRedirects: a redirect cannot evade a rule about addresses.
 func TestPolicyOfRedirects(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Pointer[string]
@@ -40,7 +40,8 @@ func TestPolicyOfRedirects(t *testing.T) {
 	done(t, c, "Http.Fetch", object{"pid": pid, "url": p.server.URL + "/away"})
 }
 
-// TestPolicyOfBodies: a rule compares the digest and the size of a body by reference, and what was judged is what is sent.
+// TestPolicyOfBodies: a rule compares the digest and the size of a body by reference, and the judged body is the one that
+// is sent.
 func TestPolicyOfBodies(t *testing.T) {
 	t.Parallel()
 	var got atomic.Int64
@@ -70,7 +71,7 @@ func TestPolicyOfBodies(t *testing.T) {
 	for _, one := range []struct {
 		path string
 		ref  object
-		rule string // "": it is sent
+		rule string // "": the body is sent
 		size int64
 	}{
 		{"/a", p.put("short", strings.Repeat("a", 1000)), "", 1000},
@@ -94,7 +95,7 @@ func TestPolicyOfBodies(t *testing.T) {
 		t.Error("the journal does not tell what was judged")
 	}
 
-	// What a client says of it is not believed, and where no rule looks it holds all the same.
+	// The kernel does not trust the client's digest, also without a rule that reads it.
 	refused(t, post("/a", p.put("claimed", strings.Repeat("a", 1001)), known), 422, "is not what bodyRef refers to")
 	refused(t, call(t, c, "Http.Fetch", object{"pid": pid, "url": p.server.URL, "bodyContent": known}), 422, "goes with bodyRef")
 	testkit.Must(t, os.Remove(filepath.Join(filepath.Dir(p.cfg.File), "policy.cedar")))

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// raw is a connection whose frames nobody interprets.
+// raw is a connection on which frames are not interpreted.
 type raw struct {
 	*testkit.Conn
 	p    *place
@@ -37,7 +37,7 @@ func (r *raw) write(typ string, data any) {
 	r.send(fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"x","timestamp":1}}`, row.Kind, typ, text))
 }
 
-// read returns the data of the next answer, whose line is within the limit.
+// read returns the data of the next answer, whose line must be within the limit.
 func (r *raw) read() object {
 	r.p.t.Helper()
 	line, err := r.Line()

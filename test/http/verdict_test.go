@@ -10,13 +10,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// row is one of Audit.Log, as far as it is a verdict.
+// row is a row of Audit.Log with the members of a verdict.
 type row struct {
 	id, status string
 	code       float64
 }
 
-// rowsOf are the fetches of a process in the log. All that are filtered for another process are not among them.
+// rowsOf returns the fetches of a process in the log. A filter for another process must return none of them.
 func (p *place) rowsOf(pid float64) (rows []row) {
 	p.t.Helper()
 	for _, e := range done(p.t, p.dial(), "Audit.Log", object{"pid": pid, "type": "Http.Fetch", "limit": 1000})["entries"].([]any) {
@@ -30,7 +30,7 @@ func (p *place) rowsOf(pid float64) (rows []row) {
 	return rows
 }
 
-// counted are the fetches in the metrics, and how many of them were denied.
+// counted returns the number of fetches in the metrics, and how many of them were denied.
 func (p *place) counted() (total, denied float64) {
 	p.t.Helper()
 	m := done(p.t, p.dial(), "Audit.Metrics", object{})
@@ -39,8 +39,8 @@ func (p *place) counted() (total, denied float64) {
 	return total, denied
 }
 
-// TestVerdicts shows that the outcome of a fetch, whenever it is known, is what the log shows on the caller's row and what is
-// counted, once; after a restart too.
+// TestVerdicts shows that the outcome of a fetch, at whatever stage it is decided, is in the log on the caller's row and is
+// counted once, also after a restart.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	var elsewhere string
@@ -74,7 +74,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	check()
-	// What no network is needed for has not begun.
+	// A fetch that fails without the network has not started.
 	if n := strings.Count(p.Journal(p.t), `{"begun":true}`); n != 3 {
 		t.Errorf("%d were begun", n)
 	}
@@ -83,8 +83,8 @@ func TestVerdicts(t *testing.T) {
 	check()
 }
 
-// TestVerdictOfTheKilled shows what the log tells of a fetch in the middle of which the kernel is killed: that it is running,
-// then that nobody knows its outcome.
+// TestVerdictOfTheKilled shows the log entry of a fetch during which the kernel is killed: it is running, and afterwards
+// its outcome is unknown.
 func TestVerdictOfTheKilled(t *testing.T) {
 	t.Parallel()
 	var h hanging

@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// What a file may hold, in lines.
+// Limits of a file's length, in lines.
 const (
 	longest = 500 // no file is longer
 	long    = 300 // nine of ten files are shorter
 )
 
-// Violation is one place that breaks one rule.
+// Violation is one violation of one rule.
 type Violation struct {
-	// File is a file's or a folder's path from the module's root; Line is 0 if the whole is meant.
+	// File is the path of a file or directory from the module's root; Line is 0 if all of it is meant.
 	File string
 	Line int
-	// Found says what is there, Rule what should be, Reason why.
+	// Found is what was found, Rule what is required, and Reason why.
 	Found, Rule, Reason string
 }
 
-// String gives the violation as one line that names all of it.
+// String returns the violation in one line.
 func (v Violation) String() string {
 	place := v.File
 	if v.Line > 0 {
@@ -35,14 +35,14 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s; rule: %s; reason: %s", place, v.Found, v.Rule, v.Reason)
 }
 
-// check is one Check.
+// check is the state of one Check.
 type check struct {
 	*Rules
 	*Tree
 	found []Violation
 }
 
-// Check returns what in the tree breaks the rules, in the order of the paths.
+// Check returns the violations of the rules in a tree, in the order of the paths.
 func (r *Rules) Check(tree *Tree) []Violation {
 	c := &check{Rules: r, Tree: tree}
 	folders := make(map[string][]*File)
@@ -66,7 +66,7 @@ func (r *Rules) Check(tree *Tree) []Violation {
 	return c.found
 }
 
-// report adds a violation, of a whole file or folder if there is no node.
+// report adds a violation, of a whole file or directory if node is nil.
 func (c *check) report(file string, at ast.Node, found, rule, reason string) {
 	v := Violation{File: file, Found: found, Rule: rule, Reason: reason}
 	if at != nil {
@@ -75,7 +75,7 @@ func (c *check) report(file string, at ast.Node, found, rule, reason string) {
 	c.found = append(c.found, v)
 }
 
-// rule returns the rule of the package at dir, nil if there is none.
+// rule returns the rule of the package at dir, or nil.
 func (c *check) rule(dir string) *Rule {
 	for i := range c.Packages {
 		if fits(c.Packages[i].Path, dir) {
@@ -90,7 +90,7 @@ func (c *check) imports(f *File) {
 	for _, spec := range f.syntax.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			continue // the parser takes no import path that does not unquote
+			continue // the parser accepts only import paths that can be unquoted
 		}
 		judge := c.outside
 		own, ours := strings.CutPrefix(path, c.Module+"/")
@@ -106,7 +106,7 @@ func (c *check) imports(f *File) {
 	}
 }
 
-// inside returns the rule that an import of our package own breaks, if it does.
+// inside returns the rule that an import of this module's package own breaks, if it does.
 func (c *check) inside(f *File, own string) (rule, reason string) {
 	of, to := c.rule(f.Dir), c.rule(own)
 	switch {
@@ -135,7 +135,7 @@ func (c *check) outside(f *File, path string) (rule, reason string) {
 	}
 	first, _, _ := strings.Cut(path, "/")
 	switch {
-	case of.Path == "" && strings.Contains(first, "."): // the standard library's have no dot
+	case of.Path == "" && strings.Contains(first, "."): // paths of the standard library have no dot
 		return "add a rule for the library to test/imports/rules.txt", "a dependency that nobody owns spreads"
 	case of.Path == "", fitsAny(of.May, f.Dir), f.Test && fitsAny(of.Tests, f.Dir):
 		return "", ""
@@ -183,7 +183,7 @@ func (c *check) code(f *File) {
 	})
 }
 
-// comment checks that a package says, once, what it is for.
+// comment checks that a package has exactly one package comment, with one purpose.
 func (c *check) comment(dir string, files []*File) {
 	file, text := dir, ""
 	var where []string
@@ -211,7 +211,7 @@ func (c *check) comment(dir string, files []*File) {
 	c.report(file, nil, found, rule, "a package that cannot say what it is for is two, or none")
 }
 
-// lengths checks that no file is too long to be read in one go.
+// lengths checks the lengths of files.
 func (c *check) lengths() {
 	const reason = "a file has one subject, and a reader holds it in mind"
 	var tall []string

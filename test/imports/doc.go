@@ -1,8 +1,7 @@
-// Package imports holds the tree to the rules of the house that a compiler does not check.
+// Package imports checks the rules of the tree that a compiler does not check.
 //
-// Who may import whom, our own packages and libraries alike, is the table rules.txt, each rule with
-// its reason. It fails closed: a package of ours, or a library, that no rule names is a violation
-// that asks for one.
+// The table rules.txt says which packages and libraries may be imported by which packages, each rule with its reason. A
+// package of this module, or a library, without a rule is a violation.
 //
-// The tree is read with go/parser, all files of all platforms alike, whatever their build tags say.
+// The tree is read with go/parser: all files for all platforms, independent of build tags.
 package imports

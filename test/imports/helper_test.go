@@ -40,7 +40,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// source is a well-formed file of the package in dir with the given imports.
+// source returns a valid file of the package in dir with the given imports.
 func source(dir string, paths ...string) string {
 	name := dir[strings.LastIndexByte(dir, '/')+1:]
 	var b strings.Builder
@@ -51,14 +51,14 @@ func source(dir string, paths ...string) string {
 	return b.String()
 }
 
-// testSource is an external test file of the package in dir with the given imports.
+// testSource returns an external test file of the package in dir with the given imports.
 func testSource(dir string, paths ...string) string {
 	_, body, _ := strings.Cut(source(dir, paths...), "\n")
 	clause, rest, _ := strings.Cut(body, "\n")
 	return clause + "_test\n" + rest
 }
 
-// only fails unless the tree has exactly one violation, at the place, and says all of what it must.
+// only fails the test unless the tree has exactly one violation, in the file, whose text has all of says.
 func only(t *testing.T, tree *imports.Tree, file string, says ...string) {
 	t.Helper()
 	found := house(t).Check(tree)
@@ -79,7 +79,7 @@ func only(t *testing.T, tree *imports.Tree, file string, says ...string) {
 	}
 }
 
-// none fails if the tree breaks a rule.
+// none fails the test if the tree breaks a rule.
 func none(t *testing.T, tree *imports.Tree) {
 	t.Helper()
 	for _, v := range house(t).Check(tree) {

@@ -2,7 +2,7 @@ package imports_test
 
 import "testing"
 
-// TestLayers gives each row of the table an import that it allows and one that it refuses.
+// TestLayers tries for each row of the table an import that it allows and one that it refuses.
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ from, may, never string }{
@@ -67,20 +67,20 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestRootIsOurs: an import of the module's own root is no foreign library.
+// TestRootIsOurs: an import of the module's own root is not one of a library.
 func TestRootIsOurs(t *testing.T) {
 	t.Parallel()
 	only(t, load(t, map[string]string{"index/a.go": source("index", module)}), "index/a.go", "may import of ours")
 }
 
-// TestTagsHideNothing: a file that this platform does not build is held to the same rules.
+// TestTagsHideNothing: the rules apply to a file that this platform does not build.
 func TestTagsHideNothing(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"host/a_windows.go": "//go:build never\n\n" + source("host", module+"/actors")}
 	only(t, load(t, files), "host/a_windows.go", ":6:")
 }
 
-// TestUnnamedPackage: a package of ours without a row is one violation, however many files it has.
+// TestUnnamedPackage: a package without a row is one violation, however many files it has.
 func TestUnnamedPackage(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"extra", "transport/tcp", "kernel/memory/deep", "cmd/other", "actors/sub"} {
@@ -96,7 +96,7 @@ func TestUnnamedPackage(t *testing.T) {
 	only(t, load(t, map[string]string{"a.go": source("m")}), ".", "add a rule")
 }
 
-// TestTestFiles: what a test file may import beyond its package.
+// TestTestFiles: test files may import more than their package.
 func TestTestFiles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestLinked: what stays outside of a program is not linked into it. The actor library brings OpenTelemetry's API and Prometheus'
-// client into every kernel; what hands the record on to other systems is in pwos alone.
+// TestLinked: certain packages are not linked into a program. The actor library links OpenTelemetry's API and Prometheus'
+// client into every kernel; packages that export the journal to other systems are only in pwos.
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	lists := make(map[string]string)

@@ -21,7 +21,7 @@ func (c *check) names(files []*File) {
 				first[key] = id
 				return
 			}
-			if other.Name != id.Name { // equal ones are of other platforms, or blank
+			if other.Name != id.Name { // equal names are for other platforms, or blank
 				c.report(f.Path, id, fmt.Sprintf("%s and %s differ only in case", other.Name, id.Name),
 					"a package has one, and a type has one", "said aloud they are one name for two things")
 			}
@@ -29,7 +29,7 @@ func (c *check) names(files []*File) {
 	}
 }
 
-// declared calls each with what a file declares, and with the type of a method, which is "" for anything else.
+// declared calls each with the declarations of a file, and with the type of a method, or "" for others.
 func declared(f *ast.File, each func(of string, id *ast.Ident)) {
 	for _, decl := range f.Decls {
 		switch decl := decl.(type) {

@@ -2,7 +2,7 @@ package imports_test
 
 import "testing"
 
-// TestOutside: who may import what is not ours.
+// TestOutside shows which packages may import libraries and packages of the standard library.
 func TestOutside(t *testing.T) {
 	t.Parallel()
 	const actor = "github.com/asynkron/protoactor-go"

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the picture into docs/architecture.md")
 
-// TestPicture holds the picture in docs/architecture.md to the imports. An arrow leads from a folder to one that it imports;
-// arrows that follow from others are left out.
+// TestPicture compares the picture in docs/architecture.md with the imports. An arrow leads from a directory to one that it
+// imports; arrows that follow from others are omitted.
 func TestPicture(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -40,7 +40,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// picture draws top-level folders as a Mermaid flowchart.
+// picture draws top-level directories as a Mermaid flowchart.
 func picture(t *testing.T, packages map[string]map[string]bool) string {
 	edges := make(map[string]map[string]bool)
 	for from, to := range packages {
@@ -89,8 +89,8 @@ func picture(t *testing.T, packages map[string]map[string]bool) string {
 	return b.String()
 }
 
-// folder is the top-level folder of a package, or the package itself where it adapts that folder to higher layers. Tests,
-// examples and internal packages are not shown.
+// folder returns the top-level directory of a package, or the package itself if it adapts that directory to higher layers.
+// Tests, examples and internal packages are not shown.
 func folder(pkg string) (name string, shown bool) {
 	if pkg == "access/keyed" || pkg == "host/programs" {
 		return pkg, true

@@ -12,21 +12,22 @@ var houseRules string
 
 // Rule is one rule of rules.txt, which has the grammar.
 type Rule struct {
-	// Path is the pattern of a package, or an import path with all below it.
+	// Path is the pattern of a package, or an import path with everything below it.
 	Path string
-	// May lists patterns of our packages: of a package those that it may import, of an import those that may.
+	// May lists patterns of packages of this module: for a package those that it may import, for an import those that may
+	// import it.
 	May []string
-	// Tests is May of test files, beside that.
+	// Tests is like May, for test files, in addition to it.
 	Tests []string
-	// ForTests says that nothing but tests imports the package.
+	// ForTests says that only tests import the package.
 	ForTests bool
 	// Pure says that the package starts no goroutine and reads no clock.
 	Pure bool
-	// Reason says what breaks when the rule is broken.
+	// Reason says what breaks if the rule is broken.
 	Reason string
 }
 
-// Rules are what a tree is held to.
+// Rules are the rules of a tree.
 type Rules struct{ Packages, Imports []Rule }
 
 // House returns the rules of this module.
@@ -53,7 +54,7 @@ func Parse(text string) (*Rules, error) {
 	return &rules, nil
 }
 
-// fits reports whether a pattern of the rules names the package at path.
+// fits reports whether a pattern of the rules matches the package at path.
 func fits(pattern, path string) bool {
 	if dir, ok := strings.CutSuffix(pattern, "..."); ok {
 		return dir == "" || below(strings.TrimSuffix(dir, "/"), path)
@@ -65,7 +66,7 @@ func fits(pattern, path string) bool {
 	return pattern == path
 }
 
-// fitsAny reports whether one of the patterns names the package, and none of those with "!" does.
+// fitsAny reports whether one of the patterns matches the package, and none of those with "!" does.
 func fitsAny(patterns []string, path string) (ok bool) {
 	for _, p := range patterns {
 		if not, found := strings.CutPrefix(p, "!"); found && fits(not, path) {
@@ -76,5 +77,5 @@ func fitsAny(patterns []string, path string) (ok bool) {
 	return ok
 }
 
-// below reports whether path is dir or lies under it.
+// below reports whether path is dir or is below it.
 func below(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/test/imports"
 )
 
-// TestRules: each rule gives a reason, no path has two, and no pattern names what has none.
+// TestRules: each rule has a reason, no path has two rules, and every pattern matches something.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	house := house(t)
@@ -34,7 +34,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestParse: a text that is not all rules is refused.
+// TestParse: a text with anything else than rules is refused.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

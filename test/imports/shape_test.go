@@ -107,7 +107,7 @@ func TestNames(t *testing.T) {
 
 func TestFileLength(t *testing.T) {
 	t.Parallel()
-	// tree makes a package of ten short files and others of the given lengths.
+	// tree returns a package of ten short files and others of the given lengths.
 	tree := func(header string, lengths ...int) map[string]string {
 		files := map[string]string{}
 		for i := range 10 {

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// ErrNoModule says that a directory holds no go.mod with a module line.
+// ErrNoModule says that a directory has no go.mod with a module line.
 var ErrNoModule = errors.New("no module")
 
-// Tree is the source of a module, parsed.
+// Tree is the parsed source of a module.
 type Tree struct {
 	// Module is the module's import path.
 	Module string
@@ -28,22 +28,21 @@ type Tree struct {
 
 // File is one Go file.
 type File struct {
-	// Path is slash-separated, from the module's root.
+	// Path is slash-separated, relative to the module's root.
 	Path string
-	// Dir is its folder, "." for the root.
+	// Dir is its directory, "." for the root.
 	Dir string
-	// Lines counts its lines.
+	// Lines is its number of lines.
 	Lines int
-	// Test tells a _test.go file.
+	// Test is true for a _test.go file.
 	Test bool
-	// Generated tells a file that says so in the customary comment.
+	// Generated is true for a file with the usual comment of generated code.
 	Generated bool
 	syntax    *ast.File
 }
 
-// Load parses the module whose go.mod lies in dir. Like the go command it leaves
-// out testdata, vendor, nested modules, and folders that begin with "." or "_". It
-// fails on a file that does not parse.
+// Load parses the module whose go.mod is in dir. Like the go command it omits testdata, vendor, nested modules, and
+// directories that begin with "." or "_". It fails on a file that cannot be parsed.
 func Load(dir string) (*Tree, error) {
 	root := os.DirFS(dir)
 	mod, err := fs.ReadFile(root, "go.mod")
@@ -72,7 +71,7 @@ func Load(dir string) (*Tree, error) {
 	return t, nil
 }
 
-// skipped reports whether the go command's "./..." leaves the folder out.
+// skipped reports whether the go command's "./..." omits the directory.
 func skipped(root fs.FS, dir string) bool {
 	base := path.Base(dir)
 	if base == "testdata" || base == "vendor" || strings.ContainsAny(base[:1], "._") {
@@ -102,7 +101,7 @@ func (t *Tree) add(root fs.FS, name string) error {
 	return nil
 }
 
-// Graph returns which folders of the module each folder's programs import: those of its files that are not tests.
+// Graph returns which directories of the module are imported by the files of each directory that are not tests.
 func (t *Tree) Graph() map[string]map[string]bool {
 	all := make(map[string]map[string]bool)
 	for _, f := range t.Files {

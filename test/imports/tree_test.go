@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/test/imports"
 )
 
-// TestHouse holds the module itself to its rules.
+// TestHouse checks the rules on the module itself.
 func TestHouse(t *testing.T) {
 	t.Parallel()
 	tree, err := imports.Load(filepath.Join("..", ".."))

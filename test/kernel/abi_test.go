@@ -8,7 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestOriginOfACall: metadata.origin chooses the operator's origin for one call, and leaves an agent in its own (ABI 6, 6.4).
+// TestOriginOfACall: metadata.origin selects the operator's origin for one call, and does not affect an agent's (ABI 6,
+// 6.4).
 func TestOriginOfACall(t *testing.T) {
 	t.Parallel()
 	p := assemble(t)
@@ -33,7 +34,7 @@ func TestOriginOfACall(t *testing.T) {
 	agent.refused(422, "Syscall.Spawn", `{"child_agent_id":"c","origin":"https://b.example/"}`, "origin is not a member")
 }
 
-// TestAnswersShowNoCode: what the kernel says of a syscall is its contract, never where its code lies (ABI 11).
+// TestAnswersShowNoCode: the kernel shows the contract of a syscall, never the location of its code (ABI 11).
 func TestAnswersShowNoCode(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -51,8 +52,8 @@ func TestAnswersShowNoCode(t *testing.T) {
 	}
 }
 
-// TestCapabilityBeforeQuota: a call that lacks capability, quota and pool is refused for the first that it lacks, in the order
-// of the pipeline (CAP 5).
+// TestCapabilityBeforeQuota: a call that lacks capability, quota and pool is refused for the first that it lacks, in the
+// order of the pipeline (CAP 5).
 func TestCapabilityBeforeQuota(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

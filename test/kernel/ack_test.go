@@ -10,8 +10,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestUnreadPushes has a subscriber that does not read: it is pushed no more than its socket and a bounded number hold, the
-// rest stays in the mailbox until that is full, and others are served. When it reads at last it gets all, in order.
+// TestUnreadPushes has a subscriber that does not read: it is pushed only what its socket and a bounded number can have,
+// the rest stays in the mailbox until that is full, and others are served. When it reads at last it gets all messages, in
+// order.
 func TestUnreadPushes(t *testing.T) {
 	t.Parallel()
 	const room, size = 100, 12_000
@@ -40,8 +41,8 @@ func TestUnreadPushes(t *testing.T) {
 	}
 }
 
-// TestAck: what is delivered with ack counts as held until it is acknowledged, whoever acknowledges; what is not when its
-// connection ends comes again, in its old order, and says so. It comes again after a restart as well.
+// TestAck: a message that is delivered with ack stays in the mailbox until it is acknowledged, on any connection. One that
+// is not acknowledged when its connection ends is delivered again, in its old order and marked, also after a restart.
 func TestAck(t *testing.T) {
 	t.Parallel()
 	d := start(t, func(cfg *config.Config) { cfg.Ipc.Mailbox = 6 })
@@ -82,7 +83,7 @@ func TestAck(t *testing.T) {
 	reader.over()
 
 	follower := d.dial(t)
-	follower.shapes = c.shapes // so that it asks nothing beside
+	follower.shapes = c.shapes // so that it sends no queries for them
 	c.shape("Ipc.Subscribe")
 	follower.call("Ipc.Subscribe", own+`,"ack":true}`, nil)
 	for _, want := range []int{0, 2, 3, 4, 5, 6} {
@@ -93,7 +94,7 @@ func TestAck(t *testing.T) {
 	acked(follower, "[1,3]", "[1,3]")
 	d.restart(t)
 	c = d.dial(t)
-	acked(c, "[4]", "[4]") // by one that had dealt with it, but could not say so
+	acked(c, "[4]", "[4]") // by a connection that had handled it, but could not acknowledge
 	take(c, 4, 5, 6)
 	for _, m := range got.Messages {
 		if !m.Redelivered {

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestClock moves the tick by hand and by a call's own tick: it only grows, restarts included.
+// TestClock advances the tick by hand and by a call's own tick: it only grows, also across restarts.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -41,7 +41,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestActing makes calls as a process: what it holds and what it is told is its own, and the record names it.
+// TestActing makes calls as a process: what it has and gets is the process's, and the journal names it.
 func TestActing(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -57,7 +57,7 @@ func TestActing(t *testing.T) {
 	c.refused(422, "Syscall.Query", `{"pid":-1,"resource_id":"gpu"}`, "pid")
 }
 
-// TestUnknownMembers gives each syscall a member that it does not know: 422, by name.
+// TestUnknownMembers passes each syscall an unknown member: the error is 422, with its name.
 func TestUnknownMembers(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -69,7 +69,7 @@ func TestUnknownMembers(t *testing.T) {
 	}
 }
 
-// TestOlderDialect makes a few calls as OsEvents, over the socket of that name.
+// TestOlderDialect makes a few calls as OsEvents, on the events socket.
 func TestOlderDialect(t *testing.T) {
 	t.Parallel()
 	c := start(t).dialOn(t, "events.sock")

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// minimal is data that each syscall which needs a capability takes, of an agent that is process 1 and whose child is 2.
+// minimal returns data for each syscall that needs a capability, for an agent that is process 1 with child 2.
 func minimal() map[string]string {
 	return map[string]string{
 		"Audit.Log": `{}`, "Audit.Show": `{"seq":1}`, "Audit.Metrics": `{}`, "Audit.Verify": `{}`, "Audit.Subscribe": `{}`,
@@ -38,9 +38,9 @@ func minimal() map[string]string {
 	}
 }
 
-// TestAgentAtTheGate gives an agent a connection of its own, on which it may speak either dialect. Without a token it can
-// do the four harmless things and nothing else, whatever the domain; what only the operator may, and what is the kernel's
-// own, it cannot do with all the tokens there are. It can be nobody else, and lives in no other time.
+// TestAgentAtTheGate uses an agent's own connection, in either dialect. Without a token the agent can make only the four
+// harmless calls, in any domain. What only the operator may do, and the kernel's own commands, it cannot do with any token.
+// It cannot act as another process, nor at another tick.
 func TestAgentAtTheGate(t *testing.T) {
 	t.Parallel()
 	p := assemble(t)
@@ -66,7 +66,7 @@ func TestAgentAtTheGate(t *testing.T) {
 			if !row.Internal {
 				continue
 			}
-			// The operator is told the same: nobody can tell it from a name that is none.
+			// The operator gets the same error: it is that of an unknown name.
 			for _, c := range []*client{agent, operator} {
 				f := c.failure(c.speak(dialect, row.Type, `{}`, ""))
 				if f.Code != (codes{schema.OsMessage: 404.0, schema.OsEvent: "NOT_FOUND"}[dialect]) {
@@ -78,7 +78,7 @@ func TestAgentAtTheGate(t *testing.T) {
 
 	operator.call("Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid), nil)
 	for _, dialect := range dialects() {
-		denied(dialect, "Memory.List", `{"tick":1}`, "may not call Memory.List") // before its tick is looked at
+		denied(dialect, "Memory.List", `{"tick":1}`, "may not call Memory.List") // before its tick is checked
 	}
 	before := operator.everything([]int64{pid, 2})
 	for _, row := range schema.Syscalls() {
@@ -114,8 +114,8 @@ func TestAgentAtTheGate(t *testing.T) {
 	}
 }
 
-// TestAgentWithOneRight grants an agent one syscall at a time, by its type: that one gets through the gate, in either
-// dialect, and is recorded as the agent's; its neighbour does not.
+// TestAgentWithOneRight grants an agent one syscall at a time, by its type: that one passes the gate, in either dialect,
+// and is recorded as the agent's; the next one does not.
 func TestAgentWithOneRight(t *testing.T) {
 	t.Parallel()
 	p := assemble(t)
@@ -145,8 +145,8 @@ func TestAgentWithOneRight(t *testing.T) {
 	}
 }
 
-// TestFullDiskOverTheWire has the journal's disk be full for one write: the command is refused in either dialect and has
-// not happened, and what comes after goes on from there.
+// TestFullDiskOverTheWire fills the journal's disk for one write: the command is refused in either dialect and did not
+// happen, and later calls continue.
 func TestFullDiskOverTheWire(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {

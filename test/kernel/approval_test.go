@@ -18,12 +18,12 @@ forbid(principal, action in [Syscall::"Memory.Set", Syscall::"Memory.CompareAndS
 @id("brief") @ask("1s") forbid(principal, action == Syscall::"Memory.Delete", resource);
 `
 
-// waits is how long a call waits for an approval.
+// waits sets how long a call waits for an approval.
 func waits(d time.Duration) func(*config.Config) {
 	return func(cfg *config.Config) { cfg.Approval.Wait = config.Duration(d) }
 }
 
-// question takes the next event of a follower, which must be of the type, about a question in the state.
+// question receives the next event of a follower, which must have the type, for a question in the state.
 func (c *client) question(typ, id, state string) (s schema.ApprovalState) {
 	c.t.Helper()
 	a := c.event(schema.OsMessage, typ)
@@ -40,7 +40,7 @@ func (c *client) decide(id, decision, more string) (s schema.ApprovalState) {
 	return s
 }
 
-// TestApprovedIsCountedOnce: a call that an approval lets through counts as one that its rule has decided.
+// TestApprovedIsCountedOnce: a call that an approval allows is counted as one that its rule has decided.
 func TestApprovedIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(time.Millisecond))
@@ -55,8 +55,8 @@ func TestApprovedIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestApprovals: a call waits for the answer to a question, whichever way it is spelled and on whichever connection it is made, and
-// runs once where it is approved.
+// TestApprovals: a call waits for the answer to a question, in any spelling and on any connection, and runs once if it is
+// approved.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(time.Hour))
@@ -75,7 +75,7 @@ func TestApprovals(t *testing.T) {
 	agent2 := d.dial(t)
 	agent2.attach("another", `,"capabilities":{"allowed_syscalls":["Memory.*"]}`)
 	agent2.send("Memory.Set", `{"key":"prod/x","value":{"b":1,"a":"s"}}`, "")
-	follower.question("Approval.Requested", "q-2", "waiting") // another's is another question
+	follower.question("Approval.Requested", "q-2", "waiting") // that of another process is another question
 	if s := operator.decide("q-1", "approve", ""); s.State != "approved" || !s.Advisory || s.Decided.Via != "socket" || s.Decided.Key != "" {
 		t.Errorf("decided: %+v", s)
 	}
@@ -85,7 +85,7 @@ func TestApprovals(t *testing.T) {
 	follower.question("Approval.Decided", "q-3", "refused")
 	first, second := agent, other
 	a := first.next()
-	if a.Kind != "reply" { // whose turn it is nobody promises
+	if a.Kind != "reply" { // the order of the two is undefined
 		first, second = other, agent
 		if !strings.Contains(string(a.Data), "once is enough") {
 			t.Errorf("refused: %s", a.Data)
@@ -118,7 +118,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// TestApproveOneRunAnother: what was approved is that very call. Whatever differs in it is asked about by itself.
+// TestApproveOneRunAnother: an approval is for exactly one call. A call that differs in any way is a separate question.
 func TestApproveOneRunAnother(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(0))
@@ -133,7 +133,7 @@ func TestApproveOneRunAnother(t *testing.T) {
 		{"Memory.Set", `{"key":"prod/x","value":[1]}`},
 		{"Memory.Set", `{"key":"prod/X","value":1}`},
 		{"Memory.Set", `{"key":"prod/x ","value":1}`},
-		{"Memory.Set", `{"key":"prod/x","value":1.00000000000000001}`}, // refused: no number that can be told from 1
+		{"Memory.Set", `{"key":"prod/x","value":1.00000000000000001}`}, // refused: the number cannot be distinguished from 1
 		{"Memory.CompareAndSet", `{"key":"prod/x","value":1}`},
 	} {
 		a := agent.ask(call.typ, call.data)
@@ -153,13 +153,13 @@ func TestApproveOneRunAnother(t *testing.T) {
 	agent.refused(425, "Memory.Set", `{"key":"prod/x","value":1}`)
 }
 
-// TestApprovalExpiresMeanwhile: a question that expires while somebody thinks cannot be answered, and the next call asks again.
+// TestApprovalExpiresMeanwhile: an expired question cannot be answered, and the next call asks again.
 func TestApprovalExpiresMeanwhile(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(time.Hour))
 	operator, agent := d.dial(t), d.dial(t)
 	agent.attach("worker", `,"capabilities":{"allowed_syscalls":["Memory.*"]}`)
-	agent.refused(425, "Memory.Delete", `{"key":"a"}`, "approval q-2,") // it has waited for q-1 as long as that stood
+	agent.refused(425, "Memory.Delete", `{"key":"a"}`, "approval q-2,") // it has waited for q-1 until that expired
 	operator.refused(409, "Approval.Decide", `{"id":"q-1","decision":"approve"}`, "q-1 expired at")
 	var list schema.ApprovalListOutput
 	operator.call("Approval.List", `{}`, &list)
@@ -168,7 +168,7 @@ func TestApprovalExpiresMeanwhile(t *testing.T) {
 	}
 }
 
-// TestApprovalOfWhoHasEnded: a call that waits for an answer when its process ends is refused at once.
+// TestApprovalOfWhoHasEnded: a call that waits for an answer is refused immediately when its process ends.
 func TestApprovalOfWhoHasEnded(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(time.Hour))
@@ -183,7 +183,7 @@ func TestApprovalOfWhoHasEnded(t *testing.T) {
 	}
 }
 
-// TestApprovalsOutlive: questions, approvals and refusals outlive the kernel, and what they are about is the same call then.
+// TestApprovalsOutlive: questions, approvals and refusals outlive the kernel, and are then about the same call.
 func TestApprovalsOutlive(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(0))
@@ -212,7 +212,7 @@ func TestApprovalsOutlive(t *testing.T) {
 	agent.refused(425, "Memory.Set", calls["q-1"], "approval q-5,")
 }
 
-// TestApprovalIsTheOperators: no agent answers questions, its own or others', nor sees them, whatever it was granted.
+// TestApprovalIsTheOperators: no agent can answer or see questions, its own or others', with any grant.
 func TestApprovalIsTheOperators(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(0))
@@ -232,7 +232,7 @@ func TestApprovalIsTheOperators(t *testing.T) {
 	operator.refused(422, "Approval.Decide", fmt.Sprintf(`{"pid":%d,"id":"q-1","decision":"approve"}`, pid), "pid is not a member")
 }
 
-// TestManyApprovals: a thousand calls that wait are listed, answered and made, each once, and an agent may have no more.
+// TestManyApprovals: a thousand waiting calls are listed, answered and made, each once, and an agent may not have more.
 func TestManyApprovals(t *testing.T) {
 	t.Parallel()
 	agents, each := 10, testkit.Rounds(30, 100, 100)
@@ -294,8 +294,8 @@ func TestManyApprovals(t *testing.T) {
 	}
 }
 
-// TestApprovalOfEveryKind: whatever a call does (reads, waits, takes steps, begins something outside), it is made once it is approved, and uses
-// its approval up once.
+// TestApprovalOfEveryKind: a call of any kind (one that reads, waits, takes steps, or has an effect outside) is made when
+// it is approved, and uses its approval up once.
 func TestApprovalOfEveryKind(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": `@id("all") @ask("30m")
@@ -343,7 +343,7 @@ forbid(principal, action in [Syscall::"Audit.Log", Syscall::"Ipc.Receive", Sysca
 	var list schema.ApprovalListOutput
 	operator.call("Approval.List", `{}`, &list)
 	for _, s := range list.Approvals {
-		if want := map[bool]string{true: "approved", false: "used"}[s.Type == "Memory.Delete"]; s.State != want { // what fails uses nothing up
+		if want := map[bool]string{true: "approved", false: "used"}[s.Type == "Memory.Delete"]; s.State != want { // a failing call does not use its approval up
 			t.Errorf("%s of %s is %s, want %s", s.ID, s.Type, s.State, want)
 		}
 	}

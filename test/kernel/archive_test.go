@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// allEntries is beyond the last entry of any journal here.
+// allEntries includes all entries of any journal here.
 const allEntries = `"before_seq":9007199254740991`
 
-// TestArchiveRestart runs random commands and archives all entries now and then. What the kernel answers before a restart it
-// answers after one, with snapshots or without: the anchor has all that they have.
+// TestArchiveRestart runs random commands and occasionally archives all entries. The kernel gives the same answers before
+// and after a restart, with snapshots or without, since the anchor has the same state.
 func TestArchiveRestart(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -67,7 +67,7 @@ func TestArchiveRestart(t *testing.T) {
 	}
 }
 
-// counted is what the kernel has counted of commands.
+// counted returns the kernel's counts of commands.
 func (c *client) counted() map[string]int64 {
 	c.t.Helper()
 	var m schema.AuditMetricsOutput
@@ -79,8 +79,8 @@ func (c *client) counted() map[string]int64 {
 	return counted
 }
 
-// TestArchiveLookBack asks for what is archived: each answer says so, to the operator with the place, and what can be
-// answered all the same is.
+// TestArchiveLookBack queries archived entries: each answer says that they are archived, to the operator with the place,
+// and contains everything that is available.
 func TestArchiveLookBack(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -128,7 +128,7 @@ func TestArchiveLookBack(t *testing.T) {
 		t.Errorf("the state as of the anchor: %+v", replayed)
 	}
 
-	// Without the directory what is archived is not found. An agent is not told where that was.
+	// Without the directory archived entries are not found. An agent does not see the directory.
 	testkit.Must(t, os.RemoveAll(archive))
 	found = schema.EventSearchOutput{}
 	c.call("Event.Search", `{"query":"needle"}`, &found)
@@ -144,9 +144,9 @@ func TestArchiveLookBack(t *testing.T) {
 	}
 }
 
-// TestArchiveShow asks who did something and why, of a record that lies in two archives and the journal: the grant, the birth
-// and the causes are found as long as their archive is at hand. Otherwise what is missing is said, to the operator with the
-// place, and what is not missing is shown.
+// TestArchiveShow queries who did something and why, in two archives and the journal: the grant, the spawn and the causes
+// are found while their archive is available. Otherwise the answer says what is missing, to the operator with the place,
+// and shows the rest.
 func TestArchiveShow(t *testing.T) {
 	t.Parallel()
 	for _, indexed := range []bool{true, false} {
@@ -179,7 +179,7 @@ func TestArchiveShow(t *testing.T) {
 				d.restartAfter(t, func() { testkit.Must(t, os.RemoveAll(filepath.Join(d.cfg.StateDir, "projections"))) })
 				c = d.dial(t)
 			}
-			// whole says what is shown of an entry: its cause, the tokens, the birth, and what is not at hand.
+			// whole returns what is shown of an entry: its cause, the tokens, the spawn, and what is not available.
 			whole := func(data string) (cause, birth int64, tokens []int64, away *schema.Archived) {
 				var out schema.AuditShowOutput
 				c.call("Audit.Show", data, &out)
@@ -215,7 +215,7 @@ func TestArchiveShow(t *testing.T) {
 			testkit.Must(t, os.Rename(places[0]+".away", places[0]))
 			segments, err := filepath.Glob(places[1] + "/*.ndjson")
 			testkit.Must(t, err)
-			testkit.Must(t, os.Truncate(segments[0], 100)) // of no use, though it is there
+			testkit.Must(t, os.Truncate(segments[0], 100)) // it exists, but is unusable
 			cause, _, tokens, away = whole(fmt.Sprintf(`{"seq":%d}`, newest))
 			if diff := cmp.Diff(&schema.Archived{First: 1, Last: ends[1], Directory: places[1]}, away); diff != "" || cause != 0 || tokens != nil {
 				t.Errorf("without the second archive: cause %d, tokens %d, (-want +got):\n%s", cause, tokens, diff)
@@ -239,7 +239,7 @@ func TestArchivePlaces(t *testing.T) {
 	testkit.WriteFile(t, dir+"/used/letter", "x")
 	testkit.Must(t, os.Symlink(d.cfg.StateDir, dir+"/link"))
 	testkit.Must(t, os.Mkdir(dir+"/segments", 0o700))
-	testkit.WriteFile(t, dir+"/segments/00000000000000100007.ndjson", "x\n") // each attempt may begin a segment: of none of those
+	testkit.WriteFile(t, dir+"/segments/00000000000000100007.ndjson", "x\n") // each attempt may start a segment, but not this one
 	c.call("Memory.Set", `{"key":"k","value":1}`, nil)
 	for place, want := range map[string]string{
 		"a":                           "absolute",

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// disk mounts an empty file system of its own of so many bytes.
+// disk mounts an empty file system of the given size in bytes.
 func disk(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,8 +27,8 @@ func disk(t *testing.T, bytes int) string {
 	return dir
 }
 
-// TestArchiveFullDisk archives to another file system. Where that is full nothing is moved, and the record is as it was; with
-// room the same directory takes the archive.
+// TestArchiveFullDisk archives to another file system. If that is full nothing is moved, and the journal is unchanged; when
+// there is room the same directory can be used.
 func TestArchiveFullDisk(t *testing.T) {
 	t.Parallel()
 	small, large := disk(t, 64<<10), disk(t, 4<<20)
@@ -45,7 +45,7 @@ func TestArchiveFullDisk(t *testing.T) {
 		}
 		return a, *out.(*schema.AuditArchiveOutput)
 	}
-	for range 2 { // the second time with what the first has left there
+	for range 2 { // the second time with the files of the first attempt
 		if a, _ := archive(small); a.Kind != "error" || !strings.Contains(string(a.Data), "its disk is full") {
 			t.Fatalf("on a full disk: %s", a.Data)
 		}

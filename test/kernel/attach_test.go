@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// attached is a connection that has become the named process.
+// attached returns a connection that has become the named process.
 func (d *running) attached(t *testing.T, name string) (*client, int64) {
 	t.Helper()
 	c := d.dial(t)
@@ -28,7 +28,7 @@ func (c *client) attach(name, more string) int64 {
 	return out.PID
 }
 
-// TestAttach: a connection becomes a process. What it has outlives the connection and the daemon.
+// TestAttach: a connection becomes a process, whose state outlives the connection and the daemon.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -43,7 +43,7 @@ func TestAttach(t *testing.T) {
 			denied := codes{schema.OsMessage: 403.0, schema.OsEvent: "UNAUTHORIZED"}[dialect]
 			for typ, data := range map[string]string{
 				"Memory.Get": `{"pid":0,"key":"a"}`, "Clock.Get": `{}`, "Syscall.Shutdown": `{}`,
-				"Process.Attach": `{"agent_id":"other"}`, // who was once attached stays
+				"Process.Attach": `{"agent_id":"other"}`, // an attached connection cannot change again
 			} {
 				if f := c.failure(c.speak(dialect, typ, data, "")); f.Code != denied {
 					t.Errorf("%s: %+v", typ, f)
@@ -88,8 +88,8 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestAttachInABurst: what comes with an attach is the operator's before it and the process's behind it, a line that is decoded on a
-// goroutine and one that is never answered among them.
+// TestAttachInABurst: frames before an attach are the operator's and later ones the process's, including a line that is
+// decoded on a goroutine and one that is never answered.
 func TestAttachInABurst(t *testing.T) {
 	t.Parallel()
 	c := start(t).dialOn(t, "events.sock")
@@ -101,7 +101,7 @@ func TestAttachInABurst(t *testing.T) {
 	text := frames("Syscall.Echo", echo, 100) + frames("Syscall.Echo", long, 1) + frames("Process.Attach", `{"agent_id":"a"}`, 1) +
 		frames("Syscall.Echo", long, 1) + frames("Syscall.Echo", echo, 300) + frames("Process.Attach", `{"agent_id":"b"}`, 2)
 	go func() {
-		_, _ = c.conn.Write([]byte(text)) // or the answers fail
+		_, _ = c.conn.Write([]byte(text)) // if it fails, the answers fail
 	}()
 	for i := range 405 {
 		a := c.next()
@@ -122,7 +122,7 @@ func TestAttachInABurst(t *testing.T) {
 	}
 }
 
-// TestAttachThenEnd: a peer that ends its side behind an attach is answered all the same.
+// TestAttachThenEnd: a peer that ends its side after an attach still gets its answers.
 func TestAttachThenEnd(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -135,7 +135,7 @@ func TestAttachThenEnd(t *testing.T) {
 	}
 }
 
-// TestAttachAtOnce: many connections that attach under one name at once are one process, which was made once.
+// TestAttachAtOnce: many connections that attach concurrently with one name are one process, which is created once.
 func TestAttachAtOnce(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -154,7 +154,7 @@ func TestAttachAtOnce(t *testing.T) {
 	}
 }
 
-// TestAttachAndSubscriptions: a connection that has a subscription of the operator's, or its mail, stays the operator's.
+// TestAttachAndSubscriptions: a connection with a subscription of the operator, or with its mail, stays the operator's.
 func TestAttachAndSubscriptions(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -168,7 +168,7 @@ func TestAttachAndSubscriptions(t *testing.T) {
 	c.send("Ipc.Subscribe", `{}`, "")
 	c.refusedNext(409, c.send("Process.Attach", `{"agent_id":"a"}`, ""))
 
-	// What an attached connection subscribes to is the process's.
+	// Subscriptions of an attached connection are the process's.
 	c, pid := d.attached(t, "a")
 	d.dial(t).call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Ipc.*"]}`, pid), nil)
 	c.call("Ipc.Subscribe", `{}`, nil)
@@ -178,7 +178,7 @@ func TestAttachAndSubscriptions(t *testing.T) {
 	}
 }
 
-// refusedNext takes answers up to the one to the call with the id, which must be an error with the code.
+// refusedNext reads answers up to the one to the call with the id, which must be an error with the code.
 func (c *client) refusedNext(code int, id string) {
 	c.t.Helper()
 	for {
@@ -193,8 +193,8 @@ func (c *client) refusedNext(code int, id string) {
 	}
 }
 
-// TestAttachWithAKey: an attach that is made again with its idempotency key attaches the connection that it is made on. Keys of
-// the process are not the operator's.
+// TestAttachWithAKey: a repeated attach with an idempotency key attaches the connection that repeats it. Keys of the
+// process are separate from the operator's.
 func TestAttachWithAKey(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -219,7 +219,7 @@ func TestAttachWithAKey(t *testing.T) {
 	}
 }
 
-// TestAttachedIsBounded: the bounds of an agent hold for a connection that has become one.
+// TestAttachedIsBounded: the bounds of an agent apply to a connection that has become one.
 func TestAttachedIsBounded(t *testing.T) {
 	t.Parallel()
 	d := start(t, func(cfg *config.Config) {
@@ -237,7 +237,7 @@ func TestAttachedIsBounded(t *testing.T) {
 	t.Error("it is never refused")
 }
 
-// TestAttachBadInput: each is refused, and the connection stays who it is.
+// TestAttachBadInput: each is refused, and the connection does not change.
 func TestAttachBadInput(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

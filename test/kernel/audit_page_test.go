@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPayloadsOfAPage reads a page of the audit log whose second entry is longer than the journal is read at once: the
-// first one still shows what its own call returned.
+// TestPayloadsOfAPage reads a page of the audit log whose second entry is longer than one read of the journal: the first
+// entry still shows the result of its own call.
 func TestPayloadsOfAPage(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{1, 40, 300, 5000} {

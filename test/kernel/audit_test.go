@@ -25,7 +25,7 @@ func (c *client) metrics() (m metrics) {
 	return m
 }
 
-// entry is one of Audit.Log's (CAP 4).
+// entry is an entry of Audit.Log (CAP 4).
 type entry struct {
 	Success   bool   `json:"success"`
 	Code      string `json:"syscall_code"`
@@ -46,8 +46,8 @@ func (c *client) fault(a answer) (f wireError) {
 	return f
 }
 
-// recorded looks the answer's proof up in the audit log, which must tell the same. The command before it has the record of
-// a query put on disk: the log shows nothing that could still be lost.
+// recorded looks up the answer's proof in the audit log, which must agree. The command before it makes the entry of a query
+// durable, since the log shows only entries that cannot be lost.
 func (c *client) recorded(row capRow, a answer, pid int64, message string) {
 	c.t.Helper()
 	k := a.Metadata.Kernel
@@ -68,7 +68,7 @@ func (c *client) recorded(row capRow, a answer, pid int64, message string) {
 	}
 }
 
-// TestAuditVerify has the kernel check its own record, which grows by one entry a call.
+// TestAuditVerify makes the kernel verify its own journal, which grows by one entry a call.
 func TestAuditVerify(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

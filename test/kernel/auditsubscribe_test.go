@@ -10,10 +10,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// auditor may look at the record and make calls, children among them.
+// auditor is a capability to read the audit log and make calls, including spawns.
 const auditor = `{"allowed_syscalls":["Audit.*","Syscall.Spawn","Memory.*"]}`
 
-// logged are the PIDs whose entries a process is shown by Audit.Log, sorted.
+// logged returns the PIDs whose entries Audit.Log shows to a process, sorted.
 func (c *client) logged() (pids []int64) {
 	c.t.Helper()
 	var log struct {
@@ -27,9 +27,9 @@ func (c *client) logged() (pids []int64) {
 	return slices.Compact(pids)
 }
 
-// TestRecordFollowed: an agent sees its own calls and those of its descendants, in what it asks the record for and in what it
-// has pushed, and nothing of its parent, its siblings and the operator, whatever it asks for; the operator sees all. Whoever may
-// not subscribe any more is told so at once.
+// TestRecordFollowed: an agent sees its own calls and those of its descendants, in queries and in pushes, but no calls of
+// its parent, its siblings and the operator, whatever it requests; the operator sees all. A subscriber that loses its
+// permission is notified immediately.
 func TestRecordFollowed(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {
@@ -96,7 +96,7 @@ func TestRecordFollowed(t *testing.T) {
 	}
 }
 
-// TestBadSubscriptions: what names no types is refused, and so is an idempotency key.
+// TestBadSubscriptions: a subscription without types is refused, and so is an idempotency key.
 func TestBadSubscriptions(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

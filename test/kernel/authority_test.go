@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestAuthorityFlowsDownAndBack: four children of a parent with two units hold two in all, and when the parent's token is
-// narrowed, revoked or expires, nothing that was granted from it holds any longer, at once and after a restart.
+// TestAuthorityFlowsDownAndBack: four children of a parent with two units have two in total, and when the parent's token is
+// reduced, revoked or expires, the grants from it become invalid, immediately and after a restart.
 func TestAuthorityFlowsDownAndBack(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -63,8 +63,8 @@ func TestAuthorityFlowsDownAndBack(t *testing.T) {
 	set(0)
 }
 
-// TestEndedWhileWaiting: an agent that ends while it waits for mail is told so, in both dialects; its calls after that are too;
-// and none of that counts as a denial.
+// TestEndedWhileWaiting: an agent that ends while it waits for mail gets an error, in both dialects, and so do its later
+// calls; none of them counts as a denial.
 func TestEndedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -91,7 +91,7 @@ func TestEndedWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestCallPattern: a token that names user-space syscalls allows these, and no others.
+// TestCallPattern: a token that names user-space syscalls allows only these.
 func TestCallPattern(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

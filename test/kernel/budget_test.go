@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// shownBudgets is what Budget.Show answers the operator, by PID.
+// shownBudgets returns the answer of Budget.Show for the operator, by PID.
 func (c *client) shownBudgets() map[int64]schema.BudgetState {
 	c.t.Helper()
 	out, err := schema.BudgetShow.Decode(c.call("Budget.Show", `{}`, nil).Data)
@@ -25,7 +25,7 @@ func (c *client) shownBudgets() map[int64]schema.BudgetState {
 	return all
 }
 
-// TestSubscriptionIsOneCall: what is pushed costs nothing, for as long as there is time.
+// TestSubscriptionIsOneCall: pushes cost nothing, while there is time left.
 func TestSubscriptionIsOneCall(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -41,7 +41,7 @@ func TestSubscriptionIsOneCall(t *testing.T) {
 	}
 }
 
-// TestPausedCallsArePaidFor: what has waited for its process to go on costs what it costs at any other time.
+// TestPausedCallsArePaidFor: calls that have waited for the end of their process's pause cost the same as others.
 func TestPausedCallsArePaidFor(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -62,7 +62,8 @@ func TestPausedCallsArePaidFor(t *testing.T) {
 	}
 }
 
-// TestRepeatedCallsAreFree: a call whose answer was lost gets its first outcome under its idempotency key, though nothing is left by then.
+// TestRepeatedCallsAreFree: a repeated call whose answer was lost gets its first outcome with its idempotency key, even if
+// nothing of the budget is left.
 func TestRepeatedCallsAreFree(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -82,7 +83,7 @@ func TestRepeatedCallsAreFree(t *testing.T) {
 	}
 }
 
-// number is an amount that is whole.
+// number returns a whole amount.
 func number(t *testing.T, d schema.Decimal) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(string(d), 10, 64)
@@ -92,15 +93,15 @@ func number(t *testing.T, d schema.Decimal) int64 {
 	return n
 }
 
-// TestRacersNeverOverspend has 64 connections of one agent call as often as they are let, in several domains, and spawn children that
-// take some of it with them and end. Not one call more is made than there are, and all are.
+// TestRacersNeverOverspend has 64 connections of one agent that call as often as allowed, in several domains, and spawn
+// children that get a part of the budget and end. Exactly as many calls are made as the budget allows.
 func TestRacersNeverOverspend(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	operator := d.dial(t)
 	const given = 500
 	grant := fmt.Sprintf(`,"capabilities":{"allowed_syscalls":["*"],"budget":{"calls":%d,"fetches":10}}`, given)
-	if f := operator.failure(operator.ask("Memory.Get", `{"key":"none"}`)); f.Code != 404.0 { // the operator pays nothing
+	if f := operator.failure(operator.ask("Memory.Get", `{"key":"none"}`)); f.Code != 404.0 { // the operator has no budget
 		t.Fatal(f)
 	}
 	var made atomic.Int64
@@ -119,7 +120,7 @@ func TestRacersNeverOverspend(t *testing.T) {
 				case 3:
 					typ, data = "Ipc.Receive", `{}`
 				case 4:
-					typ, data = "Memory.Get", `{"key":"none"}` // which is answered 404
+					typ, data = "Memory.Get", `{"key":"none"}` // it is answered with 404
 				case 5:
 					typ = "Syscall.Spawn"
 					data = fmt.Sprintf(`{"child_agent_id":"c%d-%d","capabilities":{"allowed_syscalls":["Memory.*"],"budget":{"calls":2}}}`, i, n)
@@ -178,8 +179,8 @@ func TestRacersNeverOverspend(t *testing.T) {
 	}
 }
 
-// TestMoreThanTheBudget: a rule requires an approval in place of 429. What is approved is done and paid for, below zero; every such call is
-// asked about, and what no rule asks about is refused.
+// TestMoreThanTheBudget: a rule requires an approval instead of a 429. An approved call is made and counted, below zero.
+// Every such call is a question, and calls without a rule are refused.
 func TestMoreThanTheBudget(t *testing.T) {
 	t.Parallel()
 	d := start(t, waits(0), ruled(t, map[string]string{"policy.cedar": `@id("all") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource) when {context.args.key == "k"};
@@ -191,7 +192,7 @@ func TestMoreThanTheBudget(t *testing.T) {
 	c.refused(425, "Memory.Set", set, "q-1")
 	operator.decide("q-1", "approve", `,"for_seconds":3600`)
 	c.call("Memory.Set", set, nil)
-	// Nothing is left now: that the call may be made does not say that it may be made without a budget.
+	// Nothing is left now: a permitted call still needs a budget.
 	c.refused(425, "Memory.Set", set, "q-2")
 	c.refused(425, "Memory.Set", set, "q-2")
 	c.refused(429, "Memory.Get", `{"key":"k"}`, "budget")

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// answer is a frame of the kernel's, of either dialect.
+// answer is a frame from the kernel, in either dialect.
 type answer struct {
 	Kind     string          `json:"kind"`
 	Type     string          `json:"type"`
@@ -65,7 +65,7 @@ func (c *client) next() answer {
 	return a
 }
 
-// send sends a call without waiting for its answer, and returns its id. Extra is further members of its metadata.
+// send sends a call without waiting for its answer, and returns its id. extra has further members of its metadata.
 func (c *client) send(typ, data, extra string) string {
 	c.t.Helper()
 	row, ok := schema.Lookup(typ)
@@ -82,7 +82,7 @@ func (c *client) send(typ, data, extra string) string {
 	return id
 }
 
-// ask makes a call and returns its answer, whatever it is. It must name the call, and carry the record's number.
+// ask makes a call and returns its answer of any kind. The answer must name the call and its entry.
 func (c *client) ask(typ, data string) answer { c.t.Helper(); return c.askWith(typ, data, "") }
 
 func (c *client) askWith(typ, data, extra string) answer {
@@ -95,11 +95,11 @@ func (c *client) askWith(typ, data, extra string) answer {
 	return a
 }
 
-// call makes a call that succeeds, and reads its data into out, unless that is nil. The data must be what Syscall.Describe
-// says it is.
+// call makes a call that must succeed, and decodes its data into out, unless that is nil. The data must match the
+// description of Syscall.Describe.
 func (c *client) call(typ, data string, out any) answer {
 	c.t.Helper()
-	want := c.shape(typ) // before: what is subscribed to may come right after the answer
+	want := c.shape(typ) // before the call, since events of a subscription may follow the answer
 	a := c.ask(typ, data)
 	if a.Kind != "reply" {
 		c.t.Fatalf("%s %s: %s", typ, data, a.Data)
@@ -116,7 +116,7 @@ func (c *client) call(typ, data string, out any) answer {
 	return a
 }
 
-// refused makes a call that fails with the code, and returns the message, which holds every text.
+// refused makes a call that must fail with the code, and returns the message, which must contain every text.
 func (c *client) refused(code int, typ, data string, texts ...string) string {
 	c.t.Helper()
 	a := c.ask(typ, data)
@@ -132,7 +132,7 @@ func (c *client) refused(code int, typ, data string, texts ...string) string {
 	return f.Message
 }
 
-// spawn adds a process under parent (0: the operator) with the capability, and returns its PID.
+// spawn adds a process below parent (0: the operator) with the capability, and returns its PID.
 func (c *client) spawn(parent int64, capability string) int64 {
 	c.t.Helper()
 	var out struct {
@@ -147,7 +147,7 @@ func (c *client) spawn(parent int64, capability string) int64 {
 	return out.ChildPID
 }
 
-// name is the name of an agent.
+// name returns the name of an agent.
 func (c *client) name(pid int64) string {
 	c.t.Helper()
 	var out struct {
@@ -157,7 +157,7 @@ func (c *client) name(pid int64) string {
 	return out.AgentID
 }
 
-// shape is the output schema of a syscall, as the kernel describes it.
+// shape is the output schema of a syscall that the kernel describes.
 type shape struct {
 	typ    string
 	schema *jsonschema.Schema

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestPayloadOfARecord makes each of the ten calls, once as it should be and once where it cannot succeed. The record
-// holds what a command returned, of a query that it was asked, of a failure the message (CAP 4).
+// TestPayloadOfARecord makes each of the ten calls, once correctly and once so that it fails. The record has the result of
+// a command, the request of a query, and the message of a failure (CAP 4).
 func TestPayloadOfARecord(t *testing.T) {
 	t.Parallel()
 	for _, row := range capRows() {
@@ -61,8 +61,8 @@ func TestPayloadOfARecord(t *testing.T) {
 	}
 }
 
-// TestMetricsAddUp counts: as many calls as the log has entries, of each code as many as were made, and a mean that is
-// the mean of the log (CAP 6).
+// TestMetricsAddUp compares counts: the total is the number of entries in the log, each code has the number of calls made,
+// and the mean is that of the log (CAP 6).
 func TestMetricsAddUp(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -116,7 +116,7 @@ func TestMetricsAddUp(t *testing.T) {
 			if e.LatencyUS < 1 || e.Seq != entries {
 				t.Errorf("entry %d took %d µs, want number %d", e.Seq, e.LatencyUS, entries)
 			}
-			if row, _ := schema.Lookup(e.Type); !row.Internal { // the kernel's own are nobody's calls
+			if row, _ := schema.Lookup(e.Type); !row.Internal { // the kernel's own commands are not calls
 				calls++
 				latency += e.LatencyUS
 			}
@@ -130,7 +130,7 @@ func TestMetricsAddUp(t *testing.T) {
 	}
 }
 
-// TestTokenForms grants in each form that allowed_syscalls takes: what it names passes, what is beside it does not (CAP 2).
+// TestTokenForms grants in each form of allowed_syscalls: what it names is allowed, other calls are not (CAP 2).
 func TestTokenForms(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -156,19 +156,19 @@ func TestTokenForms(t *testing.T) {
 	}
 }
 
-// TestCallersTick has a process whose token has expired say that it is an earlier time: the kernel's tick counts.
+// TestCallersTick: a process whose token has expired names an earlier tick, but the kernel's tick counts.
 func TestCallersTick(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
 	pid := c.spawn(0, `{"allowed_syscalls":["*"],"expires_at_tick":3}`)
 	ask := func(tick int) string { return fmt.Sprintf(`{"pid":%d,"tick":%d,"resource_id":"gpu"}`, pid, tick) }
-	c.call("Syscall.Query", ask(3), nil) // the last tick at which it holds
+	c.call("Syscall.Query", ask(3), nil) // the last tick at which it is valid
 	c.call("Clock.Advance", `{"ticks":1}`, nil)
 	c.refused(403, "Syscall.Query", ask(0), "expired after tick 3", "it is tick 4")
 	c.refused(403, "Syscall.Query", ask(3), "expired after tick 3", "it is tick 4")
 }
 
-// TestCheckpointChangesNoMemory compares what an agent remembers before and after.
+// TestCheckpointChangesNoMemory compares an agent's memory before and after.
 func TestCheckpointChangesNoMemory(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -180,7 +180,8 @@ func TestCheckpointChangesNoMemory(t *testing.T) {
 	}
 }
 
-// TestDescriptor reads what a scheduler goes by, and the rest of a descriptor, of a living process and of one that ended.
+// TestDescriptor reads the members for a scheduler, and the rest of a descriptor, of a living process and of one that has
+// ended.
 func TestDescriptor(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

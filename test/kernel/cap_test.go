@@ -11,7 +11,7 @@ import (
 // capRow is one of the ten syscalls of CAP 1, called as process $P, whose child is $C.
 type capRow struct {
 	typ, code  string
-	first      string // the call of the same type's counterpart that has to go before, if any
+	first      string // the call of the same type's counterpart that must come first, if any
 	data, want string // want is part of the reply's data
 }
 
@@ -33,8 +33,8 @@ func capRows() []capRow {
 	}
 }
 
-// TestCAP calls each of the ten syscalls without a capability, with one that lacks it, with one that has expired, and with
-// one that has it: each answer is right, and in the record, and counted (CAP, Test Coverage).
+// TestCAP calls each of the ten syscalls without a capability, with one that lacks it, with an expired one, and with one
+// that has it: each answer is right, recorded, and counted (CAP, Test Coverage).
 func TestCAP(t *testing.T) {
 	t.Parallel()
 	for _, row := range capRows() {
@@ -97,7 +97,7 @@ func TestCAP(t *testing.T) {
 	}
 }
 
-// denied makes a call that authority refuses, finds it in the record, and returns its message.
+// denied makes a call that authority refuses, finds it in the audit log, and returns its message.
 func (c *client) denied(row capRow, pid int64, data string) string {
 	c.t.Helper()
 	a := c.ask(row.typ, data)

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestQueriesAreVouchedFor makes nothing but queries, which need no fsync of their own: the journal is signed every 1,024
-// entries all the same (PROTOCOL 7).
+// TestQueriesAreVouchedFor makes only queries, which need no fsync: the journal is still signed every 1,024 entries
+// (PROTOCOL 7).
 func TestQueriesAreVouchedFor(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Without a section [cluster] nothing of NATS runs.
+// Without a section [cluster] no code of NATS runs.
 func TestNoClusterRunsNothing(t *testing.T) {
 	t.Parallel()
 	start(t).dial(t).call("Syscall.Ping", `{"payload":1}`, nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// refusal is a call that cannot be made in the world of process 1 and its child 2, whose token ends with tick 3.
+// refusal is a call that fails in a kernel with process 1 and its child 2, whose token is valid until tick 3.
 type refusal struct {
 	name      string
 	typ, data string
@@ -38,8 +38,8 @@ func refusalRows() []refusal {
 	}
 }
 
-// TestCodes makes calls that the kernel refuses, in both dialects: each gets the code of its situation, a text that names
-// what is concerned, and its id as the cause. Nothing that can be read has changed.
+// TestCodes makes calls that the kernel refuses, in both dialects: each gets the right code, a message that names its
+// subject, and its id as the cause. No state has changed.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	c := start(t, smallMailboxes).dial(t)
@@ -66,7 +66,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestStoppedWaiting ends the kernel under a receive that waits: its caller is told so.
+// TestStoppedWaiting ends the kernel during a waiting receive: its caller gets an error.
 func TestStoppedWaiting(t *testing.T) {
 	t.Parallel()
 	for dialect, receive := range map[schema.Dialect]string{

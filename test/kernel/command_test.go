@@ -8,16 +8,16 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// effect is a command of the kernel, with a call whose answer shows it.
+// effect is a command of the kernel, with a query whose answer shows its effect.
 type effect struct {
 	typ, data string
-	ask       string // the call that shows it
-	with      string // its data
-	want      string // what its answer holds after the command, and not before
+	ask       string // the query
+	with      string // the query's data
+	want      string // the text that its answer has after the command, and not before
 }
 
-// effects has every command that changes something. They are made one after the other, in the world of 1 and its
-// child 2, whose token ends with tick 3, and of 3, which is a stranger to both.
+// effects has every command that changes something. They are made in order, in a kernel with process 1 and its child 2,
+// whose token is valid until tick 3, and with process 3, which is unrelated to both.
 func effects() []effect {
 	return []effect{
 		{"Ipc.Receive", `{"pid":2}`, "Syscall.SendMsg", `{"receiver_pid":2,"payload":"fits"}`, `DELIVERED`},
@@ -47,7 +47,7 @@ func effects() []effect {
 	}
 }
 
-// smallMailboxes hold one message, so that a sender notices when it has been taken.
+// smallMailboxes have room for one message, so that a sender notices when it has been received.
 func smallMailboxes(cfg *config.Config) { cfg.Ipc.Mailbox = 1 }
 
 // TestCommandsChangeState makes every command that the kernel lists, in either dialect: what it is there for can be read

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestCompareAndSetHasOneWinner: of callers that expect the same value at the same time exactly one writes.
+// TestCompareAndSetHasOneWinner: of concurrent callers that expect the same value exactly one writes.
 func TestCompareAndSetHasOneWinner(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -35,8 +35,7 @@ func TestCompareAndSetHasOneWinner(t *testing.T) {
 	}
 }
 
-// TestCompareAndSetCounts: the increments of callers that know nothing of each other are all counted, and a restart
-// keeps the sum.
+// TestCompareAndSetCounts: the increments of independent callers are all counted, and the sum survives a restart.
 func TestCompareAndSetCounts(t *testing.T) {
 	t.Parallel()
 	callers, increments := 8, testkit.Rounds(30, 125, 125)
@@ -67,8 +66,8 @@ func TestCompareAndSetCounts(t *testing.T) {
 	}
 }
 
-// TestCompareAndSetOnce: under an idempotency key it runs once, and both its success and its refusal are given again in either
-// dialect, also after a restart.
+// TestCompareAndSetOnce: with an idempotency key it runs once, and its success or refusal is repeated in either dialect,
+// also after a restart.
 func TestCompareAndSetOnce(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -88,7 +87,7 @@ func TestCompareAndSetOnce(t *testing.T) {
 				t.Errorf("%s: %s", dialect, a.Data)
 			}
 		}
-		c.call("Memory.Set", `{"key":"k","value":7}`, nil) // the refusal stays what it was
+		c.call("Memory.Set", `{"key":"k","value":7}`, nil) // the refusal stays the same
 		d.restart(t)
 		c = d.dialOn(t, "events.sock")
 	}
@@ -97,7 +96,7 @@ func TestCompareAndSetOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedVaultWriteLeavesNoTrace: what was refused under vault/ may be a secret that was never sealed.
+// TestRefusedVaultWriteLeavesNoTrace: a refused value under vault/ may be a secret that was never sealed.
 func TestRefusedVaultWriteLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPoolUnderLoad has 64 callers take from one pool and give back: nobody is told to hold more than its quota, nor all
-// together more than there is, and in the end the books agree with what each was told.
+// TestPoolUnderLoad has 64 callers that allocate from one pool and release: no answer grants a process more than its quota,
+// nor all together more than the pool, and at the end the ledger agrees with the answers.
 func TestPoolUnderLoad(t *testing.T) {
 	t.Parallel()
 	const callers, calls, quota, capacity = 64, 40, 30, 100
@@ -20,7 +20,7 @@ func TestPoolUnderLoad(t *testing.T) {
 	}
 	c.call("Syscall.Alloc", fmt.Sprintf(`{"resource_id":"ram","amount":%d}`, 1000-capacity), nil)
 
-	// What is held for certain: added to after the answer of an allocation, taken from before a release is asked for.
+	// What is certainly held: increased after the answer of an allocation, decreased before a release is sent.
 	var certain, refusals atomic.Int64
 	var all sync.WaitGroup
 	for i, pid := range pids {
@@ -64,14 +64,14 @@ func TestPoolUnderLoad(t *testing.T) {
 	}
 }
 
-// TestRevocation revokes a token while others use it: no call that began after the answer succeeds.
+// TestRevocation revokes a token while others use it: no call that started after the answer succeeds.
 func TestRevocation(t *testing.T) {
 	t.Parallel()
 	const callers, rounds = 8, 15
 	d := start(t)
 	c := d.dial(t)
 	pid := c.spawn(0, messenger)
-	var epoch atomic.Int64 // odd: the revocation was acknowledged and no grant has been asked for since
+	var epoch atomic.Int64 // odd: the revocation was acknowledged and no grant was requested since
 	var succeeded atomic.Int64
 	stop := make(chan struct{})
 	var all sync.WaitGroup

@@ -14,13 +14,13 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// sealed is what Crypto.Seal answers.
+// sealed is the answer of Crypto.Seal.
 type sealed struct {
 	Value string `json:"value"`
 	KeyID string `json:"kid"`
 }
 
-// open is what Crypto.Open answers to a value.
+// open returns the answer of Crypto.Open for a value.
 func (c *client) open(value string) (plaintext string) {
 	c.t.Helper()
 	var out struct {
@@ -30,7 +30,7 @@ func (c *client) open(value string) (plaintext string) {
 	return out.Plaintext
 }
 
-// TestSealAndOpen seals a text, keeps it under vault/, and has it back after a restart. No file of the kernel has seen it.
+// TestSealAndOpen seals a text, stores it under vault/, and opens it after a restart. The text is in no file of the kernel.
 func TestSealAndOpen(t *testing.T) {
 	t.Parallel()
 	const secret = "correct horse battery staple"
@@ -84,8 +84,8 @@ func TestSealAndOpen(t *testing.T) {
 	}
 }
 
-// TestSealRunsAgain repeats a seal under one idempotency key: it is another value each time, as the secret is nowhere to be
-// compared with, and both open.
+// TestSealRunsAgain repeats a seal with one idempotency key: each time it returns another value, since the secret is stored
+// nowhere to compare, and both values can be opened.
 func TestSealRunsAgain(t *testing.T) {
 	t.Parallel()
 	c := start(t, sealing(t)).dial(t)
@@ -106,7 +106,7 @@ func TestSealRunsAgain(t *testing.T) {
 	}
 }
 
-// TestSealedValuesTravel opens in the kernel what was sealed outside of it with the same key, and the other way round.
+// TestSealedValuesTravel opens in the kernel what was sealed outside with the same key, and the other way round.
 func TestSealedValuesTravel(t *testing.T) {
 	t.Parallel()
 	path := sealingKey(t)
@@ -140,8 +140,8 @@ func TestSealedValuesTravel(t *testing.T) {
 	other.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q}`, value), "sealed by the key "+outside.Key().Fingerprint())
 }
 
-// TestOpenIsGrantedByName: no pattern lets an agent open, it cannot hand on what it does not hold, and one that was named
-// can. Sealing needs no more than any other syscall.
+// TestOpenIsGrantedByName: no pattern lets an agent open values, it cannot grant what it does not have, and an agent whose
+// token names the syscall can. Sealing needs no more than other syscalls.
 func TestOpenIsGrantedByName(t *testing.T) {
 	t.Parallel()
 	c := start(t, sealing(t)).dial(t)
@@ -175,7 +175,7 @@ func TestOpenIsGrantedByName(t *testing.T) {
 	c.refused(403, "Crypto.Open", openAs(heir))
 }
 
-// TestOpenIsListedByName: an agent's list of what it may call has Crypto.Open only where that was named.
+// TestOpenIsListedByName: an agent's list of its syscalls has Crypto.Open only if its token names it.
 func TestOpenIsListedByName(t *testing.T) {
 	t.Parallel()
 	p := assemble(t)
@@ -190,7 +190,7 @@ func TestOpenIsListedByName(t *testing.T) {
 	}
 }
 
-// TestNoKeyToSealWith asks a kernel for what it has no key for. The error says how it gets one, and nests the reason.
+// TestNoKeyToSealWith uses a kernel without a key. The error says how it gets one, and nests the reason.
 func TestNoKeyToSealWith(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -207,7 +207,7 @@ func TestNoKeyToSealWith(t *testing.T) {
 			}
 		}
 	}
-	// As MESSAGE, appendix B, example 4 has it.
+	// As in MESSAGE, appendix B, example 4.
 	var f struct {
 		Code  int `json:"code"`
 		Cause struct {
@@ -221,8 +221,8 @@ func TestNoKeyToSealWith(t *testing.T) {
 	}
 }
 
-// TestSecondExample sends the second example of the messages' and of the events' appendix: a seal with a member that it
-// does not have. The error has the code of that, and the request as its cause, and nothing of the secret.
+// TestSecondExample sends the second example of the appendixes of MESSAGE and EVENT: a seal with an unknown member. The
+// error has the right code and the request as its cause, and does not contain the secret.
 func TestSecondExample(t *testing.T) {
 	t.Parallel()
 	c := start(t, sealing(t)).dialOn(t, "events.sock")

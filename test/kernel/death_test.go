@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// forgetful is an agent that follows its mailbox, and ends in the middle of its first message. In its next life it says that
-// the message came again, acknowledges it, and waits.
+// forgetful is an agent that follows its mailbox, and ends while it handles its first message. After its restart it reports
+// that the message was delivered again, acknowledges it, and waits.
 const forgetful = `
 say() { printf '{"kind":"%s","type":"%s","data":%s,"metadata":{"id":"x","timestamp":1}}\n' "$@"; }
 say reply Syscall.Authenticate null
@@ -26,8 +26,8 @@ case $event in
 esac
 `
 
-// TestDeathOfAReceiver has a program die with a message that it has not acknowledged: its next life gets it again. The
-// operator follows the lives of the program meanwhile.
+// TestDeathOfAReceiver: a program ends with a message that it has not acknowledged, and gets it again after its restart.
+// The operator follows the program's events meanwhile.
 func TestDeathOfAReceiver(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestDeepValues brings values as deep as a frame may be to every command that keeps them. What is taken is given back in a
-// frame that its client reads, is in the record, which is read as well, and is there after a restart.
+// TestDeepValues passes values as deep as a frame allows to every command that stores them. An accepted value is returned
+// in a frame that its client can read, is in the journal, which can be read, and is there after a restart.
 func TestDeepValues(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -31,7 +31,7 @@ func TestDeepValues(t *testing.T) {
 		taken[typ] = max(taken[typ], depth)
 		return true
 	}
-	for depth := 50; depth <= schema.MaxDepth-3; depth++ { // the frame, its data and a member of that are around it
+	for depth := 50; depth <= schema.MaxDepth-3; depth++ { // the frame, its data and a member are around it
 		if try(depth+1, "Memory.Set", `{"key":"k","value":VALUE}`) {
 			c.call("Memory.Get", `{"key":"k"}`, nil)
 		}

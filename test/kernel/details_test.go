@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDetails: in OsEvent an error that is about something names it in its details.
+// TestDetails: in OsEvent an error names its subject in its details.
 func TestDetails(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -7,11 +7,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// dialects are both: what a test shows of one it shows of the other.
+// dialects returns both dialects.
 func dialects() []schema.Dialect { return []schema.Dialect{schema.OsMessage, schema.OsEvent} }
 
-// speak makes a call in a dialect, and returns its answer in the words of OsMessage. The answer is in the same dialect
-// and names the call. Extra is further members of its metadata.
+// speak makes a call in a dialect, and returns its answer converted to OsMessage. The answer must be in the same dialect
+// and name the call. extra has further members of its metadata.
 func (c *client) speak(d schema.Dialect, typ, data, extra string) answer {
 	c.t.Helper()
 	if d == schema.OsMessage {
@@ -36,7 +36,7 @@ func (c *client) speak(d schema.Dialect, typ, data, extra string) answer {
 	return answer{Kind: kinds[a.Type], Type: a.Name, Data: a.Payload, Metadata: a.Metadata}
 }
 
-// failure is what an error says of itself in either dialect: a number or a word, and a text.
+// failure has the members of an error in either dialect: a number or a word, and a message.
 type failure struct {
 	Code    any    `json:"code"`
 	Message string `json:"message"`
@@ -50,7 +50,7 @@ func (c *client) failure(a answer) (f failure) {
 	return f
 }
 
-// listed names the syscalls of a kind that the kernel lists.
+// listed returns the syscalls of a kind that the kernel lists.
 func (c *client) listed(kind schema.Kind) (types []string) {
 	c.t.Helper()
 	var out struct {

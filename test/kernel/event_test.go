@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// found are what a search brings: for each call its PID and its type, and the data as far as it is shown.
+// found returns the results of a search: for each call its PID and its type, and the data if it is shown.
 func (c *client) found(query string) (calls []string) {
 	c.t.Helper()
 	var out schema.EventSearchOutput
@@ -18,7 +18,7 @@ func (c *client) found(query string) (calls []string) {
 		c.t.Fatalf("%s: scores %v of %d events", query, out.Scores, len(out.Events))
 	}
 	for _, e := range out.Events {
-		if e.Type == "Syscall.Describe" || e.Type == "Syscall.Spawn" { // which name what is searched for
+		if e.Type == "Syscall.Describe" || e.Type == "Syscall.Spawn" { // they name the searched words
 			continue
 		}
 		calls = append(calls, fmt.Sprint(e.PID, " ", e.Type, " ", string(e.Data)))
@@ -27,8 +27,8 @@ func (c *client) found(query string) (calls []string) {
 	return calls
 }
 
-// TestSearchOfAgents (EVENT 10.6, PROTOCOL 12): an agent finds its own calls and those of its descendants, and their data only
-// where the gate would let it read that now: a word in what it may not read does not find the call. The operator finds all.
+// TestSearchOfAgents (EVENT 10.6, PROTOCOL 12): an agent finds its own calls and those of its descendants, and their data
+// only if the gate would let it read that now: a word in other data does not find the call. The operator finds all.
 func TestSearchOfAgents(t *testing.T) {
 	t.Parallel()
 	p := assemble(t)
@@ -54,7 +54,7 @@ func TestSearchOfAgents(t *testing.T) {
 		}
 	}
 	want("operator", operator.found("needle"), set(parent), mail(parent), set(child), mail(child), set(sibling), mail(sibling))
-	want("parent", on[parent].found("needle"), set(parent), mail(parent), set(child)) // what its child wrote to others it may not read
+	want("parent", on[parent].found("needle"), set(parent), mail(parent), set(child)) // it may not read what its child sent to others
 	want("parent, by type", on[parent].found("SendMsg"), mail(parent), fmt.Sprint(child, " Syscall.SendMsg null"))
 	want("child", on[child].found("needle"), set(child), mail(child))
 	want("sibling", on[sibling].found("needle"), set(sibling), mail(sibling))
@@ -67,7 +67,7 @@ func TestSearchOfAgents(t *testing.T) {
 	}
 }
 
-// TestSearchInOsEvent: an OsEvent answer has OsEvents (EVENT 10.6).
+// TestSearchInOsEvent: an OsEvent answer contains OsEvents (EVENT 10.6).
 func TestSearchInOsEvent(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -78,8 +78,8 @@ func TestSearchInOsEvent(t *testing.T) {
 	}
 }
 
-// TestGraphOfAgents (EVENT 10.5): the graph has what the caller may see, edges by causation and of what was spawned and mailed,
-// and no call behind itself, whatever ids the clients give.
+// TestGraphOfAgents (EVENT 10.5): the graph has what the caller may see, with edges by causation and for spawns and mail,
+// and no call after itself, whatever ids the clients use.
 func TestGraphOfAgents(t *testing.T) {
 	t.Parallel()
 	p := assemble(t)

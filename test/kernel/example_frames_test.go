@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFirstExample sends the question that both specs begin their examples with, and gets the stored value itself, with
-// the question as its cause.
+// TestFirstExample sends the query of the first example in both specifications, and gets the stored value itself, with the
+// query as its cause.
 func TestFirstExample(t *testing.T) {
 	t.Parallel()
 	const key, at, note = "/notes/1", 1735000000000, `"Note content here"`

@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// explain asks about a call: its own, or that of a process, which more names.
+// explain queries the decision about a call: its own, or that of a process, which more names.
 func (c *client) explain(typ, data, more string) (out schema.CheckOutput) {
 	c.t.Helper()
 	c.call("Capability.Check", fmt.Sprintf(`{"syscall":%q,"data":%s%s}`, typ, data, more), &out)
 	return out
 }
 
-// foretells makes a call, and reports if it was not answered as had been said.
+// foretells makes a call, and reports an error if its answer differs from the prediction.
 func (c *client) foretells(said schema.CheckOutput, typ, data string) {
 	c.t.Helper()
 	a := c.ask(typ, data)
@@ -32,7 +32,7 @@ func (c *client) foretells(said schema.CheckOutput, typ, data string) {
 	}
 }
 
-// TestExplain asks about every call before it is made: nothing has changed then, and the call is answered as was said.
+// TestExplain queries the decision before every call: the query changes nothing, and the call is answered as predicted.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -66,7 +66,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainedRefusals: each stage that refuses is named, with what would help.
+// TestExplainedRefusals: each stage that refuses is named, with its fix.
 func TestExplainedRefusals(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": noProd + `@id("small") forbid(principal, action == Syscall::"Sum.Add", resource) when {context.args.data like "*9*"};` + "\n"}))
@@ -135,7 +135,7 @@ func TestExplainedRefusals(t *testing.T) {
 		t.Errorf("no-prod has decided %d calls, want the 3 that were made", shown.Rules[0].Decided)
 	}
 
-	// Of a descendant an agent is told what the gate says, of a stranger nothing.
+	// For a descendant an agent sees the decision of the gate, for an unrelated process nothing.
 	above := operator.explain("Memory.Get", `{"key":"nope"}`, fmt.Sprintf(`,"pid":%d`, child))
 	if above.Allowed || above.Stages[3].Why != "pid 1 has granted pid 2 Memory.Get, and the operator has granted pid 1 Memory.*" {
 		t.Errorf("a child's call: %+v", above)
@@ -156,7 +156,7 @@ func TestExplainedRefusals(t *testing.T) {
 	}
 }
 
-// TestExplainKeepsSecrets: the data of a call that is asked about stays out of the journal.
+// TestExplainKeepsSecrets: the data of a call in a query stays out of the journal.
 func TestExplainKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -167,7 +167,7 @@ func TestExplainKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestExplainedHost: of a fetch the host pattern is named that allows it.
+// TestExplainedHost: for a fetch the answer names the host pattern that allows it.
 func TestExplainedHost(t *testing.T) {
 	t.Parallel()
 	d := start(t)

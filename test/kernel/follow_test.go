@@ -8,16 +8,16 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// lived is what a test looks at of an event of a process's life: its data is the descriptor.
+// lived has the members of a process event that a test uses: its data is the descriptor.
 type lived struct {
 	PID    int64  `json:"pid"`
 	Parent int64  `json:"parent_pid"`
 	State  string `json:"state"`
 }
 
-// TestProcessesFollowed has the operator follow all processes, and an agent itself and its descendants: each event is of a
-// fact of the journal and names the request behind it; what was before the subscription, and others' processes, are not
-// told of. It leaves nothing in the journal itself.
+// TestProcessesFollowed has the operator follow all processes, and an agent itself and its descendants: each event is about
+// an entry of the journal and names the request that caused it. Events before the subscription, and of other processes, are
+// not pushed. Pushes leave no entries.
 func TestProcessesFollowed(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {
@@ -71,7 +71,7 @@ func TestProcessesFollowed(t *testing.T) {
 	}
 }
 
-// TestFollowingRefused: an agent follows itself and its own, nobody else; nobody follows what never was.
+// TestFollowingRefused: an agent may follow only itself and its descendants, and no one a process that never existed.
 func TestFollowingRefused(t *testing.T) {
 	t.Parallel()
 	p := assemble(t)
@@ -85,8 +85,8 @@ func TestFollowingRefused(t *testing.T) {
 	agent.refused(403, "Process.Subscribe", `{}`, "pwos cap grant")
 }
 
-// TestFollowerLags has a follower that does not read while more happens than is kept for it: it is told how much it has
-// missed, and goes on from there.
+// TestFollowerLags has a follower that does not read while more happens than is stored for it: it is told how much it has
+// missed, and continues from there.
 func TestFollowerLags(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestReceiverGoesAway closes connections that wait: what is sent later is for who asks later.
+// TestReceiverGoesAway closes connections with waiting calls: later messages are for later receivers.
 func TestReceiverGoesAway(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -26,7 +26,7 @@ func TestReceiverGoesAway(t *testing.T) {
 	}
 }
 
-// ended waits until so many receives have ended: the kernel counts one that nobody waits for any more when it gives it up.
+// ended waits until n receives have ended: the kernel counts a cancelled one too.
 func (c *client) ended(n int64) {
 	c.t.Helper()
 	for deadline := time.Now().Add(testkit.Patience); c.metrics().ByCode["Ipc.Receive"] < n; {

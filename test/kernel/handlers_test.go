@@ -11,15 +11,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// coding is the data of a registration with code.
+// coding returns the data of a registration with code.
 func coding(name, source string) string {
 	return fmt.Sprintf(`{"name":%q,"kind":"query","input":{"type":"object"},"output":{"type":["object","string"]},"code":%q}`, name, source)
 }
 
 const adds = "export function handler(input: { a: number; b: number }) { return { sum: input.a + input.b } }"
 
-// TestRegisterCode: what code provides is granted, called, checked and journaled as any registered syscall, in either dialect, and needs
-// nobody to register it again after a restart.
+// TestRegisterCode: a syscall with code is granted, called, checked and journaled like other registered syscalls, in either
+// dialect, and needs no new registration after a restart.
 func TestRegisterCode(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -56,7 +56,7 @@ func TestRegisterCode(t *testing.T) {
 	}
 }
 
-// TestRegisterBadCode: what is no handler is refused once, with its place, and changes nothing.
+// TestRegisterBadCode: invalid handlers are refused, with the place of the error, and change nothing.
 func TestRegisterBadCode(t *testing.T) {
 	t.Parallel()
 	c := start(t).dialOn(t, "events.sock")
@@ -77,7 +77,7 @@ func TestRegisterBadCode(t *testing.T) {
 	c.refused(429, "Syscall.Register", coding("Sum.More", adds), "8388608 bytes")
 }
 
-// TestHandlers: a handler that misbehaves is its own callers' failure; 64 callers of another one are answered meanwhile.
+// TestHandlers: a handler that misbehaves fails only its own callers; 64 callers of another one are answered meanwhile.
 func TestHandlers(t *testing.T) {
 	t.Parallel()
 	d := start(t, func(cfg *config.Config) { cfg.Code.Time = config.Duration(3 * time.Second) })
@@ -120,7 +120,7 @@ func TestHandlers(t *testing.T) {
 	all.Wait()
 }
 
-// BenchmarkHandler is a call of code that has been called before, beside a Ping and an Echo, which is journaled as well.
+// BenchmarkHandler calls code that has been called before, compared with a Ping and an Echo, which is journaled too.
 func BenchmarkHandler(b *testing.B) {
 	c := start(b).dial(b)
 	c.call("Syscall.Register", coding("Sum.Add", adds), nil)

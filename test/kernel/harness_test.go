@@ -1,4 +1,4 @@
-// Package kernel_test holds a whole kernel to its contract over its sockets: authority, quotas, memory, messages, the record.
+// Package kernel_test tests a whole kernel over its sockets: authority, quotas, memory, messages, the journal.
 package kernel_test
 
 import (
@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// running is a daemon in this process, whose clock moves by hand only.
+// running is a daemon in this process, whose clock only advances by hand.
 type running struct {
 	cfg  config.Config
 	log  slog.Handler
@@ -38,19 +38,19 @@ func start(t testing.TB, edit ...func(*config.Config)) *running {
 	return d
 }
 
-// begin starts a daemon on the state there is.
+// begin starts a daemon with the present state.
 func (d *running) begin(t testing.TB) {
 	t.Helper()
 	d.stop = testkernel.Run(t, daemon.New(d.cfg, nil, slog.New(d.log)))
 }
 
-// restart ends the daemon cleanly, and starts another on what it left.
+// restart ends the daemon cleanly, and starts another one with its state.
 func (d *running) restart(t *testing.T) {
 	t.Helper()
 	d.restartAfter(t, func() {})
 }
 
-// restartAfter does what a change on disk between two lives needs done.
+// restartAfter is restart, and calls change in between.
 func (d *running) restartAfter(t *testing.T, change func()) {
 	t.Helper()
 	d.stop()
@@ -58,13 +58,13 @@ func (d *running) restartAfter(t *testing.T, change func()) {
 	d.begin(t)
 }
 
-// client is a connection past the prologue.
+// client is a connection after the prologue.
 type client struct {
 	t       testing.TB
 	conn    net.Conn
 	lines   *bufio.Reader
 	last    int
-	spawned int // by spawn
+	spawned int // number of spawns
 	shapes  map[string]*shape
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// TestKeyLastsADay starts a kernel on a journal with two commands of yesterday. The key that is 23 hours old still gives
+// TestKeyLastsADay starts a kernel with a journal with two commands of yesterday. The key that is 23 hours old still gives
 // its first outcome and runs nothing; the one that is 25 hours old is free again.
 func TestKeyLastsADay(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestKeyLastsADay(t *testing.T) {
 	}
 }
 
-// yesterday writes the journal of a kernel that was told twice to move its clock on by 5.
+// yesterday writes the journal of a kernel whose clock was advanced twice by 5.
 func yesterday(t *testing.T, state string) {
 	t.Helper()
 	testkit.Must(t, os.MkdirAll(state, 0o700))

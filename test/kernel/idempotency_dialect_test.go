@@ -7,11 +7,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// codes are how the dialects name one class of failure.
+// codes are the names of a class of failures in the dialects.
 type codes map[schema.Dialect]any
 
-// TestKeyInEitherDialect sends a command under a key in one dialect, and again in both, before and after a restart: it
-// ran once, and each answer is the first one. Under the key, another body is a conflict in either dialect.
+// TestKeyInEitherDialect sends a command with a key in one dialect, and again in both, before and after a restart: it ran
+// once, and each answer is the first one. With the key, another body is a conflict in either dialect.
 func TestKeyInEitherDialect(t *testing.T) {
 	t.Parallel()
 	conflict := codes{schema.OsMessage: 409.0, schema.OsEvent: "CONFLICT"}
@@ -49,7 +49,7 @@ func TestKeyInEitherDialect(t *testing.T) {
 	}
 }
 
-// TestKeyIsItsCallers has two processes, and the operator, use the same key: each one's command runs.
+// TestKeyIsItsCallers: two processes, and the operator, use the same key, and each one's command runs.
 func TestKeyIsItsCallers(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -63,7 +63,7 @@ func TestKeyIsItsCallers(t *testing.T) {
 	}
 }
 
-// TestKeyOfAQuery puts a key on questions: they are asked again each time, and leave the key to commands.
+// TestKeyOfAQuery uses a key for queries: they run each time, and do not use the key of commands.
 func TestKeyOfAQuery(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -94,7 +94,7 @@ func TestKeyOfAQuery(t *testing.T) {
 	}
 }
 
-// TestKeyOfADenial denies a command: it was not run, and may be tried again under its key once it is allowed.
+// TestKeyOfADenial denies a command: it did not run, and may be tried again with its key when it is allowed.
 func TestKeyOfADenial(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -115,7 +115,7 @@ func TestKeyOfADenial(t *testing.T) {
 	}
 }
 
-// refusals are failures that a domain finds, so that they are outcomes of a key.
+// refusals are failures in a domain, which are outcomes of a key.
 func refusals() [][2]string {
 	return [][2]string{
 		{"Memory.Delete", `{"key":"gone"}`},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestIdempotencyKey repeats commands under their keys, before and after a restart: they run once, and answer the same.
+// TestIdempotencyKey repeats commands with their keys, before and after a restart: they run once, with the same answer.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	d := start(t)

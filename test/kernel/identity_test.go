@@ -8,18 +8,18 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// sealing gives a kernel a key to seal with: a fresh one, in a file of its own.
+// sealing configures a kernel with a new sealing key, in a separate file.
 func sealing(t *testing.T) func(*config.Config) {
 	t.Helper()
 	return withIdentity(sealingKey(t))
 }
 
-// withIdentity gives a kernel the key of a file.
+// withIdentity configures a kernel with the key in a file.
 func withIdentity(path string) func(*config.Config) {
 	return func(cfg *config.Config) { cfg.Crypto.Identity = path }
 }
 
-// sealingKey makes a file with a fresh key that can seal, and returns its path.
+// sealingKey creates a file with a new key that can seal, and returns its path.
 func sealingKey(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "identity")

@@ -18,7 +18,7 @@ type mail struct {
 	} `json:"messages"`
 }
 
-// payloads are what the messages say.
+// payloads returns the payloads of the messages.
 func (m *mail) payloads() string {
 	all := make([]string, len(m.Messages))
 	for i, message := range m.Messages {
@@ -68,7 +68,7 @@ func TestMailOrder(t *testing.T) {
 	}
 }
 
-// TestMailbox fills one, broadcasts past it, and has governance deny.
+// TestMailbox fills a mailbox, broadcasts to it, and has governance deny messages.
 func TestMailbox(t *testing.T) {
 	t.Parallel()
 	gossip := "gossip"

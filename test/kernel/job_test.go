@@ -22,7 +22,7 @@ func (c *client) begin(data string) string {
 	return out.JobID
 }
 
-// follow is a connection that follows the jobs of everybody.
+// follow returns a connection that follows all jobs.
 func (d *running) follow(t *testing.T) *client {
 	t.Helper()
 	c := d.dial(t)
@@ -30,7 +30,7 @@ func (d *running) follow(t *testing.T) *client {
 	return c
 }
 
-// told takes the next event, which must be of the type and the job.
+// told receives the next event, which must have the type and the job.
 func (c *client) told(typ, label string) (s schema.JobState) {
 	c.t.Helper()
 	a := c.event(schema.OsMessage, typ)
@@ -85,7 +85,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestJobTrace: what a job does names the call that started it as its cause, and has its correlation.
+// TestJobTrace: the calls of a job name the call that started it as their cause, and have its correlation.
 func TestJobTrace(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -104,7 +104,8 @@ func TestJobTrace(t *testing.T) {
 	}
 }
 
-// TestJobAuthority: a job may what its process may when it runs, not when it was started; and nothing if that has ended.
+// TestJobAuthority: a job may do what its process may when the job runs, not when it was started, and nothing if the
+// process has ended.
 func TestJobAuthority(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -121,7 +122,7 @@ func TestJobAuthority(t *testing.T) {
 	waits := c.begin(fmt.Sprintf(`{"pid":%d,"name":"Ipc.Receive","payload":{"wait_ms":600000}}`, pid))
 	f.told("Job.Started", waits)
 	c.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
-	if s := f.told("Job.Failed", waits); s.Error == "" { // which is a change, and has the other looked at
+	if s := f.told("Job.Failed", waits); s.Error == "" { // a change, after which the other one is checked
 		t.Errorf("failed: %+v", s)
 	}
 	if s := f.told("Job.Failed", later); s.ErrorID != "job.no_process" || s.Runs != 0 {
@@ -129,7 +130,7 @@ func TestJobAuthority(t *testing.T) {
 	}
 }
 
-// TestJobEnds: one that waits is cancelled, one takes too long, and neither takes anything away from others.
+// TestJobEnds: a waiting job is cancelled, another exceeds its time, and neither affects others.
 func TestJobEnds(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -153,7 +154,7 @@ func TestJobEnds(t *testing.T) {
 	}
 }
 
-// TestJobAgain: the same start under one key is one job, and a job with a period comes again.
+// TestJobAgain: a repeated start with one key is one job, and a job with a period runs again.
 func TestJobAgain(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -178,7 +179,7 @@ func TestJobAgain(t *testing.T) {
 	f.told("Job.Failed", every)
 }
 
-// TestJobsSurvive: what waits, runs or has ended when the kernel ends does so with the next one, and nothing is done twice.
+// TestJobsSurvive: jobs that wait, run or have ended continue with the next kernel, and nothing is done twice.
 func TestJobsSurvive(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -202,7 +203,7 @@ func TestJobsSurvive(t *testing.T) {
 	}
 	c.mail(pid, 7, "")
 	ends := map[string]schema.JobState{}
-	var early schema.JobState // due before the other kernel was there
+	var early schema.JobState // due before the other kernel was started
 	if c.call("Job.Status", fmt.Sprintf(`{"jobId":%q}`, soon), &early); early.Status == "completed" {
 		ends[soon] = early
 	}

@@ -25,8 +25,8 @@ func TestKeyOutlivesAConflict(t *testing.T) {
 	}
 }
 
-// TestKeyOfAFault repeats a command whose data was at fault, in both dialects, before and after a restart: the answers
-// are the first, down to the word and the member that it names.
+// TestKeyOfAFault repeats a command with invalid data, in both dialects, before and after a restart: the answers equal the
+// first one, including the member that it names.
 func TestKeyOfAFault(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -44,8 +44,8 @@ func TestKeyOfAFault(t *testing.T) {
 	}
 }
 
-// TestKeyOfAReceiveThatWasGivenUp hangs up on a receive that waits, and makes the call again under its key, as who lost
-// a connection does: the first had no outcome, so the second runs.
+// TestKeyOfAReceiveThatWasGivenUp disconnects during a waiting receive, and repeats the call with its key, as after a lost
+// connection: the first had no outcome, so the second runs.
 func TestKeyOfAReceiveThatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -63,7 +63,7 @@ func TestKeyOfAReceiveThatWasGivenUp(t *testing.T) {
 	}
 }
 
-// TestPlainSecretIsNotKept sends the vault what is not sealed: it is refused, and is in no file of the kernel's.
+// TestPlainSecretIsNotKept writes an unsealed value to the vault: it is refused, and is in no file of the kernel.
 func TestPlainSecretIsNotKept(t *testing.T) {
 	t.Parallel()
 	d := start(t)

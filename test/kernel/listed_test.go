@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestListFollowed has an agent without a token follow what it may call: it is told at once, when it is granted something, when
-// that is taken away, and when its end has ended the subscription.
+// TestListFollowed has an agent without a token that follows the list of what it may call: it is notified immediately when
+// it is granted something, when that is revoked, and when its end has ended the subscription.
 func TestListFollowed(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// blob puts a file into the blob directory, and returns the reference to it.
+// blob writes a file to the blob directory, and returns the reference to it.
 func (d *running) blob(t *testing.T, name, content string) string {
 	t.Helper()
 	at := filepath.Join(d.cfg.RuntimeDir, "blobs", name)
@@ -22,8 +22,8 @@ func (d *running) blob(t *testing.T, name, content string) string {
 	return fmt.Sprintf(`{"scheme":"file","path":%q}`, at)
 }
 
-// TestLongAnswer: the answer of a provider that fits no line comes and goes by reference. The record has its digest, and an idempotency key
-// gives the reference again, after a restart too.
+// TestLongAnswer: the answer of a provider that does not fit a line is passed by reference. The journal has its digest, and
+// an idempotency key gives the reference again, also after a restart.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMemory writes and reads values of every kind: bytes come back as they went, under either form of the key.
+// TestMemory writes and reads values of every kind: bytes are returned unchanged, under either form of the key.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -40,7 +40,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryRules writes what may not be written: PROTOCOL 5's forms of keys, the vault, and proc.
+// TestMemoryRules tries writes that are forbidden: by PROTOCOL 5's forms of keys, in the vault, and in proc.
 func TestMemoryRules(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// entryOnDisk reports whether the daemon's journal holds the entry of that number, as a reader of its files finds it.
+// entryOnDisk reports whether a reader of the daemon's journal finds the entry.
 func (d *running) entryOnDisk(t *testing.T, seq int64) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(d.cfg.StateDir, "journal", "*.ndjson"))
@@ -28,8 +28,8 @@ func (d *running) entryOnDisk(t *testing.T, seq int64) bool {
 	return false
 }
 
-// TestOneConnectionInOrder sends calls to several domains in one write. They take effect in order and are answered in
-// order, and when an answer has come its entry can be read in the journal's files.
+// TestOneConnectionInOrder sends calls to several domains in one write. They take effect and are answered in order, and
+// after an answer its entry can be read in the journal's files.
 func TestOneConnectionInOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 20

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// subject is what a call can be about. What belongs to the other origin, or to nobody, is strange.
+// subject is the subject of calls. What belongs to the other origin, or does not exist, is strange.
 type subject struct {
 	foreign    int64
-	pid, child int64 // child: which an agent may do more with
+	pid, child int64 // child: with which an agent may do more
 	blob       string
 	stranger   func() int64 // a PID that is not the agent's: a subscription to its own would push between the answers
 	strange    bool
 }
 
-// subject picks one. Each pick takes the same from the row of random numbers, whoever else is there.
+// subject picks one. Each pick uses the same random numbers, whoever else is there.
 func (d *dweller) subject() *subject {
 	own, on := d.pids[d.choose.IntN(len(d.pids))], &subject{foreign: d.foreign()}
 	on.pid, on.child, on.blob = own, on.foreign, d.foreignBlob()
@@ -40,7 +40,7 @@ func (d *dweller) subject() *subject {
 	return on
 }
 
-// foreignBlob is the path of a blob of the other's, or of one that never was.
+// foreignBlob returns the path of a blob of the other origin, or of one that never existed.
 func (d *dweller) foreignBlob() string {
 	n := d.choose.IntN(1 << 16)
 	if others := d.other().blobs; len(others) > 0 {
@@ -55,7 +55,7 @@ func (d *dweller) pick(on *subject) (typ, data string) {
 	return calls[d.choose.IntN(len(calls))]()
 }
 
-// within are calls that are answered by what the kernel has.
+// within returns calls that are answered from the kernel's state.
 func (d *dweller) within(on *subject) []func() (typ, data string) {
 	r := d.choose
 	key := func() string { return fmt.Sprintf(`"k/%d"`, r.IntN(12)) }
@@ -127,7 +127,7 @@ func (d *dweller) within(on *subject) []func() (typ, data string) {
 	}
 }
 
-// outside are calls that reach what lies outside: root, servers, tools, blobs.
+// outside returns calls that access something outside of the kernel: root, servers, tools, blobs.
 func (d *dweller) outside(on *subject) []func() (typ, data string) {
 	r := d.choose
 	oneOf := func(list ...string) string { return list[r.IntN(len(list))] }
@@ -178,7 +178,7 @@ func (d *dweller) outside(on *subject) []func() (typ, data string) {
 		func() (string, string) { return "Ipc.Broadcast", fmt.Sprintf(`{"payloadRef":%s}`, ref()) },
 		func() (string, string) { return call(moduleTool, `{"a":1}`) },
 		func() (string, string) {
-			if d.tools++; d.tools%5 != 1 { // it takes a process
+			if d.tools++; d.tools%5 != 1 { // it starts a process
 				return "Syscall.Call", fmt.Sprintf(`{"syscall":%q,"describe":true}`, moduleTool)
 			}
 			return call(programTool, oneOf("1", `"x"`))

@@ -30,19 +30,19 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// programsRun reports whether tools may be programs here: they are hosted on Linux.
+// programsRun reports whether tools may be programs here, since they are hosted only on Linux.
 const programsRun = runtime.GOOS == "linux"
 
-// The tools below the scenery's root.
+// The tools below the root.
 const (
 	moduleTool  = "os/tools/module"
 	programTool = "os/tools/program"
 )
 
-// originOf is the origin of the agent with that letter.
+// originOf returns the origin of the agent with that letter.
 func originOf(name string) string { return "https://" + name + ".example/" }
 
-// scenery is what kernels are started amid: a root, a server, and the keys of who logs in. It is the same for all of them.
+// scenery is the environment of kernels: a root, a server, and the keys for logins. It is the same for all of them.
 type scenery struct {
 	dir    string
 	server *httptest.Server
@@ -68,7 +68,7 @@ func newScenery(t *testing.T, names ...string) *scenery {
 		"root/deep/three.md":     "beside nothing\n",
 		"root/tools/module":      string(module()),
 		"root/tools/module.json": `{"description":"always says the same"}`,
-		// What a program is shown of who called it, and of where it is.
+		// What a program sees of its caller and its environment.
 		"root/tools/program": "#!/bin/sh\nprintf '{\"pid\":%s,\"agent\":\"%s\",\"at\":\"%s\",\"home\":\"%s\",\"around\":\"%s\",\"input\":%s}' " +
 			"\"$PWOS_PID\" \"$PWOS_AGENT_ID\" \"$PWD\" \"$HOME\" \"$(echo *)\" \"$(cat)\"\n",
 	}
@@ -93,7 +93,7 @@ func newScenery(t *testing.T, names ...string) *scenery {
 	return s
 }
 
-// start starts a kernel that lets nobody in but by key.
+// start starts a kernel that admits only keys.
 func (s *scenery) start(t *testing.T) *running {
 	t.Helper()
 	return start(t, func(cfg *config.Config) {
@@ -102,11 +102,11 @@ func (s *scenery) start(t *testing.T) *running {
 		cfg.AuthorizedKeys, cfg.Root, cfg.Origin = keys, filepath.Join(s.dir, "root"), "https://test.local/"
 		cfg.HTTP.Allow, cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, filepath.Join(s.dir, "ca.pem")
 		cfg.Ingest.Unpinned, cfg.Tools.Programs = true, programsRun
-		cfg.Agents.JournalBytesPerSecond, cfg.Agents.JournalBurstBytes = 1<<40, 1<<40 // how fast a machine is tells the two apart
+		cfg.Agents.JournalBytesPerSecond, cfg.Agents.JournalBurstBytes = 1<<40, 1<<40 // otherwise the speed of the machine would distinguish the two
 	})
 }
 
-// login is a connection that shows the key of that name.
+// login returns a connection that logs in with the key of that name.
 func (s *scenery) login(t *testing.T, d *running, name string) *client {
 	t.Helper()
 	path := filepath.Join(d.cfg.RuntimeDir, "kernel.sock")
@@ -132,15 +132,15 @@ func (s *scenery) login(t *testing.T, d *running, name string) *client {
 		return answer.Data, nil
 	})
 	testkit.Must(t, err)
-	// The prologue is the only thing that the kernel says unasked: nothing of what follows has been read.
+	// The prologue is the only unsolicited frame of the kernel, so nothing after it has been read.
 	return &client{t: t, conn: nc, lines: bufio.NewReaderSize(nc, 2*schema.MaxLine), shapes: make(map[string]*shape)}
 }
 
-// requestsOn is what a connection to the server counts its requests by.
+// requestsOn is the context key of the request count of a connection to the server.
 type requestsOn struct{}
 
-// elsewhere is the server. It tells all that it is shown of a caller: whether its connection, or the TLS session, was there
-// before would tell that somebody else had come by it.
+// elsewhere is the server. It reports everything that it sees of a caller, including whether its connection or TLS session
+// existed before, which would reveal another caller.
 func elsewhere(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", "Thu, 01 Jan 2026 00:00:00 GMT")
 	w.Header().Set("Content-Type", "application/json")
@@ -156,7 +156,7 @@ func elsewhere(w http.ResponseWriter, r *http.Request) {
 	default:
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the caller has gone
+			return // the caller has disconnected
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"method": r.Method, "headers": r.Header, "body": len(body), "resumed": r.TLS.DidResume,
@@ -165,12 +165,12 @@ func elsewhere(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// module is a WASI module that writes a constant to its output.
+// module returns a WASI module that writes a constant to its output.
 func module() []byte {
 	const wasi = "\x16wasi_snapshot_preview1\x08fd_write\x00\x00"
 	said := `{"said":"always"}`
 	sized := func(id byte, content string) string { return string([]byte{id, byte(len(content))}) + content }
-	data := "\x08\x00\x00\x00" + string([]byte{byte(len(said)), 0, 0, 0}) + said // where it lies, and how long it is
+	data := "\x08\x00\x00\x00" + string([]byte{byte(len(said)), 0, 0, 0}) + said // its address, and its length
 	return []byte("\x00asm\x01\x00\x00\x00" +
 		sized(1, "\x02\x60\x04\x7f\x7f\x7f\x7f\x01\x7f\x60\x00\x00") + // types: of fd_write, of _start
 		sized(2, "\x01"+wasi) +

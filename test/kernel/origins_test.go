@@ -13,15 +13,15 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestOriginsCannotTell has two agents of two origins make some 3,000 random calls in one kernel, and each the same calls in a
-// kernel of its own, where PIDs and blobs that belong to the other are ones that nobody has. Either gets the same answers:
-// nothing that an agent can do tells whether there is another origin (ABI 6.4). The calls reach into memory, processes,
-// messages, the record, names, ingested contexts, tools, servers elsewhere, and blobs; what a server and a tool are shown of
+// TestOriginsCannotTell has two agents of two origins that make about 3,000 random calls in one kernel, and each the same
+// calls in a separate kernel, in which PIDs and blobs of the other do not exist. Each gets the same answers: nothing that
+// an agent can do reveals whether there is another origin (ABI 6.4). The calls use memory, processes, messages, the audit
+// log, names, ingested contexts, tools, external servers, and blobs; what a server and a tool see of their caller is part
+// of the answers.
 // their caller is among the answers.
-//
-// The numbers that the kernel gives out in one row for all are not compared, and PIDs are compared as names: who sees a gap
-// in those learns that something was done, which the kernel does for itself too. Nor are the random names of blobs: what is
-// in them is.
+// Numbers from the kernel's global sequences are not compared, and PIDs are compared as names: a gap in them shows only
+// that something was done, which the kernel itself does too. Nor are the random names of blobs compared, but their contents
+// are.
 func TestOriginsCannotTell(t *testing.T) {
 	t.Parallel()
 	for range 3 {
@@ -33,8 +33,8 @@ func TestOriginsCannotTell(t *testing.T) {
 	t.Error("this machine stands still too often")
 }
 
-// compared makes the calls in all three kernels. It returns false if one came too late at something outside: whether a call
-// does is nobody's doing.
+// compared makes the calls in all three kernels. It returns false if a call to something outside timed out, which may
+// happen on a busy machine.
 func compared(t *testing.T, s *scenery) bool {
 	t.Helper()
 	calls := testkit.Rounds(1_500, 3_000, 10_000)
@@ -60,7 +60,7 @@ func compared(t *testing.T, s *scenery) bool {
 	return true
 }
 
-// succeeded fails unless calls of each kind that the comparison is about were answered: what is always refused tells nothing.
+// succeeded fails the test unless calls of each compared kind succeeded, since calls that are always refused show nothing.
 func succeeded(t *testing.T, transcript []string) {
 	t.Helper()
 	replies := map[string]int{}
@@ -96,11 +96,11 @@ func succeeded(t *testing.T, transcript []string) {
 	}
 }
 
-// world is a kernel with agents in it, who are called by the letter of their origin.
+// world is a kernel with agents in it, which are named by the letter of their origin.
 type world struct {
 	t        *testing.T
 	operator *client
-	turns    *rand.Rand // whose turn it is; the same whoever is there
+	turns    *rand.Rand // the order of the agents' calls, which does not depend on who is there
 	agents   map[string]*dweller
 }
 
@@ -109,17 +109,17 @@ type dweller struct {
 	name   string
 	client *client
 	choose *rand.Rand
-	pids   []int64  // its own, then its children's, in the order of their birth
+	pids   []int64  // its own, then its children's, in the order of their spawns
 	seqs   []int64  // of the records of its calls
-	blobs  []string // paths of those that a call can refer to, in the order in which it was told of them
+	blobs  []string // paths of those that a call can refer to, in the order in which the agent learned them
 	blobIn blobDir
-	server string // address of the server elsewhere
+	server string // address of the external server
 	other  func() *dweller
 	sent   int
 	tools  int // calls of tools
 }
 
-// newWorld starts a kernel and logs the agents in: a key's line gives each its origin.
+// newWorld starts a kernel and logs the agents in. A key's line gives each its origin.
 func newWorld(t *testing.T, s *scenery, seed uint64, names ...string) *world {
 	t.Helper()
 	d := s.start(t)
@@ -144,7 +144,7 @@ func newWorld(t *testing.T, s *scenery, seed uint64, names ...string) *world {
 	return w
 }
 
-// run makes calls, of which those of agents that are not there are left out, and returns each agent's transcript.
+// run makes calls, except for those of agents that are not there, and returns each agent's transcript.
 func (w *world) run(calls int) map[string][]string {
 	transcripts := map[string][]string{}
 	for i := range calls {
@@ -160,7 +160,7 @@ func (w *world) run(calls int) map[string][]string {
 	return transcripts
 }
 
-// foreign is a PID that the agent cannot have from anywhere: one of the other's, or one that never was.
+// foreign returns a PID that the agent cannot know: one of the other's, or one that never existed.
 func (d *dweller) foreign() int64 {
 	n := d.choose.IntN(1 << 16)
 	if others := d.other().pids; len(others) > 0 {
@@ -169,13 +169,13 @@ func (d *dweller) foreign() int64 {
 	return 900_000 + int64(n)
 }
 
-// act makes a call, and returns it with its answer, in words that do not depend on numbers of the kernel's.
+// act makes a call, and returns it with its answer in a form that does not depend on the kernel's numbers.
 func (d *dweller) act(t *testing.T) string {
 	t.Helper()
 	on := d.subject()
 	typ, data := d.pick(on)
 	extra := fmt.Sprintf(`,"correlation":"talk-%d"`, d.choose.IntN(20))
-	// Whether two bodies are the same must not depend on how many PIDs and blobs the other has.
+	// Whether two bodies are equal must not depend on the number of the other's PIDs and blobs.
 	if key := d.choose.IntN(500); key < 50 && !on.strange {
 		extra += fmt.Sprintf(`,"idempotencyKey":"key-%d"`, key)
 	}
@@ -206,10 +206,10 @@ func (d *dweller) act(t *testing.T) string {
 	return string(said)
 }
 
-// learn keeps what a reply tells that a later call can name: a child, or a blob whose content has no number of the kernel's.
+// learn stores what later calls can name from a reply: a child, or a blob whose content has no number of the kernel.
 func (d *dweller) learn(typ string, told map[string]any) {
 	if told["child_pid"] != nil {
-		if pid := int64(told["child_pid"].(float64)); !slices.Contains(d.pids, pid) { // else a key was used again
+		if pid := int64(told["child_pid"].(float64)); !slices.Contains(d.pids, pid) { // otherwise a key was used again
 			d.pids = append(d.pids, pid)
 		}
 	}

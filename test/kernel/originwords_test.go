@@ -15,13 +15,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// blobDir is where the blobs of an agent's origin lie.
+// blobDir is the directory of the blobs of an agent's origin.
 type blobDir struct {
-	own, foreign string // folders, which end in a slash
-	place        string // of the kernel, which no answer names but in references
+	own, foreign string // directories, which end in a slash
+	place        string // of the kernel, which answers contain only in references
 }
 
-// newBlobDir tells the folder of the agent's origin from that of the other, whether or not there is one.
+// newBlobDir returns the directory of the agent's origin and that of the other, which may not exist.
 func newBlobDir(d *running, name string) blobDir {
 	other := map[string]string{"a": "b", "b": "a"}[name]
 	folder := func(name string) string {
@@ -31,8 +31,8 @@ func newBlobDir(d *running, name string) blobDir {
 	return blobDir{own: folder(name), foreign: folder(other), place: filepath.Dir(d.cfg.RuntimeDir)}
 }
 
-// words replaces what the kernel numbers: PIDs by whose they are, other numbers by nothing; and references by what is
-// in the blob.
+// words replaces the kernel's numbers: PIDs by their owners, other numbers by nothing; and references by the content of the
+// blob.
 type words struct {
 	t       *testing.T
 	own     []int64
@@ -43,7 +43,7 @@ type words struct {
 var (
 	pidText  = regexp.MustCompile(`(pid |grant |proc/)(\d+)`)
 	blobWord = regexp.MustCompile(`"blob [0-9a-f]{64}"`)
-	// scratch is the name of the directory that a call of a program has for itself: random.
+	// scratch is the random name of the directory of one call of a program.
 	scratch = regexp.MustCompile(`/scratch/call-\d+/`)
 )
 
@@ -74,7 +74,7 @@ func (w words) of(member string, value any) any {
 		for _, inner := range v {
 			out = append(out, w.of(member, inner))
 		}
-		if member == "keys" { // PIDs sort by their digits
+		if member == "keys" { // the order of PIDs depends on their digits
 			slices.SortFunc(out, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 		}
 		return out
@@ -109,7 +109,7 @@ func (w words) text(s string) string {
 	})
 }
 
-// read is the JSON in a blob of the agent's own.
+// read returns the JSON in a blob of the agent's own.
 func (w words) read(reference any) (value any) {
 	ref, _ := reference.(map[string]any)
 	path, _ := ref["path"].(string)

@@ -36,8 +36,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// parts is a kernel put together by the test of what the daemon puts together, for what the daemon has no door to: a
-// connection that is an agent's, and a disk that fails.
+// parts is a kernel that the test assembles like the daemon, for what the daemon cannot do: a connection of an agent
+// without a login, and a disk that fails.
 type parts struct {
 	running
 	t       *testing.T
@@ -100,7 +100,7 @@ func (p *parts) restore(name schema.Domain, d kernel.Domain) error {
 	return errors.Join(err, r.Close())
 }
 
-// connect opens a socket whose connections are pid's, and dials it.
+// connect opens a socket whose connections belong to pid, and dials it.
 func (p *parts) connect(pid int64) *client {
 	p.t.Helper()
 	socket := fmt.Sprintf("%d-%d.sock", pid, len(p.servers))

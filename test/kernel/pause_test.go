@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestPausedCallsWait: what a paused agent calls waits, in its order, and is done when the agent goes on; in either dialect, for a subscription
-// too. Others go on meanwhile, and so does what the operator does as that agent.
+// TestPausedCallsWait: the calls of a paused agent wait, in order, and are made when it continues, in either dialect,
+// including subscriptions. Other agents continue meanwhile, and so do the operator's calls as that agent.
 func TestPausedCallsWait(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -61,8 +61,8 @@ func TestPausedCallsWait(t *testing.T) {
 	}
 }
 
-// TestPausedConnectionEnds: what waits on a connection that ends is not done. What waits when the kernel ends is not done either, and the agent
-// stays paused.
+// TestPausedConnectionEnds: waiting calls of a connection that ends are not made. Nor are those that wait when the kernel
+// ends, and the agent stays paused.
 func TestPausedConnectionEnds(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -76,7 +76,7 @@ func TestPausedConnectionEnds(t *testing.T) {
 	second.send("Memory.Set", `{"key":"waits","value":1}`, "")
 	d.restart(t)
 	operator, c = d.dial(t), d.dial(t)
-	c.ask("Process.Attach", `{"agent_id":"a"}`) // and nothing else, which would wait
+	c.ask("Process.Attach", `{"agent_id":"a"}`) // and no other call, which would wait
 	sent := c.send("Memory.Set", `{"key":"later","value":1}`, "")
 	operator.call("Process.Resume", `{"target_pid":1}`, nil)
 	if a := c.next(); a.Kind != "reply" || a.Metadata.Causation != sent {

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// ruled has a daemon find rules beside its configuration.
+// ruled configures a daemon with rules in the directory of its configuration.
 func ruled(t *testing.T, files map[string]string) func(*config.Config) {
 	t.Helper()
 	return func(cfg *config.Config) {
@@ -35,7 +35,7 @@ const noProd = `@id("no-prod") @fix("write below test/")
 forbid(principal, action in [Syscall::"Memory.Set", Syscall::"Memory.CompareAndSet"], resource) when {context.args.key like "prod/*"};
 `
 
-// everySpelling are spellings of the same call: whichever is used, the call behind it is judged.
+// everySpelling returns all spellings of the same call, which is judged in each of them.
 func everySpelling() map[string]func(c *client) answer {
 	of := func(typ, data string) func(*client) answer { return func(c *client) answer { return c.ask(typ, data) } }
 	return map[string]func(*client) answer{
@@ -56,8 +56,8 @@ func everySpelling() map[string]func(c *client) answer {
 	}
 }
 
-// TestPolicy: a rule refuses the call behind every spelling, names itself and its advice, and leaves its name in the journal. The
-// operator is exempt, unless it acts as an agent, and is told where the rule stands.
+// TestPolicy: a rule refuses the call in every spelling; the error has its name and its advice, and the journal its name.
+// The operator is exempt, unless it acts as an agent, and gets the place of the rule.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.d/10.cedar": noProd}))
@@ -77,7 +77,7 @@ func TestPolicy(t *testing.T) {
 	operator.call("Memory.Set", `{"key":"prod/x","value":1}`, nil)
 	operator.refused(403, "Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"prod/x","value":1}`, pid), `"no-prod"`, "policy.d/10.cedar:1")
 
-	for _, c := range []*client{operator, agent} { // where rules stand is not in the agent's own record
+	for _, c := range []*client{operator, agent} { // an agent's own log does not show the place of rules
 		log := string(c.ask("Audit.Log", fmt.Sprintf(`{"pid":%d}`, pid)).Data)
 		if got, want := strings.Contains(log, `forbids this Memory.Set (policy.d/10.cedar:1)`), c == operator; got != want || !strings.Contains(log, `forbids this Memory.Set`) {
 			t.Errorf("the record shows where the rule stands: %v, want %v: %s", got, want, log)
@@ -97,7 +97,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// journal is the text of all segments.
+// journal returns the text of all segments.
 func (d *running) journal(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -111,8 +111,8 @@ func (d *running) journal(t *testing.T) string {
 	return all.String()
 }
 
-// TestPolicyAndRegistered: a registered syscall is judged by its own name, and what its provider calls on behalf of the caller is
-// judged as well.
+// TestPolicyAndRegistered: a registered syscall is judged by its own name, and so are the calls that its provider makes for
+// the caller.
 func TestPolicyAndRegistered(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": noProd + `@id("no-large") forbid(principal, action == Syscall::"Store.Large", resource) when {context.args.data like "*\"large\":true*"};`}))
@@ -185,7 +185,7 @@ func TestPolicyOfNames(t *testing.T) {
 		if strings.Contains(f.Message, fmt.Sprintf("the rule %q", one.rule)) {
 			continue
 		}
-		// A spelling that the handler does not take is no way around a rule.
+		// A spelling that the handler refuses cannot evade a rule.
 		if f.Code != 422.0 {
 			t.Errorf("%s %s: %+v, want the rule %s", one.typ, one.data, f, one.rule)
 		}
@@ -196,7 +196,7 @@ func TestPolicyOfNames(t *testing.T) {
 	}
 }
 
-// TestPolicyInvalid: with files that are not valid no agent is served, and the operator is; it corrects them, and loads them.
+// TestPolicyInvalid: with invalid files no agent is served. The operator is; it corrects them, and loads them.
 func TestPolicyInvalid(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": noProd, "policy.d/20.cedar": "\nforbid(principal, action == Syscall::\"Memory.Sett\", resource);"}))
@@ -224,7 +224,7 @@ func TestPolicyInvalid(t *testing.T) {
 	agent.call("Memory.Set", `{"key":"test/x","value":1}`, nil)
 	agent.refused(403, "Memory.Set", `{"key":"prod/x","value":1}`, "no-prod")
 
-	// One file that is not valid keeps all as it was.
+	// One invalid file leaves everything unchanged.
 	writeRules(t, &d.cfg, map[string]string{"policy.cedar": "permit(principal, action, resource);", "policy.d/20.cedar": `forbid(principal, action, resource);`})
 	operator.refused(403, "Policy.Reload", `{}`, "policy.cedar:1: permit is not used here")
 	agent.call("Memory.Set", `{"key":"test/x","value":1}`, nil)
@@ -264,7 +264,7 @@ func TestPolicyOfJobs(t *testing.T) {
 	agent.call("Memory.Delete", `{"key":"k"}`, nil)
 }
 
-// TestPolicyVia: the operator says which door a connection serves when it attaches; an agent cannot.
+// TestPolicyVia: the operator names the door of a connection when it attaches; an agent cannot.
 func TestPolicyVia(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": `@id("hook-only") forbid(principal, action == Syscall::"Memory.Set", resource) unless {context.via == "hook"};`}))
@@ -278,13 +278,13 @@ func TestPolicyVia(t *testing.T) {
 	agent.refused(403, "Process.Attach", `{"agent_id":"worker","via":"hook"}`)
 	agent.refused(403, "Memory.Set", write, "hook-only")
 	d.restart(t)
-	again := d.dial(t) // by the name that a connection of before had
+	again := d.dial(t) // with the name of an earlier connection
 	again.attach("worker", "")
 	again.refused(403, "Memory.Set", write, "hook-only")
 }
 
-// TestPolicyOfProfiles: a rule for a profile holds for what the operator runs under it, and for all that this spawns. Nobody else enters or
-// leaves it by what it says of itself.
+// TestPolicyOfProfiles: a rule for a profile applies to what the operator runs with it, and to all descendants. Other
+// processes can neither enter nor leave it by their own descriptor.
 func TestPolicyOfProfiles(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"profiles/own.cedar": `@id("own") forbid(principal in Profile::"own", action == Syscall::"Memory.Set", resource);`}))
@@ -306,8 +306,8 @@ func TestPolicyOfProfiles(t *testing.T) {
 	}
 }
 
-// TestPolicyAndProviders: a rule for every syscall holds for the call of a registered one, and not for what its provider answers, which is
-// carried out by then.
+// TestPolicyAndProviders: a rule for every syscall applies to the call of a registered one, and not to its provider's
+// answer, since the call was already made.
 func TestPolicyAndProviders(t *testing.T) {
 	t.Parallel()
 	d := start(t, ruled(t, map[string]string{"policy.cedar": `@id("none") forbid(principal == Agent::"provider", action, resource) when {context.tick > 0};`}))

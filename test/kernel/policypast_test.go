@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// ruler makes random rules, and calls that they may be about.
+// ruler generates random rules, and calls that they may match.
 type ruler struct{ *rand.Rand }
 
 func (r ruler) pick(of ...string) string { return of[r.IntN(len(of))] }
@@ -64,8 +64,8 @@ func (r ruler) call() (typ, data string) {
 	return typ, fmt.Sprintf(`{"url":%q%s}`, r.pick("https://A.example/x", "https://b.example:443/", "nonsense"), r.pick("", `,"method":"PUT","body":"x"`, `,"timeout":2.25`, `,"timeout":2.00001`))
 }
 
-// TestPolicyTestIsLive: what `pwos policy test` says of calls that were made without rules is the outcome of the same calls under the
-// rules: 20 random policies with 15 calls each, 250 with 40 where PWOS_LONG is set.
+// TestPolicyTestIsLive: the result of `pwos policy test` for calls that were made without rules is the outcome of the same
+// calls with the rules: 20 random policies with 15 calls each, 250 with 40 if PWOS_LONG is set.
 func TestPolicyTestIsLive(t *testing.T) {
 	t.Parallel()
 	policies, calls, seed := 20, 15, uint64(2)
@@ -91,7 +91,7 @@ func TestPolicyTestIsLive(t *testing.T) {
 	doors := []func(typ, data string) answer{lead.ask, hook.ask, mcp.ask, event, asChild}
 
 	type made struct {
-		typ, verdict string // the verdict is its outcome under the rules
+		typ, verdict string // the outcome with the rules
 		set          *policy.Set
 		text         string
 	}
@@ -124,12 +124,12 @@ func TestPolicyTestIsLive(t *testing.T) {
 			typ, data := r.call()
 			list[i] = one{r.IntN(len(doors)), typ, data}
 			if list[i].typ == "FileSystem.Resolve" && list[i].door == 4 {
-				list[i].door = 0 // it acts as its caller alone
+				list[i].door = 0 // it acts only as its caller
 			}
 			doors[list[i].door](typ, data)
 		}
 		first := len(all)
-		all = append(all, make([]made, 2*calls)...) // without rules, then under them
+		all = append(all, make([]made, 2*calls)...) // without rules, then with them
 		load(text)
 		for i, one := range list {
 			a := doors[one.door](one.typ, one.data)
@@ -188,7 +188,7 @@ func TestPolicyTestIsLive(t *testing.T) {
 
 var theRule = regexp.MustCompile(`^the rule "(r\d)"`)
 
-// verdictOf is what policy test would have said of a call with this answer.
+// verdictOf returns what policy test should report for a call with this answer.
 func verdictOf(c *client, a answer) string {
 	if a.Kind != "error" {
 		return ""

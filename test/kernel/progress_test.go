@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// beginCall makes a call of a registered query in a dialect, whose metadata has more.
+// beginCall makes a call of a registered query in a dialect; more has further members of its metadata.
 func (c *client) beginCall(d schema.Dialect, name, id, more string) {
 	c.t.Helper()
 	if d == schema.OsEvent {
@@ -20,8 +20,8 @@ func (c *client) beginCall(d schema.Dialect, name, id, more string) {
 	}
 }
 
-// TestProgress: a caller that has asked for it is told how far its call has come, before the answer and in its dialect; who has not
-// asked is told nothing. None of it is in the record.
+// TestProgress: a caller that has requested progress gets it before the answer and in its dialect; others get none.
+// Progress is not journaled.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -76,7 +76,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestMuchProgress: of what a provider tells too often its caller gets little, and of a call whose id leaves no room on a line nothing.
+// TestMuchProgress: a caller gets only a part of too frequent progress, and none for a call whose id leaves no room on a
+// line.
 func TestMuchProgress(t *testing.T) {
 	t.Parallel()
 	d := start(t)

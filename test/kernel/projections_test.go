@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestStartReadsWhatIsNew looks at how many entries a start replays: none after an orderly stop, all of them where the
-// projections are gone.
+// TestStartReadsWhatIsNew checks how many entries a start replays: none after a clean stop, all of them if the projections
+// are missing.
 func TestStartReadsWhatIsNew(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -28,7 +28,7 @@ func TestStartReadsWhatIsNew(t *testing.T) {
 		var log bytes.Buffer
 		d.log = slog.NewTextHandler(&log, nil)
 		d.restartAfter(t, change)
-		d.stop() // what it said is whole then
+		d.stop() // its output is complete then
 		found := regexp.MustCompile(`replayed=(\d+)`).FindStringSubmatch(log.String())
 		if found == nil {
 			t.Fatalf("the log does not tell:\n%s", log.String())
@@ -54,8 +54,8 @@ func TestStartReadsWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestAuditLogFilters asks for entries by each thing that they can be asked for by, in a journal that the index covers in
-// part, and gets what reading all of it and looking gives.
+// TestAuditLogFilters queries entries with each filter, in a journal that the index covers partly, and compares the answer
+// with that of reading everything.
 func TestAuditLogFilters(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -106,7 +106,7 @@ func TestAuditLogFilters(t *testing.T) {
 		`,"id":"nobody"`:                                                 0,
 		`,"caused_by":"a \"cause\""`:                                     4,
 		`,"caused_by":"a"`:                                               0,
-		`,"key":"/notes/1"`:                                              4, // the query, and the one in another origin, left out
+		`,"key":"/notes/1"`:                                              4, // without the query, and the one in another origin
 		`,"key":"notes/1","denied":true`:                                 1,
 		`,"key":"notes/1","caused_by":"a \"cause\"","type":"Memory.Set"`: 3,
 		`,"denied":true`:                                                 2,

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// questions has data for every query, of process 1, whose child is 2.
+// questions returns data for every query, of process 1, whose child is 2.
 func questions() map[string][]string {
 	return map[string][]string{
 		"Approval.List": {`{}`, `{"state":"waiting"}`, `{"after":"q-9"}`},
@@ -21,7 +21,7 @@ func questions() map[string][]string {
 		"Capability.Get":     {`{"pid":1}`, `{"pid":9}`},
 		"Clock.Get":          {`{}`},
 		"Policy.Show":        {`{}`},
-		"Cluster.Ask":        {`{"kernel":"beta","type":"Process.List"}`}, // refused, as the next
+		"Cluster.Ask":        {`{"kernel":"beta","type":"Process.List"}`}, // refused, like the next
 		"Cluster.Status":     {`{}`},                                      // refused: the kernel is in no cluster
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
@@ -44,7 +44,7 @@ func questions() map[string][]string {
 	}
 }
 
-// world gives a kernel something of everything.
+// world gives a kernel state of every kind.
 func (c *client) world() []int64 {
 	c.t.Helper()
 	parent := c.spawn(0, `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":4}}`)
@@ -61,7 +61,7 @@ func (c *client) world() []int64 {
 	return []int64{parent, child}
 }
 
-// leavings take what is in the mailboxes, and one of each number that the kernel gives out.
+// leavings reads the mailboxes, and one number of each of the kernel's sequences.
 func (c *client) leavings() (all []string) {
 	c.t.Helper()
 	for _, call := range [][2]string{
@@ -77,9 +77,8 @@ func (c *client) leavings() (all []string) {
 	return all
 }
 
-// TestQueriesChangeNothing asks every question that the kernel lists, in both dialects, twice. Its answer is the same
-// each time, whichever way it is asked; all that can be read stays as it was, and a kernel that was asked nothing goes
-// on in the same way.
+// TestQueriesChangeNothing makes every query that the kernel lists, in both dialects, twice. Its answer is always the same,
+// all readable state stays unchanged, and a kernel without the queries continues in the same way.
 func TestQueriesChangeNothing(t *testing.T) {
 	t.Parallel()
 	c, unasked := start(t).dial(t), start(t).dial(t)
@@ -88,7 +87,7 @@ func TestQueriesChangeNothing(t *testing.T) {
 	known := questions()
 	for _, typ := range c.listed(schema.KindQuery) {
 		if typ == "Process.Subscribe" {
-			continue // what it brings about comes unasked (TestProcessesFollowed)
+			continue // its events are unsolicited (TestProcessesFollowed)
 		}
 		if len(known[typ]) == 0 {
 			t.Errorf("no question is known here for %s", typ)
@@ -111,8 +110,8 @@ func TestQueriesChangeNothing(t *testing.T) {
 	}
 }
 
-// sameWords is what an answer says where both dialects must say the same: of an error its message, of a description all
-// but the name of one member. Metrics, and the length of the journal, grow by being asked for.
+// sameWords returns the part of an answer that must be equal in both dialects: the message of an error, and a description
+// except for the name of one member. Metrics, and the length of the journal, grow with each query.
 func sameWords(c *client, a answer) string {
 	switch {
 	case a.Kind == "error":
@@ -125,8 +124,7 @@ func sameWords(c *client, a answer) string {
 	return a.Kind + string(a.Data)
 }
 
-// TestQueryMovesTheClock shows the one thing that a question can change: the operator's own tick, with which it drives
-// the kernel.
+// TestQueryMovesTheClock shows the only effect that a query can have: the operator's own tick advances the clock.
 func TestQueryMovesTheClock(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// holdings are the answer of Capability.Get.
+// holdings is the answer of Capability.Get.
 type holdings struct {
 	Allowed []string           `json:"allowed_syscalls"`
 	Quotas  map[string]float64 `json:"resource_quotas"`
@@ -28,7 +28,7 @@ func (c *client) available(resource string) float64 {
 	return out.Available
 }
 
-// TestQuota asks for more than a quota and for more than the pool has: the answer names both sides of it, and nothing changes.
+// TestQuota requests more than a quota and more than the pool has: the answer has both numbers, and nothing changes.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -53,7 +53,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestRegistry grants, shows, checks, revokes, one by one and all that have expired (CAP 3).
+// TestRegistry grants, shows, checks, and revokes, individually and all that have expired (CAP 3).
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// secrets are the values of a random history that are to be removed again, each somewhere in one command or more.
+// secrets are the values of a random history that will be redacted, each in one or more commands.
 type secrets struct {
 	chance *rand.Rand
 	made   []string
@@ -78,7 +78,7 @@ func (c *client) keepSecret(s *secrets, pids []int64) []int64 {
 	return pids
 }
 
-// where are the members of an entry that have a word, as JSON pointers, the smallest ones.
+// where returns the smallest members of an entry that contain a word, as JSON pointers.
 func where(line []byte, word string) (found []string) {
 	var entry struct {
 		Request, Outcome struct{ Data any }
@@ -109,7 +109,7 @@ func where(line []byte, word string) (found []string) {
 	return found
 }
 
-// entries calls each for the entries of a journal, as they are on disk.
+// entries calls each with the entries of a journal, as they are on disk.
 func entries(t testing.TB, dir string, each func(*journal.Record)) {
 	t.Helper()
 	r := journal.NewReader(nil, filepath.Join(dir, "journal"), journal.ReaderOptions{})
@@ -124,7 +124,7 @@ func entries(t testing.TB, dir string, each func(*journal.Record)) {
 	}
 }
 
-// silence removes a word from every entry that has it, or from what is around it where it must stay.
+// silence redacts a word in every entry that has it, or the value around it if the word itself cannot be redacted.
 func silence(t testing.TB, dir, word string, redact func(seq uint64, member string) (schema.AuditRedactOutput, error)) (n int) {
 	t.Helper()
 	for ; ; n++ {
@@ -150,7 +150,7 @@ func silence(t testing.TB, dir, word string, redact func(seq uint64, member stri
 	}
 }
 
-// silence does it by calls of Audit.Redact.
+// silence redacts by calls of Audit.Redact.
 func (c *client) silence(dir, word string) (n int) {
 	c.t.Helper()
 	return silence(c.t, dir, word, func(seq uint64, member string) (out schema.AuditRedactOutput, err error) {
@@ -162,7 +162,7 @@ func (c *client) silence(dir, word string) (n int) {
 	})
 }
 
-// silence does it as pwos audit redact does where no kernel runs.
+// silence redacts as pwos audit redact does if no kernel runs.
 func (d *running) silence(t testing.TB, word string) (n int) {
 	t.Helper()
 	home := t.TempDir()
@@ -174,7 +174,7 @@ func (d *running) silence(t testing.TB, word string) (n int) {
 	})
 }
 
-// holders are the files below the directories that have a word.
+// holders returns the files below the directories that contain a word.
 func holders(t testing.TB, word string, dirs ...string) (found []string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -198,7 +198,7 @@ func holders(t testing.TB, word string, dirs ...string) (found []string) {
 	return found
 }
 
-// shown is what a kernel says of its past and present.
+// shown returns a kernel's answers about its past and present.
 func (c *client) shown() (all []string) {
 	c.t.Helper()
 	var log schema.AuditLogOutput
@@ -221,8 +221,8 @@ func (c *client) shown() (all []string) {
 	return append(all, string(c.ask("Event.Search", `{"query":"hush*","limit":100}`).Data))
 }
 
-// TestRedactLive removes random secrets from random histories of a running kernel, which goes on. No file and no answer has them
-// then, verify holds, and what the kernel says is what one says that has only the journal.
+// TestRedactLive redacts random secrets in random histories of a running kernel, which continues. Afterwards no file and no
+// answer has them, verification succeeds, and the kernel's answers are those of one with only the journal.
 func TestRedactLive(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(testkit.Rounds(1, 1, 60)) {
@@ -301,15 +301,15 @@ func TestRedactLive(t *testing.T) {
 	}
 }
 
-// without leaves out the answers that have a word, or say that something was redacted.
+// without omits the answers that contain a word, or say that something was redacted.
 func without(all []string, word string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(text string) bool {
 		return strings.Contains(text, word) || strings.Contains(text, "[redacted]") || strings.HasPrefix(text, "Memory.Get") && strings.Contains(text, "meminfo")
 	})
 }
 
-// TestRedactRepeated: a call that is repeated with its idempotency key is answered as its entry says, by the kernel that has redacted it
-// and by the next; to both, the call with the secret is another one.
+// TestRedactRepeated: a call that is repeated with its idempotency key is answered from its redacted entry, by the kernel
+// that has redacted it and by the next one; for both, the call with the secret is a different one.
 func TestRedactRepeated(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -332,8 +332,8 @@ func TestRedactRepeated(t *testing.T) {
 	}
 }
 
-// TestRedactBesideWork: while entries are redacted, calls of the same domain are answered as ever, and who follows the record gets each
-// entry once.
+// TestRedactBesideWork: while entries are redacted, calls of the same domain are answered, and a subscriber of the audit
+// log gets each entry once.
 func TestRedactBesideWork(t *testing.T) {
 	t.Parallel()
 	d := start(t, func(c *config.Config) { c.Journal.SnapshotEvery = 20 })
@@ -392,7 +392,7 @@ func TestRedactBesideWork(t *testing.T) {
 	}
 }
 
-// TestRedactAtOnce: several redact the same member at the same time, and one of them does.
+// TestRedactAtOnce: of concurrent redactions of the same member, one succeeds.
 func TestRedactAtOnce(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -423,14 +423,15 @@ func TestRedactAtOnce(t *testing.T) {
 	}
 }
 
-// TestRedactBlobs: what came or went by reference is in no blob any more; a blob that has more than the value is named.
+// TestRedactBlobs: a value that was passed by reference is in no blob any more; a blob that has more than the value is
+// reported.
 func TestRedactBlobs(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	c, provider := d.dial(t), d.dial(t)
 	long := strings.Repeat("hush00000z ", 4000)
 	c.call("Memory.Set", fmt.Sprintf(`{"key":"k","valueRef":%s}`, d.blob(t, "long.txt", long)), nil)
-	c.call("Memory.Get", `{"key":"k"}`, nil) // whose answer is a blob
+	c.call("Memory.Get", `{"key":"k"}`, nil) // its answer is a blob
 	d.blob(t, "letter.txt", "it is: "+long)
 	d.blob(t, "other.txt", "nothing of it")
 	var set uint64
@@ -450,7 +451,7 @@ func TestRedactBlobs(t *testing.T) {
 	}
 	testkit.Must(t, os.Remove(letter))
 
-	// The answer of an effect, of which the record has only the reference and a digest.
+	// The answer of an effect, of which the journal has only the reference and a digest.
 	long = strings.Repeat(long, 40)
 	provider.call("Syscall.Register", registering("Sum.Add", ""), nil)
 	c.write(`{"kind":"query","type":"Sum.Add","data":{},"metadata":{"id":"long","timestamp":1}}` + "\n")
@@ -482,7 +483,7 @@ func TestRedactBlobs(t *testing.T) {
 	}
 }
 
-// TestRedactOffline: while no kernel runs, pwos audit redact does it itself.
+// TestRedactOffline: if no kernel runs, pwos audit redact does it itself.
 func TestRedactOffline(t *testing.T) {
 	t.Parallel()
 	d := start(t)

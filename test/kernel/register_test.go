@@ -19,15 +19,15 @@ type asked struct {
 	PID    int64           `json:"pid"`
 }
 
-// request takes the next frame of a provider, which must ask it to carry out a call.
+// request receives the next frame of a provider, which must be a request to carry out a call.
 func (c *client) request(d schema.Dialect) (r asked) {
 	c.t.Helper()
 	testkit.Must(c.t, json.Unmarshal(c.event(d, "Syscall.Requested").Data, &r))
 	return r
 }
 
-// provide registers a syscall that the connection provides, and answers its calls with f until it is closed. The error of one that f
-// leaves out is a provider's.
+// provide registers a syscall that the connection provides, and answers its calls with f until it is closed. f may omit the
+// id of an error, which is then a provider's.
 func (c *client) provide(name string, f func(asked) string) {
 	c.t.Helper()
 	c.call("Syscall.Register", registering(name, ""), nil)
@@ -70,8 +70,8 @@ func (c *client) use(d schema.Dialect, name, data string) answer {
 	return a
 }
 
-// TestRegister: a syscall that a connection provides is listed, described, granted by its name alone, called, checked and journaled,
-// in either dialect; it outlives the daemon, without a provider until that registers again.
+// TestRegister: a syscall that a connection provides is listed, described, granted only by its name, called, checked and
+// journaled, in either dialect. It outlives the daemon, without a provider until that registers again.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -154,7 +154,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestRegisterInABurst: a call that comes in with the registration finds it, and one that comes in with its end does not.
+// TestRegisterInABurst: a call in the same write after the registration finds it, and one after its end does not.
 func TestRegisterInABurst(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -172,7 +172,7 @@ func TestRegisterInABurst(t *testing.T) {
 	}
 }
 
-// TestProviders: whatever a provider does, its caller gets one answer, and others' calls are not its to answer.
+// TestProviders: whatever a provider does, its caller gets one answer, and a provider cannot answer the calls of others.
 func TestProviders(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -206,7 +206,7 @@ func TestProviders(t *testing.T) {
 		t.Errorf("a query as a command: %+v", f)
 	}
 
-	// It answers while its own connection waits for something else.
+	// It answers while its own connection waits for another call.
 	provider.send("Ipc.Receive", `{"wait_ms":60000}`, "")
 	got := make(chan answer, 1)
 	go func() { got <- caller.use(schema.OsMessage, "Sum.Add", `{}`) }()
@@ -216,7 +216,7 @@ func TestProviders(t *testing.T) {
 		t.Errorf("beside a call that waits: %s", a.Data)
 	}
 
-	// It dies with a call in its hands.
+	// It dies while it carries out a call.
 	go func() { got <- caller.use(schema.OsMessage, "Sum.Sub", `{}`) }()
 	other.request(schema.OsMessage)
 	testkit.Must(t, other.conn.Close())
@@ -228,8 +228,8 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestManyRegistered: the operator registers a thousand in an origin and no more, which are listed and described, after restarts too; 64
-// callers share one provider.
+// TestManyRegistered: the operator can register at most a thousand in an origin, which are listed and described, also after
+// restarts; 64 callers share one provider.
 func TestManyRegistered(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -273,8 +273,8 @@ func TestManyRegistered(t *testing.T) {
 	}
 }
 
-// TestAgentRegisters: an agent needs Syscall.Register by its name, registers ten times a minute, only what its connection provides,
-// and changes nobody else's.
+// TestAgentRegisters: an agent needs Syscall.Register by its name, may register ten times a minute, only for its own
+// connection, and cannot change others' registrations.
 func TestAgentRegisters(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -300,7 +300,7 @@ func TestAgentRegisters(t *testing.T) {
 	agent.refused(404, "Syscall.Unregister", `{"name":"Sum.Add"}`)
 }
 
-// TestProviderThatEnded: a process that has ended provides nothing, though its connection is there.
+// TestProviderThatEnded: an ended process provides nothing, although its connection is open.
 func TestProviderThatEnded(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -315,7 +315,7 @@ func TestProviderThatEnded(t *testing.T) {
 	operator.call("Syscall.Register", registering("Sum.Add", ""), nil) // on its behalf
 }
 
-// TestRegisterBadInput: what cannot be registered, and what a connection that provides cannot become.
+// TestRegisterBadInput: registrations that are refused, and connections that provide and cannot change their process.
 func TestRegisterBadInput(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

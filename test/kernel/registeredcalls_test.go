@@ -13,8 +13,8 @@ const summing = `{"name":"Sum.Add","kind":"query","provider":"connection",
 "input":{"type":"object","properties":{"list":{"type":"array","items":{"type":"number"}}},"required":["list"],"additionalProperties":false},
 "output":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}}`
 
-// TestRegisteredSchemas: what does not fit the schema of a registered syscall never reaches its provider, and what the provider answers
-// that does not fit never reaches the caller; after a restart too.
+// TestRegisteredSchemas: data that does not match the schema of a registered syscall never reaches its provider, and an
+// answer that does not match never reaches the caller, also after a restart.
 func TestRegisteredSchemas(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -35,7 +35,7 @@ func TestRegisteredSchemas(t *testing.T) {
 				for said, place := range map[string]string{`"data":{"sum":"3"}`: "sum must be a number", `"data":3`: "data must be an object", `"data":{"sum":3}`: ""} {
 					got := make(chan answer, 1)
 					go func() { got <- caller.use(dialect, "Sum.Add", `{"list":[1,2]}`) }()
-					r := provider.request(schema.OsMessage) // the first that it was asked for
+					r := provider.request(schema.OsMessage) // the first request that it got
 					provider.call("Syscall.Complete", fmt.Sprintf(`{"call_id":%q,%s}`, r.CallID, said), nil)
 					a := <-got
 					if place == "" {
@@ -52,7 +52,7 @@ func TestRegisteredSchemas(t *testing.T) {
 	}
 }
 
-// TestNoSchema: what is registered has schemas that can be checked.
+// TestNoSchema: registrations need schemas that can be checked.
 func TestNoSchema(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -85,8 +85,8 @@ func (c *client) complete(r asked, reply string) {
 	c.send("Syscall.Complete", fmt.Sprintf(`{"call_id":%q,"data":%q}`, r.CallID, reply), "")
 }
 
-// TestCallsInACircle: a call whose provider waits for it, over however many connections, is refused at once, and the calls that it was made
-// for go on.
+// TestCallsInACircle: a call whose provider waits for it, through any number of connections, is refused immediately, and
+// the calls that led to it continue.
 func TestCallsInACircle(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -114,8 +114,8 @@ func TestCallsInACircle(t *testing.T) {
 	}
 }
 
-// TestCauseOfACall: a provider says what a call is made for. On another connection than its own that tells a circle; a call that is made for
-// something else is none.
+// TestCauseOfACall: a provider names the call for which it makes another. On another connection that detects a circle; a
+// call with a different cause is not one.
 func TestCauseOfACall(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -144,7 +144,7 @@ func TestCauseOfACall(t *testing.T) {
 	}
 }
 
-// TestNestedCalls: providers that call one another are not starved by their callers, however many those are.
+// TestNestedCalls: providers that call each other are not starved by their callers, however many there are.
 func TestNestedCalls(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -163,7 +163,8 @@ func TestNestedCalls(t *testing.T) {
 	all.Wait()
 }
 
-// TestRegisteredInTheRecord: the record shows a registered syscall by its name, whatever the outcome of the call, and finds it by that.
+// TestRegisteredInTheRecord: the audit log shows a registered syscall by its name, for any outcome of the call, and finds
+// it by that name.
 func TestRegisteredInTheRecord(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestRestart runs random commands, and asks for everything there is before and after restarts: the answers are the same. So
-// are the mailboxes, which can be looked at once only, and those of a kernel that did the same without a restart.
+// TestRestart runs random commands, and makes all queries before and after restarts: the answers are the same. So are the
+// mailboxes, which can be read only once, compared with those of a kernel that did the same without a restart.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(testkit.Rounds(2, 4, 4)) {
@@ -35,7 +35,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// betweenLives is what may become of the projections while no kernel runs: none of it may show.
+// betweenLives returns what may happen to the projections while no kernel runs, which must have no visible effect.
 func betweenLives() map[string]func(t *testing.T, dir string, life int) {
 	return map[string]func(t *testing.T, dir string, life int){
 		"snapshots": func(*testing.T, string, int) {},
@@ -68,8 +68,8 @@ func betweenLives() map[string]func(t *testing.T, dir string, life int) {
 	}
 }
 
-// life is what a kernel answers in the end, mailboxes last. It is restarted where change says what happens to its
-// projections meanwhile.
+// life returns the answers of a kernel at the end, mailboxes last. It is restarted if change, which changes its projections
+// meanwhile, is not nil.
 func life(t *testing.T, seed uint64, change func(t *testing.T, dir string, life int)) []string {
 	t.Helper()
 	d := start(t, func(c *config.Config) { c.Journal.SnapshotEvery = 10 })
@@ -98,7 +98,7 @@ func life(t *testing.T, seed uint64, change func(t *testing.T, dir string, life 
 	return all
 }
 
-// sending is the id of a call, of which a life with restarts has made others in between.
+// sending matches the id of a call, which differs in a run with restarts.
 var sending = regexp.MustCompile(`,"causation":"[^"]*"`)
 
 // scramble makes one random call, which may fail.
@@ -133,7 +133,7 @@ func (c *client) scramble(chance *rand.Rand, pids []int64) []int64 {
 	return pids
 }
 
-// everything is what the kernel answers to questions after all that it keeps but the mailboxes.
+// everything returns the kernel's answers to queries about all its state except for the mailboxes.
 func (c *client) everything(pids []int64) (all []string) {
 	c.t.Helper()
 	note := func(typ, data string) {

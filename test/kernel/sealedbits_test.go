@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestFlippedBitsOverTheWire flips each bit of a sealed value: of the bytes that its members stand for, of the JSON that holds
-// them, and of the text itself. None of them opens, each is answered with an error that shows nothing, and the kernel goes on.
+// TestFlippedBitsOverTheWire flips each bit of a sealed value: of the bytes of its members, of its JSON, and of the text
+// itself. No such value can be opened, each gets an error that reveals nothing, and the kernel continues.
 func TestFlippedBitsOverTheWire(t *testing.T) {
 	t.Parallel()
 	const secret, aad = "swordfish", "vault/fish"
@@ -70,7 +70,7 @@ func TestFlippedBitsOverTheWire(t *testing.T) {
 	}
 }
 
-// flips are all texts that differ from text in one bit.
+// flips returns all texts that differ from text in one bit.
 func flips(text []byte) (all [][]byte) {
 	for i := range text {
 		for bit := range 8 {
@@ -82,7 +82,7 @@ func flips(text []byte) (all [][]byte) {
 	return all
 }
 
-// quote writes any bytes as a JSON string, which is none if they are no UTF-8.
+// quote writes any bytes as a JSON string, which is invalid if they are not UTF-8.
 func quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// sshAgent is an ssh-agent whose signing a test decides.
+// sshAgent is an ssh-agent whose signing the test controls.
 type sshAgent struct {
 	agent.ExtendedAgent
 	mu   sync.Mutex
@@ -56,13 +56,13 @@ func (a *sshAgent) signs(how func() error) {
 	a.sign = how
 }
 
-// serve makes a an agent at a socket, and gives it to a kernel.
+// serve runs the agent at a socket, and returns the configuration of a kernel that uses it.
 func (a *sshAgent) serve(t *testing.T) func(*config.Config) {
 	t.Helper()
-	return serveAgent(t, func(conn net.Conn) { _ = agent.ServeAgent(a, conn) }) // it ends when the client goes
+	return serveAgent(t, func(conn net.Conn) { _ = agent.ServeAgent(a, conn) }) // it ends when the client disconnects
 }
 
-// serveAgent has handle answer what a kernel asks its ssh-agent. All ends with the test.
+// serveAgent answers a kernel's requests to its ssh-agent with handle. All goroutines end with the test.
 func serveAgent(t *testing.T, handle func(net.Conn)) func(*config.Config) {
 	t.Helper()
 	path := filepath.Join(testkit.Dir(t), "agent")
@@ -105,7 +105,7 @@ func curveKey(t *testing.T) *ecdsa.PrivateKey {
 	return private
 }
 
-// TestSealThroughTheAgent seals with a key that the kernel never has, behind one that cannot seal.
+// TestSealThroughTheAgent seals with a key that the kernel never has, after one that cannot seal.
 func TestSealThroughTheAgent(t *testing.T) {
 	t.Parallel()
 	c := start(t, newAgent(t, curveKey(t), edKey(t)).serve(t)).dial(t)
@@ -116,11 +116,11 @@ func TestSealThroughTheAgent(t *testing.T) {
 	}
 }
 
-// TestHangingAgent has an agent take what it is asked and say nothing. Who seals is told so in bounded time; nobody else
-// notices, and the kernel ends as ever.
+// TestHangingAgent has an agent that reads requests and does not answer. A caller that seals gets an error in bounded time;
+// others are not affected, and the kernel ends normally.
 func TestHangingAgent(t *testing.T) {
 	t.Parallel()
-	hangs := func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<10)); _, _ = conn.Read(make([]byte, 1)) } // until the kernel goes
+	hangs := func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<10)); _, _ = conn.Read(make([]byte, 1)) } // until the kernel disconnects
 	d := start(t, serveAgent(t, hangs))
 	sealer, other := d.dial(t), d.dial(t)
 	sealer.send("Crypto.Seal", `{"plaintext":"a"}`, "")
@@ -133,10 +133,10 @@ func TestHangingAgent(t *testing.T) {
 		t.Errorf("got %s", a.Data)
 	}
 	other.send("Crypto.Derive", `{}`, "")
-	d.stop() // while it is asked again
+	d.stop() // while the agent gets another request
 }
 
-// TestSlowAgent: calls that came while somebody was looking for the key to touch are answered once it was touched.
+// TestSlowAgent: calls that arrived while a person looked for the key to touch are answered when it was touched.
 func TestSlowAgent(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, edKey(t))
@@ -160,7 +160,7 @@ func TestSlowAgent(t *testing.T) {
 	}
 }
 
-// TestAgentsThatDoNotSeal: each is refused with what to do about it, and a kernel whose agent has been repaired seals.
+// TestAgentsThatDoNotSeal: each is refused with its fix, and a kernel whose agent works again can seal.
 func TestAgentsThatDoNotSeal(t *testing.T) {
 	t.Parallel()
 	locked := newAgent(t, edKey(t))
@@ -201,7 +201,7 @@ func TestAgentsThatDoNotSeal(t *testing.T) {
 	}
 }
 
-// TestKeyFilesThatDoNotSeal: the kernel serves, and whoever seals is told what is wrong with the file, though not where it lies.
+// TestKeyFilesThatDoNotSeal: the kernel runs, and a caller that seals gets the error of the file, without its path.
 func TestKeyFilesThatDoNotSeal(t *testing.T) {
 	t.Parallel()
 	file := func(t *testing.T, key any, passphrase string) string {

@@ -2,7 +2,7 @@ package kernel_test
 
 import "testing"
 
-// TestSealedAsIs stores what is sealed already: it is no secret, and the record is what it is rebuilt from.
+// TestSealedAsIs stores a sealed value: it is not a secret, and is rebuilt from the journal.
 func TestSealedAsIs(t *testing.T) {
 	t.Parallel()
 	d := start(t)

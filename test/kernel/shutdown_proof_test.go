@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestShutdownWhileWaiting ends a kernel while a receive waits: it does not wait for what nobody will send.
+// TestShutdownWhileWaiting ends a kernel during a waiting receive: it does not wait for messages.
 func TestShutdownWhileWaiting(t *testing.T) {
 	t.Parallel()
 	d := start(t)

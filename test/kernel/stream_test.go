@@ -29,8 +29,8 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// TestSessionOverAnyStream: who is on a connection is decided the same whatever carries it. A key logs in over streams that are
-// no Unix sockets, makes a call as the agent that it is, and is answered; another key is refused.
+// TestSessionOverAnyStream: identification does not depend on the transport. A key logs in over streams that are not Unix
+// sockets, makes a call as its agent, and is answered; another key is refused.
 func TestSessionOverAnyStream(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(*testing.T) (near, far net.Conn){
@@ -74,7 +74,7 @@ func TestSessionOverAnyStream(t *testing.T) {
 	}
 }
 
-// overTLS connects over TLS on loopback, with a certificate that is made for it.
+// overTLS connects over TLS on loopback, with a new certificate.
 func overTLS(t *testing.T) (near, far net.Conn) {
 	key := testkit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
@@ -100,11 +100,11 @@ func overTLS(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-// keyDoor is the door of a kernel that one key may pass, an agent's.
+// keyDoor is the door of a kernel that admits one key, an agent's.
 type keyDoor struct {
 	*access.Door
 	kernel *actors.Kernel
-	dir    string // has the private keys
+	dir    string // of the private keys
 }
 
 // streamName is the name that both ends bind a login to.
@@ -113,7 +113,7 @@ const streamName = "/stream"
 func newKeyDoor(t *testing.T, p *parts) *keyDoor {
 	t.Helper()
 	d := &keyDoor{kernel: p.kernel, dir: p.cfg.RuntimeDir}
-	keys := make(map[string]*access.HostKey) // made as a kernel's own is, which is a key as any
+	keys := make(map[string]*access.HostKey) // created like a kernel's own key
 	for _, name := range []string{"host", "agent", "stranger"} {
 		keys[name] = testkit.Value(access.MakeHostKey(filepath.Join(d.dir, name)))(t)
 	}
@@ -133,7 +133,7 @@ func newKeyDoor(t *testing.T, p *parts) *keyDoor {
 	return d
 }
 
-// serve is what a transport does with a connection that it accepted. It tells how the connection ended.
+// serve handles an accepted connection as a transport does. It returns a channel with the error that ended the connection.
 func (d *keyDoor) serve(conn net.Conn) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -143,13 +143,13 @@ func (d *keyDoor) serve(conn net.Conn) <-chan error {
 			err = errors.New("it was let in without a key")
 		}
 		if err != nil {
-			_ = conn.Close() // a refused peer may have gone
+			_ = conn.Close() // a refused peer may have disconnected
 			ended <- err
 			return
 		}
 		link := &streamLink{stream: s}
 		d.kernel.Serve(link, kernel.Caller{PID: identity.Agent, Key: identity.Key.Key.Fingerprint(), Conn: "c-1"}, func() {
-			_ = link.Close() // its peer has gone
+			_ = link.Close() // its peer has disconnected
 			link.work.Wait()
 			ended <- nil
 		})
@@ -160,7 +160,7 @@ func (d *keyDoor) serve(conn net.Conn) <-chan error {
 // login answers the prologue with a key.
 func (d *keyDoor) login(t *testing.T, conn net.Conn, key string) *client {
 	t.Helper()
-	t.Cleanup(func() { _ = conn.Close() }) // again
+	t.Cleanup(func() { _ = conn.Close() }) // a second time
 	login := access.Login{
 		Socket: streamName, PID: os.Getpid(), UID: os.Getuid(), Now: time.Now,
 		Known:      access.KnownKernels{Path: filepath.Join(d.dir, "known_kernels")},
@@ -190,7 +190,7 @@ func newStream(conn net.Conn) stream {
 func (stream) Dialect() schema.Dialect { return schema.OsMessage }
 func (stream) LineLimit() int          { return schema.MaxLine }
 
-// streamLink is a stream for the loop: a goroutine reads ahead, and another writes.
+// streamLink is a stream for the loop: one goroutine reads ahead, and another writes.
 type streamLink struct {
 	stream
 	ready func(poll.Event)
@@ -198,7 +198,7 @@ type streamLink struct {
 
 	mu      sync.Mutex
 	in      []byte
-	end     error // why nothing follows in
+	end     error // the error after in
 	writing bool
 	broken  error
 }
@@ -240,7 +240,7 @@ func (l *streamLink) ReadOnce(p []byte) (n int, more bool, err error) {
 func (l *streamLink) Fill() (more bool)                       { return l.LineReader.Fill(l) }
 func (l *streamLink) Next() (line []byte, ok bool, err error) { return l.LineReader.TryNext() }
 
-// Write takes what it is given if nothing is being written.
+// Write accepts the bytes if no others are being written.
 func (l *streamLink) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,6 +260,6 @@ func (l *streamLink) Write(p []byte) (int, error) {
 }
 
 func (l *streamLink) Interrupt() {
-	_ = l.SetReadDeadline(time.Unix(1, 0)) // which ends read, if the peer has not
+	_ = l.SetReadDeadline(time.Unix(1, 0)) // ends read, if the peer has not
 	l.ready(poll.In | poll.Hup)
 }

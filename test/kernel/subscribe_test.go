@@ -23,8 +23,8 @@ type pushed struct {
 	Causation   string `json:"causation"`
 }
 
-// event takes the next frame, which must be an event of the type in the dialect, with an id and a proof of its own, and
-// returns it in the words of OsMessage.
+// event receives the next frame, which must be an event of the type in the dialect, with a new id and a proof, and returns
+// it converted to OsMessage.
 func (c *client) event(d schema.Dialect, typ string) answer {
 	c.t.Helper()
 	a := c.next()
@@ -37,7 +37,7 @@ func (c *client) event(d schema.Dialect, typ string) answer {
 	return a
 }
 
-// letter takes the next pushed message.
+// letter receives the next pushed message.
 func (c *client) letter(d schema.Dialect) (l pushed, a answer) {
 	c.t.Helper()
 	a = c.event(d, "Ipc.MessageDelivered")
@@ -52,7 +52,7 @@ func (c *client) mail(pid int64, payload int, more string) string {
 	return c.call("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":%d%s}`, pid, payload, more), nil).Metadata.Causation
 }
 
-// over reads to the end of the connection, and returns what came.
+// over reads to the end of the connection, and returns the frames.
 func (c *client) over() (rest []answer) {
 	c.t.Helper()
 	for {
@@ -73,9 +73,9 @@ func (c *client) halfClose() {
 	testkit.Must(c.t, c.conn.(*net.UnixConn).CloseWrite())
 }
 
-// TestMessagesPushed has an agent follow its mailbox: what is there comes first, urgent before the rest, then what is sent;
-// each names the sending as its cause and carries its workflow on, shows what Ipc.Receive would, and is proved by an entry of
-// the journal, in which the mailbox gave it away. Calls are answered in between. Nothing is left to be received.
+// TestMessagesPushed has an agent that follows its mailbox: messages in it come first, urgent ones before others, then new
+// ones. Each names the sending call as its cause and has its correlation, shows what Ipc.Receive would, and is proved by
+// the entry of its delivery. Calls are answered in between. Nothing is left to receive.
 func TestMessagesPushed(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {
@@ -137,9 +137,9 @@ func TestMessagesPushed(t *testing.T) {
 	}
 }
 
-// TestOneSubscriber: a mailbox is followed on one connection at a time; a subscription ends with it, also where the peer has
-// only ended its side: what is asked is answered, and the kernel closes. What comes then stays in the mailbox. The operator
-// follows anybody's mailbox, several on one connection.
+// TestOneSubscriber: a mailbox is followed on one connection at a time, and the subscription ends with it, also if the peer
+// has only ended its side: calls are answered, and the kernel closes. Later messages stay in the mailbox. The operator may
+// follow any mailbox, several on one connection.
 func TestOneSubscriber(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -172,8 +172,8 @@ func TestOneSubscriber(t *testing.T) {
 	}
 }
 
-// TestSubscriptionTakenBack: who may not subscribe any more is told so, and gets nothing more: a message that came after the
-// revocation stays in the mailbox. The end of the process ends it as well.
+// TestSubscriptionTakenBack: a subscriber that loses its permission is notified, and gets nothing more: a message after the
+// revocation stays in the mailbox. The end of the process also ends the subscription.
 func TestSubscriptionTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestSyscallCall: a short name answers what the syscall behind it answers, under the type that was sent (ABI 2, 4).
+// TestSyscallCall: a short name gives the answer of its syscall, with the type that was sent (ABI 2, 4).
 func TestSyscallCall(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -44,8 +44,8 @@ func TestSyscallCall(t *testing.T) {
 	}
 }
 
-// TestSyscallCallRefused: what nobody may call this way, and arguments that fit nothing. Nothing of it runs, and none but
-// the table's names is looked for anywhere: a name cannot be taken.
+// TestSyscallCallRefused: calls that are not possible this way, and arguments that match nothing. None runs, and names are
+// only looked up in the table, so a name cannot be replaced.
 func TestSyscallCallRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -79,15 +79,15 @@ func TestSyscallCallRefused(t *testing.T) {
 	if string(a.Data) != `{"keys":[]}` {
 		t.Errorf("something ran: %s", a.Data)
 	}
-	// A query that says so is no query.
+	// A query that is sent as another kind is refused.
 	c.write(`{"kind":"query","type":"Syscall.Call","data":{"syscall":"clock"},"metadata":{"id":"q","timestamp":1}}` + "\n")
 	if a := c.next(); a.Kind != "error" || !strings.Contains(string(a.Data), "is a command, not a query") {
 		t.Errorf("%s", a.Data)
 	}
 }
 
-// TestSyscallCallAuthority: a short name takes what the syscall behind it takes, no more and no less: without a token and with
-// any, both ways get the same outcome.
+// TestSyscallCallAuthority: a short name needs exactly the capability of its syscall: with any token or none, both ways
+// have the same outcome.
 func TestSyscallCallAuthority(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -103,7 +103,7 @@ func TestSyscallCallAuthority(t *testing.T) {
 		for _, short := range schema.ShortNames() {
 			row, ok := schema.Lookup(short.Type)
 			if !ok || row.Outcome != "" || row.Alone && row.Kind == schema.KindCommand {
-				continue // it waits, or reaches out of the kernel
+				continue // it waits, or has effects outside of the kernel
 			}
 			in, ok := example(short.Type)
 			if !ok {
@@ -126,7 +126,7 @@ func TestSyscallCallAuthority(t *testing.T) {
 	c.refused(404, "Syscall.Call", fmt.Sprintf(`{"syscall":"memory","args":["get","k"],"pid":%d}`, some), "Key not found")
 }
 
-// example is data of a syscall none of whose arguments must be given, as a process.
+// example returns data of a syscall without required arguments, as a process.
 func example(typ string) (string, bool) {
 	switch typ {
 	case "Memory.List", "Syscall.Checkpoint", "Syscall.GetState":
@@ -139,8 +139,8 @@ func example(typ string) (string, bool) {
 	return "", false
 }
 
-// TestSyscallCallRecord: the journal has the message behind a call, with a word of how it came; so everything that reads the
-// journal, a restart too, sees what was done and not how it was named.
+// TestSyscallCallRecord: the journal has the message of the syscall, with a mark of how it was called, so that readers of
+// the journal, including a restart, see what was done and not how it was named.
 func TestSyscallCallRecord(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -198,7 +198,7 @@ func TestSyscallCallRecord(t *testing.T) {
 	}
 }
 
-// TestSyscallCallSecrets: what a syscall keeps out of the journal stays out of it by this way too.
+// TestSyscallCallSecrets: what a syscall keeps out of the journal stays out of it this way too.
 func TestSyscallCallSecrets(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -225,8 +225,7 @@ func TestSyscallCallOsEvent(t *testing.T) {
 	}
 }
 
-// TestPathNamesReachNoSyscall: whatever the last part of a path is called, it is looked for below root and nowhere else (ABI
-// 4, 11).
+// TestPathNamesReachNoSyscall: whatever the last part of a path is, it is looked up only below root (ABI 4, 11).
 func TestPathNamesReachNoSyscall(t *testing.T) {
 	t.Parallel()
 	d := start(t, func(cfg *config.Config) { cfg.Root = t.TempDir() })
@@ -241,7 +240,7 @@ func TestPathNamesReachNoSyscall(t *testing.T) {
 	c.refused(403, "Syscall.Call", fmt.Sprintf(`{"syscall":"os/memory","args":[],"pid":%d}`, none), "may not call Syscall.Call")
 }
 
-// TestResolve: what a name means follows from root, mounts and base, and nothing that a caller says changes those (ABI 5, 12).
+// TestResolve: the meaning of a name depends on root, mounts and base, which callers cannot change (ABI 5, 12).
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -303,7 +302,8 @@ func TestNobodyNamesParameters(t *testing.T) {
 	}
 }
 
-// TestOriginIsInherited: an agent has its parent's origin, whatever it says, and what it stores is seen there alone (ABI 6).
+// TestOriginIsInherited: an agent has its parent's origin, whatever it requests, and its stored data is visible only there
+// (ABI 6).
 func TestOriginIsInherited(t *testing.T) {
 	t.Parallel()
 	p := assemble(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// traced is what an entry of Audit.Log says of where it comes from.
+// traced has the members of an entry of Audit.Log about its cause.
 type traced struct {
 	Seq         int64  `json:"seq"`
 	Time        int64  `json:"time"`
@@ -28,7 +28,7 @@ func (c *client) wholeLog() (all []traced) {
 		}
 		c.call("Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":7}`, since), &page)
 		for _, e := range page.Entries {
-			if e.Type != "Kernel.Booted" { // of which there is one for each start
+			if e.Type != "Kernel.Booted" { // there is one for each start
 				all = append(all, e)
 			}
 		}
@@ -38,7 +38,7 @@ func (c *client) wholeLog() (all []traced) {
 	}
 }
 
-// sagas are the calls that other domains have a part in, and between them every command that the kernel gives itself.
+// sagas are calls in which other domains take part. Together they cause every command of the kernel itself.
 func sagas() [][2]string {
 	return [][2]string{
 		{"Syscall.Spawn", `{"child_agent_id":"a","capabilities":{"allowed_syscalls":["*"],"resource_quotas":{"gpu":2}}}`},
@@ -54,9 +54,9 @@ func sagas() [][2]string {
 	}
 }
 
-// TestTrace follows what calls set off in other domains back to the calls, through the audit log. Each of the kernel's
-// own commands carries the correlation of the call that it is for and names it as its cause; that call is in the log too,
-// and began no later. It stands behind them there, since its entry holds its outcome.
+// TestTrace follows the effects of calls in other domains back to the calls, through the audit log. Each of the kernel's
+// own commands has the correlation of its call and names it as its cause; that call is in the log too, and started no
+// later. Its entry follows them, since it has the outcome.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range dialects() {
@@ -89,19 +89,20 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// pushing are the kernel's own that a subscription goes on with, and ends with: what TestMessagesPushed, TestRecordFollowed, TestListFollowed and TestJobs look at.
+// pushing are the kernel's own commands that continue and end subscriptions, which TestMessagesPushed, TestRecordFollowed,
+// TestListFollowed and TestJobs test.
 var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true, "Job.Watch": true, "Approval.Watch": true}
 
 // noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister), a job runs when it is due (TestJobTrace), a policy asks (TestApprovals),
 // and a line that is rewritten is vouched for by the journal (journal.TestRedaction). What undoes an entry names that as its cause (test/rewind, TestUndoIsCausedByWhatItUndoes).
 var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.TakeOver": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true, "Approval.Requested": true, "Approval.Use": true, "Audit.Redacted": true, "Memory.Restore": true, "Capability.Restore": true, "Ipc.Unsend": true, "Ipc.Accept": true, "Ipc.Settle": true, "Process.Settle": true, "Cluster.Refused": true, "Ipc.Resend": true}
 
-// ofPrograms tells the commands that only agents with programs set off: test/agents and test/egress look at those.
+// ofPrograms reports whether only agents with programs cause a command: test/agents and test/egress test those.
 func ofPrograms(typ string) bool {
 	return typ == "Process.NoteStart" || typ == "Process.NoteEnd" || strings.HasPrefix(typ, "Net.")
 }
 
-// checkSteps looks at the kernel's own commands in a log, and counts them by type.
+// checkSteps checks the kernel's own commands in a log, and counts them by type.
 func checkSteps(t *testing.T, log []traced, byID map[string]traced, causes map[string]string) map[string]int {
 	t.Helper()
 	count := make(map[string]int)
@@ -126,8 +127,8 @@ func checkSteps(t *testing.T, log []traced, byID map[string]traced, causes map[s
 	return count
 }
 
-// TestTraceOfNothing has a call without metadata, as the older dialect may send it: the kernel makes up neither a cause
-// nor a correlation for what the call sets off.
+// TestTraceOfNothing makes a call without metadata, as the older dialect allows: the kernel invents neither a cause nor a
+// correlation for its effects.
 func TestTraceOfNothing(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
@@ -149,8 +150,8 @@ func TestTraceOfNothing(t *testing.T) {
 	}
 }
 
-// endsEffect reports whether a type is that of the outcome of an effect, which stands behind its call and not before it. That
-// it names its cause is held in test/http.
+// endsEffect reports whether a type is the outcome of an effect, which follows its call. That it names its cause is tested
+// in test/http.
 func endsEffect(typ string) bool {
 	for _, row := range schema.Syscalls() {
 		if row.Outcome == typ {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// descriptor is what the tests look at of a process.
+// descriptor has the members of a process that the tests use.
 type descriptor struct {
 	PID       int64  `json:"pid"`
 	ParentPID int64  `json:"parent_pid"`
@@ -19,8 +19,8 @@ func (c *client) process(pid int64) (p descriptor) {
 	return p
 }
 
-// TestTree ends the middle of a line of processes: it and what is below it lose their tokens, what they held and their
-// mailboxes; what is above and beside it stays. PIDs do not come again.
+// TestTree ends the middle of a line of processes: it and its descendants lose their tokens, resources and mailboxes;
+// others keep theirs. PIDs are not reused.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -29,7 +29,7 @@ func TestTree(t *testing.T) {
 	top := c.spawn(0, all)
 	middle, beside := c.spawn(top, all), c.spawn(top, all)
 	bottom := c.spawn(middle, all)
-	for _, pid := range []int64{middle, beside, bottom} { // by the operator, so that each has a quota of its own
+	for _, pid := range []int64{middle, beside, bottom} { // by the operator, so that each has a separate quota
 		c.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,%s`, pid, all[1:]), nil)
 	}
 	if p := c.process(bottom); p.ParentPID != middle || p.State != "READY" {
@@ -41,7 +41,7 @@ func TestTree(t *testing.T) {
 	}
 	c.refused(403, "Syscall.Terminate", fmt.Sprintf(`{"pid":%d,"target_pid":%d}`, beside, bottom))
 
-	for range 2 { // twice is fine
+	for range 2 { // it may be repeated
 		c.call("Syscall.Terminate", fmt.Sprintf(`{"pid":%d,"target_pid":%d}`, top, middle), nil)
 	}
 	for _, pid := range []int64{middle, bottom} {
@@ -67,7 +67,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanItself has a process spawn and grant: what it does not hold it cannot give.
+// TestNoMoreThanItself: a process that spawns and grants cannot give what it does not have.
 func TestNoMoreThanItself(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)

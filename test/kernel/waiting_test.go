@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReceiveWaits has a receive woken by what another connection sends. Others are served meanwhile.
+// TestReceiveWaits: a message from another connection wakes a receive. Others are served meanwhile.
 func TestReceiveWaits(t *testing.T) {
 	t.Parallel()
 	d := start(t)

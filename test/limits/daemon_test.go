@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// helperEnv makes the test binary a client that makes one call and exits: a process of its own.
+// helperEnv makes the test binary a client process that makes one call and exits.
 const helperEnv = "PWOS_LIMITS_CLIENT"
 
 func TestMain(m *testing.M) {
@@ -39,17 +39,17 @@ func start(t *testing.T) *daemon {
 	return startIn(t, func(string) {})
 }
 
-// startIn is start with something put into the daemon's home before.
+// startIn is start, and calls prepare with the daemon's home directory first.
 func startIn(t *testing.T, prepare func(home string)) *daemon {
 	t.Helper()
 	p := testkit.NewPlace(t, "")
 	prepare(p.Dir)
-	// The collector runs early, so that what the tests measure is memory in use and little of what awaits collection.
+	// The garbage collector runs early, so that the tests measure mostly memory in use.
 	running := p.Start(t, testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Env: []string{"GOGC=10"}})
 	return &daemon{dir: p.RuntimeDir(), pid: running.PID()}
 }
 
-// memory returns the daemon's resident memory in bytes, without file pages: what it has allocated.
+// memory returns the daemon's resident memory in bytes, without file pages.
 func (d *daemon) memory(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.pid))
@@ -83,7 +83,7 @@ func (d *daemon) connect(t *testing.T, socket string) net.Conn {
 	return c
 }
 
-// client speaks the protocol by hand, so that it can do what a real client would not.
+// client sends frames of its own making, so that it can do what a real client would not.
 type client struct {
 	net.Conn
 	t     testing.TB
@@ -106,7 +106,7 @@ func (c *client) send(text string) {
 	}
 }
 
-// sendUntilStuck sends frames until the kernel takes no more, and returns how many it has sent whole.
+// sendUntilStuck sends frames until the kernel reads no more, and returns how many it has sent completely.
 func (c *client) sendUntilStuck(frame func(i int) string) int {
 	c.t.Helper()
 	for i := 0; ; i++ {
@@ -124,7 +124,7 @@ func (c *client) sendUntilStuck(frame func(i int) string) int {
 	}
 }
 
-// rest finishes a frame that was sent in part, while the caller goes on to read.
+// rest completes a partly sent frame, while the caller reads.
 func (c *client) rest(text []byte) {
 	done := make(chan error, 1)
 	c.t.Cleanup(func() {
@@ -144,7 +144,7 @@ func (c *client) rest(text []byte) {
 	}()
 }
 
-// expect reads the next line, which must answer the request id and hold text.
+// expect reads the next line, which must answer the request id and contain text.
 func (c *client) expect(id, text string) {
 	c.t.Helper()
 	line, err := c.lines.ReadBytes('\n')

@@ -1,4 +1,4 @@
-// Package limits_test shows that what one client does to the real daemon stays bounded. Its memory is read from the
+// Package limits_test tests that the effect of one client on the real daemon is bounded. Its memory is read from the
 // operating system while clients misbehave; others are served meanwhile.
 package limits_test
 
@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestEndlessLine sends 32 MiB without a newline: one 413, skipped in constant memory, and the line after it is served.
+// TestEndlessLine sends 32 MiB without a newline: the answer is one 413, the line is skipped in constant memory, and the
+// next line is served.
 func TestEndlessLine(t *testing.T) {
 	d := start(t)
 	before := d.memory(t)
@@ -28,8 +29,8 @@ func TestEndlessLine(t *testing.T) {
 	grew(t, before, d.memory(t), 8<<20)
 }
 
-// TestClientThatNeverReads sends until the kernel stops reading from it. Its memory is the window's, another client is
-// served, and when it reads at last everything is there.
+// TestClientThatNeverReads sends until the kernel stops reading from it. Its memory is that of the window, another client
+// is served, and when it reads at last no answer is missing.
 func TestClientThatNeverReads(t *testing.T) {
 	d := start(t)
 	before := d.memory(t)
@@ -40,7 +41,7 @@ func TestClientThatNeverReads(t *testing.T) {
 	if sent < 16 {
 		t.Fatalf("stuck after %d frames: the window of 256 KiB holds more", sent)
 	}
-	// Answers in the window, input in the window, buffers of the reader, and the collector's slack over them.
+	// Answers in the window, input in the window, buffers of the reader, and garbage that is not collected yet.
 	grew(t, before, d.memory(t), 16<<20)
 
 	other := d.dial(t, "kernel.sock")
@@ -55,8 +56,8 @@ func TestClientThatNeverReads(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatNeverAuthenticate opens 1,000 connections that stay silent: memory stays bounded, and a client of
-// another process gets in.
+// TestConnectionsThatNeverAuthenticate opens 1,000 silent connections: memory stays bounded, and a client of another
+// process is admitted.
 func TestConnectionsThatNeverAuthenticate(t *testing.T) {
 	d := start(t)
 	before := d.memory(t)
@@ -67,9 +68,9 @@ func TestConnectionsThatNeverAuthenticate(t *testing.T) {
 	grew(t, before, d.memory(t), 16<<20)
 }
 
-// TestIdleConnections measures what a connection costs that has been used once and is idle now: under 10 KB each. Of five
-// steps of 1,000 connections the middle one counts: a step in which the collector or the index takes or gives back its own
-// memory says nothing of connections.
+// TestIdleConnections measures the memory of a connection that was used once and is idle: less than 10 KB each. Of five
+// steps of 1,000 connections the median counts, since in some steps the collector or the index allocates or frees memory
+// that does not belong to connections.
 func TestIdleConnections(t *testing.T) {
 	const warm, step, bound = 200, 1000, 10_000
 	raiseFileLimit(t, 6000)

@@ -28,11 +28,11 @@ import (
 
 const (
 	badLogins = 10_000
-	// flooders is the number of clients that connect at once: the limit of connections that have not logged in.
+	// flooders is the number of clients that connect concurrently: the limit of connections that have not logged in.
 	flooders = access.AuthWaiting
 )
 
-// newKey makes a key and returns its private file's text and its public line.
+// newKey creates a key and returns the text of its private file and its public line.
 func newKey(t *testing.T) (signer *access.Signer, file []byte, line string) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -47,8 +47,8 @@ func newKey(t *testing.T) (signer *access.Signer, file []byte, line string) {
 	return signer, pem.EncodeToMemory(block), signer.Key().String() + "\n"
 }
 
-// Ten thousand bad logins, as fast as they are answered, keep no good one waiting, though they come from the same process:
-// a refusal is held back where it takes nobody's place. Nor do they fill the journal.
+// Ten thousand failed logins, as fast as they are answered, delay no successful one, although they are from the same
+// process: a refusal is delayed only where it takes no one's place. Nor do they fill the journal.
 func TestBadLogins(t *testing.T) {
 	good, file, line := newKey(t)
 	stranger, _, _ := newKey(t)
@@ -65,7 +65,7 @@ func TestBadLogins(t *testing.T) {
 	kinds := []func([]byte) []byte{
 		func([]byte) []byte { return []byte(`{}`) },
 		func(offer []byte) []byte { return signedWith(t, stranger, offer) },
-		func(offer []byte) []byte { return signedWith(t, good, offer) }, // of another text than it has to be
+		func(offer []byte) []byte { return signedWith(t, good, offer) }, // a signature of another text
 	}
 	var next atomic.Int64
 	var flood sync.WaitGroup
@@ -83,7 +83,7 @@ func TestBadLogins(t *testing.T) {
 		Identity: filepath.Join(home, "key"), Known: access.KnownKernels{Path: filepath.Join(home, "known_kernels")},
 	}}
 	var took []time.Duration
-	var past []int64 // bad logins that began meanwhile: a measure of time that does not depend on the speed of the machine
+	var past []int64 // failed logins that started meanwhile, as a measure of time that does not depend on the speed of the machine
 	for next.Load() < badLogins && !t.Failed() {
 		begin, before := time.Now(), next.Load()
 		c, err := pwos.Dial(t.Context(), options)
@@ -102,7 +102,7 @@ func TestBadLogins(t *testing.T) {
 	if len(took) < 10 {
 		t.Fatalf("only %d good logins meanwhile: the flood was too short to tell", len(took))
 	}
-	// Not the slowest of all: the machine may stop for longer than that.
+	// Not the maximum, since the machine may stop for longer than that.
 	slow, slowest := took[len(took)*99/100], took[len(took)-1]
 	t.Logf("%d bad logins, %d good ones meanwhile: median %v, 99 of 100 within %v, slowest %v", badLogins, len(took), took[len(took)/2], slow, slowest)
 	waited := past[len(past)*99/100]
@@ -121,7 +121,7 @@ func TestBadLogins(t *testing.T) {
 	}
 }
 
-// signedWith is an answer that signs the offer itself.
+// signedWith returns an answer that signs the offer itself.
 func signedWith(t *testing.T, key *access.Signer, offer []byte) []byte {
 	sig, err := key.Sign(context.Background(), access.Namespace, offer)
 	if err != nil {
@@ -135,7 +135,7 @@ func signedWith(t *testing.T, key *access.Signer, offer []byte) []byte {
 	return data
 }
 
-// badLogin answers a prologue badly, and waits for the refusal and the end.
+// badLogin answers a prologue wrongly, and waits for the refusal and the end.
 func badLogin(socket string, answer func([]byte) []byte) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

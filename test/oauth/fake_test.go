@@ -1,4 +1,4 @@
-// Package oauth_test logs in at MCP servers that ask for it.
+// Package oauth_test tests logins at MCP servers that require them.
 package oauth_test
 
 import (
@@ -28,13 +28,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// grant is what a fake authorization server has given.
+// grant is what a fake authorization server has granted.
 type grant struct {
 	challenge, redirect, resource, scope string
 }
 
-// world is an MCP server and its authorization server, both on loopback behind TLS. What it is told by its fields below mu may be changed
-// while it runs.
+// world is an MCP server and its authorization server, both on loopback with TLS. Its fields below mu may be changed while
+// it runs.
 type world struct {
 	t       *testing.T
 	mcp, as *httptest.Server
@@ -43,25 +43,25 @@ type world struct {
 	handler http.Handler
 
 	mu        sync.Mutex
-	metadata  map[string]any    // members of the authorization server's metadata that are other than usual; nil takes one away
-	resource  map[string]any    // the same of the protected resource's
-	redirect  url.Values        // parameters of the redirect that are other than usual
-	expires   int               // seconds that access tokens are good for; 0: the server does not say
-	broken    int               // status that the token endpoint answers with; 0: it works
+	metadata  map[string]any    // members of the authorization server's metadata that differ from the defaults; nil removes one
+	resource  map[string]any    // likewise of the protected resource's
+	redirect  url.Values        // parameters of the redirect that differ from the defaults
+	expires   int               // lifetime of access tokens in seconds; 0: not stated
+	broken    int               // status with which the token endpoint fails; 0: it works
 	needs     string            // scope that calls need
-	codes     map[string]grant  // that nobody has used
+	codes     map[string]grant  // that were not used yet
 	access    map[string]string // scope by access token
 	refresh   map[string]grant
 	count     int
 	renewals  int
-	requests  []string       // of the authorization server, a path each
+	requests  []string       // paths of requests to the authorization server
 	auth      []string       // Authorization of each request to the MCP server
-	token     map[string]any // members of the token endpoint's answers that are other than usual
-	during    func()         // is called while the token endpoint is asked
-	moved     string         // where the authorization server's metadata is said to be; "": it is there
-	described string         // path behind the usual one at which the protected resource is said to be described
-	both      bool           // the MCP server is an authorization server too
-	open      bool           // the MCP server asks nobody to log in
+	token     map[string]any // members of the token endpoint's answers that differ from the defaults
+	during    func()         // called during a request to the token endpoint
+	moved     string         // address that is stated for the authorization server's metadata; "": the usual one
+	described string         // path after the usual one that is stated for the protected resource's metadata
+	both      bool           // the MCP server is also an authorization server
+	open      bool           // the MCP server requires no login
 }
 
 func newWorld(t *testing.T) *world {
@@ -85,27 +85,27 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() {
 		for s := range w.server.Sessions() {
-			_ = s.Close() // its client has gone
+			_ = s.Close() // its client has disconnected
 		}
 	})
 	return w
 }
 
-// restart has the MCP server forget its sessions. From then on it answers with JSON, or with streams of events.
+// restart makes the MCP server drop its sessions. Afterwards it answers with JSON, or with streams of events.
 func (w *world) restart(json bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server }, &sdk.StreamableHTTPOptions{JSONResponse: json})
 }
 
-// set changes what the world does.
+// set changes fields of the world.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// address is that of the MCP server.
+// address returns the address of the MCP server.
 func (w *world) address() string { return w.mcp.URL + "/mcp" }
 
 func answer(w http.ResponseWriter, status int, value any) {
@@ -114,7 +114,7 @@ func answer(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// with returns usual members with others in their place.
+// with returns the default members with others replaced.
 func with(usual, other map[string]any) map[string]any {
 	for name, value := range other {
 		if usual[name] = value; value == nil {
@@ -197,7 +197,7 @@ func (w *world) serveAS(out http.ResponseWriter, r *http.Request) {
 }
 
 func (w *world) serveToken(out http.ResponseWriter, r *http.Request) {
-	if w.broken != 0 { // and shows what it was sent, as a page for developers does
+	if w.broken != 0 { // and shows the request, like an error page for developers
 		http.Error(out, "broken: "+r.FormValue("refresh_token")+r.FormValue("code_verifier"), w.broken)
 		return
 	}
@@ -236,10 +236,10 @@ func (w *world) serveToken(out http.ResponseWriter, r *http.Request) {
 	answer(out, http.StatusOK, with(token, w.token))
 }
 
-// revoke has the MCP server take no access token that was given until now.
+// revoke makes the MCP server refuse all access tokens granted so far.
 func (w *world) revoke() { w.set(func() { w.access = map[string]string{} }) }
 
-// browser goes where a login sends it, and returns the address of the redirect without following it.
+// browser opens the address of a login, and returns the address of the redirect without following it.
 func (w *world) browser(address string) (string, error) {
 	client := &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: w.as.Client().Transport.(*http.Transport).TLSClientConfig, DisableKeepAlives: true},

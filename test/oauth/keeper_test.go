@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// kept is a keeper of what a world gave, with a store of its own.
+// kept is a keeper of the tokens of a world, with a separate store.
 type kept struct {
 	*oauth.Keeper
 	w *world
@@ -23,7 +23,7 @@ type kept struct {
 	mu     sync.Mutex
 	stored string
 	now    time.Time
-	full   error // why nothing can be stored
+	full   error // the error of storing; nil: none
 	notes  []string
 }
 
@@ -67,14 +67,14 @@ func (k *kept) store(l *oauth.Login) {
 	k.stored = text
 }
 
-// pass lets time pass.
+// pass advances the clock.
 func (k *kept) pass(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.now = k.now.Add(d)
 }
 
-// request is one to the MCP server: the credential that it bears, and what the agent gets.
+// request makes a request to the MCP server, and returns its credential, and the error for the agent.
 func (k *kept) request() (string, error) {
 	k.w.t.Helper()
 	secret, err := k.Secret(testkit.Context(k.w.t))
@@ -90,7 +90,7 @@ func (k *kept) request() (string, error) {
 	return secret, k.Answered(secret, http.StatusOK, http.Header{})
 }
 
-// good makes a request that succeeds.
+// good makes a request that must succeed.
 func (k *kept) good() string {
 	k.w.t.Helper()
 	secret, err := k.request()
@@ -98,7 +98,7 @@ func (k *kept) good() string {
 	return secret
 }
 
-// bad makes a request that fails with an error that has all of these.
+// bad makes a request that must fail with an error that contains all parts.
 func (k *kept) bad(id fault.ID, parts ...string) {
 	k.w.t.Helper()
 	_, err := k.request()
@@ -111,7 +111,7 @@ func (k *kept) bad(id fault.ID, parts ...string) {
 
 const again = `log in with "pwos mcp login docs"`
 
-// TestRenew: a login that has expired is renewed, once for all that wait; so is one that the server refuses before that.
+// TestRenew: an expired login is renewed, once for all waiting requests; so is one that the server refuses earlier.
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -141,8 +141,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestTwoKeepersRenewOnce: programs that use one login, such as the next life of one and what the last has left, renew it once: the second renewal
-// would be with what is used up, which servers take for theft.
+// TestTwoKeepersRenewOnce: programs that use one login, such as a restarted one and the rest of the previous one, renew it
+// once: a second renewal would use a used token, which servers treat as theft.
 func TestTwoKeepersRenewOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -170,7 +170,8 @@ func TestTwoKeepersRenewOnce(t *testing.T) {
 	}
 }
 
-// TestRenewed: what renews a login stays where nothing comes in its place, and what was renewed is kept though the caller has hung up.
+// TestRenewed: a refresh token stays if the answer has no new one, and renewed tokens are stored although the caller has
+// disconnected.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -187,7 +188,8 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestOver: a login that cannot be renewed is told with what to do, and nobody is asked again; another one helps.
+// TestOver: the error of a login that cannot be renewed has its fix, and the server gets no further requests; a new login
+// helps.
 func TestOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,7 +216,7 @@ func TestOver(t *testing.T) {
 	k.bad(fault.UpstreamLogin, again)
 }
 
-// TestRefusedAnew: a server that refuses what was renewed for it is not served with more of it.
+// TestRefusedAnew: a server that refuses a token that was just renewed does not get further ones.
 func TestRefusedAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -235,7 +237,7 @@ func TestRefusedAnew(t *testing.T) {
 	}
 }
 
-// TestAuthorizationServerDown: it is asked again the next time.
+// TestAuthorizationServerDown: the next request asks it again.
 func TestAuthorizationServerDown(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusFound, http.StatusOK} {
@@ -252,7 +254,7 @@ func TestAuthorizationServerDown(t *testing.T) {
 	}
 }
 
-// TestRenewalFailsForAll: requests that wait for a renewal share its failure, and do not try one after the other.
+// TestRenewalFailsForAll: requests that wait for a renewal share its failure, instead of trying one after the other.
 func TestRenewalFailsForAll(t *testing.T) {
 	t.Parallel()
 	const waiters = 20
@@ -269,7 +271,7 @@ func TestRenewalFailsForAll(t *testing.T) {
 		w.token = map[string]any{"refresh_token": "r", "access_token": nil}
 		w.during = func() {
 			w.during = nil
-			for range waiters + 1 { // each has loaded the login, and one of them once more to renew it
+			for range waiters + 1 { // each has loaded the login, and one of them again to renew it
 				<-loaded
 			}
 		}
@@ -282,14 +284,14 @@ func TestRenewalFailsForAll(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if w.renewals > waiters/2 { // one, except for those that had not begun to wait
+	if w.renewals > waiters/2 { // one, except for requests that had not started to wait
 		t.Errorf("it was tried %d times", w.renewals)
 	}
 	w.set(func() { w.token = nil })
 	k.good()
 }
 
-// TestNotStored: what was renewed and cannot be stored, or was replaced meanwhile, is not used.
+// TestNotStored: renewed tokens that cannot be stored, or were replaced meanwhile, are not used.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -298,12 +300,13 @@ func TestNotStored(t *testing.T) {
 	k.full = errors.New("full")
 	k.bad(fault.UpstreamFailed, "was not stored")
 	k.full = nil
-	k.store(w.logIn()) // whose time is the real one's
+	k.store(w.logIn()) // with the real time
 	k.now = time.Now()
 	k.good()
 }
 
-// TestOtherCredentials: none is sent if there is none, where it would be read on its way, or to another than it was made for.
+// TestOtherCredentials: no credential is sent if there is none, over a connection that others can read, or to another
+// server.
 func TestOtherCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -323,7 +326,7 @@ func TestOtherCredentials(t *testing.T) {
 	k.bad(fault.UpstreamNoCredential, "not sent over http")
 }
 
-// TestScopes: a server that asks for more is told with how to get it, in words that a shell takes as they are.
+// TestScopes: the error for a server that needs more scopes has the command for it, quoted for a shell.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

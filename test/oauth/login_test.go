@@ -19,12 +19,12 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// fetcher dials loopback, by the rules of Http.Fetch.
+// fetcher returns a fetcher that may dial loopback, with the rules of Http.Fetch.
 func (w *world) fetcher() *fetch.Fetcher {
 	return fetch.New(fetch.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: w.roots})
 }
 
-// client is one for the world's MCP server.
+// client returns a client for the world's MCP server.
 func (w *world) client() *oauth.Client {
 	w.t.Helper()
 	at, err := url.Parse(w.address())
@@ -34,7 +34,7 @@ func (w *world) client() *oauth.Client {
 	return c
 }
 
-// follow is a person who logs in.
+// follow acts as the person who logs in.
 func (w *world) follow(address string) error {
 	back, err := w.browser(address)
 	if err == nil {
@@ -51,7 +51,7 @@ func (w *world) logIn() *oauth.Login {
 	return login
 }
 
-// TestLogIn: a login has what the server takes, and what renews it.
+// TestLogIn: a login has the tokens that the server accepts, and those that renew them.
 func TestLogIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestLogIn(t *testing.T) {
 	}
 }
 
-// TestGivenClient: who has registered elsewhere says as whom, and what to ask for.
+// TestGivenClient: a client that is registered already passes its id, and the scopes to request.
 func TestGivenClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -111,7 +111,7 @@ func TestGivenClient(t *testing.T) {
 	}
 }
 
-// TestRefusedLogIn: what cannot be trusted is refused, before anybody is sent there where that can be.
+// TestRefusedLogIn: untrusted servers are refused, if possible before the person opens their page.
 func TestRefusedLogIn(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -162,7 +162,7 @@ func TestRefusedLogIn(t *testing.T) {
 	}
 }
 
-// TestRedirect: a redirect without the state of this login changes nothing, and one that has it is taken once.
+// TestRedirect: a redirect without the state of this login changes nothing, and one with it is accepted once.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -187,7 +187,7 @@ func TestRedirect(t *testing.T) {
 		if status, err := visit(at.String()); err != nil || status != http.StatusBadRequest {
 			t.Errorf("another path: %d, %v", status, err)
 		}
-		resp, err := http.Head(back) // as what looks ahead does
+		resp, err := http.Head(back) // as a link preview does
 		testkit.Must(t, err)
 		http.DefaultClient.CloseIdleConnections()
 		if resp.StatusCode != http.StatusBadRequest || resp.Body.Close() != nil {
@@ -207,7 +207,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestTwoLogIns: logins at once do not meet.
+// TestTwoLogIns: concurrent logins do not affect each other.
 func TestTwoLogIns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +231,7 @@ func TestTwoLogIns(t *testing.T) {
 	}
 }
 
-// TestNobodyComes: a login ends when nobody waits for it any more.
+// TestNobodyComes: a login ends when no caller waits for it any more.
 func TestNobodyComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -254,7 +254,7 @@ func TestNobodyComes(t *testing.T) {
 	}
 }
 
-// TestBrowserSentHere: a server elsewhere that names this machine for people to log in at is refused, whatever may be dialled.
+// TestBrowserSentHere: a remote server that names this machine as the login page is refused, even if it may be dialled.
 func TestBrowserSentHere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -279,7 +279,7 @@ func TestBrowserSentHere(t *testing.T) {
 	}
 }
 
-// names dials one name, and notes what else was asked for.
+// names dials one name, and records other requested names.
 type names struct {
 	*fetch.Fetcher
 	at string
@@ -300,7 +300,7 @@ func (n *names) Dial(ctx context.Context, to fetch.Endpoint) (net.Conn, error) {
 	return n.Fetcher.Dial(ctx, to)
 }
 
-// TestHostileServer: a server elsewhere cannot have a login reach this machine, its network, or anything in the clear.
+// TestHostileServer: a remote server cannot make a login access this machine, its network, or an unencrypted address.
 func TestHostileServer(t *testing.T) {
 	t.Parallel()
 	var hits sync.Map

@@ -19,13 +19,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// place is a testkit.Place of a user's with the servers that the kernel may reach.
+// place is a testkit.Place of a user, with the servers that the kernel may reach.
 type place struct {
 	*world
 	*testkit.Place
 }
 
-// newPlace makes a place whose kernel may reach these addresses.
+// newPlace creates a place whose kernel may reach these addresses.
 func newPlace(t *testing.T, allow string) *place {
 	t.Helper()
 	p := &place{newWorld(t), testkit.NewPlace(t, "")}
@@ -44,7 +44,7 @@ func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs pwos, which must exit with a status and print a text that matches. It returns what was printed.
+// run runs pwos, which must exit with a status and print a text that matches. It returns the output.
 func (p *place) run(want string, status int, args ...string) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
@@ -65,7 +65,7 @@ func (p *place) call(want string, status int, args ...string) {
 	p.run(want, status, append([]string{"call", "Syscall.Call", "--data", `{"syscall":"os/mcp/docs/say"}`}, args...)...)
 }
 
-// login runs pwos mcp login, and is the person whom it waits for.
+// login runs pwos mcp login, and acts as the person who logs in.
 func (p *place) login(args ...string) string {
 	p.t.Helper()
 	cmd := p.command(testkit.Context(p.t), append([]string{"mcp", "login", "docs"}, args...)...)
@@ -92,14 +92,15 @@ func (p *place) login(args ...string) string {
 	return out.String()
 }
 
-// TestMCPLogin: a server that asks for a login is added, logged in at, called, and left, while its agent never has a token.
+// TestMCPLogin: a server that requires a login is added, logged in at, called, and removed, while its agent never has a
+// token.
 func TestMCPLogin(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "127.0.0.0/8")
 	const needed = `(?s)mcp\.docs: it asks for a login: log in with "pwos mcp login docs"`
 	const hi = `"text":"hi"`
 
-	// Before there is a login, and after there is.
+	// Before and after a login.
 	p.run(needed, 1, "mcp", "add", "docs", "--url", p.address())
 	p.run(`"state":"away"`, 0, "mcp", "ls")
 	if out := p.login(); !strings.Contains(out, `"tool":"say","change":"new"`) {
@@ -114,7 +115,7 @@ func TestMCPLogin(t *testing.T) {
 	p.run(`"type":"mcp/docs/say".*"intent":`, 0, "audit", "log", "--pid", "2")
 	p.run(`"upstream":"mcp.docs","method":"POST","path":"/mcp"`, 0, "audit", "log", "--pid", "1", "--type", "Net.Request")
 
-	// A token that is refused is renewed while the call waits; a session that is gone is begun again.
+	// A refused token is renewed while the call waits; a lost session is started again.
 	p.revoke()
 	p.call(hi, 0)
 	if p.renewals != 1 {
@@ -125,7 +126,7 @@ func TestMCPLogin(t *testing.T) {
 	p.run("^$", 0, "mcp", "diff", "docs")
 	p.call(hi, 0)
 
-	// The server goes, and comes back.
+	// The server stops, and starts again.
 	working := p.handler
 	p.set(func() {
 		p.handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
@@ -136,7 +137,7 @@ func TestMCPLogin(t *testing.T) {
 	p.run("^$", 0, "mcp", "diff", "docs")
 	p.call(hi, 0)
 
-	// A scope that is missing, and a login that is over.
+	// A missing scope, and an invalid login.
 	p.set(func() { p.needs = "write" })
 	p.call(`asks for more than its login was made for: log in with .*pwos mcp login docs --scope read --scope write`, 1)
 	p.login("--scope", "read", "--scope", "write")
@@ -147,7 +148,7 @@ func TestMCPLogin(t *testing.T) {
 	p.login("--scope", "read", "--scope", "write")
 	p.call(hi, 0)
 
-	// A login that somebody makes while another is renewed stands.
+	// A new login during the renewal of another one is kept.
 	before := strings.TrimSpace(p.run("", 0, "mem", "get", "vault/mcp/docs"))
 	p.login()
 	p.revoke()
@@ -160,7 +161,7 @@ func TestMCPLogin(t *testing.T) {
 	p.login("--scope", "read", "--scope", "write")
 	p.call(hi, 0)
 
-	// The login outlives the kernel. Nobody but the server has seen a token.
+	// The login outlives the kernel. Only the server has seen a token.
 	p.run("", 0, "shutdown")
 	p.run("^$", 0, "mcp", "diff", "docs")
 	p.call(hi, 0)
@@ -180,7 +181,7 @@ func TestMCPLogin(t *testing.T) {
 	p.run("there is no MCP server docs", 4, "mcp", "login", "docs")
 }
 
-// TestBearer: a token that is stored is added by the kernel too; a server that asks for nothing needs none.
+// TestBearer: the kernel also adds a stored token; a server without authentication needs none.
 func TestBearer(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "127.0.0.0/8")
@@ -192,7 +193,7 @@ func TestBearer(t *testing.T) {
 	p.run(`"tool":"say"`, 0, "mcp", "add", "docs", "--url", p.address(), "--bearer", "vault/docs")
 	p.call(`"text":"hi"`, 0)
 
-	// At a terminal a browser is opened too, which a program may name.
+	// At a terminal a browser is opened, which a variable can name.
 	testkit.Must(t, os.WriteFile(p.Path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.Path("opened")+".new && mv "+p.Path("opened")+".new "+p.Path("opened")+"\n"), 0o700))
 	cmd := p.command(testkit.Context(t), "mcp", "login", "none")
 	cmd.Env = append(cmd.Env, "BROWSER="+p.Path("browser"), "TERM=dumb")
@@ -223,7 +224,7 @@ func TestBearer(t *testing.T) {
 	p.run(`the login at none failed: .*does not implement PKCE`, 1, "mcp", "login", "none")
 }
 
-// TestClosedAddress: neither the kernel nor a login goes where agents may not.
+// TestClosedAddress: neither the kernel nor a login accesses addresses that agents may not.
 func TestClosedAddress(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "127.0.0.0/32")

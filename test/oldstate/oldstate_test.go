@@ -1,5 +1,5 @@
-// Package oldstate_test holds the kernel to opening what an older one wrote. testdata has a journal, a snapshot, a configuration of
-// the tree before errors had ids, with what that tree answered of them. record.py made it all.
+// Package oldstate_test tests that the kernel can read the files of an older one. testdata has a journal, a snapshot, and a
+// configuration of the tree before errors had ids, with the answers of that kernel. record.py created them.
 package oldstate_test
 
 import (
@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// The state, of the journal alone and of a snapshot of it, is what the older kernel answered of it.
+// The state, from the journal alone and from a snapshot, gives the older kernel's answers.
 func TestState(t *testing.T) {
 	t.Parallel()
 	for name, starts := range map[string]int{"replayed": 1, "snapshot": 2} {
@@ -59,7 +59,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// The same key and body gets the first outcome, another body a conflict, and what was refused before it ran is tried again.
+// The same key and body gets the first outcome, another body a conflict, and a call that was refused before it ran can be
+// tried again.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
 	dir := fixture(t)
@@ -67,7 +68,7 @@ func TestIdempotency(t *testing.T) {
 	same(t, begin(t, dir, 1), "repeats.ndjson")
 }
 
-// fixture is a copy of testdata.
+// fixture returns a copy of testdata.
 func fixture(t testing.TB) string {
 	t.Helper()
 	dir := testkit.Dir(t)
@@ -88,8 +89,8 @@ func fixture(t testing.TB) string {
 	return dir
 }
 
-// retime moves the entries of the journal to the present, since a key is forgotten after a day. What vouches for the old ones
-// goes.
+// retime moves the entries of the journal to the present, since a key expires after a day. It removes the proofs of the old
+// entries.
 func retime(t testing.TB, state string, now time.Time) {
 	t.Helper()
 	for _, name := range []string{"projections.db", "journal/head", "journal/checkpoints"} {
@@ -122,7 +123,7 @@ func replaceFirst(what *regexp.Regexp, in, with string) string {
 	return in[:at[0]] + with + in[at[1]:]
 }
 
-// begin makes a kernel of its own of the copy, as "pwos restore --here" does, starts it, and connects to it.
+// begin makes another kernel of the copy, as "pwos restore --here" does, starts it, and connects to it.
 func begin(t *testing.T, dir string, starts int) *client.Client {
 	t.Helper()
 	nothing := func(string) string { return "" }
@@ -152,7 +153,7 @@ func begin(t *testing.T, dir string, starts int) *client.Client {
 	return testkernel.Dial(t, cfg.RuntimeDir)
 }
 
-// recorded is a frame, and what the older kernel answered.
+// recorded is a frame, and the older kernel's answer.
 type recorded struct {
 	Frame  json.RawMessage
 	Answer struct {
@@ -161,8 +162,8 @@ type recorded struct {
 	}
 }
 
-// same sends the frames of a file and fails where an answer is another one. It may say more than the older kernel did. Of an error
-// the code counts, the text is free.
+// same sends the frames of a file and fails if an answer differs. An answer may have more members than the older one. For
+// an error only the code is compared.
 func same(t *testing.T, c *client.Client, file string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -196,7 +197,7 @@ func same(t *testing.T, c *client.Client, file string) {
 	}
 }
 
-// alike is got without the members that want does not have.
+// alike returns got without the members that want does not have.
 func alike(want, got any) any {
 	switch w := want.(type) {
 	case map[string]any:
@@ -225,7 +226,7 @@ func alike(want, got any) any {
 	return got
 }
 
-// into makes a call and reads its reply.
+// into makes a call and decodes its reply.
 func into(t testing.TB, c *client.Client, kind schema.Kind, typ, data string, out any) {
 	t.Helper()
 	answer, err := c.Call(t.Context(), kind, typ, []byte(data))

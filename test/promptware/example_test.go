@@ -71,7 +71,7 @@ func TestExample(t *testing.T) {
 	today(t, c)
 }
 
-// hydrated fails unless what an agent lists is this, each with a description and a digest.
+// hydrated fails the test unless an agent lists exactly these, each with a description and a digest.
 func hydrated(t *testing.T, p *ingest.Pipeline, l *ingest.Loaded, want ...string) {
 	t.Helper()
 	out, err := p.Hydrate(t.Context(), l, time.Now())
@@ -86,14 +86,14 @@ func hydrated(t *testing.T, p *ingest.Pipeline, l *ingest.Loaded, want ...string
 		if got := kind + " " + item.URI + " " + item.Name; got != want[i] || !strings.HasPrefix(item.Digest, "sha256-") {
 			t.Errorf("%s: %s, %s, want %s", l.URI, got, item.Digest, want[i])
 		}
-		// The program describes itself when it is asked, and hydrating starts nothing.
+		// The program describes itself on request, and hydrating starts nothing.
 		if (item.Description == "") != (item.Name == "today") {
 			t.Errorf("%s is described as %q", item.URI, item.Description)
 		}
 	}
 }
 
-// words calls the module, a real program of a large language, by the name that the editor uses.
+// words calls the module, compiled from a large language, by the name that the editor uses.
 func words(t *testing.T, c *tool.Caller, base string) {
 	t.Helper()
 	call := tool.Request{Path: "../tools/wordcount", Base: base, Input: []byte(`"one two\nthree"`)}

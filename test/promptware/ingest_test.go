@@ -12,13 +12,13 @@ import (
 	"github.com/promptware-os/pwos/rootfs"
 )
 
-// identity is what GetState shows that a process has adopted; "" if nothing.
+// identity returns the identity that GetState shows for a process; "" if none.
 func (c *client) identity(pid int) string {
 	c.t.Helper()
 	return member(c.t, c.call("Syscall.GetState", fmt.Sprintf(`{"target_pid":%d}`, pid)), "identity")
 }
 
-// uri is that of what a process has adopted.
+// uri returns the address of what a process has adopted.
 func (c *client) uri(pid int) string {
 	c.t.Helper()
 	if is := c.identity(pid); is != "" {
@@ -27,7 +27,7 @@ func (c *client) uri(pid int) string {
 	return ""
 }
 
-// agent spawns a process that may do all that a pattern can grant, and more if it is given.
+// agent spawns a process that may do everything that a pattern can grant, and more.
 func (c *client) agent(more string) int {
 	c.t.Helper()
 	out := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":{"allowed_syscalls":["*"]%s}}`, len(more), more))
@@ -42,8 +42,8 @@ func ingestAs(pid int, uri, more string) string {
 	return fmt.Sprintf(`{"pid":%d,"uri":%q%s}`, pid, uri, more)
 }
 
-// TestIngest: the phases are done in their order and named, the identity is switched, visible, the base of relative names,
-// and lasts; children begin without one.
+// TestIngest: the phases run in order and are named. The identity changes, is visible, is the base of relative names, and
+// survives restarts; children start without one.
 func TestIngest(t *testing.T) {
 	t.Parallel()
 	text := "---\nname: one\ntools: [./t]\n---\ncontent\n"
@@ -73,7 +73,7 @@ func TestIngest(t *testing.T) {
 	c.call("Syscall.Call", fmt.Sprintf(`{"syscall":"ingest","args":["os/a/one.md"],"pid":%d}`, pid))
 	hydrated := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid))
 	d.End(t, os.Kill)
-	p.put(t, "a/one.md", "other") // what was adopted stays what it was
+	p.put(t, "a/one.md", "other") // what was adopted does not change
 	p.start(t)
 	c = p.dial(t)
 	if c.identity(pid) != is {
@@ -87,7 +87,7 @@ func TestIngest(t *testing.T) {
 	}
 }
 
-// TestIngestFailsWhole: whichever phase fails, the process stays what it was, with its content.
+// TestIngestFailsWhole: whichever phase fails, the process keeps its identity with its content.
 func TestIngestFailsWhole(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "", map[string]string{
@@ -136,8 +136,8 @@ func TestIngestFailsWhole(t *testing.T) {
 	c.refused(403, "may not call Syscall.Call", "Syscall.Call", fmt.Sprintf(`{"syscall":"os/t","pid":%d}`, other))
 }
 
-// TestIngestKilledAtAnyMoment: a daemon that is killed at any moment of an ingest has done it or has not, and what was answered
-// is done. It meets what lies between the phases that TestIngestKilled stops at, such as half an entry.
+// TestIngestKilledAtAnyMoment: a daemon that is killed at any moment of an ingest has completed it or not, and an answered
+// one is complete. It covers moments between the phases at which TestIngestKilled stops, such as half an entry.
 func TestIngestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(8, 40, 40)
@@ -156,7 +156,7 @@ func TestIngestKilledAtAnyMoment(t *testing.T) {
 			a, err := c.receive()
 			answered <- err == nil && a.code == 0
 		}()
-		<-time.After(time.Duration(round) * 150 * time.Microsecond) // another moment in each round
+		<-time.After(time.Duration(round) * 150 * time.Microsecond) // a different moment in each round
 		d.End(t, os.Kill)
 		was := <-answered
 		d = p.start(t)
@@ -183,7 +183,7 @@ func TestIngestKilledAtAnyMoment(t *testing.T) {
 	t.Logf("%d done, %d not", done, undone)
 }
 
-// TestIngestLong: content that does not fit a line comes by reference, whole.
+// TestIngestLong: content that does not fit a line is passed by reference, completely.
 func TestIngestLong(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("a line of text\n", 20_000)

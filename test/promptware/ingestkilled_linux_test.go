@@ -11,10 +11,10 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestIngestKilled kills the daemon at each phase of an ingest. Each phase is held where it is, by what lies outside the
-// daemon, and what shows that it was reached is looked at before and after the kill: entries of the journal, what the server
-// was asked for, what the client was told. After the restart the ingest happened or it did not: whole, in the identity, the
-// content, and the journal, which is right; and another ingest goes through.
+// TestIngestKilled kills the daemon in each phase of an ingest. Something outside of the daemon stops it in each phase, and
+// the signs of the phase are checked before and after the kill: entries of the journal, requests to the server, answers to
+// the client. After the restart the ingest happened completely or not at all: in the identity, the content, and the
+// journal, which is valid; and another ingest succeeds.
 //
 //   - unread: the daemon is stopped, and the request in its socket. Nothing is known of it.
 //   - no intent: the intent is decided and cannot be written. Its caller is told, and nothing was asked of anybody.
@@ -28,13 +28,14 @@ import (
 //     takes all of it back before it is killed.
 //   - outcome: it is on disk, and the answer has not left, since its caller does not read those before it.
 //
-// Up to the outcome's entry nothing has happened; from then on all has, whether or not anybody was told.
+// Before the entry of the outcome nothing has happened; afterwards everything has, whether or not the client got the
+// answer.
 func TestIngestKilled(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []struct {
 		name    string
-		reach   func(*doomed) bool // false: something else came first
-		intent  bool               // there is one in the journal
+		reach   func(*doomed) bool // false: something else happened first
+		intent  bool               // the journal has one
 		happens bool
 	}{
 		{name: "unread", reach: (*doomed).unread},
@@ -47,7 +48,7 @@ func TestIngestKilled(t *testing.T) {
 		{name: "outcome", reach: (*doomed).outcome, intent: true, happens: true},
 	} {
 		t.Run(phase.name, func(t *testing.T) {
-			const tries = 50 // a time-out of the daemon's comes first where this machine stands still
+			const tries = 50 // on a busy machine a time-out of the daemon may come first
 			for range tries {
 				d := doom(t)
 				reached := phase.reach(d)
@@ -65,16 +66,16 @@ func TestIngestKilled(t *testing.T) {
 	}
 }
 
-// doomed is a daemon that is to be killed while a process ingests a resource. Before, that process was one.md.
+// doomed is a daemon that will be killed while a process ingests a resource. The process's identity before is one.md.
 type doomed struct {
 	*testing.T
 	place
 	life   *testkit.Process
-	client *client // that asks for the ingest
+	client *client // sends the ingest
 	pid    int
 	web    string
-	asked  chan string              // paths, as the server is asked for them
-	gates  map[string]chan struct{} // by path: what the server waits for, in the middle of its answer
+	asked  chan string              // paths of requests to the server
+	gates  map[string]chan struct{} // by path: the server waits for it in the middle of its answer
 	uri    string                   // what is ingested
 }
 
@@ -101,7 +102,7 @@ func doom(t *testing.T) *doomed {
 // two is a resource that a process may become.
 const two = "---\ntools: [os/t2]\n---\ntwo"
 
-// serve is the server. What a gate holds is half sent.
+// serve is the server. At a gate it has sent half of its answer.
 func (d *doomed) serve(w http.ResponseWriter, r *http.Request, over chan struct{}) {
 	d.asked <- r.URL.Path
 	if gate := d.gates[r.URL.Path]; gate != nil {
@@ -124,14 +125,14 @@ func (d *doomed) serve(w http.ResponseWriter, r *http.Request, over chan struct{
 	_, _ = w.Write([]byte(two))
 }
 
-// ingest asks for one, and waits for nothing.
+// ingest sends an ingest without waiting.
 func (d *doomed) ingest(uri string) {
 	d.Helper()
 	d.uri = uri
 	testkit.Must(d.T, d.client.send("Kernel.Ingest", ingestAs(d.pid, uri, "")))
 }
 
-// awaitAsked waits until the server is asked for the path.
+// awaitAsked waits until the server gets a request for the path.
 func (d *doomed) awaitAsked(path string) {
 	d.Helper()
 	for {
@@ -146,7 +147,7 @@ func (d *doomed) awaitAsked(path string) {
 	}
 }
 
-// whole are the entries that have a text in them, and an end.
+// whole returns the complete entries that contain a text.
 func (d *doomed) whole(text string) (lines []string) {
 	d.Helper()
 	for _, line := range d.entries(d.T, text) {
@@ -167,15 +168,15 @@ func (d *doomed) intents() int {
 	return n
 }
 
-// outcomes are the ends of ingests after that of one.md.
+// outcomes returns the ends of ingests after that of one.md.
 func (d *doomed) outcomes() []string { return d.whole(`"type":"Process.Adopted"`)[1:] }
 
-// between reports whether the journal, as the kill has left it, is that of the phase.
+// between reports whether the journal after the kill is that of the phase.
 func (d *doomed) between(intent, outcome bool) bool {
 	return (d.intents() == 1) == intent && (len(d.outcomes()) == 1) == outcome
 }
 
-// survived looks at what is left.
+// survived checks the state after the kill.
 func (d *doomed) survived(intent, happened bool) {
 	d.Helper()
 	d.start(d.T)

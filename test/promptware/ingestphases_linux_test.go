@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// unread leaves the request in the socket of a daemon that is stopped.
+// unread leaves the request in the socket of a stopped daemon.
 func (d *doomed) unread() bool {
 	d.life.Signal(d.T, syscall.SIGSTOP)
 	testkit.Eventually(d.T, "the daemon is to stop", func() bool {
@@ -25,7 +25,7 @@ func (d *doomed) unread() bool {
 	return true
 }
 
-// noIntent has an ingest asked for that cannot be begun. The server is not asked, though the answer has come.
+// noIntent sends an ingest that cannot be started. The server gets no request, although the answer has arrived.
 func (d *doomed) noIntent() bool {
 	d.freeze()
 	d.ingest(d.web + "/v1.2.3/two.md")
@@ -37,8 +37,8 @@ func (d *doomed) noIntent() bool {
 	return len(d.asked) == 0
 }
 
-// inTurn has the process do as much as it may at a time, so that its ingest waits. What somebody else fetches afterwards comes
-// and goes; of this one the server hears nothing.
+// inTurn makes the process run as many effects as it may, so that its ingest waits. A later fetch of another process
+// succeeds, but the server gets no request for this ingest.
 func (d *doomed) inTurn() bool {
 	const each = 16 // actors.maxEffectsEach
 	for range each {
@@ -68,7 +68,7 @@ func (d *doomed) signature() bool {
 	return true
 }
 
-// local is killed as soon as its intent shows.
+// local is killed as soon as its intent is visible.
 func (d *doomed) local() bool {
 	d.ingest("large.md")
 	for end := time.Now().Add(testkit.Patience); d.intents() == 0; {
@@ -79,7 +79,8 @@ func (d *doomed) local() bool {
 	return true
 }
 
-// noOutcome lets an ingest go through all its phases and not be written. Its caller is told that, after the state was taken back.
+// noOutcome lets an ingest run through all its phases and fail to be written. Its caller gets the error after the state was
+// rolled back.
 func (d *doomed) noOutcome() bool {
 	d.ingest(d.web + "/v1.2.3/signed.md")
 	d.awaitAsked("/v1.2.3/signed.md.sig")
@@ -96,9 +97,9 @@ func (d *doomed) noOutcome() bool {
 	return strings.Contains(a.text, "its outcome counts as unknown")
 }
 
-// outcome has an ingest done whose caller has not read the answers before it: they fill the socket, so that this one stays.
+// outcome completes an ingest whose caller has not read earlier answers: they fill the socket, so this one is not sent.
 func (d *doomed) outcome() bool {
-	const before, length = 40, 12_000 // more than a socket holds
+	const before, length = 40, 12_000 // more than fits a socket
 	d.client.call("Memory.Set", fmt.Sprintf(`{"key":"long","value":"%s"}`, strings.Repeat("x", length)))
 	for range before {
 		testkit.Must(d.T, d.client.send("Memory.Get", `{"key":"long"}`))
@@ -115,7 +116,7 @@ func (d *doomed) outcome() bool {
 	return err != nil
 }
 
-// freeze keeps the journal from growing: no file of the daemon's can become longer than that is now.
+// freeze prevents the journal from growing: no file of the daemon can become longer than the journal is now.
 func (d *doomed) freeze() {
 	d.Helper()
 	d.dial(d.T).call("Memory.Set", fmt.Sprintf(`{"key":"long","value":"%s"}`, strings.Repeat("x", 15_000)))

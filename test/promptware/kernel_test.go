@@ -1,4 +1,4 @@
-// Package promptware_test takes examples/promptware through what the kernel does with a root.
+// Package promptware_test tests examples/promptware with a kernel's handling of a root.
 package promptware_test
 
 import (
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { testkernel.Main(m) }
 // place is a testkit.Place with a root.
 type place struct{ *testkit.Place }
 
-// newPlace makes a place whose root holds the given files, and whose configuration is settings and that root.
+// newPlace creates a place whose root has the given files, and whose configuration is settings and that root.
 func newPlace(t *testing.T, settings string, files map[string]string) place {
 	t.Helper()
 	p := place{testkit.NewPlace(t, "")}
@@ -38,7 +38,7 @@ func (p place) put(t *testing.T, name, text string) {
 	testkit.Must(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
-// entries are the lines of the journal that have a text in them.
+// entries returns the lines of the journal that contain a text.
 func (p place) entries(t *testing.T, text string) (lines []string) {
 	t.Helper()
 	for line := range strings.Lines(p.Journal(t)) {
@@ -49,7 +49,7 @@ func (p place) entries(t *testing.T, text string) (lines []string) {
 	return lines
 }
 
-// start starts the daemon, which is this binary again. It is killed at the end, unless it has ended.
+// start starts the daemon, which is this binary. It is killed at the end, unless it has ended.
 func (p place) start(t *testing.T) *testkit.Process {
 	t.Helper()
 	d := testkernel.Self(t)
@@ -78,7 +78,7 @@ type answer struct {
 	data string
 }
 
-// send sends a command, or a query where the type says that it is one.
+// send sends a command, or a query, depending on the type.
 func (c *client) send(typ, data string) error {
 	kind := "command"
 	if strings.Contains("Syscall.GetState Syscall.Ping Memory.Get FileSystem.Resolve Audit.Verify Audit.Log Audit.Metrics", typ) {
@@ -139,7 +139,7 @@ func (c *client) refused(code int, says, typ, data string) {
 	}
 }
 
-// member is a member of an object, as it is written; "" if it is not there.
+// member returns the JSON of a member of an object; "" if it is missing.
 func member(t *testing.T, object, name string) string {
 	t.Helper()
 	var m map[string]json.RawMessage

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// probe is a module that tries to get out, and says what it got.
+// probe is a module that tries to escape, and prints the results.
 const probe = `package main
 
 import (
@@ -45,8 +45,8 @@ func main() {
 }
 `
 
-// TestModuleGetsNothing: a module sees its name and its input, and nothing else of the machine: no file, no environment, no
-// calendar, and no descriptor beside the three, which is the only way that WASI has to the network.
+// TestModuleGetsNothing: a module sees only its name and its input: no file, no environment, no calendar time, and no
+// descriptor except for the three, which are WASI's only way to the network.
 func TestModuleGetsNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, unhurried, nil)
@@ -57,8 +57,8 @@ func TestModuleGetsNothing(t *testing.T) {
 	}
 }
 
-// TestPaths: a name with a slash is looked for below root, beside the identity that its caller has adopted where it begins
-// with a dot, and nowhere else: never in the kernel, whatever its last part is called, and no file takes a short name's place.
+// TestPaths: a name with a slash is looked up below root, relative to its caller's identity if it begins with a dot, and
+// nowhere else: never in the kernel, whatever its last part is, and no file can replace a short name.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, unhurried, map[string]string{"agents/a.md": "a"})

@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestProgramsAreStopped: a program, where the configuration allows one, runs as its caller and ends within the limits,
-// with what it has started; what a call has left in its directory is gone, also after a kernel that was killed.
+// TestProgramsAreStopped: a program, if the configuration allows programs, runs as its caller and ends within the limits,
+// with what it has started. The files of a call in its directory are removed, also after a kill of the kernel.
 func TestProgramsAreStopped(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -50,7 +50,7 @@ func TestProgramsAreStopped(t *testing.T) {
 	testkit.Must(t, os.Chmod(p.Path("s/scratch/call-1/a"), 0))
 	d.End(t, syscall.SIGKILL)
 	p.start(t)
-	p.dial(t) // which is answered once the kernel is there
+	p.dial(t) // it is answered when the kernel runs
 	if left := scratch(); len(left) > 0 {
 		t.Errorf("the kernel before has left %v", left)
 	}
@@ -69,7 +69,7 @@ func TestProgramsAreStopped(t *testing.T) {
 	c.refused(504, "2s", "Syscall.Call", call("child"))
 }
 
-// program makes a shell script an executable file of the place's root.
+// program writes a shell script to an executable file of the place's root.
 func (p place) program(t *testing.T, name, body string) {
 	t.Helper()
 	p.put(t, name, "#!/bin/sh\n"+body+"\n")

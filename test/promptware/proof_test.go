@@ -31,7 +31,7 @@ func server(t *testing.T, serve http.HandlerFunc) (address, settings string) {
 	return s.URL, fmt.Sprintf("[http]\nallow = [\"127.0.0.1/32\"]\nca_file = %q\n", ca)
 }
 
-// TestIngestWeb: what comes from the web has to be pinned, from a host that the process may talk to, unless configuration
+// TestIngestWeb: content from the web must be pinned, from a host that the process may access, unless the configuration
 // says otherwise.
 func TestIngestWeb(t *testing.T) {
 	t.Parallel()
@@ -75,8 +75,8 @@ func TestIngestWeb(t *testing.T) {
 	}
 }
 
-// TestTrustedKeys: where proof is asked for, a signature beside a resource counts as long as its key stands in trusted_keys
-// beside the configuration.
+// TestTrustedKeys: if proof is required, a signature file next to a resource is accepted while its key is in trusted_keys
+// next to the configuration.
 func TestTrustedKeys(t *testing.T) {
 	t.Parallel()
 	_, private, err := ed25519.GenerateKey(rand.Reader)

@@ -73,14 +73,15 @@ func (p place) module(t *testing.T, name, source string) {
 
 func badCall(word string) string { return `{"syscall":"os/bad","args":["` + word + `"]}` }
 
-// unhurried gives a tool the time that it, and the compiler before it, may need where the machine has little for them.
+// unhurried gives a tool the time that it and the compiler may need on a busy machine.
 const unhurried = "[tools]\ntime = \"5m\"\n"
 
-// A module in Go takes the race detector's compiler seconds; these take nothing. Both export a memory of a page and _start.
+// With the race detector, compiling a module in Go takes seconds; these are compiled quickly. Both export a memory of one
+// page and _start.
 const (
 	magic   = "\x00asm\x01\x00\x00\x00"
 	memory  = "\x05\x03\x01\x00\x01"
-	exports = "\x07\x13\x02\x06memory\x02\x00\x06_start\x00" // and the number of its function
+	exports = "\x07\x13\x02\x06memory\x02\x00\x06_start\x00" // with the number of its function
 
 	// endless never ends.
 	endless = magic +
@@ -89,7 +90,7 @@ const (
 		"\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b" // loop br 0 end
 )
 
-// saying is a module that writes a text of less than 100 bytes.
+// saying returns a module that writes a text of less than 100 bytes.
 func saying(text string) string {
 	data := "\x10\x00\x00\x00" + string(rune(len(text))) + "\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" + text // from 0 on: where it is
 	segment := "\x01\x00\x41\x00\x0b" + string(rune(len(data))) + data
@@ -101,7 +102,7 @@ func saying(text string) string {
 		"\x0b" + string(rune(len(segment))) + segment
 }
 
-// TestToolsAreStopped: whatever a tool does, its call ends within the limits of the configuration and says why.
+// TestToolsAreStopped: whatever a tool does, its call ends within the configured limits and has the reason.
 func TestToolsAreStopped(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, unhurried+"output_bytes = 1000000\n", nil)
@@ -119,7 +120,7 @@ func TestToolsAreStopped(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", word, got, want)
 		}
 	}
-	// The module is as good as before, and a long answer comes by reference.
+	// The module can still be used, and a long answer is passed by reference.
 	if got := c.call("Syscall.Call", `{"syscall":"os/bad","args":[1,"b",[]]}`); got != `[1,"b",[]]` {
 		t.Errorf("got %s", got)
 	}
@@ -133,8 +134,8 @@ func TestToolsAreStopped(t *testing.T) {
 	hurried.dial(t).refused(504, "call os:///endless: the time limit has passed: 2s", "Syscall.Call", `{"syscall":"os/endless"}`)
 }
 
-// TestOthersAreServedBesideATool: while a tool computes, another client is answered. How long that takes beside it, and alone, is
-// logged.
+// TestOthersAreServedBesideATool: while a tool computes, another client is answered. The latency with and without the tool
+// is logged.
 func TestOthersAreServedBesideATool(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "[tools]\ntime = \"1h\"\n", map[string]string{"endless": endless})
@@ -156,17 +157,17 @@ func TestOthersAreServedBesideATool(t *testing.T) {
 	if ended := p.entries(t, `"uri":"os:///endless"`); len(ended) > 0 {
 		t.Errorf("the tool has ended meanwhile: %s", ended)
 	}
-	testkit.Must(t, c.Conn.Close()) // and with it ends the tool
+	testkit.Must(t, c.Conn.Close()) // it also ends the tool
 }
 
-// spread says how durations lie.
+// spread describes the distribution of durations.
 func spread(all []time.Duration) string {
 	slices.Sort(all)
 	return fmt.Sprintf("%v, 99 of 100 at most %v (%d times)", all[len(all)/2], all[len(all)*99/100], len(all))
 }
 
-// TestToolsAreRecorded: the journal has the input, its outcome and the digest of what ran, for a call that failed too,
-// and is read back.
+// TestToolsAreRecorded: the journal has the input, the outcome and the digest of what ran, also for a failed call, and can
+// be replayed.
 func TestToolsAreRecorded(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, unhurried, map[string]string{"script": "#!/bin/sh\n", "good": saying(`"output-7"`), "bad": saying("no JSON")})
@@ -194,8 +195,8 @@ func TestToolsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestToolsEndWithTheirCaller: a tool whose caller has gone frees its place, and one that runs when the kernel is told to
-// end does not hold that up.
+// TestToolsEndWithTheirCaller: a tool whose caller has disconnected releases its slot, and one that runs when the kernel is
+// told to end does not delay that.
 func TestToolsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "[tools]\ntime = \"1h\"\nat_once = 1\n", map[string]string{"endless": endless, "waited": saying(`"waited"`)})
@@ -208,7 +209,7 @@ func TestToolsEndWithTheirCaller(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	testkit.Must(t, second.send("Syscall.Call", `{"syscall":"os/endless"}`))
-	// What is not received by the end is not answered.
+	// Calls that are not received before the end are not answered.
 	testkit.Eventually(t, "the tool is called again", func() bool { return len(p.entries(t, `"syscall":"os/endless"`)) == 2 })
 	d.End(t, syscall.SIGTERM)
 	if got, err := second.receive(); err != nil || got.code != 503 {

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestVerdictsOnTools shows that a tool call which is refused, or fails, is that in the log, on the row of who called, and in
-// the metrics; after a kill too.
+// TestVerdictsOnTools shows that a tool call that is refused or fails has that outcome in the log, on the caller's row, and
+// in the metrics, also after a kill.
 func TestVerdictsOnTools(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "", map[string]string{"prog": "#!/bin/sh\necho 1\n", "text": "no tool"})

@@ -1,15 +1,15 @@
-// Package redis_test measures the kernel beside Redis, each with every write on disk before it is acknowledged.
+// Package redis_test compares the kernel with Redis, each with every write on disk before it is acknowledged.
 //
-// Where redis-server and redis-benchmark are on PATH,
+// If redis-server and redis-benchmark are in PATH,
 //
 //	PWOS_LONG=1 go test ./test/redis -run TestCompare -v -count=1 -timeout 30m
 //
-// prints a table. Both serve a Unix socket, on the same file system, in turns: what disturbs one disturbs the other too.
-// Redis runs with appendonly yes, appendfsync always and without snapshots. The keys and values are those of pwos bench.
-// Without PWOS_LONG it is one short round, which shows that everything works and measures nothing.
+// prints a table. Both serve a Unix socket, on the same file system, in turn, so that a disturbance affects both. Redis
+// runs with appendonly yes, appendfsync always and without snapshots. The keys and values are those of pwos bench. Without
+// PWOS_LONG it is one short round, which only shows that everything works.
 //
-// Each side is driven by its own tool, pwos bench and redis-benchmark. They differ in one thing: with 64 outstanding on one
-// connection, redis-benchmark sends 64 and waits for all, pwos bench sends another for each answer.
+// Each side has its own load generator, pwos bench and redis-benchmark. They differ in one respect: with 64 in flight on
+// one connection, redis-benchmark sends 64 and waits for all, pwos bench sends another one for each answer.
 package redis_test
 
 import (
@@ -34,11 +34,12 @@ type work struct {
 
 // side is the outcome of a round.
 type side struct {
-	rate     float64 // answers a second
+	rate     float64 // answers per second
 	p50, p99 time.Duration
 }
 
-// TestCompare prints how many answers a second both give. It fails if one does not work, never for what it measured.
+// TestCompare prints how many answers per second both give. It fails if one does not work, never because of its
+// measurements.
 func TestCompare(t *testing.T) {
 	rounds, duration := 1, 50*time.Millisecond
 	if os.Getenv("PWOS_LONG") != "" {
@@ -81,12 +82,12 @@ func TestCompare(t *testing.T) {
 	t.Logf("%d rounds of %v each, medians; %s; fsync and fdatasync: one writer appends %d bytes and syncs\n%s", rounds, duration, r.version, entry, text)
 }
 
-// median is the round in the middle, by rate.
+// median returns the median round by rate.
 func median(all []side) side {
 	return slices.SortedFunc(slices.Values(all), func(a, b side) int { return int(a.rate - b.rate) })[len(all)/2]
 }
 
-// rates are three columns of the table.
+// rates returns three columns of the table.
 func rates(all []side) string {
 	by := func(a, b side) int { return int(a.rate - b.rate) }
 	return fmt.Sprintf("%.0f\t%.0f\t%.0f", median(all).rate, slices.MinFunc(all, by).rate, slices.MaxFunc(all, by).rate)

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// syncData syncs without what only tells when a file was touched.
+// syncData syncs without metadata such as the time of the last change.
 func syncData(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

@@ -11,10 +11,10 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// entry is how many bytes are appended at a time: about what a small write takes in a log.
+// entry is the number of bytes per append, about the size of a small write in a log.
 const entry = 200
 
-// syncRate appends and syncs for the given time. It is the disk's share: what one writer at a time can have at most.
+// syncRate appends and syncs for the given time: the maximum rate of one writer on this disk.
 func syncRate(t *testing.T, duration time.Duration, sync func(*os.File) error) side {
 	t.Helper()
 	f, err := os.Create(filepath.Join(testkit.Dir(t), "log"))

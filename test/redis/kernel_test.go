@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// kernel is a pwosd of our own, with the pwos that measures it.
+// kernel is a pwosd of this test, with the pwos that measures it.
 type kernel struct {
 	pwos string
 	env  []string
@@ -28,7 +28,7 @@ func startKernel(t *testing.T) *kernel {
 	}}
 }
 
-// bench runs one round of pwos bench, and leaves its echo's half aside.
+// bench runs one round of pwos bench, and ignores the half of its echo.
 func (k *kernel) bench(t *testing.T, w work, duration time.Duration) side {
 	t.Helper()
 	cmd := exec.Command(k.pwos, "bench", "--lean", "--json", "--only", w.name, "--rounds", "1", "--duration", duration.String())

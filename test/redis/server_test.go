@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// redis is a server of our own, in a directory of its own.
+// redis is a server of this test, in a separate directory.
 type redis struct {
 	socket  string
 	version string
-	rates   map[string]float64 // of the round before, by work: how many requests make a round of a given time
+	rates   map[string]float64 // of the previous round, by work, to compute the number of requests for a given time
 }
 
 func startRedis(t *testing.T) *redis {
@@ -40,7 +40,7 @@ func startRedis(t *testing.T) *redis {
 	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it says that it was killed
+		_ = cmd.Wait() // it was killed
 	})
 	for limit := time.Now().Add(testkit.Patience); ; <-time.After(10 * time.Millisecond) {
 		if conn, err := net.Dial("unix", r.socket); err == nil {
@@ -53,7 +53,7 @@ func startRedis(t *testing.T) *redis {
 	}
 }
 
-// bench runs redis-benchmark for about that long, as far as the round before tells.
+// bench runs redis-benchmark for about that time, based on the rate of the previous round.
 func (r *redis) bench(t *testing.T, w work, duration time.Duration) side {
 	t.Helper()
 	count := max(int(r.rates[w.name]*duration.Seconds()), 200)
@@ -71,7 +71,7 @@ func (r *redis) bench(t *testing.T, w work, duration time.Duration) side {
 	first := r.rates[w.name] == 0
 	r.rates[w.name] = got.rate
 	if first && duration >= time.Second {
-		return r.bench(t, w, duration) // so few requests measure nothing
+		return r.bench(t, w, duration) // too few requests to measure anything
 	}
 	return got
 }

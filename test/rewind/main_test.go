@@ -1,4 +1,4 @@
-// Package rewind_test holds a kernel to what it says of its past.
+// Package rewind_test tests a kernel's answers about its past.
 package rewind_test
 
 import (
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	testkernel.Main(m)
 }
 
-// agents are the processes of each kernel, 1 to agents.
+// agents is the number of processes of each kernel.
 const agents = 4
 
 // world is a kernel with its operator, and some processes.
@@ -57,7 +57,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// journal is the directory of the kernel's journal.
+// journal returns the directory of the kernel's journal.
 func (w *world) journal() string { return filepath.Join(w.cfg.StateDir, "journal") }
 
 // do makes a call, and returns the answer with its entry.
@@ -79,7 +79,7 @@ func (w *world) must(t testing.TB, typ, data string) (schema.Value, int64) {
 	return answer, seq
 }
 
-// refused makes a call that fails with an id, and a text.
+// refused makes a call that must fail with an id, and a text.
 func (w *world) refused(t testing.TB, id fault.ID, typ, data, text string) {
 	t.Helper()
 	if _, _, err := w.do(typ, data); !errors.Is(err, id) || !strings.Contains(err.Error(), text) {
@@ -87,7 +87,7 @@ func (w *world) refused(t testing.TB, id fault.ID, typ, data, text string) {
 	}
 }
 
-// undo undoes an entry, and returns the entry that does so.
+// undo undoes an entry, and returns the entry of the undo.
 func (w *world) undo(seq int64) (int64, error) {
 	data, _, err := w.do("Message.Undo", fmt.Sprintf(`{"seq":%d}`, seq))
 	if err != nil {

@@ -29,10 +29,10 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// perKernel is how many histories one kernel has: a longer journal takes longer to replay.
+// perKernel is how many histories one kernel has, since a longer journal takes longer to replay.
 const perKernel = 50
 
-// command is one of a random history.
+// command is a command in a random history.
 type command struct{ typ, data string }
 
 var (
@@ -42,7 +42,7 @@ var (
 	allows = rapid.SampledFrom([]string{`[]`, `["Memory.Get"]`, `["Memory.*","Syscall.Ping"]`, `["*"]`})
 )
 
-// drawn is a random command; many fail.
+// drawn returns a random command; many fail.
 func drawn(t *rapid.T) command {
 	key, pid := keys.Draw(t, "key"), pids.Draw(t, "pid")
 	value := values.Draw(t, "value")
@@ -77,7 +77,7 @@ func drawn(t *rapid.T) command {
 	}
 }
 
-// undoable reports whether a command that succeeded can be undone at once, as nobody changes anything meanwhile.
+// undoable reports whether a command that succeeded can be undone immediately, without changes in between.
 func undoable(c command, answer schema.Value) bool {
 	switch c.typ {
 	case "Syscall.SendMsg":
@@ -88,15 +88,15 @@ func undoable(c command, answer schema.Value) bool {
 	return strings.HasPrefix(c.typ, "Memory.") || strings.HasPrefix(c.typ, "Capability.")
 }
 
-// pair are entries whose states have to be the same: that before a command, and that after its undo; and that after a
-// command and after the undo of its undo.
+// pair has two entries whose states must be equal: before a command, and after its undo; or after a command, and after the
+// undo of its undo.
 type pair struct {
 	before, after int64
 	why           string
 }
 
-// TestUndoProperty: the state after a command and its undo is that before, of all parts, and the state after the undo of the
-// undo that after the command, in random histories. Of mail the numbers of messages are left out, which are never used again.
+// TestUndoProperty: in random histories, the state of all parts after a command and its undo is that before, and the state
+// after the undo of the undo is that after the command. Numbers of messages are ignored, since they are never reused.
 func TestUndoProperty(t *testing.T) {
 	t.Parallel()
 	var w *world
@@ -160,7 +160,7 @@ func checkPairs(t *testing.T, w *world, pairs []pair) {
 	testkit.Must(t, os.RemoveAll(w.cfg.StateDir))
 }
 
-// fold makes the domains that have a state, and calls at after each entry.
+// fold builds the domains that have a state, and calls at after each entry.
 func fold(t *testing.T, dir string, at func(seq uint64, domains map[schema.Domain]kernel.Domain)) {
 	t.Helper()
 	processes := process.New([]string{"gpu"})
@@ -179,10 +179,10 @@ func fold(t *testing.T, dir string, at func(seq uint64, domains map[schema.Domai
 	}))
 }
 
-// lastMessage is the number of the latest message in a picture, and who gets the one that is about to be sent.
+// lastMessage matches the number of the latest message in a picture, and the recipients of the next one.
 var lastMessage = regexp.MustCompile(`\{"last":[0-9]+(,"addressed":\[[0-9,]*\])?\}`)
 
-// picture is the state of all domains.
+// picture returns the state of all domains.
 func picture(domains map[schema.Domain]kernel.Domain) string {
 	var b strings.Builder
 	names := make([]string, 0, len(domains))
@@ -201,7 +201,7 @@ func picture(domains map[schema.Domain]kernel.Domain) string {
 	return b.String()
 }
 
-// TestReplayProperty: what Message.Replay says of an entry is what the kernel itself said after it, in random histories.
+// TestReplayProperty: in random histories, Message.Replay gives for an entry what the kernel itself answered after it.
 func TestReplayProperty(t *testing.T) {
 	t.Parallel()
 	var w *world
@@ -218,7 +218,7 @@ func TestReplayProperty(t *testing.T) {
 		histories++
 		type said struct {
 			seq       int64
-			ask, data string // what the kernel was asked
+			ask, data string // the query to the kernel
 			member    string // of the replay's answer
 			question  string
 			answer    string
@@ -262,7 +262,7 @@ func TestReplayProperty(t *testing.T) {
 	})
 }
 
-// member is the text of a member of an object, byte for byte; "" if it has none.
+// member returns the exact text of a member of an object; "" if it has none.
 func member(object schema.Value, name string) (text string) {
 	jsontype.Members(object, func(key, value []byte) bool {
 		if string(key) == name {
@@ -273,10 +273,10 @@ func member(object schema.Value, name string) (text string) {
 	return text
 }
 
-// tells reports whether what the kernel said holds what a replay says.
+// tells reports whether the kernel's answer contains that of a replay.
 func tells(member, said, again string) bool {
 	switch member {
-	case "token": // which Capability.Get has among other things
+	case "token": // Capability.Get has other members too
 		return (again == "") == (said == "") && strings.HasPrefix(said, strings.TrimSuffix(again, "}"))
 	case "memory":
 		return again == "" && !strings.Contains(said, `"memory":`) || again != "" && strings.HasSuffix(said, `"memory":`+again+"}")

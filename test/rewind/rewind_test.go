@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestUndo: what cannot be undone says why, and what was changed since is named.
+// TestUndo: the error of an undo that is not possible has the reason, and names what was changed since.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -46,7 +46,7 @@ func TestUndo(t *testing.T) {
 	w.refused(t, fault.WireInvalidInput, "Message.Undo", `{"seq":0}`, "seq")
 	w.refused(t, fault.WireInvalidInput, "Message.Undo", `{}`, "seq")
 
-	// The token of a process that has ended is gone with it.
+	// The token of an ended process is removed with it.
 	_, granted := w.must(t, "Capability.Grant", `{"pid":3,"allowed_syscalls":["Memory.Get"]}`)
 	w.must(t, "Syscall.Terminate", `{"target_pid":3}`)
 	w.refused(t, fault.UndoOvertaken, "Message.Undo", undo(granted), "Capability.Strip")
@@ -55,7 +55,7 @@ func TestUndo(t *testing.T) {
 	w.refused(t, fault.UndoOvertaken, "Message.Undo", undo(sent), "unread")
 }
 
-// TestDryRun: a dry run says what an undo would do or why it would not, and changes nothing.
+// TestDryRun: a dry run says what an undo would do or why it would fail, and changes nothing.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -79,8 +79,8 @@ func TestDryRun(t *testing.T) {
 	w.refused(t, fault.UndoOvertaken, "Message.Undo", fmt.Sprintf(`{"seq":%d,"dry_run":true}`, sent), "unread")
 }
 
-// TestUndoBesideWriters: an undo takes effect in one step. While others write the key, it either finds them in the journal, or
-// undoes a change that stands: what it restores is then never the value of a writer that was answered before.
+// TestUndoBesideWriters: an undo takes effect in one step. While others write the key, it either finds their entries in the
+// journal, or undoes a change that is still in effect: it never overwrites the value of a writer that was answered before.
 func TestUndoBesideWriters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,7 +108,7 @@ func TestUndoBesideWriters(t *testing.T) {
 				t.Error("an undo has no entry")
 			}
 		}
-		if string(value) != `"written"` { // the writer is there before a refused undo, and after one that was made
+		if string(value) != `"written"` { // the writer's value is there before a refused undo, and after a successful one
 			if err != nil || string(value) != `"before"` {
 				t.Errorf("round %d: the value is %s, the undo said %v", round, value, err)
 			}
@@ -121,7 +121,7 @@ func TestUndoBesideWriters(t *testing.T) {
 	t.Logf("%d undone, %d refused", undone, refused)
 }
 
-// TestUndoTwiceAtOnce: of many undos of one entry, one does it.
+// TestUndoTwiceAtOnce: of many concurrent undos of one entry, one succeeds.
 func TestUndoTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,8 +151,8 @@ func TestUndoTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestAgentLooksBack: an agent sees of the past what it may read now: its own keys while Memory.Get is granted, itself, no summary.
-// It undoes nothing.
+// TestAgentLooksBack: an agent sees of the past only what it may read now: its own keys while Memory.Get is granted,
+// itself, no summary. It can undo nothing.
 func TestAgentLooksBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,7 +193,7 @@ func TestAgentLooksBack(t *testing.T) {
 	}
 }
 
-// TestRewindAcrossRestarts: neither snapshots nor a rebuilt state change what an undo and a replay say.
+// TestRewindAcrossRestarts: neither snapshots nor a rebuilt state change the answers of an undo and a replay.
 func TestRewindAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,8 +227,8 @@ func seqOf(t *testing.T, w *world) int64 {
 	return client.SeqOf(&answer)
 }
 
-// TestUndoIsCausedByWhatItUndoes: the command that undoes an entry names its message as its cause, and has its correlation and
-// its origin.
+// TestUndoIsCausedByWhatItUndoes: the command that undoes an entry names its message as its cause, and has its correlation
+// and its origin.
 func TestUndoIsCausedByWhatItUndoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

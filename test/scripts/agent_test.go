@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// openSSH skips a test where OpenSSH's programs are not there.
+// openSSH skips a test if OpenSSH's programs are missing.
 func openSSH(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
@@ -27,7 +27,7 @@ func openSSH(t *testing.T, programs ...string) {
 	}
 }
 
-// tool runs a program here, which has to succeed, and returns what it prints.
+// tool runs a program here, which must succeed, and returns its output.
 func (p place) tool(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -39,7 +39,7 @@ func (p place) tool(t *testing.T, env []string, name string, args ...string) str
 	return string(out)
 }
 
-// makeKey has ssh-keygen make a key here, and returns the path of the private one.
+// makeKey creates a key here with ssh-keygen, and returns the path of the private one.
 func (p place) makeKey(t *testing.T, name, passphrase string, kind ...string) string {
 	t.Helper()
 	path := p.Path(name)
@@ -47,7 +47,7 @@ func (p place) makeKey(t *testing.T, name, passphrase string, kind ...string) st
 	return path
 }
 
-// authorize lets in the keys of which these are the private files.
+// authorize admits the keys with these private files.
 func (p place) authorize(t *testing.T, keys ...string) {
 	t.Helper()
 	var lines []byte
@@ -83,7 +83,7 @@ func (p place) startAgent(t *testing.T) []string {
 	}
 }
 
-// pwosWith runs pwos here with more in its environment, and returns its output and exit status.
+// pwosWith runs pwos here with additional variables, and returns its output and exit status.
 func (p place) pwosWith(t *testing.T, env []string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, says bytes.Buffer
@@ -96,7 +96,7 @@ func (p place) pwosWith(t *testing.T, env []string, args ...string) (stdout, std
 	return out.String(), says.String(), cmd.ProcessState.ExitCode()
 }
 
-// Each type of key that is accepted gets in as a file and through OpenSSH's own agent; the others are not shown at all.
+// Each accepted type of key can log in from a file and through OpenSSH's agent; others are not offered.
 func TestEveryKeyType(t *testing.T) {
 	t.Parallel()
 	openSSH(t, "ssh-keygen", "ssh-agent", "ssh-add")
@@ -117,7 +117,7 @@ func TestEveryKeyType(t *testing.T) {
 	p.authorize(t, append(files, weak...)...)
 	for name, path := range keys {
 		out, says, status := p.pwosWith(t, nil, "auth", "status", "--no-spawn", "--identity", path)
-		if status == 6 { // the first
+		if status == 6 { // the first one
 			p.pwosWith(t, nil, "call", "Syscall.Echo", "message=up", "--identity", path)
 			out, says, status = p.pwosWith(t, nil, "auth", "status", "--identity", path)
 		}
@@ -142,12 +142,12 @@ func TestEveryKeyType(t *testing.T) {
 			t.Errorf("%s through the agent: %d, %s%s", name, status, out, says)
 		}
 	}
-	// Without --identity too, past the keys that it has and that are none.
+	// Also without --identity, although the agent has other, unusable keys.
 	if out, says, status := p.pwosWith(t, agent, "call", "Syscall.Echo", "message=agent"); status != 0 || out != `{"echo":"agent"}`+"\n" {
 		t.Errorf("any key of the agent: %d, %s%s", status, out, says)
 	}
 
-	// One that is gone shows nothing.
+	// A removed key is not offered.
 	out, says, status := p.pwosWith(t, []string{"SSH_AUTH_SOCK=" + p.Path("none")}, "call", "Syscall.Echo", "message=x")
 	if status != 3 || !strings.Contains(says, "there is no key to sign with") {
 		t.Errorf("no agent: %d, %s%s", status, out, says)
@@ -155,7 +155,7 @@ func TestEveryKeyType(t *testing.T) {
 	p.pwosWith(t, agent, "shutdown")
 }
 
-// An agent that says nothing, hangs up or babbles keeps nobody for long, and is named.
+// An agent that does not answer, disconnects or sends garbage delays a login only briefly, and is named.
 func TestBadAgents(t *testing.T) {
 	t.Parallel()
 	openSSH(t, "ssh-keygen")
@@ -190,7 +190,7 @@ func TestBadAgents(t *testing.T) {
 		if _, says, status := p.pwosWith(t, env, "call", "Syscall.Echo", "message=x"); status != 3 || !strings.Contains(says, "agent") {
 			t.Errorf("%s: %d, %s", name, status, says)
 		}
-		// A key file does not need it.
+		// A key file does not need the agent.
 		if _, says, status := p.pwosWith(t, env, "call", "Syscall.Echo", "message=x", "--identity", key); status != 0 {
 			t.Errorf("%s, beside a key file: %d, %s", name, status, says)
 		}
@@ -200,7 +200,7 @@ func TestBadAgents(t *testing.T) {
 	p.pwosWith(t, nil, "shutdown", "--identity", key)
 }
 
-// A passphrase is asked for at the terminal although stdin is a pipe, and is not shown there.
+// A passphrase is asked for at the terminal although stdin is a pipe, and is not echoed.
 func TestPassphraseAtATerminal(t *testing.T) {
 	t.Parallel()
 	openSSH(t, "ssh-keygen")
@@ -227,7 +227,7 @@ func TestPassphraseAtATerminal(t *testing.T) {
 			var text [256]byte
 			n, readErr := ours.Read(text[:])
 			screen.Write(text[:n])
-			if readErr != nil { // nobody has the other end open any more
+			if readErr != nil { // no process has the other end open any more
 				typed <- err
 				return
 			}
@@ -248,7 +248,7 @@ func TestPassphraseAtATerminal(t *testing.T) {
 		t.Errorf("the terminal showed %q", text)
 	}
 
-	// Without a terminal nobody is asked.
+	// Without a terminal there is no question.
 	cmd = p.command(t.Context(), "call", "Syscall.Echo", "message=x", "--identity", key)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	text, err := cmd.CombinedOutput()

@@ -13,10 +13,10 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// busKey finds a script's bus.
+// busKey is the context key of a script's bus.
 type busKey struct{}
 
-// scriptBus is the bus of a script, nil if none runs.
+// scriptBus is the bus of a script; nil if none runs.
 type scriptBus struct{ cmd *exec.Cmd }
 
 func (b *scriptBus) stop() {

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// 64 clients on a cold machine: one kernel, 64 right answers.
+// 64 clients without a running kernel: one kernel starts, and gives 64 right answers.
 func TestColdStart(t *testing.T) {
 	t.Parallel()
 	const crowd = 64
@@ -35,8 +35,8 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// kernels returns the processes that are a kernel of this place: those that have its lock file open. Without /proc it is the one
-// that wrote itself into the file, if any.
+// kernels returns the kernel processes of this place: those that have its lock file open. Without /proc it is the one whose
+// number is in the file, if any.
 func (p place) kernels(t *testing.T) []string {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/fd"); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// browser is a program that notes how it was started, with the file that it was told to open.
+// browser is a program that records how it was started, with the file that it should open.
 const browser = `#!/bin/sh
 { printf '%s\n' "$#" "$1"; ls -l "$1"; cat "$1"; printf '\n'; tr '\0' ' ' </proc/$$/cmdline; tr '\0' ' ' </proc/$$/environ; } >"$HOME/opened.tmp"
 mv "$HOME/opened.tmp" "$HOME/opened"
@@ -50,7 +50,7 @@ func startConsole(t *testing.T, p place, path string, args ...string) *atTermina
 	return c
 }
 
-// says waits for a line that matches, and returns what its first group matches.
+// says waits for a line that matches, and returns its first group.
 func (c *atTerminal) says(t *testing.T, pattern string) string {
 	t.Helper()
 	for {
@@ -61,18 +61,18 @@ func (c *atTerminal) says(t *testing.T, pattern string) string {
 	}
 }
 
-// end interrupts the console. Its kernel goes on.
+// end interrupts the console. Its kernel continues.
 func (c *atTerminal) end(t *testing.T) {
 	t.Helper()
 	testkit.Must(t, c.cmd.Process.Signal(os.Interrupt))
-	_ = c.cmd.Wait() // what it leaves is what matters
+	_ = c.cmd.Wait() // only its effects matter
 	c.read.Wait()
 	testkit.Must(t, c.ours.Close())
 }
 
 var linkOf = regexp.MustCompile(`url=(http://127\.0\.0\.1:[0-9]+)/#([A-Z0-9]+)"`)
 
-// login uses a link up, as the page does, and returns the status.
+// login uses a link, as the page does, and returns the status.
 func login(t *testing.T, url, secret string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/login", strings.NewReader(fmt.Sprintf(`{"secret":%q}`, secret)))
@@ -86,8 +86,9 @@ func login(t *testing.T, url, secret string) int {
 	return resp.StatusCode
 }
 
-// TestConsoleOpens: --open starts the browser with the file of the link, which its owner alone may read, and with the link in no
-// argument and no variable. Once it is used up the file is gone; Enter makes another link, without another browser.
+// TestConsoleOpens shows that --open starts the browser with the file of the link, which only its owner may read, and with
+// the link in no argument and no variable; that the file is deleted when the link is used; and that Enter makes another link
+// without another browser.
 func TestConsoleOpens(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -144,7 +145,7 @@ func TestConsoleOpens(t *testing.T) {
 	p.pwos(t, "shutdown")
 }
 
-// TestConsoleWithoutBrowser: where no browser starts the console says so, and serves its page.
+// TestConsoleWithoutBrowser: if no browser can be started the console says so, and serves its page.
 func TestConsoleWithoutBrowser(t *testing.T) {
 	t.Parallel()
 	p := settle(t)

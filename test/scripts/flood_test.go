@@ -12,12 +12,12 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// line is message i.
+// line returns message i.
 func line(i int) string {
 	return fmt.Sprintf(`{"kind":"query","type":"Syscall.Ping","data":{"payload":%d},"metadata":{"id":"flood-%d","timestamp":0}}`+"\n", i, i)
 }
 
-// A hundred thousand lines through one pipe come back in order.
+// A hundred thousand lines through one pipe return in order.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
@@ -59,7 +59,7 @@ func TestFlood(t *testing.T) {
 	p.pwos(t, "shutdown")
 }
 
-// A client gets the answer to what it has said before it says more: nothing waits for the end of input.
+// A client gets the answer to a message before it sends more: nothing waits for the end of input.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -74,7 +74,7 @@ func TestConversation(t *testing.T) {
 	p.pwos(t, "shutdown")
 }
 
-// `| head` ends quietly, however much is left to say.
+// `| head` ends silently, however much output is left.
 func TestOutputClosed(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -87,7 +87,7 @@ func TestOutputClosed(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, cmd.Start())
 	var feeding sync.WaitGroup
-	feeding.Go(func() { // until pwos is gone
+	feeding.Go(func() { // until pwos has ended
 		for i := 0; ; i++ {
 			if _, err := io.WriteString(in, line(i)); err != nil {
 				return

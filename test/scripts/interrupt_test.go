@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// talk is a stream that somebody holds open.
+// talk is an open stream.
 type talk struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -52,11 +52,11 @@ func (k *talk) end(t *testing.T) int {
 	t.Helper()
 	_, err := io.Copy(io.Discard, k.out)
 	testkit.Must(t, err)
-	_ = k.cmd.Wait() // what matters is the status
+	_ = k.cmd.Wait() // only the status matters
 	return k.cmd.ProcessState.ExitCode()
 }
 
-// Ctrl-C ends a stream at once, with the status that shells know, and the kernel goes on.
+// Ctrl-C ends a stream immediately, with the usual status of shells, and the kernel continues.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -69,7 +69,7 @@ func TestInterrupt(t *testing.T) {
 	p.pwos(t, "shutdown")
 }
 
-// A kernel that dies under a stream is not taken for one that has said all it had to say.
+// The death of a kernel during a stream is distinguished from its end.
 func TestKernelDiesUnderAStream(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -80,7 +80,7 @@ func TestKernelDiesUnderAStream(t *testing.T) {
 	}
 }
 
-// Nor is one that somebody else shuts down. What was said before is answered.
+// So is a shutdown by another process. Earlier messages are answered.
 func TestShutdownUnderAStream(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -91,7 +91,7 @@ func TestShutdownUnderAStream(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a measurement, as the end of its terminal does, and what it had started and written is gone with it.
+// Ctrl-C ends a measurement, and so does the end of its terminal; its processes and files are removed.
 func TestInterruptOfBench(t *testing.T) {
 	t.Parallel()
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 130, syscall.SIGHUP: 129} {
@@ -104,7 +104,7 @@ func TestInterruptOfBench(t *testing.T) {
 			testkit.Must(t, cmd.Start())
 			kernel := ownKernel(t, p)
 			testkit.Must(t, cmd.Process.Signal(signal))
-			_ = cmd.Wait() // what matters is the status
+			_ = cmd.Wait() // only the status matters
 			if status := cmd.ProcessState.ExitCode(); status != want {
 				t.Errorf("exit status %d, want %d:\n%s", status, want, said.String())
 			}
@@ -120,7 +120,7 @@ func TestInterruptOfBench(t *testing.T) {
 	}
 }
 
-// ownKernel waits until the kernel that a measurement starts here has said who it is.
+// ownKernel waits until the kernel of a measurement has started, and returns it.
 func ownKernel(t *testing.T, p place) *os.Process {
 	t.Helper()
 	for limit := time.Now().Add(testkit.Patience); time.Now().Before(limit); <-time.After(time.Millisecond) {
@@ -141,7 +141,7 @@ func ownKernel(t *testing.T, p place) *os.Process {
 	return nil
 }
 
-// Ctrl-C ends a tail of the record likewise. Each entry was written as it came, and of the tail itself the record has one entry.
+// Ctrl-C also ends a tail of the audit log. Each entry was written when it arrived, and the tail itself has one entry.
 func TestInterruptedTail(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -155,7 +155,7 @@ func TestInterruptedTail(t *testing.T) {
 	for i := range 20 {
 		key := "k" + strconv.Itoa(i)
 		p.pwos(t, "mem", "set", key, "1")
-		line, err := k.out.ReadString('\n') // while it goes on
+		line, err := k.out.ReadString('\n') // while it runs
 		testkit.Must(t, err)
 		if !strings.Contains(line, `"type":"Memory.Set"`) || strings.Contains(line, "Audit.") {
 			t.Errorf("printed %q", line)

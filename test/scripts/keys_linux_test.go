@@ -19,21 +19,21 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// sitting is a pwos at a terminal, with somebody at the keys.
+// sitting is a pwos at a terminal, with a person at the keyboard.
 type sitting struct {
 	cmd    *exec.Cmd
-	ours   *os.File // the end of the keys
-	theirs *os.File // held open, so that what is set on the terminal stays
+	ours   *os.File // the keyboard's end
+	theirs *os.File // open, so that the terminal's settings stay
 	before unix.Termios
 	reader sync.WaitGroup
 
 	mu     sync.Mutex
-	seen   strings.Builder // since the last sequence that was awaited
+	seen   strings.Builder // output after the last awaited sequence
 	screen vt10x.Terminal
 	news   chan struct{}
 }
 
-// sit starts pwos at a terminal of its own.
+// sit starts pwos in a new terminal.
 func sit(t *testing.T, p place, args ...string) *sitting {
 	t.Helper()
 	return sitWith(t, p.command(t.Context(), args...))
@@ -74,7 +74,7 @@ func (s *sitting) settings(t *testing.T) unix.Termios {
 	return *termios
 }
 
-// read keeps what is shown, until nobody has the terminal open any more.
+// read stores the output, until no process has the terminal open any more.
 func (s *sitting) read() {
 	buf := make([]byte, 4096)
 	for {
@@ -93,7 +93,7 @@ func (s *sitting) read() {
 	}
 }
 
-// await waits until the screen shows text, or for a sequence until it was sent after the last that was awaited.
+// await waits until the screen shows text, or, for an escape sequence, until it is sent after the last awaited one.
 func (s *sitting) await(t *testing.T, text string) {
 	t.Helper()
 	late := time.NewTimer(testkit.Patience)
@@ -128,10 +128,10 @@ func (s *sitting) press(t *testing.T, keys string) {
 	testkit.Must(t, err)
 }
 
-// leave waits for the end and checks that the terminal is what it was.
+// leave waits for the end and checks that the terminal's settings are unchanged.
 func (s *sitting) leave(t *testing.T, status int) {
 	t.Helper()
-	_ = s.cmd.Wait() // what matters is the status
+	_ = s.cmd.Wait() // only the status matters
 	if got := s.cmd.ProcessState.ExitCode(); got != status {
 		t.Errorf("exit status %d, want %d", got, status)
 	}
@@ -150,7 +150,7 @@ const (
 	ctrlC       = "\x03"
 )
 
-// Keys choose a process, take its grant away, and kill it; nothing is done without a yes. The terminal comes back.
+// Keys select a process, revoke its grant, and kill it; nothing is done without a confirmation. The terminal is restored.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -185,12 +185,13 @@ func TestTop(t *testing.T) {
 	p.pwos(t, "shutdown")
 }
 
-// Tab shows the next kernel of the cluster. K ends there what this kernel has spawned, R does nothing there. One that is away is
-// marked, its reason stands in place of its processes, and it is shown again once it is back; the screen follows the terminal's size.
+// Tab shows the next kernel of the cluster. There K ends what this kernel has spawned, and R does nothing. A kernel that
+// does not run is marked, with the reason in place of its processes, and is shown again when it runs; the screen follows
+// the terminal's size.
 func TestTopOfKernels(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	demo := p.command(context.Background(), "cluster", "demo", p.Path("two")) // ends by the interrupt below, and then ends its kernels
+	demo := p.command(context.Background(), "cluster", "demo", p.Path("two")) // the interrupt below ends it, and it ends its kernels
 	demo.Env = append(demo.Env, "PATH="+filepath.Dir(testkit.Program(t, "pwos-bus"))+":"+os.Getenv(binDirEnv)+":"+os.Getenv("PATH"))
 	out := testkit.Value(demo.StdoutPipe())(t)
 	testkit.Must(t, demo.Start())
@@ -245,7 +246,7 @@ func TestTopOfKernels(t *testing.T) {
 	run("beta", "shutdown")
 }
 
-// However top ends, the terminal is what it was: by Ctrl-C, which arrives as a key, by a signal, by the kernel's end.
+// However top ends, the terminal is restored: by Ctrl-C, which arrives as a key, by a signal, or by the kernel's end.
 func TestTopGivesTheTerminalBack(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]struct {
@@ -277,7 +278,7 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 	}
 }
 
-// Ctrl-C in the foreground takes the agent down with what it started, and run ends once they are gone.
+// Ctrl-C in the foreground ends the agent with what it has started, and run ends after them.
 func TestRunCtrlC(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -292,7 +293,7 @@ func TestRunCtrlC(t *testing.T) {
 	p.pwos(t, "shutdown")
 }
 
-// What an agent writes is drawn, and not obeyed by the terminal.
+// An agent's output is shown, but not interpreted by the terminal.
 func TestRunAtATerminalEscapes(t *testing.T) {
 	t.Parallel()
 	p := settle(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// speak is the beginning of an agent in shell: `call KIND TYPE DATA` makes a call, says its answer on stderr, and fails where that
-// is an error.
+// speak is the start of an agent in shell: `call KIND TYPE DATA` makes a call, prints its answer to stderr, and fails if
+// that is an error.
 const speak = `
 call() {
 	printf '{"kind":"%s","type":"%s","data":%s,"metadata":{"id":"m","timestamp":0}}\n' "$1" "$2" "$3"
@@ -31,13 +31,13 @@ read -r hello
 printf '{"kind":"reply","type":"Syscall.Authenticate","data":null}\n'
 `
 
-// lesson is a place where programs are run with what they are learned to need.
+// lesson is a place where programs run with the grants that were learned from them.
 type lesson struct {
 	place
 	work, examples string
 }
 
-// school is such a place, with this in its configuration.
+// school creates a lesson with this configuration.
 func school(t *testing.T, config string) lesson {
 	t.Helper()
 	if !confines() {
@@ -66,7 +66,7 @@ func (l lesson) write(t *testing.T, name, script string) string {
 	return path
 }
 
-// outcome is how an agent has ended.
+// outcome is the outcome of an agent's run.
 type outcome struct {
 	stdout, said string
 	status       int
@@ -74,7 +74,7 @@ type outcome struct {
 	refused      string // "1 refused"
 }
 
-// run runs a command line, with meanwhile beside it if there is one.
+// run runs a command line, and meanwhile concurrently if it is not nil.
 func (l lesson) run(t *testing.T, line string, meanwhile func()) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -96,8 +96,8 @@ func (l lesson) run(t *testing.T, line string, meanwhile func()) outcome {
 	return o
 }
 
-// learn runs a program with --learn, then the line that this prints, and holds the second run to the first: it ends as well, and
-// nothing more is refused. It returns the line. What runs meanwhile has the program killed: its status then tells only whether
+// learn runs a program with --learn, then the line that this prints, and compares the second run with the first: it must
+// end too, with no more refusals. It returns the line. If meanwhile kills the program, its status depends only on whether
 // the signal or the error of the call in flight reached it first.
 func (l lesson) learn(t *testing.T, flags string, program string, meanwhile func(again bool)) string {
 	t.Helper()
@@ -132,7 +132,7 @@ func (l lesson) await(t *testing.T, name string) string {
 	return found[1]
 }
 
-// What a run with --learn prints is enough: each example does with it what it did before, and is refused no more.
+// The output of a run with --learn is sufficient: each example does the same with it, without refusals.
 func TestLearnedExamples(t *testing.T) {
 	t.Parallel()
 	l := school(t, "")
@@ -166,14 +166,14 @@ func TestLearnedExamples(t *testing.T) {
 	}
 }
 
-// The same of the demo's two.
+// The same for the two agents of the demo.
 func TestLearnedDemo(t *testing.T) {
 	t.Parallel()
 	l := school(t, "[agents]\nrestart_delay = \"10ms\"\n")
 	clerk := l.learn(t, "--restart on-failure --name clerk", "sh "+l.examples+"/demo/clerk.sh", func(bool) {
 		testkit.Must(t, os.RemoveAll(filepath.Join(l.work, "crashed-once")))
 		pid := l.await(t, "clerk")
-		// The boss wants to be refused what it tries last, so it is not to be learned from.
+		// The last call of the boss should be refused, so it is not learned from.
 		if o := l.run(t, "pwos run --allow Ipc.Receive,Syscall.SendMsg -- sh "+l.examples+"/demo/boss.sh "+pid, nil); o.status != 0 {
 			t.Errorf("boss: %d, %s", o.status, o.said)
 		}
@@ -187,8 +187,7 @@ func TestLearnedDemo(t *testing.T) {
 	}
 }
 
-// TestLearnedScripts: what a program has together with its children, what it grants them, what failed, and what is
-// refused for good.
+// What a program and its children need, what it grants them, what failed, and what is always refused.
 func TestLearnedScripts(t *testing.T) {
 	t.Parallel()
 	l := school(t, "[resources]\ngpu = 8\ntokens = 1000\n")
@@ -231,7 +230,7 @@ exit 4
 	}
 }
 
-// Servers: plain and with TLS, redirects among them, of which one is an address, which has to be named.
+// Servers: plain and with TLS, with redirects, one of which is to an address, which must be named.
 func TestLearnedServers(t *testing.T) {
 	t.Parallel()
 	last := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }))
@@ -260,7 +259,7 @@ exit 0`)
 	if strings.Count(line, "--host") != len(hosts) || !strings.Contains(line, " --http-plain ") || strings.Contains(line, "--http-open") {
 		t.Errorf("learned %q", line)
 	}
-	// The flags by themselves: a host without --allow brings Http.Fetch along, and what is missing is refused.
+	// The flags themselves: a host without --allow adds Http.Fetch, and what is missing is refused.
 	flags := "--host " + strings.Join(hosts, " --host ")
 	if o := l.run(t, "pwos run --http-plain "+flags+" -- sh "+script+" "+named(first.URL), nil); o.status != 0 {
 		t.Errorf("%d, %s", o.status, o.said)
@@ -270,7 +269,7 @@ exit 0`)
 	}
 }
 
-// A profile that is learned: what was done succeeds under it, and a call outside of it is refused by the rule that was written.
+// A learned profile: what was done succeeds with it, and other calls are refused by the rule that was written.
 func TestLearnedProfile(t *testing.T) {
 	t.Parallel()
 	last := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }))

@@ -1,4 +1,4 @@
-// Package scripts_test drives the real pwos binary as its users do.
+// Package scripts_test runs the real pwos binary as users do.
 package scripts_test
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// binDirEnv names the environment variable that says where TestMain has put the binaries.
+// binDirEnv names the environment variable with the directory of the binaries of TestMain.
 const binDirEnv = "PWOS_TEST_BIN"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runWithBinaries builds pwos, pwosd and the examples, the way this test was built, and runs the tests.
+// runWithBinaries builds pwos, pwosd and the examples, with the flags of this test, and runs the tests.
 func runWithBinaries(m *testing.M) (code int, err error) {
 	dir, err := os.MkdirTemp("", "pwb")
 	if err != nil {
@@ -79,7 +79,8 @@ func buildTool(dir string) error {
 	return nil
 }
 
-// lookAtSources reads the directories that the binaries are made of. "go test" remembers nothing before tests run, so each test has to look.
+// lookAtSources reads the directories of the binaries' sources. "go test" records no files before tests run, so each test
+// must do so.
 func lookAtSources() error {
 	list, err := os.ReadFile(program("sources"))
 	if err != nil {

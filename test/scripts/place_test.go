@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// place is a testkit.Place with the home of a user, whose pwos starts the kernel.
+// place is a testkit.Place with a user's home directory, whose pwos starts the kernel.
 type place struct{ *testkit.Place }
 
 // newPlace makes one in a directory, "" for that of temporary files.
@@ -31,10 +31,10 @@ func newPlace(in string) (place, error) {
 	return place{&testkit.Place{Dir: dir}}, err
 }
 
-// env is the whole environment of a program that lives here.
+// env returns the whole environment of a program in this place.
 func (p place) env() []string {
 	return append([]string{
-		"GORACE=atexit_sleep_ms=10", // each process would else sleep for a second before it ends
+		"GORACE=atexit_sleep_ms=10", // otherwise each process would sleep for a second before it ends
 		"HOME=" + p.Path("home"),
 		"PATH=" + os.Getenv(binDirEnv) + ":" + os.Getenv("PATH"),
 		"PWOS_RUNTIME_DIR=" + p.RuntimeDir(),
@@ -43,7 +43,7 @@ func (p place) env() []string {
 	}, ciMark()...)
 }
 
-// ciMark hands on what .ci/run recognises the processes of a step by.
+// ciMark passes on the variable by which .ci/run recognizes the processes of a step.
 func ciMark() []string {
 	if mark, ok := os.LookupEnv("PWOS_CI_MARK"); ok {
 		return []string{"PWOS_CI_MARK=" + mark}
@@ -51,8 +51,8 @@ func ciMark() []string {
 	return nil
 }
 
-// leave removes the place. A kernel that still runs there, or with a runtime directory below one of more, is an error, and ended;
-// so is one that has logged what must not happen.
+// leave removes the place. It returns an error for a kernel that still runs there, or with a runtime directory below one of
+// more, and ends it; and for one that has logged an unexpected error.
 func (p place) leave(more ...string) error {
 	dirs := []string{p.RuntimeDir()}
 	var err error
@@ -66,7 +66,8 @@ func (p place) leave(more ...string) error {
 	return errors.Join(err, os.RemoveAll(p.Dir))
 }
 
-// runtimeDirs returns the runtime directories of kernels below a directory: a script has several kernels in its work directory.
+// runtimeDirs returns the runtime directories of kernels below a directory, since a script has several kernels in its work
+// directory.
 func runtimeDirs(dir string) (list []string, _ error) {
 	return list, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +80,7 @@ func runtimeDirs(dir string) (list []string, _ error) {
 	})
 }
 
-// leaveKernel returns an error if a kernel runs in a runtime directory, which it ends, or has logged what must not happen.
+// leaveKernel returns an error if a kernel runs in a runtime directory, which it ends, or has logged an unexpected error.
 func leaveKernel(runtimeDir string) error {
 	err := killIn(runtimeDir)
 	if errors.Is(err, errNoKernel) {
@@ -101,7 +102,7 @@ func leaveKernel(runtimeDir string) error {
 
 var errNoKernel = errors.New("no kernel runs here")
 
-// kill ends the kernel that runs here with SIGKILL, and waits until it has ended. It returns errNoKernel where none runs.
+// kill ends the kernel that runs here with SIGKILL, and waits until it has ended. It returns errNoKernel if none runs.
 func (p place) kill() error { return killIn(p.RuntimeDir()) }
 
 // killIn is kill for the kernel of a runtime directory.
@@ -129,14 +130,14 @@ func killIn(runtimeDir string) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill kernel %d: %w", pid, err)
 	}
-	for { // its end gives the lock back
+	for { // its end releases the lock
 		if err := unix.Flock(fd, unix.LOCK_SH); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}
 }
 
-// settle makes a place for a test and checks at its end that nothing runs there any more.
+// settle creates a place for a test and checks at its end that nothing runs there any more.
 func settle(t *testing.T) place {
 	t.Helper()
 	p, err := newPlace("")
@@ -145,7 +146,7 @@ func settle(t *testing.T) place {
 	return p
 }
 
-// command is pwos here, with patience.
+// command returns a pwos command here, with patience.
 func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program("pwos"), append([]string{"--timeout=" + testkit.Patience.String()}, args...)...)
 	cmd.Env = p.env()
@@ -153,7 +154,7 @@ func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// pwos runs pwos here, which must exit with 0, and returns what it wrote to stdout.
+// pwos runs pwos here, which must exit with 0, and returns its stdout.
 func (p place) pwos(t *testing.T, args ...string) string {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -166,7 +167,7 @@ func (p place) pwos(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// What a script leaves running is ended wherever its runtime directory is, so that a script that fails in its middle leaves no kernel.
+// A kernel that a script leaves running is ended in any runtime directory, so a script that fails leaves none.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	p, err := newPlace("")

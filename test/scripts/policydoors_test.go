@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// doorRules forbid what no door lets through, and for each door what no other refuses.
+// doorRules forbid calls at all doors, and for each door one that the others allow.
 const doorRules = `@id("no-prod") @fix("write below test/")
 forbid(principal, action == Syscall::"Memory.Set", resource) when { context.args.key like "prod/*" };
 @id("no-rm") @fix("move it to trash/ instead")
@@ -45,8 +45,8 @@ func doorCalls(via string) map[string]doorCall {
 // policyDoor is a way into the kernel.
 type policyDoor struct {
 	name, via string
-	only      string                                         // the call that can be made by it; empty: each
-	call      func(t *testing.T, p place, c doorCall) string // makes a call as the agent that has the door's name, and returns what that is told
+	only      string                                         // the only call that it can make; "": any
+	call      func(t *testing.T, p place, c doorCall) string // makes a call as the agent with the door's name, and returns the answer
 }
 
 func policyDoors() []policyDoor {
@@ -99,7 +99,7 @@ func policyDoors() []policyDoor {
 	}
 }
 
-// throughProvider calls a registered syscall, whose provider makes the call meanwhile, and fails with what it was told.
+// throughProvider calls a registered syscall, whose provider makes the call, and fails with its answer.
 func throughProvider(t *testing.T, p place, c doorCall) string {
 	const name = "Store.Put"
 	provider, second := p.attach(t, "kernel.sock", "provider"), p.attach(t, "kernel.sock", "provider")
@@ -116,8 +116,8 @@ func throughProvider(t *testing.T, p place, c doorCall) string {
 	return caller.await(name)
 }
 
-// TestPolicyAtEveryDoor: each door refuses the same call by the same rule, says its id and its fix, and leaves an entry that has the id
-// and the hash of the policy; and each is the door that context.via names.
+// TestPolicyAtEveryDoor: each door refuses the same call by the same rule, shows its id and its fix, and leaves an entry
+// with the id and the hash of the policy; and each has the value of context.via.
 func TestPolicyAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -156,10 +156,10 @@ func TestPolicyAtEveryDoor(t *testing.T) {
 	}
 }
 
-// decision is what the journal tells of a call that a rule refused.
+// decision is the journal's information about a call that a rule refused.
 type decision struct{ agent, typ, rule, policy string }
 
-// decided are the calls of the journal that rules refused, in its order.
+// decided returns the calls in the journal that rules refused, in order.
 func (p place) decided(t *testing.T) (list []decision) {
 	t.Helper()
 	agents := make(map[int64]string)
@@ -183,7 +183,7 @@ func (p place) decided(t *testing.T) (list []decision) {
 				}
 			}
 			if json.Unmarshal(line, &e) != nil {
-				continue // a checkpoint, or an answer of another form
+				continue // a checkpoint, or an answer in another format
 			}
 			switch e.Request.Type {
 			case "Process.Attach":
@@ -210,7 +210,7 @@ func (p place) connect(t *testing.T, socket string) *wire {
 	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(p.RuntimeDir(), socket))
 	testkit.Must(t, err)
-	t.Cleanup(func() { _ = conn.Close() }) // the kernel may have ended before
+	t.Cleanup(func() { _ = conn.Close() }) // the kernel may have ended already
 	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	w := &wire{t: t, conn: conn, lines: bufio.NewReader(conn)}
 	w.await("Syscall.Authenticate")
@@ -218,7 +218,7 @@ func (p place) connect(t *testing.T, socket string) *wire {
 	return w
 }
 
-// attach is a connection that is the agent of a name.
+// attach returns a connection that is the agent with a name.
 func (p place) attach(t *testing.T, socket, agent string, more ...string) *wire {
 	t.Helper()
 	w := p.connect(t, socket)
@@ -243,7 +243,7 @@ func (w *wire) say(frame string) {
 	testkit.Must(w.t, err)
 }
 
-// await returns the next frame that has a text in it.
+// await returns the next frame that contains a text.
 func (w *wire) await(text string) string {
 	w.t.Helper()
 	for {
@@ -274,7 +274,7 @@ func (p place) told(t *testing.T, input string, args ...string) (stdout, stderr 
 	return out.String(), says.String(), cmd.ProcessState.ExitCode()
 }
 
-// hosted runs a program that makes the call on its channel, and returns what that answers.
+// hosted runs a program that makes the call on its channel, and returns the answer.
 func (p place) hosted(t *testing.T, c doorCall, name, before string, flags ...string) string {
 	t.Helper()
 	script := before + `read -r hello

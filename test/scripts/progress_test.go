@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 )
 
-// A replay of a long journal says on stderr how far it is, and one of a short one nothing.
+// A replay of a long journal prints its progress on stderr, and one of a short journal nothing.
 func TestProgressOfReplay(t *testing.T) {
 	t.Parallel()
 	p := settle(t)

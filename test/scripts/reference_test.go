@@ -14,14 +14,14 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestReferenceClient: the client of the specifications' reference implementation is served in the directory where it looks
-// (docs/sdk.md), on both sockets, in both of its dialects. Before it reads anything it says a command Syscall.Authenticate and all
-// that it has, then half-closes.
+// TestReferenceClient: the client of the specifications' reference implementation is served in the directory that it uses
+// (docs/sdk.md), on both sockets, in both of its dialects. It sends a command Syscall.Authenticate and all its frames
+// before it reads, and then half-closes.
 func TestReferenceClient(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	dir := p.Path("promptware")
-	testkit.Must(t, os.Mkdir(dir, 0o700)) // as it does itself
+	testkit.Must(t, os.Mkdir(dir, 0o700)) // as the client does
 	p.pwos(t, "--runtime-dir="+dir, "call", "Syscall.Ping", "payload=1")
 	defer p.pwos(t, "--runtime-dir="+dir, "shutdown", "--no-spawn")
 	for _, socket := range []string{"kernel.sock", "events.sock"} {
@@ -47,7 +47,7 @@ func TestReferenceClient(t *testing.T) {
 	}
 }
 
-// exchange says all it has to a socket, half-closes, and returns all that it hears.
+// exchange sends everything to a socket, half-closes, and returns everything that it receives.
 func exchange(socket, says string) (hears string, err error) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestEachSyscallHasAScript: a row that clients can call names the script that shows it as a user sees it, and the script calls
-// it by its type. The kernel's own commands have none.
+// TestEachSyscallHasAScript: a row that clients can call names the script that shows it as a user sees it, and the script
+// calls it by its type. The kernel's own commands have none.
 func TestEachSyscallHasAScript(t *testing.T) {
 	t.Parallel()
 	for _, row := range schema.Syscalls() {

@@ -20,8 +20,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Each script beside this file is a test. It has a place of its own, and must leave no kernel running. Beyond what
-// testscript knows it may say:
+// Each script in this directory is a test. It has a separate place, and must leave no kernel running. In addition to
+// testscript's commands there are:
 //
 //	pwos ARGS...            run pwos, which must exit with 0
 //	exits N ARGS...         run pwos, which must exit with N
@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// placeKey finds a script's place.
+// placeKey is the context key of a script's place.
 type placeKey struct{}
 
 func setUp(t *testing.T, env *testscript.Env) error {
@@ -67,7 +67,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 	}
 	env.Values[placeKey{}], env.Values[busKey{}] = p, new(scriptBus)
 	env.Vars = append(env.Vars, p.env()...)
-	for _, dir := range filepath.SplitList(env.Getenv("PATH")) { // for agents, from which /tmp is hidden
+	for _, dir := range filepath.SplitList(env.Getenv("PATH")) { // for agents, which cannot see /tmp
 		if _, err := os.Stat(filepath.Join(dir, "pwos")); err == nil {
 			env.Setenv("BIN", dir)
 			break
@@ -89,7 +89,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 	return nil
 }
 
-// examplesDir is the folder of the examples, all of whose files have been looked at: see lookAtSources.
+// examplesDir returns the directory of the examples, whose files have all been read: see lookAtSources.
 func examplesDir() (string, error) {
 	dir, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 	if err != nil {
@@ -105,8 +105,8 @@ func examplesDir() (string, error) {
 
 func placeOf(ts *testscript.TestScript) place { return ts.Value(placeKey{}).(place) }
 
-// condition knows [linux] and the like, [confines]: programs can be kept from writing outside their directory, [reflinks]: files
-// can share blocks, [python] and [node]: there is one that printed clients run on.
+// condition evaluates [linux] and the like; [confines]: programs can be prevented from writing outside their directory;
+// [reflinks]: files can share blocks; [python] and [node]: one is installed that generated clients run on.
 func condition(name string) (bool, error) {
 	switch name {
 	case "confines":
@@ -123,7 +123,7 @@ func condition(name string) (bool, error) {
 	return name == runtime.GOOS, nil
 }
 
-// reflinks reports whether the file system of the scripts' directories can have files share blocks.
+// reflinks reports whether the file system of the scripts' directories supports shared blocks.
 func reflinks() (bool, error) {
 	dir, err := os.MkdirTemp("", "pw")
 	if err != nil {
@@ -140,7 +140,7 @@ var (
 	node   = sync.OnceValues(interpreters.Node)
 )
 
-// expected takes the exit status off args.
+// expected splits the exit status off args.
 func expected(ts *testscript.TestScript, neg bool, args []string) (want int, rest []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: exits N ARGS..., without !")

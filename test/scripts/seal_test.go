@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestSealWithASilentAgent: sealing through an agent that takes questions and answers none ends, in the time that it was
-// given or in the agent's own, and says why.
+// TestSealWithASilentAgent: sealing through an agent that does not answer ends, in the given time or in the agent's own,
+// with the reason.
 func TestSealWithASilentAgent(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -28,7 +28,7 @@ func TestSealWithASilentAgent(t *testing.T) {
 			}
 			asked.Go(func() {
 				_, _ = conn.Read(make([]byte, 1<<10))
-				_, _ = conn.Read(make([]byte, 1)) // until who asked goes
+				_, _ = conn.Read(make([]byte, 1)) // until the client disconnects
 				_ = conn.Close()
 			})
 		}

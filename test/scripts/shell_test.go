@@ -14,10 +14,11 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// connectEnv makes this test binary what nc is to examples/login.sh: few machines have one that passes on the end of input.
+// connectEnv makes this test binary a replacement of nc for examples/login.sh, since few machines have one that passes on
+// the end of input.
 const connectEnv = "PWOS_TEST_CONNECT"
 
-// connectMain copies stdin to the socket that its argument names, and what comes back to stdout.
+// connectMain copies stdin to the socket that its argument names, and its answers to stdout.
 func connectMain(socket string) int {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -35,8 +36,8 @@ func connectMain(socket string) int {
 	return 0
 }
 
-// A shell and OpenSSH are a complete client of the real daemon: the script that the documentation shows logs in, as the
-// operator and as an agent, from a file and through an agent, and trusts the kernel that pwos trusts.
+// A shell and OpenSSH are a complete client of the real daemon: the script in the documentation logs in, as the operator
+// and as an agent, from a file and through an agent, and trusts the same kernels as pwos.
 func TestShellLogsIn(t *testing.T) {
 	t.Parallel()
 	openSSH(t, "sh", "ssh-keygen", "ssh-agent", "ssh-add", "mkfifo", "fold", "awk", "sed")
@@ -91,7 +92,7 @@ func TestShellLogsIn(t *testing.T) {
 		t.Errorf("as a stranger: %s%s", out, says)
 	}
 
-	// It signs for no kernel but the one that is known.
+	// It signs only for the known kernel.
 	other, err := os.ReadFile(stranger + ".pub")
 	testkit.Must(t, err)
 	fields := strings.Fields(string(other))

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// unlockTerminal is known for Linux alone; scripts ask for that with [linux].
+// unlockTerminal is implemented only for Linux; scripts check that with [linux].
 func unlockTerminal(*os.File) (string, error) { return "", errors.ErrUnsupported }
 
-// confines is false: programs are confined on Linux alone.
+// confines returns false: programs are confined only on Linux.
 func confines() bool { return false }

@@ -21,16 +21,16 @@ func runAtTerminal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(unix.IoctlSetWinsize(int(theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}))
 	}
 	cmd := exec.Command(program("pwos"), rest...)
-	// The script may have changed its environment; of that only what it changes is handed on.
+	// The script may have changed its environment; only its changes are passed on.
 	cmd.Env = append(placeOf(ts).env(), "NO_COLOR="+ts.Getenv("NO_COLOR"), "TERM="+ts.Getenv("TERM"))
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, ts.Stderr()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // Ctrl-C and the like are not for us
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // Ctrl-C and the like must not reach the test
 	if err = cmd.Start(); err != nil {
 		ts.Check(errors.Join(err, ours.Close(), theirs.Close()))
 	}
 	closeErr := theirs.Close()
-	// When nobody has it open any more, reading from our end fails with EIO.
+	// When no process has it open any more, reading from our end fails with EIO.
 	if _, err := io.Copy(ts.Stdout(), ours); err != nil && !errors.Is(err, syscall.EIO) {
 		closeErr = errors.Join(closeErr, err)
 	}
@@ -39,7 +39,7 @@ func runAtTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	checkStatus(ts, err, want)
 }
 
-// openTerminal makes a pseudo-terminal and returns both its ends.
+// openTerminal opens a pseudo-terminal and returns both its ends.
 func openTerminal() (ours, theirs *os.File, err error) {
 	ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

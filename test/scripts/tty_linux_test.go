@@ -23,7 +23,8 @@ func sitDown(t *testing.T, p place, args ...string) *screen.Screen {
 	return screen.Sit(t, cmd, testkit.Patience)
 }
 
-// A shell has the terminal as if it had been started there: job control, size, interrupts, exit status; and the channel beside it.
+// A shell uses the terminal as if it had been started there: job control, size, interrupts, exit status; and it has the
+// channel.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -85,8 +86,8 @@ func TestTerminal(t *testing.T) {
 	testkit.Must(t, p.kill())
 }
 
-// A program that stops itself stops pwos run too, so that the shell has the terminal, until that continues it. Without a shell it
-// goes on at once. A host is a job of its session, so that it can stop itself as a job does.
+// A program that stops itself also stops pwos run, so that the shell has the terminal, until that continues it. Without a
+// shell it continues immediately. A host is a job of its session, so it can stop itself like a job.
 func TestTerminalStops(t *testing.T) {
 	t.Parallel()
 	const stops = `trap "echo continued" CONT; echo begun; kill -$SIGNAL $$; read -r line; echo "got $line"; exit 5`
@@ -134,7 +135,7 @@ func TestTerminalStops(t *testing.T) {
 	})
 }
 
-// Where the kernel dies, its agents do; the terminal is what it was, with what the program has changed and had no time to change back.
+// When the kernel dies, its agents do; the terminal is restored, also from changes that the program had no time to undo.
 func TestTerminalOfLostKernel(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
@@ -153,7 +154,7 @@ func TestTerminalOfLostKernel(t *testing.T) {
 	}
 }
 
-// Whose terminal goes away gets SIGHUP, in whatever way the client ends.
+// A program whose terminal is closed gets SIGHUP, however the client ends.
 func TestTerminalHangsUp(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*screen.Screen){
@@ -182,7 +183,7 @@ func TestTerminalHangsUp(t *testing.T) {
 	}
 }
 
-// Nobody but the operator names a terminal, and nothing but a pseudo-terminal that nobody has.
+// Only the operator can name a terminal, and only an unused pseudo-terminal.
 func TestTerminalRefused(t *testing.T) {
 	t.Parallel()
 	p := settle(t)

@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// window is how many bytes of a secret in a row are a leak.
+// window is how many consecutive bytes of a secret are a leak.
 const window = 12
 
-// canary is a secret, unlike any other: what shows up somewhere shows where it came from. It has the bytes that encodings
-// write differently: a quote, a backslash, a line end, a letter beyond ASCII, and such as HTML minds.
+// canary returns a unique secret, so that a leak shows its origin. It has bytes that encodings write differently: a quote,
+// a backslash, a line end, a letter beyond ASCII, and special characters of HTML.
 func canary(chance *rand.ChaCha8) string {
 	raw := make([]byte, 24)
 	_, _ = chance.Read(raw)
 	text := base64.RawURLEncoding.EncodeToString(raw)
 	var b strings.Builder
-	for i, special := range []string{"\"", "\\", "\n", "/", "<", "é"} { // apart, so that each part has enough of its own
+	for i, special := range []string{"\"", "\\", "\n", "/", "<", "é"} { // separated, so that each part is unique
 		b.WriteString(text[5*i:5*i+5] + special)
 	}
 	return b.String()
 }
 
-// forms are the ways in which a text may have been written: as it is, as JSON writes it, in hex, in base64 of either
-// alphabet, wherever among other bytes it began.
+// forms returns the forms in which a text may be written: as it is, as JSON, in hex, in base64 of either alphabet, with any
+// offset.
 func forms(text string) []string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a string always can
+		panic(err) // a string can always be encoded
 	}
 	escaped := string(quoted[1 : len(quoted)-1])
 	var all strings.Builder
@@ -44,7 +44,7 @@ func forms(text string) []string {
 	}
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
-			// The bits that a neighbour has a part in are left out.
+			// Bits that are shared with other bytes are omitted.
 			code := encoding.EncodeToString(append(make([]byte, shift), text...))
 			list = append(list, code[(8*shift+5)/6:len(code)-1])
 		}
@@ -52,16 +52,16 @@ func forms(text string) []string {
 	return list
 }
 
-// search finds secrets in bytes. Of a secret as it is, and as JSON writes it, it finds each part of window bytes; of the other
+// search finds secrets in bytes. Of a secret in its own form, and in JSON, it finds each part of window bytes; of the other
 // forms each part of window+stride-1.
 type search struct{ parts map[[window]byte]struct{} }
 
-// stride is how far apart the parts of the longer forms are that are looked for.
+// stride is the distance of the searched parts of the longer forms.
 const stride = 6
 
 func newSearch() *search { return &search{parts: make(map[[window]byte]struct{})} }
 
-// add has a secret be found.
+// add adds a secret to the search.
 func (s *search) add(secret string) {
 	for n, form := range forms(secret) {
 		step := stride
@@ -74,7 +74,7 @@ func (s *search) add(secret string) {
 	}
 }
 
-// in returns the parts of secrets that text holds, each with what stands around it.
+// in returns the parts of secrets in a text, each with its surroundings.
 func (s *search) in(text []byte) (found []string) {
 	for i := 0; i+window <= len(text); i++ {
 		if _, ok := s.parts[[window]byte(text[i:i+window])]; ok {

@@ -1,4 +1,4 @@
-// Package secrets_test holds a whole daemon to its promise that a secret is nowhere but with its caller.
+// Package secrets_test tests that secrets reach only their callers in a whole daemon.
 package secrets_test
 
 import (
@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// place is a testkit.Place whose kernel has a key to seal with.
+// place is a testkit.Place whose kernel has a sealing key.
 type place struct {
 	*testkit.Place
 	key string
@@ -33,7 +33,7 @@ func newPlace(t *testing.T) place {
 	return place{p, key}
 }
 
-// start starts a daemon that logs all it can, and appends that to the file of output.
+// start starts a daemon with full logging, and appends the log to the file of output.
 func (p place) start(t *testing.T) *testkit.Process {
 	t.Helper()
 	d := testkernel.Self(t, "--log-level=debug", "--log-format=json")
@@ -41,15 +41,15 @@ func (p place) start(t *testing.T) *testkit.Process {
 	return d.Start(t)
 }
 
-// client is a connection whose answers are gathered while it writes, so that neither side waits for the other.
+// client is a connection whose answers are read while it writes, so that neither side blocks the other.
 type client struct {
 	t    *testing.T
 	conn *net.UnixConn
 	done chan struct{}
-	read [][]byte // lines, the prologue's first; complete once done is closed
+	read [][]byte // lines, the prologue's first; complete when done is closed
 }
 
-// dial connects to a socket. Without a greeting it is not past the prologue.
+// dial connects to a socket. Without a greeting it has not completed the prologue.
 func (p place) dial(t *testing.T, socket string, greeting bool) *client {
 	t.Helper()
 	conn, err := net.Dial("unix", p.Path("r/"+socket))
@@ -89,7 +89,7 @@ func (c *client) finish() [][]byte {
 	return c.read[1:]
 }
 
-// each calls see with the name and the content of every file that a daemon writes, the directories' names alone.
+// each calls see with the name and the content of every file that a daemon writes, and with the names of directories.
 func (p place) each(t *testing.T, see func(name string, content []byte)) {
 	t.Helper()
 	for _, root := range []string{"s", "r", "output"} {
@@ -107,7 +107,7 @@ func (p place) each(t *testing.T, see func(name string, content []byte)) {
 	}
 }
 
-// look finds secrets in every file that a daemon writes, and returns how many files have something in them.
+// look finds secrets in every file that a daemon writes, and returns how many files are not empty.
 func (p place) look(t *testing.T, s *search, when string) (files int) {
 	t.Helper()
 	p.each(t, func(name string, content []byte) {
@@ -121,7 +121,7 @@ func (p place) look(t *testing.T, s *search, when string) (files int) {
 	return files
 }
 
-// found reports whether a file holds a secret.
+// found reports whether a file contains a secret.
 func found(t *testing.T, p place, s *search) (is bool) {
 	t.Helper()
 	p.each(t, func(_ string, content []byte) { is = is || len(s.in(content)) > 0 })

@@ -18,13 +18,13 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// secrets is how many there are, each unlike the others.
+// secrets is the number of secrets, each unique.
 const secrets = 5000
 
-// TestSecretsLeaveNoTrace drives secrets through every syscall, in either dialect and at either socket, in each way in which
-// a client may bring one there (see secretCalls for what is one). Not a part of them is in a file of the state or the runtime
-// directory, in what the daemon says with all its logging on, or in the dump of its goroutines when it is made to die with
-// calls in flight: not as they are, as JSON writes them, in base64 or in hex. Nor does an error repeat them.
+// TestSecretsLeaveNoTrace passes secrets to every syscall, in either dialect and on either socket, in each way in which a
+// client can (secretCalls defines what is a secret). No part of them is in a file of the state or the runtime directory, in
+// the daemon's log, or in the dump of its goroutines when it is killed with calls in flight: not in their own form, in
+// JSON, in base64 or in hex. Nor does an error repeat them.
 func TestSecretsLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -41,7 +41,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	ways := slices.Concat(secretCalls(sealer(t, p)), faults(), misfits(t))
 
 	d := p.start(t)
-	decoy := canary(chance) // no secret: it is journaled by design, so that the search has something to find
+	decoy := canary(chance) // not a secret: it is journaled by design, so that the search can find something
 	c := p.dial(t, "kernel.sock", true)
 	for _, line := range []string{
 		`{"kind":"command","type":"Syscall.Spawn","data":{"child_agent_id":"a"},"metadata":{"id":"m","timestamp":1}}`,
@@ -57,7 +57,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	for n := 0; used < secrets; n++ {
 		socket := []string{"kernel.sock", "events.sock"}[n%2]
 		before := p.dial(t, socket, false)
-		for range 5 { // before the connection is anybody's
+		for range 5 { // before the connection is authenticated
 			w := ways[used%len(ways)]
 			for _, line := range w.frames(next()) {
 				before.write(line)
@@ -85,7 +85,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 				c.write(line)
 			}
 		}
-		_, err := c.conn.Write([]byte(`{"kind":"command","type":"Crypto.Seal","data":{"plaintext":` + quote(next()))) // and is gone
+		_, err := c.conn.Write([]byte(`{"kind":"command","type":"Crypto.Seal","data":{"plaintext":` + quote(next()))) // it disconnects at once
 		testkit.Must(t, err)
 		used++
 		check(t, c.finish(), all, opened, answered)
@@ -97,7 +97,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	d.End(t, syscall.SIGTERM)
 	p.look(t, known, "after its end")
 
-	d = p.start(t) // on snapshots and journal
+	d = p.start(t) // from snapshots and journal
 	hold := p.dial(t, "kernel.sock", true)
 	for range 200 {
 		for _, line := range both("command", "Crypto.Seal", `{"plaintext":`+quote(next())+`}`, "")[:1] {
@@ -124,8 +124,8 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// check looks at the answers to ways of one connection: no error has a secret that does not stand for a name, and what was
-// sealed is shown to who opens it alone.
+// check checks the answers to ways on one connection: no error has a secret, unless it is in place of a name, and sealed
+// values are shown only to those who open them.
 func check(t *testing.T, answers [][]byte, all []string, opened map[string]bool, answered map[string]int) {
 	t.Helper()
 	known := newSearch()
@@ -158,7 +158,7 @@ func check(t *testing.T, answers [][]byte, all []string, opened map[string]bool,
 	}
 }
 
-// sealer seals as the daemon does, outside of it.
+// sealer returns a function that seals as the daemon does, outside of it.
 func sealer(t *testing.T, p place) func(text string) string {
 	t.Helper()
 	found, err := (&access.Identities{Identity: p.key}).Find(t.Context())
@@ -174,7 +174,7 @@ func sealer(t *testing.T, p place) func(text string) string {
 	}
 }
 
-// TestSearchFinds shows that the search finds a secret in each form, whole and in part, wherever it stands, and nothing else.
+// TestSearchFinds shows that the search finds a secret in each form, complete and in part, at any place, and nothing else.
 func TestSearchFinds(t *testing.T) {
 	t.Parallel()
 	chance := rand.NewChaCha8([32]byte{1})

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// What is a secret here, and where:
+// What is a secret, and where:
 //
 //   - the plaintext of Crypto.Seal, whatever the outcome of the call;
 //   - the plaintext that Crypto.Open answers;
@@ -23,12 +23,12 @@ import (
 // What is none: all else of a call, which is journaled by design (PROTOCOL 7): keys of memory, values outside of vault/,
 // payloads of messages, ids and idempotency keys, the aad of a sealed value, and sealed values themselves.
 
-// way is a way to bring a secret to a kernel.
+// way is a way to pass a secret to a kernel.
 type way struct {
 	name string
-	// frames are lines with the secret in them, which may be more than one.
+	// frames has one or more lines that contain the secret.
 	frames func(secret string) []string
-	// shown: the secret stands where a name does, and names are repeated to their caller.
+	// shown is true if the secret is in place of a name, since names are repeated to their caller.
 	shown bool
 }
 
@@ -44,7 +44,7 @@ func spelt(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// both is a message of either dialect.
+// both returns a message in either dialect.
 func both(kind, typ, data, extra string) []string {
 	return []string{
 		fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"m","timestamp":1%s}}`, kind, typ, data, extra),
@@ -52,7 +52,7 @@ func both(kind, typ, data, extra string) []string {
 	}
 }
 
-// call is a way whose data is a pattern with %s for the secret as a JSON string.
+// call returns a way whose data is a pattern with %s for the secret as a JSON string.
 func call(name, typ, pattern string) way {
 	row, _ := schema.Lookup(typ)
 	return way{name: name, frames: func(secret string) []string {
@@ -60,7 +60,7 @@ func call(name, typ, pattern string) way {
 	}}
 }
 
-// secretCalls are those whose secrets the record leaves out. Process 1 has no token.
+// secretCalls returns the calls whose secrets are not journaled. Process 1 has no token.
 func secretCalls(seal func(text string) string) []way {
 	keyed := 0
 	return []way{
@@ -120,7 +120,7 @@ func secretCalls(seal func(text string) string) []way {
 	}
 }
 
-// faults are frames that never become a call.
+// faults returns frames that never become a call.
 func faults() []way {
 	line := func(name, pattern string) way {
 		return way{name: name, frames: func(s string) []string { return []string{fmt.Sprintf(pattern, quote(s))} }}
@@ -153,8 +153,8 @@ func faults() []way {
 	return ways
 }
 
-// misfits are calls of every syscall, with data that its schema refuses: the secret in the place of each member, in a form
-// that the member does not take, and as the name of one that there is none of.
+// misfits returns calls of every syscall with data that its schema refuses: the secret in place of each member, in a form
+// that the member does not accept, and as the name of an unknown member.
 func misfits(t *testing.T) (ways []way) {
 	t.Helper()
 	for _, row := range schema.Syscalls() {
@@ -163,7 +163,7 @@ func misfits(t *testing.T) (ways []way) {
 		}
 		add := func(name, pattern string, shown bool) {
 			if _, fault := row.Input().Decode(fmt.Appendf(nil, pattern, `"x"`)); fault == nil {
-				return // it fits, and is journaled
+				return // it is valid, and is journaled
 			}
 			ways = append(ways, way{name: row.Type + " " + name, shown: shown, frames: func(s string) []string {
 				return both(row.Kind.String(), row.Type, fmt.Sprintf(pattern, quote(s)), "")

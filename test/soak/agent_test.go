@@ -12,8 +12,8 @@ const (
 	keys   = 32 // of each
 )
 
-// agent makes calls at random. What it changes is its own, so that it knows every answer beforehand, and whatever it does
-// it undoes, so that the kernel's state does not grow by what it does, except what this test names.
+// agent makes random calls. It changes only its own state, so that it knows every answer beforehand, and it undoes every
+// change, so that the kernel's state does not grow, except where this test says so.
 type agent struct {
 	place  *place
 	pid    int64 // whom it acts for
@@ -22,7 +22,7 @@ type agent struct {
 	calls  *atomic.Int64 // made by all agents
 }
 
-// rights are what a process may do that an agent acts for.
+// rights are the capabilities of a process that an agent acts for.
 const rights = `{"allowed_syscalls":["Memory.*","Ipc.*","SYS_ALLOC","SYS_RELEASE","SYS_SEND_MSG","SYS_COMMIT_DELTA","SYS_ROLLBACK",` +
 	`"SYS_CHECKPOINT","SYS_GET_STATE"],"resource_quotas":{"gpu":4}}`
 
@@ -67,7 +67,7 @@ func (a *agent) work(until int64) error {
 	return nil
 }
 
-// scene does one thing out of all.
+// scene does a random one of all scenes.
 func (a *agent) scene(c *conn) error {
 	all := []struct {
 		name string
@@ -107,7 +107,7 @@ func (a *agent) other(do func(*conn) error) error {
 	return c.end(err)
 }
 
-// settle brings all that is the agent's into the state that it has at the beginning and at the end.
+// settle brings the agent's state into that of the beginning and the end.
 func (a *agent) settle() error {
 	return a.other(func(c *conn) error {
 		for i := range keys {

@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestBurst opens many connections, has all of them make calls at once, and hangs up. Nothing of them stays.
+// TestBurst makes calls on many connections at once, closes them, and checks that no resources of them are left.
 func TestBurst(t *testing.T) {
 	const connections, bursts = 300, 5
 	p := newPlace(t)

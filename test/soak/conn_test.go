@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// conn is a connection past the prologue. Frames are queued and sent together, and each has an answer that is due.
+// conn is an authenticated connection. Frames are queued and sent together, and each has an expected answer.
 type conn struct {
 	net.Conn
 	lines *bufio.Reader
@@ -21,7 +21,7 @@ type conn struct {
 	sent  int // frames, over all
 }
 
-// due is what a frame has to be answered with: a reply where the code is 0, else an error of that code.
+// due is the expected answer to a frame: a reply if the code is 0, else an error with that code.
 type due struct {
 	id   string // "" if the kernel cannot have read one
 	code int
@@ -54,10 +54,10 @@ func (p *place) knock(socket string) (*conn, error) {
 
 func (c *conn) end(err error) error { return errors.Join(err, c.Close()) }
 
-// ask queues a call that has to end with the code.
+// ask queues a call that must end with the code.
 func (c *conn) ask(code int, typ, data string) { c.askWith(code, typ, data, "") }
 
-// askWith is ask with further members of the metadata.
+// askWith does as ask does, with further members of the metadata.
 func (c *conn) askWith(code int, typ, data, extra string) {
 	kind := "command"
 	if row, ok := schema.Lookup(typ); ok && row.Kind == schema.KindQuery {
@@ -67,14 +67,14 @@ func (c *conn) askWith(code int, typ, data, extra string) {
 	c.raw(due{id, code}, fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":%q,"timestamp":1%s}}`, kind, typ, data, id, extra))
 }
 
-// raw queues a line, whatever it is.
+// raw queues any line.
 func (c *conn) raw(d due, line string) {
 	c.out = append(append(c.out, line...), '\n')
 	c.due = append(c.due, d)
 	c.sent++
 }
 
-// push sends what is queued and waits for nothing.
+// push sends the queued frames and does not wait for answers.
 func (c *conn) push() error {
 	if len(c.out) == 0 {
 		return nil // its side may have ended
@@ -84,7 +84,7 @@ func (c *conn) push() error {
 	return err
 }
 
-// flush sends what is queued, holds each answer to what is due, and returns the data of the last.
+// flush sends the queued frames, checks each answer, and returns the data of the last.
 func (c *conn) flush() (data []byte, err error) {
 	if err := c.push(); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (c *conn) flush() (data []byte, err error) {
 	return data, nil
 }
 
-// wrongError is an answer that is not the one that is due, as opposed to a connection that broke.
+// wrongError is an answer that differs from the expected one, as opposed to a broken connection.
 type wrongError struct{ text string }
 
 func (e *wrongError) Error() string { return e.text }

@@ -11,12 +11,12 @@ import (
 	"github.com/promptware-os/pwos/kernel/process"
 )
 
-// mostMemory is how many bytes the daemon's resident memory may grow by. Go's collector lets garbage become as much as what
-// is in use, and gives pages back late: a leak of 16 bytes a call shows from about a million calls on.
+// mostMemory is how many bytes the daemon's resident memory may grow by. Go's collector lets garbage grow to the size of the
+// live heap, and returns pages late: a leak of 16 bytes a call is detected from about a million calls on.
 func mostMemory(calls int64) int { return 16<<20 + 2*int(mostGrowth(calls)) }
 
-// TestSoakDaemon makes the calls to the real daemon, which is stopped cleanly on the way, and once killed under them.
-// Its descriptors have to be those of the beginning, its memory within the bound.
+// TestSoakDaemon makes the calls to the real daemon, which is stopped in between, and once killed during them. It checks
+// that the descriptors are as at the beginning, and that the memory is within the bound.
 func TestSoakDaemon(t *testing.T) {
 	p := newPlace(t)
 	d := p.launch(t)
@@ -57,7 +57,7 @@ func TestSoakDaemon(t *testing.T) {
 	t.Logf("journal of %s", p.verify(t))
 }
 
-// killed kills the daemon while the agents make calls. What they get until then has to be right.
+// killed kills the daemon while the agents make calls, and checks the answers until then.
 func killed(t *testing.T, all []*agent, d *program) {
 	t.Helper()
 	var dead sync.WaitGroup
@@ -78,7 +78,7 @@ func killed(t *testing.T, all []*agent, d *program) {
 	dead.Wait()
 }
 
-// orphans ends the children that a kill has left without the agent that had spawned them.
+// orphans terminates the children that a killed daemon had spawned without the answer reaching the agent.
 func orphans(t *testing.T, p *place) {
 	t.Helper()
 	c, err := p.dial()

@@ -8,11 +8,12 @@ import (
 	"github.com/promptware-os/pwos/kernel/process"
 )
 
-// fill ends as many processes as the kernel remembers. From then on each that ends has another forgotten, and the table of
-// the processes grows no more.
+// fill ends as many processes as the kernel remembers. From then on the kernel forgets one for each that ends, and the
+// process table does not grow.
 func fill(t *testing.T, p *place) { t.Helper(); live(t, p, process.Remembered) }
 
-// live has so many processes begin and end. Half as many as the kernel keeps events of processes make it keep no more.
+// live starts and ends that many processes. If they are half as many as the process events that the kernel keeps, it keeps
+// no more from then on.
 func live(t *testing.T, p *place, n int) {
 	t.Helper()
 	c, err := p.dial()

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// growth is something of which a kernel can be made to have ever more.
+// growth is a kind of state that clients can make grow.
 type growth struct {
 	what string
 	line func(c *conn, i int) // queues what makes one more, the i-th
@@ -15,8 +15,8 @@ type growth struct {
 	most int64                // bytes that each may leave behind, in the end; 0: it stays by design, and is only measured
 }
 
-// TestGrowth measures what stays in memory, each. What stays by design is bounded by what clients choose to keep; all else
-// has to go.
+// TestGrowth measures how much memory each kind of state keeps. Some of it is kept by design, bounded by what clients choose
+// to keep; everything else must be released.
 func TestGrowth(t *testing.T) {
 	n := testkit.Rounds(5_000, 5_000, 50_000)
 	p := newPlace(t)
@@ -62,7 +62,7 @@ func grow(t *testing.T, p *place, g growth, from, to int) {
 }
 
 func growths() []growth {
-	// The process is the first agent's, which is allowed all of this.
+	// The process is that of the first agent, which may do all of this.
 	const pid = 1
 	return []growth{
 		{what: "a query", line: func(c *conn, _ int) { c.ask(0, "Syscall.Ping", `{"payload":1}`) }, most: 8},

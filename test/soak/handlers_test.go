@@ -14,9 +14,10 @@ import (
 	"github.com/promptware-os/pwos/kernel/self"
 )
 
-// TestHandlers has the operator register as many syscalls with code as an origin may have, and calls each, before and after starts of the real
-// daemon: from a snapshot, after kill -9, and from the journal alone. What it takes is told, and only what does not depend on the machine is
-// judged: that all are there, one worker does the calls of one caller, and the daemon's memory within eight times what code there may be.
+// TestHandlers registers as many syscalls with code as an origin may have, and calls each, before and after starts of the
+// real daemon: from a snapshot, after kill -9, and from the journal alone. It logs times and sizes, and checks only what does
+// not depend on the machine: that all are there, that one worker does the calls of one caller, and that the daemon's memory is
+// within eight times the bound of the code.
 func TestHandlers(t *testing.T) {
 	const code = 8 << 10 // bytes of each, so that there is as much code as there may be
 	n := testkit.Rounds(self.MaxRegistered/20, self.MaxRegistered/10, self.MaxRegistered)
@@ -63,7 +64,7 @@ func TestHandlers(t *testing.T) {
 	d.Stop(t)
 }
 
-// each queues a call for each of n, sends them a few at a time, and tells how long they took.
+// each queues a call for each of n, sends them a few at a time, and returns how long they took.
 func (p *place) each(t *testing.T, what string, n int, line func(c *conn, i int)) {
 	t.Helper()
 	c, err := p.dial()
@@ -80,7 +81,7 @@ func (p *place) each(t *testing.T, what string, n int, line func(c *conn, i int)
 	t.Logf("%d %s: %v each", n, what, (time.Since(begun) / time.Duration(n)).Round(time.Microsecond))
 }
 
-// workers are the processes that run handlers for the daemon: how many, and how many bytes are resident of them.
+// workers returns the number of processes that run handlers for the daemon, and their resident bytes.
 func (d *program) workers(t *testing.T) (n, memory int) {
 	t.Helper()
 	of := strconv.Itoa(d.PID())

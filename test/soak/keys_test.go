@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestKeyAfterRestart repeats a keyed command after a restart that had more to read than fits a buffer: the answer is the
-// first one, whatever was read after it.
+// TestKeyAfterRestart repeats a command with an idempotency key after a restart that read more than fits a buffer, and checks
+// that the answer is the first one.
 func TestKeyAfterRestart(t *testing.T) {
 	p := newPlace(t)
 	d := p.launch(t)

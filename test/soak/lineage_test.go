@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// lineage makes calls of agents in which each causes the next: a generation is an agent that the one before spawns, and that
-// sends it mail, gets a grant for it, and acts on that.
+// lineage makes a chain of calls of agents, each of which causes the next: a generation is an agent that is spawned by the
+// previous one, sends it mail, gets a grant for that, and uses it.
 type lineage struct {
 	last   string // the id of the latest call
 	parent int64  // the agent of the latest generation
@@ -23,7 +23,7 @@ type lineage struct {
 	born   int    // generations
 }
 
-// call makes one call, caused by another one where cause is not "".
+// call makes one call, caused by another one if cause is not "".
 func (l *lineage) call(t *testing.T, c *conn, typ, data, cause string, out any) {
 	t.Helper()
 	l.links++
@@ -65,7 +65,7 @@ func (l *lineage) generation(t *testing.T, p *place) {
 	l.call(t, c, "Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"lineage","value":%d}`, child, l.born), l.last, nil)
 }
 
-// walk asks for the causes of the latest call up to the first, as "pwos why" does.
+// walk queries the causes of the latest call up to the first, as "pwos why" does.
 func (l *lineage) walk(t *testing.T, c *conn) {
 	t.Helper()
 	ask := `{"key":"lineage","effects":false}`
@@ -89,7 +89,7 @@ func (l *lineage) walk(t *testing.T, c *conn) {
 // maxLines is how many lines of a story are read.
 const maxLines = 20_000
 
-// tellStory runs "pwos story" from an entry on, and tells how long its first line takes, and as many as are read.
+// tellStory runs "pwos story" from an entry on, and returns the time until its first line and until the last one that is read.
 func tellStory(t *testing.T, p *place, since int) {
 	t.Helper()
 	cmd := exec.Command(testkit.Program(t, "pwos"), "story", "--since", fmt.Sprint(since))

@@ -15,16 +15,16 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// recorded is how many entries the record has that TestLookBack looks back on.
+// recorded is how many entries TestLookBack's journal has.
 func recorded() int {
 	return testkit.Rounds(8_000, 20_000, 1_000_000)
 }
 
-// flow is how many calls have a correlation in common.
+// flow is how many calls have the same correlation.
 const flow = 40
 
-// remember writes the record of a kernel that is not running up to an entry, of n that it is to have: flows of calls, each
-// caused by one before, with words that are in few calls, in some and in most.
+// remember writes the journal of a stopped kernel up to an entry, of n altogether: flows of calls, each caused by an earlier
+// one, with words that are in few calls, in some and in most.
 func remember(t *testing.T, p *place, upTo, n int) {
 	t.Helper()
 	log, _, err := journal.Open(journal.Options{Dir: p.Path("s/journal")})
@@ -61,7 +61,7 @@ func remember(t *testing.T, p *place, upTo, n int) {
 	testkit.Must(t, log.Close())
 }
 
-// indexed has the record of a kernel that is not running indexed again.
+// indexed builds the index of a stopped kernel again.
 func indexed(t *testing.T, p *place) {
 	t.Helper()
 	log, _, err := journal.Open(journal.Options{Dir: p.Path("s/journal")})
@@ -85,7 +85,7 @@ func indexed(t *testing.T, p *place) {
 	testkit.Must(t, log.Close())
 }
 
-// TestLookBack asks a long record what people ask it, and tells the median of what each question takes.
+// TestLookBack makes typical queries of a long journal, and logs the median time of each.
 func TestLookBack(t *testing.T) {
 	p := newPlace(t)
 	n := recorded()
@@ -150,13 +150,13 @@ func TestLookBack(t *testing.T) {
 	tellStory(t, p, n-1000)
 }
 
-// generations is how many agents are in the chain of causes.
+// generations is the number of agents in the chain of causes.
 const generations = 4
 
-// links is how many causes of a call are asked for.
+// links is the number of causes of a call that are queried.
 const links = 20
 
-// median tells how long a question takes, the median of nine.
+// median returns the median time of a query, of nine.
 func median(t *testing.T, what string, ask func()) {
 	t.Helper()
 	var took []time.Duration

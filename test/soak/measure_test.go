@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// reading is what this process holds.
+// reading is this process's use of resources.
 type reading struct {
 	heap        int64 // bytes in use, without what the actor library's table takes
 	goroutines  int
@@ -24,8 +24,8 @@ func (r reading) String() string {
 	return fmt.Sprintf("heap %d KiB, %d goroutines, %d descriptors", r.heap>>10, r.goroutines, r.descriptors)
 }
 
-// read takes a reading. What only waits to be collected does not count, nor does a block of entries that the index is taking
-// in at the moment, beside the calls: the heap is the least of a few.
+// read takes a reading. Its heap is the least of a few, without garbage and without a block of entries that is just being
+// indexed.
 func (p *place) read(t *testing.T) reading {
 	t.Helper()
 	least := int64(math.MaxInt64)
@@ -51,8 +51,8 @@ func table(connections int64) int64 {
 	return int64(maps * room * (1 - math.Exp(-float64(connections)/maps)))
 }
 
-// mostFiles is how many descriptors a kernel has below its state directory at most. How many it has at a time depends on
-// what the index is at: one of the journal while it reads, some of the projections for each question.
+// mostFiles is how many descriptors a kernel has below its state directory at most. The present number depends on the
+// index: it has one of the journal while it reads, and some of the projections for each query.
 const mostFiles = 20
 
 // descriptors counts the open files of a process, except for those below the state directory, which only have a bound.
@@ -76,8 +76,8 @@ func (p *place) descriptors(t *testing.T, pid int) int {
 	return len(entries) - files
 }
 
-// quiet waits until the goroutines and descriptors of connections that were just closed are gone: until there are no more
-// than in a reading from before. What is there in the end it returns.
+// quiet waits until the goroutines and descriptors of connections that were just closed are gone, that is, until there are
+// no more than in an earlier reading. It returns the last reading.
 func (p *place) quiet(t *testing.T, before reading) reading {
 	t.Helper()
 	now := p.read(t)
@@ -91,8 +91,8 @@ func (p *place) quiet(t *testing.T, before reading) reading {
 	return now
 }
 
-// indexing waits until the index of the kernel that runs has taken in a block of entries: from then on it holds the buffers that
-// it reads with. Its write-ahead log is empty until then.
+// indexing waits until the running kernel's index has a block of entries, and so has allocated the buffers that it reads
+// with. Its write-ahead log is empty until then.
 func (p *place) indexing(t *testing.T) {
 	t.Helper()
 	for limit := time.Now().Add(testkit.Patience); ; <-time.After(10 * time.Millisecond) {

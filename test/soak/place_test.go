@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// settings keep the clock still, so that it moves by calls only.
+// settings stop the kernel's clock, so that only calls move it.
 const settings = `
 [clock]
 interval = "0s"
@@ -71,22 +71,22 @@ type program struct {
 	place *place
 }
 
-// launch starts the real daemon on the state there is, and waits until clients may connect.
+// launch starts the real daemon with the present state, and waits until clients can connect.
 func (p *place) launch(t *testing.T) *program {
 	t.Helper()
 	d := testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: p.Dir}
 	return &program{d.Start(t), p}
 }
 
-// footprint is what the operating system says that the daemon takes.
+// footprint is the daemon's use of resources, by the operating system.
 type footprint struct{ memory, descriptors, threads int }
 
 func (f footprint) String() string {
 	return fmt.Sprintf("%d KiB of memory, %d descriptors, %d threads", f.memory>>10, f.descriptors, f.threads)
 }
 
-// footprint waits until no more descriptors are open than wanted, those of connections that are closing. Where want is 0 it
-// takes the fewest that it sees: just after its start the daemon closes one or two more.
+// footprint waits until at most want descriptors are open, since connections may still be closing. If want is 0, it returns
+// the least number that it sees: just after its start the daemon closes one or two more.
 func (d *program) footprint(t *testing.T, want int) footprint {
 	t.Helper()
 	f := footprint{descriptors: d.place.descriptors(t, d.PID())}

@@ -21,7 +21,7 @@ func (a *agent) err(c *conn) error {
 	return flushed(c)
 }
 
-// stumble sends lines that are no messages, and one that is too long.
+// stumble sends lines that are not messages, and one that is too long.
 func (a *agent) stumble(c *conn) error {
 	c.raw(due{"", 400}, `{"kind":`)
 	c.raw(due{"", 400}, `{"kind":"query","kind":"query"}`)
@@ -33,7 +33,7 @@ func (a *agent) stumble(c *conn) error {
 	return flushed(c)
 }
 
-// visit opens connections that say little, or nothing.
+// visit opens connections that send little or nothing.
 func (a *agent) visit(*conn) error {
 	switch a.chance.IntN(4) {
 	case 0: // not even the prologue
@@ -77,7 +77,7 @@ func event(c *conn) error {
 	return err
 }
 
-// leave hangs up before its answers have come: of a call that waits, or of many.
+// leave disconnects before it has its answers: that of a waiting call, or of many calls.
 func (a *agent) leave(*conn) error {
 	return a.other(func(c *conn) error {
 		if a.chance.IntN(2) == 0 {

@@ -18,9 +18,9 @@ func many() int {
 	return testkit.Rounds(15_000, 30_000, 1_000_000)
 }
 
-// TestScale sets very many keys and starts the real daemon on them: after an orderly end, after kill -9, and without what
-// the projections keep. Each time every key is there. What it takes is told, and only what does not depend on the
-// machine is judged.
+// TestScale sets very many keys and starts the real daemon with them: after an orderly stop, after kill -9, and without the
+// files of the projections. It checks each time that every key is there. It logs times and sizes, and checks only what does
+// not depend on the machine.
 func TestScale(t *testing.T) {
 	p := newPlace(t)
 	d := p.launch(t)
@@ -69,7 +69,7 @@ func TestScale(t *testing.T) {
 	d.Stop(t)
 }
 
-// replayed is what a daemon that has ended said of its start: how many entries the journal had, and how many were read.
+// replayed returns, from the log of a stopped daemon's start, how many entries the journal had and how many were read.
 func (d *program) replayed(t *testing.T) (entries, replayed int) {
 	t.Helper()
 	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.Output())
@@ -82,10 +82,10 @@ func (d *program) replayed(t *testing.T) (entries, replayed int) {
 	return entries, replayed
 }
 
-// value is a key's: a hundred bytes or so.
+// value returns the value of a key, of about a hundred bytes.
 func value(k int) string { return fmt.Sprintf("%d %s", k, strings.Repeat("all work and no play ", 4)) }
 
-// load sets the keys from one to another, on one connection.
+// load sets a range of keys on one connection.
 func (p *place) load(t *testing.T, from, to int) {
 	t.Helper()
 	c, err := p.dial()
@@ -105,7 +105,7 @@ func (p *place) load(t *testing.T, from, to int) {
 	}
 }
 
-// has reads a key and holds its value to what it was set to.
+// has reads a key and checks its value.
 func (p *place) has(t *testing.T, k int) {
 	t.Helper()
 	c, err := p.dial()
@@ -116,7 +116,7 @@ func (p *place) has(t *testing.T, k int) {
 	}
 }
 
-// bytes is the size of the files that the pattern names, and of those below them.
+// bytes returns the size of the files that match the pattern, and of those below them.
 func (p *place) bytes(t *testing.T, pattern string) int {
 	t.Helper()
 	names, err := filepath.Glob(p.Path(pattern))

@@ -12,7 +12,7 @@ func flushed(c *conn) error {
 	return err
 }
 
-// talk asks what changes nothing, one by one or pipelined.
+// talk makes queries, one by one or pipelined.
 func (a *agent) talk(c *conn) error {
 	for range 1 + a.chance.IntN(12) {
 		c.ask(0, "Syscall.Ping", `{"payload":{"n":[1,2.50,"three"]}}`)
@@ -26,7 +26,7 @@ func (a *agent) talk(c *conn) error {
 	return flushed(c)
 }
 
-// remember sets a key, takes it away, and sets it again.
+// remember sets a key, deletes it, and sets it again.
 func (a *agent) remember(c *conn) error {
 	key := fmt.Sprintf(`"pid":%d,"key":"soak/%d/%d"`, a.pid, a.pid, a.chance.IntN(keys))
 	set := fmt.Sprintf(`{%s,"value":%q}`, key, strings.Repeat("v", a.chance.IntN(300)))
@@ -40,7 +40,7 @@ func (a *agent) remember(c *conn) error {
 	return flushed(c)
 }
 
-// family spawns a child, grants to it, takes that back, and ends it.
+// family spawns a child, grants it a capability, revokes that, and terminates it.
 func (a *agent) family(c *conn) error {
 	var out struct {
 		PID int64 `json:"child_pid"`
@@ -63,7 +63,7 @@ func (a *agent) family(c *conn) error {
 	return flushed(c)
 }
 
-// take allocates and releases.
+// take allocates and releases resources.
 func (a *agent) take(c *conn) error {
 	units := func(n string) string { return fmt.Sprintf(`{"pid":%d,"resource_id":"gpu","amount":%s}`, a.pid, n) }
 	c.ask(0, "Syscall.Alloc", units("1.5"))
@@ -86,7 +86,7 @@ func (a *agent) write(c *conn) error {
 	return a.receive(c, n, `"max":10`)
 }
 
-// receive takes messages, which have to be that many.
+// receive receives messages, and checks their number.
 func (a *agent) receive(c *conn, want int, how string) error {
 	c.ask(0, "Ipc.Receive", fmt.Sprintf(`{"pid":%d,%s}`, a.pid, how))
 	data, err := c.flush()
@@ -123,7 +123,7 @@ func (a *agent) await(c *conn) error {
 	})
 }
 
-// learn commits deltas, and forgets them.
+// learn commits deltas, and deletes them.
 func (a *agent) learn(c *conn) error {
 	for i := range 1 + a.chance.IntN(6) {
 		c.ask(0, "Syscall.CommitDelta", fmt.Sprintf(`{"pid":%d,"changes":{"k%d":{"n":%d}},"resource_changes":{"joy":0.5}}`, a.pid, i, i))
@@ -135,7 +135,7 @@ func (a *agent) learn(c *conn) error {
 	return flushed(c)
 }
 
-// look reads the record, and what there is.
+// look queries the audit log and the kernel's state.
 func (a *agent) look(c *conn) error {
 	c.ask(0, "Audit.Log", `{"limit":3}`)
 	c.ask(0, "Audit.Metrics", `{}`)
@@ -148,7 +148,7 @@ func (a *agent) look(c *conn) error {
 	return flushed(c)
 }
 
-// repeat makes a command with an idempotency key, which is the agent's only one: it runs once in all.
+// repeat makes a command with the agent's only idempotency key, so it runs once altogether.
 func (a *agent) repeat(c *conn) error {
 	for range 2 {
 		c.askWith(0, "Syscall.SendMsg", fmt.Sprintf(`{"pid":%d,"receiver_pid":%d,"payload":"once"}`, a.pid, a.deaf), `,"idempotencyKey":"the only"`)

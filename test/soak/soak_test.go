@@ -1,5 +1,5 @@
-// Package soak_test holds what the kernel takes of the machine after very many calls of every kind, with restarts in
-// between, to what it took before them.
+// Package soak_test compares the kernel's use of resources before and after very many calls of every kind, with restarts
+// in between.
 package soak_test
 
 import (
@@ -18,19 +18,19 @@ func calls() int64 {
 	return int64(testkit.Rounds(40_000, 40_000, 1_000_000))
 }
 
-// noise is how many bytes two readings of the same may differ by: what buffers and tables happen to have grown to.
+// noise is how many bytes two readings of the same state may differ by, since buffers and tables grow at random.
 const noise = 256 << 10
 
 // mostGrowth is how many bytes of heap a number of calls may leave behind. A leak of 16 bytes a call would be more.
 func mostGrowth(calls int64) int64 { return noise + 8*calls }
 
-// shares are the tenths of the calls that kernels make, one after the other on what the one before left. The first is long
-// enough to show what a running kernel leaks; all of them together show what a journal adds to the next kernel's
-// state, and what a kernel leaves behind in its process.
+// shares are the tenths of the calls that each of several kernels makes, one after the other on the same state directory. The
+// first is long enough to show a leak of a running kernel; all together show the growth from the journal in the next kernel's
+// state, and the leaks of a stopped kernel in its process.
 var shares = [...]int64{6, 1, 1, 1, 1}
 
 // TestSoak makes the calls to a kernel in this process. At every reading the agents have brought the kernel to the same
-// state, so goroutines and descriptors have to be those of the beginning, and the heap within the bound.
+// state, so it checks that goroutines and descriptors are as at the beginning, and that the heap is within the bound.
 func TestSoak(t *testing.T) {
 	p := newPlace(t)
 	empty := p.read(t)
@@ -58,7 +58,7 @@ func TestSoak(t *testing.T) {
 		until += share * calls() / 10
 		work(t, all, until)
 		last = settle(t, p, all, first)
-		// A leak stays; what a busy machine has not released yet goes.
+		// A leak stays; memory that a busy machine has not released yet does not.
 		for end := time.Now().Add(testkit.Patience); last.heap-first.heap > mostGrowth(made(all)-from) && time.Now().Before(end); {
 			last = p.quiet(t, first)
 		}
@@ -71,7 +71,7 @@ func TestSoak(t *testing.T) {
 	p.quiet(t, empty)
 }
 
-// bounded compares two readings of kernels that hold the same.
+// bounded compares two readings of kernels with the same state.
 func bounded(t *testing.T, before, after reading, calls int64) {
 	t.Helper()
 	if grown := after.heap - before.heap; grown > mostGrowth(calls) {
@@ -82,7 +82,7 @@ func bounded(t *testing.T, before, after reading, calls int64) {
 	}
 }
 
-// leak keeps 16 bytes a call, which the bound has to notice: it is the test of the test.
+// leak keeps 16 bytes a call, to check that the bound detects that.
 func leak(t *testing.T, p *place, before reading, calls int64) {
 	t.Helper()
 	kept := make([]*[16]byte, 0, calls)
@@ -105,20 +105,20 @@ func crew(t *testing.T, p *place) []*agent {
 
 func made(all []*agent) int64 { return all[0].calls.Load() }
 
-// work has all agents make calls until that many were made.
+// work lets all agents make calls up to that number.
 func work(t *testing.T, all []*agent, until int64) {
 	t.Helper()
 	each(t, all, func(a *agent) error { return a.work(until) })
 }
 
-// settle brings the kernel to its state of rest, and takes a reading once no connection is left.
+// settle brings the kernel to its initial state, and takes a reading when no connection is left.
 func settle(t *testing.T, p *place, all []*agent, before reading) reading {
 	t.Helper()
 	each(t, all, (*agent).settle)
 	return p.quiet(t, before)
 }
 
-// each runs do for all agents at once.
+// each runs do for all agents concurrently.
 func each(t *testing.T, all []*agent, do func(*agent) error) {
 	t.Helper()
 	var busy sync.WaitGroup

@@ -1,4 +1,4 @@
-// Package wire_test talks to a whole daemon over its sockets the way that a client in any language would.
+// Package wire_test talks to a whole daemon over its sockets, as a client in any language would.
 package wire_test
 
 import (
@@ -33,7 +33,7 @@ func (d *running) sockets() iter.Seq2[string, schema.Dialect] {
 	}
 }
 
-// client is a connection past the prologue.
+// client is an authenticated connection.
 type client struct {
 	t     testing.TB
 	conn  net.Conn

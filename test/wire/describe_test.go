@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestDescribe asks for each syscall by both names of the question, in both dialects, over both sockets. The answers are
-// the same except for one member, which each dialect calls by its own name (MESSAGE 4.8, EVENT 4.8).
+// TestDescribe queries each syscall by both names of the query, in both dialects, over both sockets. It checks that the
+// answers are the same except for one member, whose name depends on the dialect (MESSAGE 4.8, EVENT 4.8).
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// told is what a client may be shown again: it names something, and an error has to say what.
+// told are the members whose value an error may repeat, since it names something.
 func told() []string {
 	return []string{"key", "cursor", "name", "syscall", "resource_id", "resources", "allowed_syscalls", "capabilities", "resource_quotas", "agent_id", "uri", "base"}
 }
 
-// TestErrorsRepeatNoValue puts a value into each member of each syscall, in forms that it does not take and in those that
-// it might. Whatever the answer is, an error does not repeat the value: it may be what nobody else is to see. Only what
-// names something is quoted (MESSAGE 8.2, EVENT 8.2).
+// TestErrorsRepeatNoValue puts a value into each member of each syscall, in forms that the member does not accept and in
+// those that it might. It checks that no error repeats the value, which may be a secret. Only the name of something is quoted
+// (MESSAGE 8.2, EVENT 8.2).
 func TestErrorsRepeatNoValue(t *testing.T) {
 	t.Parallel()
 	const mark = "Hidden7Words"

@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestNoLongerLine: MESSAGE 4.3.2 #1. Frames whose type, id and correlation fill a line are answered in lines that are no longer,
-// whether the call succeeds, fails or is refused.
+// TestNoLongerLine shows that a frame whose type, id and correlation fill a line is answered in a line that is no longer,
+// whether the call succeeds, fails or is refused (MESSAGE 4.3.2 #1).
 func TestNoLongerLine(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -29,7 +29,7 @@ func echo(c *client, name, payload string) {
 func TestPingBytes(t *testing.T) {
 	t.Parallel()
 	d := start(t)
-	// Envelope and data are two levels of the frame's.
+	// Envelope and data are two levels of the frame.
 	payloads := []string{
 		"12345678901234567890", "1e400", "-0", "-0.0e-0", "0.1000", `"\u0000"`, `"\ud83d\ude00\/\b"`, "[ 1 ,\t2 ]", `{"b":1,"a":{"b":2}}`,
 		`""`, "null", "true", nest(schema.MaxDepth - 2),
@@ -42,7 +42,7 @@ func TestPingBytes(t *testing.T) {
 	}
 }
 
-// TestPingUnicode sends every character that UTF-8 can write, as it is and escaped.
+// TestPingUnicode sends every character that UTF-8 can encode, literally and escaped.
 func TestPingUnicode(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t, "kernel.sock")
@@ -69,8 +69,8 @@ func TestPingUnicode(t *testing.T) {
 	}
 }
 
-// TestCorpus sends each text of the corpus of package schema as a payload over both sockets: one answer each, every
-// must-refuse refused with 400, everything else back byte for byte.
+// TestCorpus sends each text of the corpus of package schema as a payload over both sockets. It checks that each has one
+// answer: 400 for every must-refuse, and the same bytes for everything else.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../schema/testdata/json-corpus/*.txt")

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// row is one situation of PROTOCOL 3's table: a frame in each dialect, and the one error that answers it.
+// row is a row of PROTOCOL 3's table: a frame in each dialect, and the error that answers it.
 type row struct {
 	name      string
 	message   string // OsMessage frame
@@ -117,11 +117,11 @@ func rows() []row {
 	}
 }
 
-// nest is text that opens n arrays.
+// nest returns text that opens n arrays.
 func nest(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
-// TestErrorTable sends each faulty frame in both dialects over both sockets: exactly one error comes back, in the frame's
-// own dialect where it shows one, and the connection goes on.
+// TestErrorTable sends each faulty frame in both dialects over both sockets. It checks that exactly one error comes back, in
+// the frame's own dialect if it has one, and that the connection stays open.
 func TestErrorTable(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Bus is a bus that can be stopped, and started again at the same address. The end of the test stops it.
+// Bus is a bus that can be stopped, and started again at the same address. The test's end stops it.
 type Bus struct {
 	Dir     string
 	Members string // the text of its members file
@@ -33,7 +33,7 @@ func Start(t testing.TB, members ...string) *Bus {
 	return b
 }
 
-// Restart starts it again at the same address.
+// Restart starts the bus again at the same address.
 func (b *Bus) Restart() {
 	b.t.Helper()
 	s := bus.Settings{Listen: b.addr, Dir: b.Dir, Cert: b.Cert, Key: b.Key, Members: access.ParseMembers([]byte(b.Members), time.UTC)}
@@ -41,7 +41,7 @@ func (b *Bus) Restart() {
 	b.addr = b.node.Addr().String()
 }
 
-// Stop stops it if it runs.
+// Stop stops the bus if it runs.
 func (b *Bus) Stop() {
 	if b.node != nil {
 		b.node.Close()
@@ -57,7 +57,7 @@ func (b *Bus) URL() string {
 	return "nats://" + b.addr
 }
 
-// Key makes the host key of a kernel in its state directory, and returns it with the line of a members file.
+// Key creates the host key of a kernel in its state directory, and returns it with the line of a members file.
 func Key(t testing.TB, stateDir, name, options string) (*access.HostKey, string) {
 	t.Helper()
 	key := testkit.Value(access.OpenHostKey(stateDir))(t)

@@ -28,7 +28,7 @@ func Main(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// Self is the test's own binary as a daemon, with the race detector if the test has it.
+// Self returns the test's own binary as a daemon, with the race detector if the test has it.
 func Self(t testing.TB, args ...string) testkit.Daemon {
 	t.Helper()
 	return testkit.Daemon{
@@ -44,7 +44,7 @@ func Settings(p *testkit.Place) config.Config {
 	return cfg
 }
 
-// Start runs a kernel until stop is called, or the test ends. An error at its start ends the test, one at its end fails it.
+// Start runs a kernel until stop is called, or the test ends. An error at its start ends the test; one at its end fails it.
 func Start(t testing.TB, cfg config.Config) (stop func()) {
 	t.Helper()
 	return Run(t, daemon.New(cfg, nil, slog.New(slog.DiscardHandler)))

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Tenths are amounts as the model keeps them: whole Tenths of a unit, so that its sums are exact.
+// Tenths are amounts in whole tenths of a unit, so that sums are exact.
 type Tenths int64
 
-// String writes an amount as people do, and as JSON takes it.
+// String returns the amount as a JSON number.
 func (a Tenths) String() string {
 	if a%10 == 0 {
 		return fmt.Sprint(int64(a / 10))
@@ -20,18 +20,18 @@ func (a Tenths) String() string {
 	return fmt.Sprintf("%d.%d", a/10, a%10)
 }
 
-// Units is the amount as a number.
+// Units returns the amount as a number of units.
 func (a Tenths) Units() float64 { return float64(a) / 10 }
 
-// InTenths is an amount that was written with at most one digit behind the point.
+// InTenths returns an amount that has at most one decimal.
 func InTenths(units float64) Tenths { return Tenths(math.Round(units * 10)) }
 
-// Grant is what one granter allows as the model has it (CAP 2): what may be called, how much may be held, until when.
+// Grant is what one granter allows (CAP 2): what may be called, how much may be held, until when.
 type Grant struct {
 	By      int64
 	Allowed []string
 	Quotas  map[string]Tenths
-	Expires *int64 // the last tick at which it holds; nil: it does not end
+	Expires *int64 // the last tick at which it is valid; nil: no end
 }
 
 // codes are the syscalls that CAP 1 gives a code to, by their Types in PROTOCOL 5.
@@ -42,8 +42,8 @@ var codes = map[string]string{
 	"Syscall.GetState": "SYS_GET_STATE",
 }
 
-// Types are what a token can allow: the rows of PROTOCOL 5 that need one, and Syscall.Shutdown, which no token is enough
-// for but which a pattern stands for all the same.
+// Types are what a token can allow: the rows of PROTOCOL 5 that need one, and Syscall.Shutdown, for which no token is
+// sufficient, but which a pattern includes.
 var Types = []string{
 	"Syscall.Alloc", "Syscall.Release", "Syscall.Query", "Syscall.Spawn", "Syscall.Terminate", "Syscall.CommitDelta",
 	"Syscall.Rollback", "Syscall.SendMsg", "Syscall.Checkpoint", "Syscall.GetState", "Syscall.Shutdown",
@@ -53,10 +53,10 @@ var Types = []string{
 	"Audit.Log", "Audit.Metrics", "Audit.Verify", "Audit.Subscribe", "Clock.Get", "Clock.Advance",
 }
 
-// DefaultQuota is what CAP 3 gives of each resource.
+// DefaultQuota is the default of CAP 3 for each resource.
 const DefaultQuota = 200 * 10
 
-// DefaultGrant is the grant of CAP 3.
+// DefaultGrant returns the grant of CAP 3.
 func DefaultGrant(resources []string) *Grant {
 	g := &Grant{Allowed: []string{"Ipc.Receive"}, Quotas: map[string]Tenths{}}
 	for _, code := range codes {
@@ -77,17 +77,17 @@ func (g *Grant) Names(typ string) bool {
 	})
 }
 
-// Expired reports whether the grant holds no longer at tick (CAP 2).
+// Expired reports whether the grant is no longer valid at tick (CAP 2).
 func (g *Grant) Expired(tick int64) bool { return g.Expires != nil && tick > *g.Expires }
 
-// canonical is the grant as a token shows it: what is allowed sorted and named once.
+// canonical returns the grant as a token shows it: what is allowed is sorted, without duplicates.
 func (g *Grant) canonical() *Grant {
 	c := *g
 	c.Allowed = slices.Compact(slices.Sorted(slices.Values(g.Allowed)))
 	return &c
 }
 
-// with is the grant with another of the same granter added at a tick (PROTOCOL 5).
+// with returns the grant after another grant of the same granter was added at a tick (PROTOCOL 5).
 func (g *Grant) with(more *Grant, tick int64) *Grant {
 	if g == nil || (g.Expired(tick) && more.Expires == nil) {
 		return more
@@ -104,7 +104,7 @@ func (g *Grant) with(more *Grant, tick int64) *Grant {
 // Token is what a process was granted: by the Operator, by an agent, or by both, in this order.
 type Token []*Grant
 
-// by is the grant of one granter, nil if there is none.
+// by returns the grant of one granter, or nil.
 func (t Token) by(granter int64) *Grant {
 	for _, g := range t {
 		if g.By == granter {
@@ -114,10 +114,10 @@ func (t Token) by(granter int64) *Grant {
 	return nil
 }
 
-// agent is the agent that granted, the Operator if none did.
+// agent returns the agent that granted, or Operator.
 func (t Token) agent() int64 { return t[len(t)-1].By }
 
-// of is the grant that names a resource, nil if none does.
+// of returns the grant that names a resource, or nil.
 func (t Token) of(resource string) *Grant {
 	for _, g := range t {
 		if _, ok := g.Quotas[resource]; ok {
@@ -127,12 +127,12 @@ func (t Token) of(resource string) *Grant {
 	return nil
 }
 
-// Expired reports whether no grant holds any more at tick.
+// Expired reports whether no grant is valid any more at tick.
 func (t Token) Expired(tick int64) bool {
 	return !slices.ContainsFunc(t, func(g *Grant) bool { return !g.Expired(tick) })
 }
 
-// Sum is the token as one grant, to be shown.
+// Sum returns the token as one grant.
 func (t Token) Sum() *Grant {
 	sum := &Grant{By: t.agent(), Quotas: map[string]Tenths{}}
 	never := false
@@ -149,7 +149,7 @@ func (t Token) Sum() *Grant {
 	return sum.canonical()
 }
 
-// Shown is a token as it is answered.
+// Shown returns a token as it is answered.
 func (t Token) Shown(pid int64) string {
 	text := fmt.Sprintf(`{"pid":%d,%s`, pid, t.Sum().Shown())
 	for i, g := range t {
@@ -163,7 +163,7 @@ func (t Token) Shown(pid int64) string {
 	return text
 }
 
-// Shown is a grant as it is answered.
+// Shown returns a grant as it is answered.
 func (g *Grant) Shown() string {
 	text := fmt.Sprintf(`"granted_by":%d,%s`, g.By, g.canonical().Members())
 	if g.Expires == nil {
@@ -172,7 +172,7 @@ func (g *Grant) Shown() string {
 	return text
 }
 
-// Members writes a grant as JSON members; from the text of a token it differs in nothing but its PID.
+// Members returns a grant as JSON members. It differs from the text of a token only by its PID.
 func (g *Grant) Members() string {
 	var b strings.Builder
 	b.WriteString(`"allowed_syscalls":[`)

@@ -9,39 +9,39 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Call is a call that somebody makes.
+// Call is a call.
 type Call struct {
-	From  int64  // whose connection it comes on
-	Conn  string // the name of that
+	From  int64  // owner of the connection
+	Conn  string // name of the connection
 	Type  string
 	Meta  schema.Metadata
 	Input any // its data, as its row decodes it
 }
 
-// Verdict is what the rules say of a call.
+// Verdict is the result of the rules for a call.
 type Verdict struct {
-	Who int64 // the process that it is made as
+	Who int64 // the process that makes the call
 
-	// Barred are the reasons why it may not be made at all, Refused those why it cannot be done. Where there is more than
-	// one, any may be told; if there is none, the call must succeed.
+	// Barred has the reasons why the call may not be made at all, Refused those why it cannot be done. If there are
+	// several, any of them may be the answer; if there is none, the call must succeed.
 	Barred, Refused []int
 
 	Want  string // the reply's data; with Open, its beginning
 	Open  bool
-	Apply func() // what it changes of what the model knows
+	Apply func() // changes the model
 }
 
-// deny notes that a call fails with code where bad holds.
+// deny adds a code with which the call fails, if bad is true.
 func (v *Verdict) deny(bad bool, code int) {
 	if bad {
 		v.Refused = append(v.Refused, code)
 	}
 }
 
-// everyone may call these without a token.
+// Syscalls that all processes may call without a token.
 var everyone = []string{"Syscall.Ping", "Syscall.Echo", "Syscall.List", "Syscall.Describe"}
 
-// Bar returns why who may not call a syscall at all, nothing if it may.
+// Bar returns the reasons why a process may not call a syscall at all, or nothing.
 func (m *Model) Bar(who int64, typ string) []int {
 	switch p := m.Proc(who); {
 	case p != nil && p.Exit != nil:
@@ -52,8 +52,8 @@ func (m *Model) Bar(who int64, typ string) []int {
 	return nil
 }
 
-// Judge says what the outcome of a call must be now. A tick that the operator names moves the clock, whatever the outcome of the call; an agent's
-// must not lie ahead (PROTOCOL 6).
+// Judge returns what the outcome of a call must be now. A tick that the operator names advances the clock, also if the call
+// fails; an agent's tick must not be later than the clock (PROTOCOL 6).
 func (m *Model) Judge(c *Call) *Verdict {
 	v := &Verdict{Who: c.From, Apply: func() {}}
 	if in, ok := c.Input.(schema.Targeted); ok {
@@ -123,7 +123,7 @@ func (m *Model) Judge(c *Call) *Verdict {
 	return v
 }
 
-// granted is a grant as it is asked for.
+// granted returns the requested grant.
 func granted(allowed []string, units map[string]float64, expires *int64) *Grant {
 	g := &Grant{Allowed: allowed, Quotas: map[string]Tenths{}, Expires: expires}
 	for resource, amount := range units {
@@ -132,7 +132,7 @@ func granted(allowed []string, units map[string]float64, expires *int64) *Grant 
 	return g
 }
 
-// granting are the rules of handing on authority: of resources that exist, and no more than who holds itself.
+// granting applies the rules for granting authority: only resources that exist, and no more than the granter has.
 func (m *Model) granting(v *Verdict, g *Grant) {
 	for resource := range g.Quotas {
 		_, ok := m.Pools[resource]
@@ -165,7 +165,7 @@ func (m *Model) spawn(v *Verdict, in *schema.SpawnInput) {
 	}
 }
 
-// grant judges both commands that replace a token, or add to one. An agent grants to those below it.
+// grant judges both commands that replace a token, or add to one. An agent may grant to its descendants.
 func (m *Model) grant(v *Verdict, pid int64, g *Grant, add bool) {
 	target := m.Proc(pid)
 	v.deny(target == nil, 404)
@@ -197,7 +197,7 @@ func (m *Model) grant(v *Verdict, pid int64, g *Grant, add bool) {
 	v.Apply = func() { target.Token = made }
 }
 
-// holdsAny reports whether pid has a quota of anything, or was granted nothing at all, which nothing is missing of.
+// holdsAny reports whether pid has a quota of anything, or was granted nothing at all.
 func (m *Model) holdsAny(pid int64) bool {
 	sum := m.Token(pid).Sum()
 	for resource := range sum.Quotas {
@@ -208,8 +208,8 @@ func (m *Model) holdsAny(pid int64) bool {
 	return len(sum.Allowed) == 0 && len(sum.Quotas) == 0
 }
 
-// added is the token of pid with a grant more. That of the same granter takes it in, else it stands beside: the operator's
-// and one agent's.
+// added returns the token of pid with another grant. A grant of the same granter is extended; otherwise there are two
+// grants: the operator's and one agent's.
 func (m *Model) added(v *Verdict, pid int64, g *Grant) Token {
 	before, made := m.Token(pid), Token{}
 	joined := before.by(g.By).with(g.canonical(), m.Tick)
@@ -223,7 +223,7 @@ func (m *Model) added(v *Verdict, pid int64, g *Grant) Token {
 		}
 		kept, more := *other, *joined
 		kept.Quotas, more.Quotas = maps.Clone(kept.Quotas), maps.Clone(more.Quotas)
-		for resource, amount := range more.Quotas { // each of them stands in one of the two
+		for resource, amount := range more.Quotas { // each is in one of the two
 			switch had, both := kept.Quotas[resource]; {
 			case both && (g.By == Operator || amount > had):
 				delete(kept.Quotas, resource)
@@ -256,7 +256,7 @@ func (m *Model) revokeExpired(v *Verdict) {
 	v.Apply = func() { m.Strip(pids...) }
 }
 
-// terminate: a process ends itself and those below it, the operator anybody; twice is fine.
+// terminate: a process may end itself and its descendants, the operator any process; it may be repeated.
 func (m *Model) terminate(v *Verdict, in *schema.TerminateInput) {
 	pid := in.TargetPID
 	v.deny(m.Proc(pid) == nil, 404)
@@ -271,8 +271,8 @@ func (m *Model) terminate(v *Verdict, in *schema.TerminateInput) {
 	}
 }
 
-// room are the rules of holding more: within the quota of who holds it and of each granter above, which the operator is not
-// among, and within the pool.
+// room applies the rules for holding more: within the quota of the process and of each granter above it except for the
+// operator, and within the pool.
 func (m *Model) room(pid int64, resource string, amount Tenths) (against []int64, faults []int) {
 	capacity, ok := m.Pools[resource]
 	if !ok {
@@ -325,7 +325,7 @@ func (m *Model) release(v *Verdict, in *schema.AllocInput) {
 	v.Apply = func() { m.repay(v.Who, in.ResourceID, amount) }
 }
 
-// audience is who a message from who to everybody reaches, and whose mailbox is full.
+// audience returns the processes that a message to all reaches, and those whose mailbox is full.
 func (m *Model) audience(who int64) (get, full []int64) {
 	for _, q := range m.Procs {
 		switch {
@@ -339,8 +339,9 @@ func (m *Model) audience(who int64) (get, full []int64) {
 	return get, full
 }
 
-// send: to one process, or as 0 from the operator to all that have a mailbox and from an agent to the operator; a full mailbox is an
-// error if nobody gets the message. One that comes too late has a number too.
+// send judges a message: to one process, or to 0, which means all processes with a mailbox if the operator sends, and the
+// operator if an agent sends. A full mailbox is an error if no process gets the message. A message that has already expired
+// also gets a number.
 func (m *Model) send(v *Verdict, c *Call, in *schema.SendMsgInput) {
 	late := in.ExpiresAtTick != nil && m.Tick > *in.ExpiresAtTick
 	get := []int64{in.ReceiverPID}
@@ -387,7 +388,7 @@ func mailOf(v *Verdict, c *Call, intent *string, payload schema.Value) schema.Ma
 	return mail
 }
 
-// mailbox is that of the caller.
+// mailbox returns that of the caller.
 func (m *Model) mailbox(v *Verdict) *Box {
 	b := m.BoxOf(v.Who)
 	if v.deny(b == nil, 404); b == nil {
@@ -396,7 +397,7 @@ func (m *Model) mailbox(v *Verdict) *Box {
 	return b
 }
 
-// receive: short messages only, so that all that is asked for has room in the answer.
+// receive judges a receive of short messages, so that all requested messages fit the answer.
 func (m *Model) receive(v *Verdict, c *Call, in *schema.ReceiveInput) {
 	b := m.mailbox(v)
 	got := m.Readable(b, in.Intent)
@@ -415,7 +416,7 @@ func (m *Model) subscribe(v *Verdict, c *Call, in *schema.MailSubscribeInput) {
 	v.Apply = func() { b.Follower = c.Conn }
 }
 
-// Deliver judges what a subscription of who to its mailbox goes on with: it may as long as it may subscribe.
+// Deliver judges a delivery for a subscription of a process to its mailbox, which is allowed while it may subscribe.
 func (m *Model) Deliver(who int64, conn string, in *schema.MailDeliverInput) *Verdict {
 	v := &Verdict{Who: who, Barred: m.Bar(who, "Ipc.Subscribe")}
 	b := m.mailbox(v)
@@ -433,7 +434,7 @@ func (m *Model) ack(v *Verdict, in *schema.MailAckInput) {
 	v.Apply = func() { b.Letters = left }
 }
 
-// commit: an agent's own memory alone, the operator any that it names.
+// commit: an agent may commit only to its own memory, the operator to that of any process.
 func (m *Model) commit(v *Verdict, in *schema.CommitDeltaInput) {
 	own := ""
 	if p := m.Proc(v.Who); p != nil {
@@ -450,7 +451,7 @@ func (m *Model) commit(v *Verdict, in *schema.CommitDeltaInput) {
 	v.Apply = func() { m.deltas[agent]++ }
 }
 
-// check: whether a call would be allowed, asked by itself or by those above.
+// check judges whether a call would be allowed; a process itself and its ancestors may ask.
 func (m *Model) check(v *Verdict, in *schema.CheckInput) {
 	pid := in.Of(v.Who)
 	v.deny(v.Who != Operator && v.Who != pid && !m.Below(pid, v.Who), 403)
@@ -468,7 +469,7 @@ func (m *Model) check(v *Verdict, in *schema.CheckInput) {
 	v.Want, v.Open = fmt.Sprintf(`{"allowed":%v`, allowed), true
 }
 
-// list is a JSON array of numbers.
+// list returns a JSON array of numbers.
 func list(pids []int64) string {
 	return "[" + strings.Trim(strings.ReplaceAll(fmt.Sprint(pids), " ", ","), "[]") + "]"
 }

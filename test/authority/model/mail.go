@@ -9,16 +9,16 @@ import (
 // Box is a mailbox.
 type Box struct {
 	Letters  []*Letter // in the order in which they were sent
-	Follower string    // the connection that it is pushed to; empty: none
+	Follower string    // the connection that it is pushed to; "": none
 }
 
 // Letter is a message in a mailbox.
 type Letter struct {
 	schema.MailMessage
-	Conn string // the connection that it was delivered to, and waits there to be acknowledged; empty: it was not delivered yet
+	Conn string // the connection that it was delivered to and must be acknowledged on; "": not delivered yet
 }
 
-// BoxOf is the mailbox of pid, nil if it has none.
+// BoxOf returns the mailbox of pid, or nil.
 func (m *Model) BoxOf(pid int64) *Box {
 	if pid == Operator {
 		return m.Box
@@ -31,7 +31,7 @@ func (m *Model) BoxOf(pid int64) *Box {
 
 func (l *Letter) expired(tick int64) bool { return l.ExpiresAtTick != nil && tick > *l.ExpiresAtTick }
 
-// Readable is what is received of a mailbox next, in that order: urgent letters first, else the oldest.
+// Readable returns the letters of a mailbox in the order in which they are received: urgent letters first, then the oldest.
 func (m *Model) Readable(b *Box, intent *string) []*Letter {
 	list := slices.DeleteFunc(slices.Clone(b.Letters), func(l *Letter) bool {
 		return l.Conn != "" || l.expired(m.Tick) || intent != nil && *intent != l.Intent
@@ -46,7 +46,7 @@ func (m *Model) Readable(b *Box, intent *string) []*Letter {
 	return list
 }
 
-// Full reports whether a mailbox has no room: what has expired takes none, what is to be acknowledged does.
+// Full reports whether a mailbox has no room: expired letters take none, letters that are not acknowledged do.
 func (m *Model) Full(b *Box) bool {
 	n := 0
 	for _, l := range b.Letters {
@@ -68,7 +68,7 @@ func (m *Model) post(to []int64, mail schema.MailMessage) {
 	}
 }
 
-// take has letters of a mailbox leave it, or fly to a connection that is to acknowledge them.
+// take removes letters from a mailbox, or marks them as delivered to a connection that must acknowledge them.
 func (b *Box) take(list []*Letter, ack bool, conn string) {
 	for _, l := range list {
 		if ack {
@@ -79,7 +79,8 @@ func (b *Box) take(list []*Letter, ack bool, conn string) {
 	}
 }
 
-// acknowledge drops the letters that wait for it, and names them. One that has come back waits still, until it has expired.
+// acknowledge removes the letters with ids, and returns them. A letter that was returned can still be acknowledged until it
+// has expired.
 func (m *Model) acknowledge(b *Box, ids []int64) (left []*Letter, found []int64) {
 	left = slices.Clone(b.Letters)
 	for _, id := range ids {
@@ -93,7 +94,7 @@ func (m *Model) acknowledge(b *Box, ids []int64) (left []*Letter, found []int64)
 	return left, found
 }
 
-// Return takes back what a connection had of mailboxes; no name stands for every connection.
+// Return returns the letters that a connection has not acknowledged to their mailboxes; "" stands for every connection.
 func (m *Model) Return(conn string, pids ...int64) {
 	ended := func(of string) bool { return of != "" && (conn == "" || of == conn) }
 	for _, pid := range pids {
@@ -112,7 +113,7 @@ func (m *Model) Return(conn string, pids ...int64) {
 	}
 }
 
-// read is what is answered where letters are received.
+// read returns the answer of a receive of letters.
 func read(list []*Letter) string {
 	var out schema.ReceiveOutput
 	for _, l := range list {

@@ -1,34 +1,34 @@
-// Package model says what the outcome of a call must be by the rules of PROTOCOL 5, 6 (CAP), as plainly as they can be said: who
-// is whose child, who may do what, who holds how much, who has which mail. It knows nothing of how the kernel does it.
+// Package model computes what the outcome of a call must be by the rules of PROTOCOL 5, 6 (CAP). It models the tree of
+// processes, and for each one its capabilities, its budget and its mail, independently of the kernel's implementation.
 package model
 
 import "slices"
 
-// Model is a kernel as the rules have it.
+// Model is the state of a kernel by the rules.
 type Model struct {
 	Pools    map[string]Tenths // capacity by name
-	Capacity int               // messages a mailbox holds
+	Capacity int               // capacity of a mailbox
 	Tick     int64
 	Procs    []*Proc           // the process with PID n at n-1
 	Box      *Box              // the operator's
-	Messages int64             // numbered so far
-	Memory   map[string]string // value by key, as Memory.Set has it
-	deltas   map[string]int64  // committed so far, by agent
+	Messages int64             // number of messages so far
+	Memory   map[string]string // value by key, as in Memory.Set
+	deltas   map[string]int64  // number of commits, by agent
 	loans    []*loan           // the oldest first
 }
 
-// Proc is a process; it stays known when it has ended.
+// Proc is a process, which may have ended.
 type Proc struct {
 	PID, Parent int64
 	Agent       string
 	Birth       int64
 	Exit        *int64
-	Quota       map[string]Tenths // when it was spawned
+	Quota       map[string]Tenths // at its spawn
 	Token       Token             // nil: none
-	Box         *Box              // nil: it has gone
+	Box         *Box              // nil: removed
 }
 
-// loan is what an allocation took of a pool, and whose quota it counts against beside the holder's.
+// loan is an allocation from a pool, and the processes whose quota it counts for, in addition to the holder's.
 type loan struct {
 	pid      int64
 	resource string
@@ -44,7 +44,7 @@ func New(pools map[string]Tenths, capacity int) *Model {
 // Operator is the PID that may do everything.
 const Operator int64 = 0
 
-// Proc is the process with this PID, nil if there never was one.
+// Proc returns the process with this PID, or nil.
 func (m *Model) Proc(pid int64) *Proc {
 	if pid < 1 || pid > int64(len(m.Procs)) {
 		return nil
@@ -52,7 +52,7 @@ func (m *Model) Proc(pid int64) *Proc {
 	return m.Procs[pid-1]
 }
 
-// Token is that of pid, nil if it has none.
+// Token returns the token of pid, or nil.
 func (m *Model) Token(pid int64) Token {
 	if p := m.Proc(pid); p != nil {
 		return p.Token
@@ -60,7 +60,7 @@ func (m *Model) Token(pid int64) Token {
 	return nil
 }
 
-// Below reports whether pid is a child of ancestor, a child's child, and so on.
+// Below reports whether pid is a descendant of ancestor.
 func (m *Model) Below(pid, ancestor int64) bool {
 	for p := m.Proc(pid); p != nil; p = m.Proc(p.Parent) {
 		if p.Parent == ancestor {
@@ -76,11 +76,11 @@ func (m *Model) May(pid int64, typ string) bool {
 		return true
 	}
 	return m.Token(pid) != nil && slices.ContainsFunc(m.Token(pid), func(g *Grant) bool {
-		return !g.Expired(m.Tick) && g.Names(typ) && m.May(g.By, typ) // what was granted holds as long as the granter may do it
+		return !g.Expired(m.Tick) && g.Names(typ) && m.May(g.By, typ) // a grant is valid while its granter may do it
 	})
 }
 
-// Quota is how much pid may hold of a resource, at most as much as its granter.
+// Quota returns how much pid may hold of a resource, at most as much as its granter.
 func (m *Model) Quota(pid int64, resource string) Tenths {
 	g := m.Token(pid).of(resource)
 	switch {
@@ -92,7 +92,7 @@ func (m *Model) Quota(pid int64, resource string) Tenths {
 	return min(g.Quotas[resource], m.Quota(g.By, resource))
 }
 
-// Last is the last tick at which anything of a token holds, nil if it does not expire.
+// Last returns the last tick at which any grant of a token is valid, or nil if it does not expire.
 func (m *Model) Last(pid int64) (last *int64) {
 	for i, g := range m.Token(pid) {
 		until := g.Expires
@@ -111,7 +111,7 @@ func (m *Model) Last(pid int64) (last *int64) {
 	return last
 }
 
-// within reports whether a grant holds no more than its granter may do: no syscall, no quota, no tick (PROTOCOL 5).
+// within reports whether a grant allows no more than its granter may do: no further syscall, quota or tick (PROTOCOL 5).
 func (m *Model) within(g *Grant, granter int64) bool {
 	for _, typ := range Types {
 		if g.Names(typ) && !m.May(granter, typ) {
@@ -127,7 +127,7 @@ func (m *Model) within(g *Grant, granter int64) bool {
 	return last == nil || (g.Expires != nil && *g.Expires <= *last)
 }
 
-// cut is the default grant as far as a granter may do it: what a child gets of whom nobody said what it gets.
+// cut returns the part of the default grant that a granter may do, which a child without an explicit grant gets.
 func (m *Model) cut(g *Grant, granter int64) *Grant {
 	c := &Grant{Quotas: map[string]Tenths{}, Expires: m.Last(granter)}
 	for _, name := range g.Allowed {
@@ -143,7 +143,7 @@ func (m *Model) cut(g *Grant, granter int64) *Grant {
 	return c
 }
 
-// Held is what pid holds of a resource.
+// Held returns what pid holds of a resource.
 func (m *Model) Held(pid int64, resource string) (sum Tenths) {
 	for _, l := range m.loans {
 		if l.pid == pid && l.resource == resource {
@@ -153,7 +153,7 @@ func (m *Model) Held(pid int64, resource string) (sum Tenths) {
 	return sum
 }
 
-// Used is what counts against the quota of pid.
+// Used returns what counts towards the quota of pid.
 func (m *Model) Used(pid int64, resource string) (sum Tenths) {
 	for _, l := range m.loans {
 		if l.resource == resource && (l.pid == pid || slices.Contains(l.against, pid)) {
@@ -163,7 +163,7 @@ func (m *Model) Used(pid int64, resource string) (sum Tenths) {
 	return sum
 }
 
-// repay gives amount back, of the latest loans first.
+// repay returns an amount, from the latest loans first.
 func (m *Model) repay(pid int64, resource string, amount Tenths) {
 	for _, l := range slices.Backward(m.loans) {
 		if l.pid == pid && l.resource == resource {
@@ -175,7 +175,7 @@ func (m *Model) repay(pid int64, resource string, amount Tenths) {
 	m.loans = slices.DeleteFunc(m.loans, func(l *loan) bool { return l.amount == 0 })
 }
 
-// Total is what is held of a pool in all.
+// Total returns what is held of a pool in total.
 func (m *Model) Total(resource string) (sum Tenths) {
 	for _, l := range m.loans {
 		if l.resource == resource {
@@ -185,7 +185,7 @@ func (m *Model) Total(resource string) (sum Tenths) {
 	return sum
 }
 
-// subtree is the living among pid and those below it.
+// subtree returns the living processes among pid and its descendants.
 func (m *Model) subtree(pid int64) (pids []int64) {
 	for _, p := range m.Procs {
 		if p.Exit == nil && (p.PID == pid || m.Below(p.PID, pid)) {
@@ -195,7 +195,7 @@ func (m *Model) subtree(pid int64) (pids []int64) {
 	return pids
 }
 
-// Exit ends processes, and all below them. Each of the steps behind it takes away a part of what they leave behind (PROTOCOL 6).
+// Exit ends processes, and all their descendants. Each of the later steps removes a part of what they leave (PROTOCOL 6).
 func (m *Model) Exit(pids ...int64) {
 	at := m.Tick
 	for _, root := range pids {
@@ -205,17 +205,17 @@ func (m *Model) Exit(pids ...int64) {
 	}
 }
 
-// Strip takes away tokens.
+// Strip removes tokens.
 func (m *Model) Strip(pids ...int64) {
 	m.each(pids, func(p *Proc) { p.Token = nil })
 }
 
-// Free gives back what processes hold.
+// Free releases what processes hold.
 func (m *Model) Free(pids ...int64) {
 	m.loans = slices.DeleteFunc(m.loans, func(l *loan) bool { return slices.Contains(pids, l.pid) })
 }
 
-// Close takes away mailboxes.
+// Close removes mailboxes.
 func (m *Model) Close(pids ...int64) {
 	m.each(pids, func(p *Proc) { p.Box = nil })
 }

@@ -20,12 +20,12 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 )
 
-// received is what the receiver hands on: how often each record came, and the ids of its spans.
+// received is what the receiver passes on: how often each record arrived, and the ids of its spans.
 type received struct {
 	mu    sync.Mutex
 	times map[string]int
 	spans map[string]string
-	came  chan struct{} // a record came; capacity 1
+	came  chan struct{} // a record arrived; capacity 1
 	wrong []string
 }
 
@@ -128,7 +128,7 @@ func (k *kernel) calls(t *testing.T, n int) {
 	k.run(t, lines.String())
 }
 
-// records are the ids of the record's entries up to the export of this call, which it ends before.
+// records returns the ids of the journal's entries before the export of this call.
 func (k *kernel) records(t *testing.T) []string {
 	t.Helper()
 	var ids []string
@@ -139,7 +139,7 @@ func (k *kernel) records(t *testing.T) []string {
 	return ids
 }
 
-// TestCollector: the collector's own receiver takes each record as one span.
+// TestCollector: the collector's own receiver accepts each record as one span.
 func TestCollector(t *testing.T) {
 	r, url := listen(t)
 	k := start(t)
@@ -166,7 +166,7 @@ func TestKilled(t *testing.T) {
 		c := k.command(t.Context(), "export", "otlp", "--to", url, "--cursor", "seen", "--follow")
 		must(t, c.Start())
 		k.calls(t, 100+n)
-		select { // the moment of the first records is as good as any
+		select { // any moment is suitable, for example that of the first records
 		case <-r.came:
 		case <-time.After(time.Minute):
 			t.Fatal("nothing came")

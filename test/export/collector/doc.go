@@ -1,3 +1,3 @@
-// Package collector holds the export of spans to what OpenTelemetry's collector takes in: its own receiver. It is a module of its
-// own, so that the collector is no dependency of pwos.
+// Package collector tests the export of spans with the receiver of OpenTelemetry's collector. It is a separate module, so
+// that pwos does not depend on the collector.
 package collector
