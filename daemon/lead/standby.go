@@ -100,11 +100,11 @@ func (s *standby) follow(ctx, life context.Context) (led bool, err error) {
 
 // leads reports whether this host leads although it did not when the standby began: "pwos cluster takeover" was run beside it.
 func (s *standby) leads(ctx, life context.Context) (bool, error) {
-	last, err := cluster.LastKey(ctx, s.js, s.config.Cluster.Name)
+	last, err := cluster.LastKey(ctx, s.js, s.Config.Cluster.Name)
 	if err != nil {
 		return false, s.later(life, err)
 	}
-	return last == s.key.Key().String(), nil
+	return last == s.Key.Key().String(), nil
 }
 
 // later returns only what ends the waiting: the end of the kernel's life. A bus that is away comes back, and a record that is not
