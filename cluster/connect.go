@@ -110,15 +110,20 @@ func Dial(ctx context.Context, o Options) (*nats.Conn, jetstream.JetStream, erro
 		case <-ctx.Done():
 			last := conn.LastError()
 			conn.Close()
-			if errors.Is(last, nats.ErrAuthorization) {
-				return nil, nil, fault.ClusterBus.New("the bus at %s does not know the key of this kernel: add the line that \"pwos cluster key\" prints to its members, and reload it with SIGHUP", o.Servers)
-			}
 			if last == nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 				last = errors.New("no server has answered there")
 			}
-			last = cmp.Or(last, context.Cause(ctx))
+			last = whyAway(cmp.Or(last, context.Cause(ctx)))
 			return nil, nil, fault.ClusterBus.New("the bus at %s cannot be reached: %v", o.Servers, last)
 		}
 	}
 	return conn, stream, nil
+}
+
+// whyAway returns the last error of a connection that does not reach the bus, with what to do where NATS does not say that.
+func whyAway(last error) error {
+	if errors.Is(last, nats.ErrAuthorization) {
+		return errors.New("the bus does not know the key of this kernel, or its line there has expired: add the line that \"pwos cluster key\" prints to its members, and reload it with SIGHUP")
+	}
+	return last
 }

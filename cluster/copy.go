@@ -177,7 +177,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (c *Copy) follow(ctx context.Context) error {
 	if !c.conn.IsConnected() {
 		if err := c.conn.LastError(); err != nil {
-			return fmt.Errorf("the bus is not reached: %w", err)
+			return fmt.Errorf("the bus is not reached: %w", whyAway(err))
 		}
 		return errors.New("the bus is not reached")
 	}

@@ -58,7 +58,8 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 until it is interrupted. It syncs each write before it acknowledges it. When clients may
 connect it prints its address, on a line of its own.
 
-FILE has a line for each kernel, as "pwos cluster key" prints it there. SIGHUP reads it again.
+FILE has a line for each kernel, as "pwos cluster key" prints it there. SIGHUP reads it and the
+certificate again.
 A member may write its own stream, read all streams, and send requests to other members.
 
 With --name, --peers and --route several nodes make one bus, which goes on while a majority

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -32,6 +33,10 @@ and the members files have the line that "pwos cluster key --standby" prints her
 The host that led before can append nothing from then on. It stops when it notices, and sets
 aside what the bus does not have. Programs that restart are started here, others are ended.
 
+Where a standby waits on this host, it serves the kernel once takeover has made it the leader: to
+hand a kernel over without waiting for its lease, run "pwos shutdown" at the host that leads, and
+takeover here.
+
 With acknowledge = "quorum", no call that was answered is lost. With "disk", calls that the
 bus did not get in time are: takeover refuses that unless you add --accept-loss.
 
@@ -61,8 +66,8 @@ func (a *app) takeOver(cmd *cobra.Command, name string, acceptLoss bool) error {
 	if err != nil {
 		return err
 	}
-	wait := usualTimeout + 2*time.Duration(cfg.Cluster.Lease)
-	if err := a.withKernel(ctx, wait, awaitLead); err != nil {
+	a.timeout = cmp.Or(a.timeout, usualTimeout+2*time.Duration(cfg.Cluster.Lease)) // a standby that waits here notices after a while
+	if err := a.withKernel(ctx, 0, awaitLead); err != nil {
 		return fmt.Errorf("this host leads the kernel %s from now on, but the kernel does not start: %w", name, err)
 	}
 	return a.printTakenOver(&made)

@@ -101,14 +101,14 @@ func (h *Host) named() ([]access.PublicKey, error) {
 }
 
 // Deposed returns an error if another host leads the kernel, as the last start in its record says; nil: there was none. A standby
-// never begins a record.
+// never begins a record, nor does a host whose key is not among those that the members file has for the kernel.
 func (h *Host) Deposed(last *schema.BootedInput) error {
 	name := h.Config.Cluster.Name
 	if name == "" || last != nil && last.HostKey == h.Key.Public() {
 		return nil
 	}
 	if last == nil {
-		return h.standbyBegins()
+		return h.begins()
 	}
 	keys, err := h.leaders()
 	if err != nil {
@@ -122,12 +122,20 @@ func (h *Host) Deposed(last *schema.BootedInput) error {
 		name, leader.Fingerprint(), last.Epoch, name).With("kernel", name)
 }
 
-// standbyBegins returns an error if this host, which has no record of the kernel, may lead it only in place of another one.
-func (h *Host) standbyBegins() error {
+// begins returns an error if this host, which has no record of the kernel, may not begin one: it may lead the kernel only in place of
+// another host, or the members file has other keys for the kernel.
+func (h *Host) begins() error {
 	name, members := h.Config.Cluster.Name, cluster.NewMembers(h.Config.MembersFile())
 	list, _, err := members.List()
-	if slices.ContainsFunc(list, func(k *access.AuthorizedKey) bool { return k.Standby && k.Key == h.Key.Key() }) {
+	own := slices.IndexFunc(list, func(k *access.AuthorizedKey) bool { return k.Kernel == name && k.Key == h.Key.Key() })
+	others := slices.ContainsFunc(list, func(k *access.AuthorizedKey) bool { return k.Kernel == name && k.Key != h.Key.Key() })
+	switch {
+	case own >= 0 && list[own].Standby:
 		err = errors.Join(err, fault.ClusterFenced.New("this host may lead the kernel %s only in place of another one, and has no record of it: run \"pwos cluster takeover %s\"", name, name).With("kernel", name))
+	case own < 0 && others:
+		err = errors.Join(err, fault.ClusterFenced.New("the state directory %s has no record of the kernel %s, and the members file %s has other keys for it than %s: "+
+			"start the kernel with the directory that has the record, or, if that is lost, add the line that \"pwos cluster key --standby\" prints, and run \"pwos cluster takeover %s\"",
+			h.Config.StateDir, name, h.Config.MembersFile(), h.Key.Key().Fingerprint(), name).With("kernel", name))
 	}
 	return errors.Join(err, members.Close())
 }

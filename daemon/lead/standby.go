@@ -63,11 +63,12 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 	if err != nil {
 		return false, s.later(ctx, err)
 	}
-	if s.looks++; !expired && s.followed && s.looks%rejoinEvery != 0 {
-		return false, nil
-	}
-	if !expired {
-		return s.follow(short, ctx)
+	if s.looks++; !expired {
+		s.seen = seen
+		if !s.followed || s.looks%rejoinEvery == 0 {
+			return s.follow(short, ctx)
+		}
+		return s.leads(short, ctx)
 	}
 	s.Log.Warn("the host that leads this kernel has not renewed its lease: taking over", "kernel", s.Config.Cluster.Name, "key", seen.Key, "epoch", seen.Epoch)
 	t, err := s.takeOver(ctx)
@@ -79,7 +80,7 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 	return true, nil
 }
 
-// follow fetches the record, and reports whether it says that this host leads: from the beginning, or never.
+// follow fetches the record, and reports whether it says that this host leads.
 func (s *standby) follow(ctx, life context.Context) (led bool, err error) {
 	keys, err := s.keys()
 	if err == nil {
@@ -90,11 +91,20 @@ func (s *standby) follow(ctx, life context.Context) (led bool, err error) {
 	}
 	s.said = ""
 	if s.followed {
-		return false, nil
+		return s.leads(ctx, life)
 	}
 	s.followed = true
 	leader, err := journal.FindLeader(ctx, nil, s.journal(), math.MaxUint64)
 	return leader != nil && leader.HostKey == s.Key.Public(), err
+}
+
+// leads reports whether this host leads although it did not when the standby began: "pwos cluster takeover" was run beside it.
+func (s *standby) leads(ctx, life context.Context) (bool, error) {
+	last, err := cluster.LastKey(ctx, s.js, s.Config.Cluster.Name)
+	if err != nil {
+		return false, s.later(life, err)
+	}
+	return last == s.Key.Key().String(), nil
 }
 
 // later returns only what ends the waiting: the end of the kernel's life. A bus that is away comes back, and a record that is not
