@@ -108,7 +108,7 @@ func (h *Host) Deposed(last *schema.BootedInput) error {
 		return nil
 	}
 	if last == nil {
-		return h.standbyBegins()
+		return h.begins()
 	}
 	keys, err := h.leaders()
 	if err != nil {
@@ -126,8 +126,15 @@ func (h *Host) Deposed(last *schema.BootedInput) error {
 func (h *Host) standbyBegins() error {
 	name, members := h.Config.Cluster.Name, cluster.NewMembers(h.Config.MembersFile())
 	list, _, err := members.List()
-	if slices.ContainsFunc(list, func(k *access.AuthorizedKey) bool { return k.Standby && k.Key == h.Key.Key() }) {
+	own := slices.IndexFunc(list, func(k *access.AuthorizedKey) bool { return k.Kernel == name && k.Key == h.Key.Key() })
+	others := slices.ContainsFunc(list, func(k *access.AuthorizedKey) bool { return k.Kernel == name && k.Key != h.Key.Key() })
+	switch {
+	case own >= 0 && list[own].Standby:
 		err = errors.Join(err, fault.ClusterFenced.New("this host may lead the kernel %s only in place of another one, and has no record of it: run \"pwos cluster takeover %s\"", name, name).With("kernel", name))
+	case own < 0 && others:
+		err = errors.Join(err, fault.ClusterFenced.New("the state directory %s has no record of the kernel %s, and the members file %s has other keys for it than %s: "+
+			"start the kernel with the directory that has the record, or, if that is lost, add the line that \"pwos cluster key --standby\" prints, and run \"pwos cluster takeover %s\"",
+			h.Config.StateDir, name, h.Config.MembersFile(), h.Key.Key().Fingerprint(), name).With("kernel", name))
 	}
 	return errors.Join(err, members.Close())
 }
