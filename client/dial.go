@@ -96,7 +96,7 @@ func (d *dialer) attempt(ctx context.Context) (*Client, error) {
 
 // absent reports whether err means that no daemon runs, so that one may be started.
 func absent(err error) bool {
-	return errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens)
+	return errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNotListening)
 }
 
 // judge marks err as permanent unless it is temporary: another client is starting a daemon, a daemon that ends closed

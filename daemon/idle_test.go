@@ -65,8 +65,8 @@ func TestPrologueKeepsTheDaemon(t *testing.T) {
 // authenticated answers the prologue.
 const authenticated = `{"kind":"reply","type":"Syscall.Authenticate","data":{}}` + "\n"
 
-// startKept starts a daemon that a client connects to before it has been idle for limit. Where the machine is too busy for
-// that, the next one has twice the time.
+// startKept starts a daemon that a client connects to before it has been idle for limit. Where the machine is too busy
+// for that, the next one has twice the time.
 func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 	t.Helper()
 	for limit = 300 * time.Millisecond; limit < testkit.Patience; limit *= 2 {
@@ -117,7 +117,7 @@ func connectOrRefused(t *testing.T, path string) bool {
 func reach(t *testing.T, path string) *peer {
 	t.Helper()
 	nc, err := unixsock.Dial(testkit.Context(t), path)
-	if errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens) {
+	if errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNotListening) {
 		return nil
 	}
 	testkit.Must(t, err)

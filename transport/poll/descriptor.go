@@ -27,7 +27,7 @@ func read(fd int, p []byte) (int, error) {
 	}
 }
 
-// write writes to fd what it takes; full says that this was not all.
+// write writes to fd as much of p as it accepts without blocking; full reports that this was not all.
 func write(fd int, p []byte) (written int, full bool, err error) {
 	for written < len(p) {
 		n, err := sysWrite(fd, p[written:])
@@ -46,7 +46,7 @@ func write(fd int, p []byte) (written int, full bool, err error) {
 
 // shutdown ends the input of a socket.
 func shutdown(fd int) error {
-	if err := unix.Shutdown(fd, unix.SHUT_RD); err != nil && err != unix.ENOTCONN { // the peer has left
+	if err := unix.Shutdown(fd, unix.SHUT_RD); err != nil && err != unix.ENOTCONN { // the peer has closed
 		return os.NewSyscallError("shutdown", err)
 	}
 	return nil

@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batch is how many events one Wait takes.
+// batch is the maximum number of events of one Wait.
 const batch = 256
 
-// What the kernel is asked for. Out is asked for only while a Write waits: else every answer that a peer reads would wake the loop.
+// The requested events. Out is requested only after an incomplete Write: otherwise each read of the peer would wake the
+// loop.
 const (
 	wantIn  = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 	wantOut = unix.EPOLLOUT
@@ -27,8 +28,8 @@ const wakeKey = -1
 // States of the loop, for Wake.
 const (
 	running  int32 = iota
-	sleeping       // in Wait, or about to be
-	woken          // the Wait that runs, or the next one, returns
+	sleeping       // in epoll_wait, or about to call it
+	woken          // the current Wait, or the next one, returns
 )
 
 // epoll is the poller of Linux.
@@ -43,12 +44,11 @@ type epoll struct {
 	waiting bool    // a Wait uses the descriptors
 	closed  bool
 
-	events [batch]unix.EpollEvent // of the Wait that runs
+	events [batch]unix.EpollEvent // of the current Wait
 	ready  [batch]*epollStream
 }
 
-// slot is a place for a stream. Its age distinguishes events of its stream from those of an earlier
-// one.
+// slot holds a stream. Its age distinguishes the events of its stream from those of earlier ones.
 type slot struct {
 	stream *epollStream
 	age    int32
@@ -57,16 +57,16 @@ type slot struct {
 // epollStream is a stream of an epoll.
 type epollStream struct {
 	poller *epoll
-	tell   func(Event)
+	notify func(Event)
 	slot   int32
 	age    int32
 
 	mu      sync.Mutex // locked during system calls, so that Close does not close the descriptors under them
-	in, out int        // the same for a socket
+	in, out int        // equal for a socket
 	pair    bool
-	armed   bool // Out is asked for
-	ended   bool // input has ended, or will after what can be read
-	shut    bool // of a pair: the output has no reader any more
+	armed   bool // Out is requested
+	ended   bool // input has ended, or ends after the bytes that can be read
+	shut    bool // of a pair: the output has no reader
 	hup     bool // Hup was reported
 	closed  bool
 }
@@ -111,7 +111,7 @@ func (p *epoll) Wait(timeout time.Duration, awake func()) error {
 		p.ready[i] = nil
 		e := &p.events[i]
 		if now := s.happened(e.Events, e.Pad&1 != 0); now != 0 {
-			s.tell(now)
+			s.notify(now)
 		}
 	}
 	return err
@@ -125,13 +125,13 @@ func (p *epoll) begin() bool {
 	return p.waiting
 }
 
-// end finds the streams of n events. It returns false after Close.
+// end looks up the streams of n events. It returns false after Close.
 func (p *epoll) end(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting = false
 	if p.closed {
-		_ = p.release() // what is ours and open can be closed
+		_ = p.release() // open descriptors can be closed without an error
 		return false
 	}
 	for i := range p.events[:n] {
@@ -146,7 +146,7 @@ func (p *epoll) end(n int) bool {
 	return true
 }
 
-// waitEvents fills in the events and returns how many there are.
+// waitEvents fills in the events and returns their number.
 func (p *epoll) waitEvents(timeout time.Duration) (int, error) {
 	until := time.Time{}
 	if timeout > 0 {
@@ -177,7 +177,7 @@ func (p *epoll) poll(timeout time.Duration) (int, error) {
 	return unix.EpollWait(p.fd, p.events[:], milliseconds(timeout))
 }
 
-// milliseconds rounds up: a Wait that returned before its time would be called again and again.
+// milliseconds rounds up: a loop would spin if Wait returned before the timeout.
 func milliseconds(d time.Duration) int {
 	const most = 1<<31 - 1
 	switch {
@@ -192,7 +192,7 @@ func milliseconds(d time.Duration) int {
 // Wake implements Poller.
 func (p *epoll) Wake() {
 	if p.state.Swap(woken) != sleeping {
-		return // Wait looks at the state before it sleeps
+		return // Wait checks the state before it sleeps
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,13 +201,13 @@ func (p *epoll) Wake() {
 	}
 }
 
-// signal ends the epoll_wait that runs. The caller holds mu.
+// signal ends the current epoll_wait. The caller holds mu.
 func (p *epoll) signal() {
-	var one [8]byte // the least that counts: the counter is never read, and must not overflow
+	var one [8]byte // the smallest increment: the counter is never read, and must not overflow
 	binary.NativeEndian.PutUint64(one[:], 1)
 	for {
 		if _, err := unix.Write(p.event, one[:]); err != unix.EINTR {
-			return // the only other failure is a counter that is full, which takes centuries
+			return // the only other error, a full counter, takes centuries
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (p *epoll) Close() error {
 	p.closed = true
 	var err error
 	if p.waiting {
-		p.signal() // and Wait releases them
+		p.signal() // Wait releases the descriptors
 	} else {
 		err = p.release()
 	}
@@ -244,10 +244,10 @@ func (p *epoll) release() error {
 	return errors.Join(unix.Close(p.fd), unix.Close(p.event))
 }
 
-// Add implements Poller. The runtime polls the descriptors that it knows, which would wake one of
-// its threads for every event: so the stream is a duplicate, and the original is closed.
-func (p *epoll) Add(src Source, tell func(Event)) (Stream, error) {
-	s := &epollStream{poller: p, tell: tell}
+// Add implements Poller. The runtime polls its descriptors and would wake one of its threads for every event, so the
+// stream uses a duplicate, and the original is closed.
+func (p *epoll) Add(src Source, notify func(Event)) (Stream, error) {
+	s := &epollStream{poller: p, notify: notify}
 	in, out, err := descriptors(src)
 	if err != nil {
 		return nil, err
@@ -271,10 +271,10 @@ func (p *epoll) Add(src Source, tell func(Event)) (Stream, error) {
 	return nil, errors.Join(err, s.Close())
 }
 
-// errBlocks refuses a descriptor whose system calls may wait, which would hold up the loop.
+// errBlocks refuses a descriptor whose system calls may block, and with them the loop.
 var errBlocks = errors.New("poll: the descriptor blocks")
 
-// duplicate returns a descriptor of the file whose number control passes on.
+// duplicate returns a duplicate of the descriptor that control passes.
 func duplicate(control func(func(uintptr)) error) (fd int, err error) {
 	controlErr := control(func(original uintptr) {
 		if blocks(int(original)) {
@@ -287,7 +287,7 @@ func duplicate(control func(func(uintptr)) error) (fd int, err error) {
 	return fd, errors.Join(controlErr, err)
 }
 
-// enter gives s a slot and has the kernel report its events.
+// enter gives s a slot and requests its events.
 func (p *epoll) enter(s *epollStream) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -321,9 +321,9 @@ func (p *epoll) leave(s *epollStream) {
 		return
 	}
 	if !p.closed {
-		_ = p.control(unix.EPOLL_CTL_DEL, s.in, 0, 0, 0) // it fails where the stream was never added
+		_ = p.control(unix.EPOLL_CTL_DEL, s.in, 0, 0, 0) // fails if the stream was never added
 		if s.pair {
-			_ = p.control(unix.EPOLL_CTL_DEL, s.out, 0, 0, 0) // the same
+			_ = p.control(unix.EPOLL_CTL_DEL, s.out, 0, 0, 0) // as above
 		}
 	}
 	place := &p.slots[s.slot]
@@ -332,7 +332,7 @@ func (p *epoll) leave(s *epollStream) {
 	p.free = append(p.free, s.slot)
 }
 
-// arm has Out reported, or no longer. The caller holds s.mu.
+// arm requests Out, or cancels that. The caller holds s.mu.
 func (p *epoll) arm(s *epollStream, armed bool) error {
 	if s.armed == armed {
 		return nil
@@ -356,8 +356,7 @@ func (p *epoll) arm(s *epollStream, armed bool) error {
 	return nil
 }
 
-// happened translates events of the operating system. second says that they are of the second
-// descriptor of a pair.
+// happened translates events of the operating system. second means those of the second descriptor of a pair.
 func (s *epollStream) happened(events uint32, second bool) (now Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +374,7 @@ func (s *epollStream) happened(events uint32, second bool) (now Event) {
 		now |= In
 	}
 	if s.armed && (over && second == s.pair || events&unix.EPOLLOUT != 0) {
-		_ = s.poller.arm(s, false) // it fails where the poller is closed
+		_ = s.poller.arm(s, false) // fails if the poller is closed
 		now |= Out
 	}
 	if !s.hup && (over && !s.pair || s.ended && s.shut) {

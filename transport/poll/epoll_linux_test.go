@@ -11,8 +11,8 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// The loop wakes for what peers say and for Wake, and for nothing else: not because others are idle, and not because peers read, even
-// where one has kept it waiting for room before.
+// TestEpollDoesNotWakeForNothing: the loop wakes for input and for Wake only. It does not wake when a peer reads, even
+// if the peer's buffer was full before.
 func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()
@@ -45,9 +45,9 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	testkit.Must(t, err)
 	_, err = io.CopyN(io.Discard, far.in, int64(n))
 	testkit.Must(t, err)
-	testkit.Must(t, p.Wait(-1, nil)) // the room
+	testkit.Must(t, p.Wait(-1, nil)) // for the event Out
 	for range 100 {
-		testkit.Must(t, p.Wait(0, nil)) // what came with it
+		testkit.Must(t, p.Wait(0, nil)) // for events in the same batch
 	}
 	const exchanges = 200
 	stop := make(chan struct{})
@@ -79,8 +79,8 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	}
 }
 
-// An event of a closed stream is not taken for one of the stream that reuses its slot.
-func TestEventOfAStreamThatIsGone(t *testing.T) {
+// TestEventOfAClosedStream: an event of a closed stream is not attributed to the stream that reuses its slot.
+func TestEventOfAClosedStream(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()
 	testkit.Must(t, err)
@@ -88,17 +88,17 @@ func TestEventOfAStreamThatIsGone(t *testing.T) {
 	src, _ := newSocket(t)
 	gone := watch(t, p, src).Stream
 	if !poll.Finds(p, gone, gone) {
-		t.Error("an event does not find its stream")
+		t.Error("an event was not attributed to its stream")
 	}
 	testkit.Must(t, gone.Close())
 	src, _ = newSocket(t)
 	next := watch(t, p, src).Stream
 	if poll.Finds(p, gone, next) || !poll.Finds(p, next, next) {
-		t.Error("an event found another stream")
+		t.Error("an event was attributed to another stream")
 	}
 }
 
-// The loop and the peer share the benchmark's goroutine.
+// BenchmarkEcho measures one exchange. The loop and the peer share the benchmark's goroutine.
 func BenchmarkEcho(b *testing.B) {
 	for name, open := range pollers() {
 		b.Run(name, func(b *testing.B) {
@@ -106,8 +106,8 @@ func BenchmarkEcho(b *testing.B) {
 			testkit.Must(b, err)
 			defer func() { testkit.Must(b, p.Close()) }()
 			src, far := newSocket(b)
-			told := false
-			s, err := p.Add(src, func(poll.Event) { told = true })
+			notified := false
+			s, err := p.Add(src, func(poll.Event) { notified = true })
 			testkit.Must(b, err)
 			buf := make([]byte, 64)
 			b.ReportAllocs()
@@ -115,7 +115,7 @@ func BenchmarkEcho(b *testing.B) {
 				if _, err := far.out.Write(buf[:32]); err != nil {
 					b.Fatal(err)
 				}
-				for told = false; !told; {
+				for notified = false; !notified; {
 					testkit.Must(b, p.Wait(-1, nil))
 				}
 				n, _, err := s.Read(buf)
@@ -133,7 +133,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// A Wake while the loop runs, or is being woken, costs no system call.
+// BenchmarkWake measures a Wake while the loop runs, which makes no system call.
 func BenchmarkWake(b *testing.B) {
 	p, err := poll.NewEpoll()
 	testkit.Must(b, err)
@@ -144,8 +144,8 @@ func BenchmarkWake(b *testing.B) {
 	}
 }
 
-// A blocking descriptor would block the loop: it is refused, and stays open.
-func TestEpollRefusesWhatBlocks(t *testing.T) {
+// TestEpollRefusesBlocking: a blocking descriptor, which would block the loop, is refused and stays open.
+func TestEpollRefusesBlocking(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()
 	testkit.Must(t, err)

@@ -3,7 +3,7 @@ package poll
 // NewEpoll is New on any build.
 func NewEpoll() (Poller, error) { return newEpoll() }
 
-// Finds reports whether an event of a stream, as the kernel would report it, is taken to be of s, another one or the same.
+// Finds reports whether an operating system's event of the stream event is attributed to the stream s.
 func Finds(p Poller, event, s Stream) bool {
 	e := p.(*epoll)
 	of := event.(*epollStream)

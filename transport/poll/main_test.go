@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// bound is how long a test waits for what has to come.
+// bound is the time limit of a test's waits.
 const bound = 20 * time.Second
 
 // each runs test with every poller.
@@ -49,7 +49,7 @@ func eachKind(t *testing.T, test func(t *testing.T, p poll.Poller, s *watched, f
 	})
 }
 
-// peer is the other end of a stream: one file of a socket, two of a pair.
+// peer is the other end of a stream: one file for a socket, two for a pair.
 type peer struct{ in, out *os.File }
 
 func (p *peer) close(t testing.TB) {
@@ -57,7 +57,7 @@ func (p *peer) close(t testing.TB) {
 	testkit.Must(t, errors.Join(p.closeWrite(), closed(p.in.Close())))
 }
 
-// closeWrite ends what p writes.
+// closeWrite ends the output of p.
 func (p *peer) closeWrite() error {
 	if p.in != p.out {
 		return closed(p.out.Close())
@@ -70,7 +70,7 @@ func (p *peer) closeWrite() error {
 	return closed(err)
 }
 
-// closed ignores an error that says that it is closed already.
+// closed returns err unless it is os.ErrClosed.
 func closed(err error) error {
 	if errors.Is(err, os.ErrClosed) {
 		return nil
@@ -78,7 +78,7 @@ func closed(err error) error {
 	return err
 }
 
-// newSocket returns an end of a pair of sockets, and the other.
+// newSocket returns the two ends of a pair of sockets.
 func newSocket(t testing.TB) (poll.Source, *peer) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -101,7 +101,7 @@ func (p *pipes) Close() error                       { return errors.Join(closed(
 func (p *pipes) SetReadDeadline(t time.Time) error  { return p.in.SetReadDeadline(t) }
 func (p *pipes) SetWriteDeadline(t time.Time) error { return p.out.SetWriteDeadline(t) }
 
-// newPair returns one end of two pipes, and the other.
+// newPair returns the two ends of two pipes.
 func newPair(t testing.TB) (poll.Source, *peer) {
 	t.Helper()
 	theirIn, out, err := os.Pipe()
@@ -121,7 +121,7 @@ func raw(t testing.TB, f *os.File) syscall.RawConn {
 	return raw
 }
 
-// watched is a stream with what was told of it.
+// watched is a stream with its reported events.
 type watched struct {
 	poll.Stream
 	t    testing.TB
@@ -130,7 +130,7 @@ type watched struct {
 	hups int
 }
 
-// watch adds src to p. The events come in on the goroutine that calls await.
+// watch adds src to p. Events are reported on the goroutine that calls await.
 func watch(t testing.TB, p poll.Poller, src poll.Source) *watched {
 	t.Helper()
 	w := &watched{t: t, p: p}
@@ -146,19 +146,19 @@ func watch(t testing.TB, p poll.Poller, src poll.Source) *watched {
 	return w
 }
 
-// await waits until want was told.
+// await waits until all events of want were reported.
 func (w *watched) await(want poll.Event) {
 	w.t.Helper()
 	for until := time.Now().Add(bound); w.got&want != want; {
 		if time.Now().After(until) {
-			w.t.Fatalf("told %b, want %b", w.got, want)
+			w.t.Fatalf("events %b, want %b", w.got, want)
 		}
 		testkit.Must(w.t, w.p.Wait(bound, nil))
 	}
 	w.got &^= want
 }
 
-// read reads until nothing is left for now, and returns the end of input, or nil.
+// read reads until nothing is left. The error is nil, or io.EOF at the end of input.
 func (w *watched) read() (text []byte, err error) {
 	w.t.Helper()
 	buf := make([]byte, 4096)

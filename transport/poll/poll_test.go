@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// Input is reported and read piece by piece; a full buffer means that there may be more.
+// TestReadInPieces: input is reported and read in parts; after a full buffer, more is true.
 func TestReadInPieces(t *testing.T) {
 	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
 		if n, more, err := s.Read(make([]byte, 8)); n != 0 || more || err != poll.ErrAgain {
@@ -37,7 +37,7 @@ func TestReadInPieces(t *testing.T) {
 	})
 }
 
-// Input that arrived before Add is reported.
+// TestAddWithInputWaiting: input that arrived before Add is reported.
 func TestAddWithInputWaiting(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		for _, open := range kinds {
@@ -52,7 +52,7 @@ func TestAddWithInputWaiting(t *testing.T) {
 	})
 }
 
-// Deadlines of the original connection, set before or after Add, do not affect the stream.
+// TestDeadlinesOfTheOriginal: deadlines of the original connection, set before or after Add, do not affect the stream.
 func TestDeadlinesOfTheOriginal(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		for _, open := range kinds {
@@ -72,7 +72,7 @@ func TestDeadlinesOfTheOriginal(t *testing.T) {
 	})
 }
 
-// A slow reader gets as much as it takes, and Out is reported when it has read.
+// TestWriteToASlowReader: Write writes as much as the peer's buffer holds, and Out is reported after the peer has read.
 func TestWriteToASlowReader(t *testing.T) {
 	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
 		text := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // 2 MiB: more than a socket or a pipe holds
@@ -80,10 +80,10 @@ func TestWriteToASlowReader(t *testing.T) {
 		n, err := s.Write(text)
 		testkit.Must(t, err)
 		if n == len(text) {
-			t.Fatal("the stream took everything")
+			t.Fatal("everything was written at once")
 		}
 		if again, err := s.Write(text[n:]); again != 0 || err != nil {
-			t.Fatalf("a full stream took %d more, %v", again, err)
+			t.Fatalf("a full stream accepted %d more, %v", again, err)
 		}
 		go func() {
 			all := make([]byte, len(text))
@@ -102,8 +102,8 @@ func TestWriteToASlowReader(t *testing.T) {
 	})
 }
 
-// An end that follows reported but unread input is detected.
-func TestEndBehindInput(t *testing.T) {
+// TestEndAfterInput: the end of input after reported but unread input is detected.
+func TestEndAfterInput(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		for range 50 {
 			for _, open := range kinds {
@@ -116,7 +116,7 @@ func TestEndBehindInput(t *testing.T) {
 				testkit.Must(t, far.closeWrite())
 				_, err = behind.out.WriteString("x")
 				testkit.Must(t, err)
-				later.await(poll.In) // so the end was looked at as well
+				later.await(poll.In) // then the end was polled as well
 				n, more, err := s.Read(make([]byte, 8))
 				if n != 4 || err != nil {
 					t.Fatalf("read %d, %v", n, err)
@@ -133,7 +133,8 @@ func TestEndBehindInput(t *testing.T) {
 	})
 }
 
-// A peer that has ended its output can still be written to; it is reported as gone once it has closed both directions.
+// TestHalfClose: a peer that has ended its output can be written to; Hup is reported once it has closed both
+// directions.
 func TestHalfClose(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := far.out.WriteString("last")
@@ -144,7 +145,7 @@ func TestHalfClose(t *testing.T) {
 		}
 		testkit.Must(t, p.Wait(0, nil))
 		if s.hups != 0 {
-			t.Fatal("half a hang-up was told")
+			t.Fatal("Hup was reported after a half-close")
 		}
 		_, err = s.Write([]byte("answer"))
 		testkit.Must(t, err)
@@ -155,12 +156,12 @@ func TestHalfClose(t *testing.T) {
 		far.close(t)
 		s.await(poll.Hup | poll.In)
 		if _, err := s.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
-			t.Errorf("write to nobody: %v", err)
+			t.Errorf("write to a closed peer: %v", err)
 		}
 	})
 }
 
-// A loop that does not read gets one report of a hang-up, and can read the bytes before it.
+// TestHangUpWhileNotReading: a loop that does not read gets one Hup, and can read the bytes before it.
 func TestHangUpWhileNotReading(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := far.out.WriteString("unread")
@@ -168,12 +169,12 @@ func TestHangUpWhileNotReading(t *testing.T) {
 		s.await(poll.In)
 		far.close(t)
 		s.await(poll.Hup | poll.In)
-		told := s.hups
-		p.Wake() // or a poller that keeps silent would wait on
+		notified := s.hups
+		p.Wake() // so that Wait returns without an event
 		testkit.Must(t, p.Wait(-1, nil))
 		testkit.Must(t, p.Wait(0, nil))
-		if s.hups != told || told != 1 {
-			t.Errorf("told of it %d times, then %d", told, s.hups)
+		if s.hups != notified || notified != 1 {
+			t.Errorf("Hup was reported %d times, then %d", notified, s.hups)
 		}
 		if text, err := s.read(); string(text) != "unread" || err != io.EOF {
 			t.Errorf("got %q, %v", text, err)
@@ -181,7 +182,7 @@ func TestHangUpWhileNotReading(t *testing.T) {
 	})
 }
 
-// A writer that waits for room gets a report when the peer closes.
+// TestHangUpWhileWriting: a writer that waits for Out gets Hup when the peer closes.
 func TestHangUpWhileWriting(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := s.Write(make([]byte, 2<<20))
@@ -192,22 +193,22 @@ func TestHangUpWhileWriting(t *testing.T) {
 			testkit.Must(t, p.Wait(0, nil))
 		}
 		if s.hups != 1 {
-			t.Errorf("told of it %d times", s.hups)
+			t.Errorf("Hup was reported %d times", s.hups)
 		}
 		if _, err := s.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
-			t.Errorf("write to nobody: %v", err)
+			t.Errorf("write to a closed peer: %v", err)
 		}
 	})
 }
 
-// A program that closes its input, and then writes more, is not reported as gone.
+// TestPairWhosePeerDoesNotRead: a program that closes its input and goes on writing gets no Hup.
 func TestPairWhosePeerDoesNotRead(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		src, far := newPair(t)
 		s := watch(t, p, src)
 		testkit.Must(t, far.in.Close())
 		if _, err := s.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
-			t.Errorf("write to nobody: %v", err)
+			t.Errorf("write to a closed peer: %v", err)
 		}
 		_, err := far.out.WriteString("more")
 		testkit.Must(t, err)
@@ -222,7 +223,7 @@ func TestPairWhosePeerDoesNotRead(t *testing.T) {
 	})
 }
 
-// CloseRead keeps the input that has arrived, and drops later input.
+// TestCloseRead: CloseRead keeps the input that has arrived, and drops later input.
 func TestCloseRead(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		src, far := newSocket(t)
@@ -244,7 +245,7 @@ func TestCloseRead(t *testing.T) {
 	})
 }
 
-// Wake ends the Wait that runs, or else the next one.
+// TestWake: Wake ends the current Wait, or the next one.
 func TestWake(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		src, _ := newSocket(t)
@@ -261,7 +262,7 @@ func TestWake(t *testing.T) {
 	})
 }
 
-// No Wake is lost: after a Wait, everything that was posted before the Wake is visible.
+// TestWakeFromManyGoroutines: no Wake is lost: after Wait, everything that was posted before the Wake is visible.
 func TestWakeFromManyGoroutines(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		const wakers, times = 8, 2000
@@ -282,7 +283,7 @@ func TestWakeFromManyGoroutines(t *testing.T) {
 	})
 }
 
-// Wait returns after its timeout; 0 does not block.
+// TestTimeout: Wait returns after its timeout; 0 does not block.
 func TestTimeout(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		testkit.Must(t, p.Wait(0, nil))
@@ -296,7 +297,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// The portable poller lives on fake time.
+// TestReadersOnFakeTime: the portable poller works with synctest's clock.
 func TestReadersOnFakeTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +316,7 @@ func TestReadersOnFakeTime(t *testing.T) {
 	})
 }
 
-// Streams and the poller may be closed during Wait, from any goroutine and more than once.
+// TestCloseDuringWait: streams and the poller may be closed during Wait, from any goroutine and more than once.
 func TestCloseDuringWait(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		done := make(chan error)
@@ -332,17 +333,17 @@ func TestCloseDuringWait(t *testing.T) {
 			t.Errorf("close of the input: %v", err)
 		}
 		if _, err := far.in.Read(make([]byte, 1)); err != io.EOF {
-			t.Errorf("the peer is told %v", err)
+			t.Errorf("the peer reads %v", err)
 		}
 		p.Wake()
 		testkit.Must(t, <-done)
 		if s.got != 0 {
-			t.Errorf("a closed stream was told %b", s.got)
+			t.Errorf("a closed stream got the events %b", s.got)
 		}
 	})
 }
 
-// Close of the poller closes its streams, ends Wait, and fails later calls.
+// TestClosePoller: Close of the poller closes its streams, ends Wait, and makes later calls fail.
 func TestClosePoller(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		var far []*peer
@@ -366,7 +367,7 @@ func TestClosePoller(t *testing.T) {
 		}
 		for _, f := range far {
 			if _, err := f.in.Read(make([]byte, 1)); err != io.EOF {
-				t.Errorf("a peer is told %v", err)
+				t.Errorf("a peer reads %v", err)
 			}
 		}
 		testkit.Must(t, p.Close())
@@ -379,27 +380,27 @@ func TestClosePoller(t *testing.T) {
 			if _, err := p.Add(src, nil); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("Add after it: %v", err)
 			}
-			testkit.Must(t, src.File.Close()) // it is still ours
+			testkit.Must(t, src.File.Close()) // after an error it still belongs to the caller
 			if _, err := f.in.Read(make([]byte, 1)); err != io.EOF {
-				t.Errorf("the peer is told %v", err)
+				t.Errorf("the peer reads %v", err)
 			}
 		}
 	})
 }
 
-// Handlers may close other streams; a closed stream gets no report.
-func TestCloseInTell(t *testing.T) {
+// TestCloseInNotify: a notify function may close other streams; a closed stream gets no event.
+func TestCloseInNotify(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		const streams = 20
 		var open [streams]poll.Stream
 		var far [streams]*peer
-		told := 0
+		notified := 0
 		for i := range open {
 			var src poll.Source
 			src, far[i] = newSocket(t)
 			var err error
 			open[i], err = p.Add(src, func(poll.Event) {
-				told++
+				notified++
 				for _, s := range open {
 					testkit.Must(t, s.Close())
 				}
@@ -410,17 +411,17 @@ func TestCloseInTell(t *testing.T) {
 			_, err := f.out.WriteString("x")
 			testkit.Must(t, err)
 		}
-		for told == 0 {
+		for notified == 0 {
 			testkit.Must(t, p.Wait(bound, nil))
 		}
 		testkit.Must(t, p.Wait(0, nil))
-		if told != 1 {
-			t.Errorf("%d were told", told)
+		if notified != 1 {
+			t.Errorf("%d streams were notified", notified)
 		}
 	})
 }
 
-// A thousand short-lived streams each get their own reports.
+// TestManyStreams: each of a thousand short-lived streams gets its own events.
 func TestManyStreams(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		const streams = 1000
@@ -440,7 +441,7 @@ func TestManyStreams(t *testing.T) {
 					case err == poll.ErrAgain:
 					case err == nil:
 						if !bytes.Equal(buf[:n], want) {
-							t.Errorf("stream %d was told of %v", i, buf[:n])
+							t.Errorf("stream %d read %v", i, buf[:n])
 						}
 						if _, err := s.Write(buf[:n]); err != nil {
 							t.Errorf("stream %d: %v", i, err)
@@ -475,7 +476,7 @@ func TestManyStreams(t *testing.T) {
 	})
 }
 
-// A poller that waits can be woken more often than a byte counts.
+// TestWakeOften: a waiting poller can be woken more than 255 times.
 func TestWakeOften(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		for range 1000 {
@@ -485,7 +486,7 @@ func TestWakeOften(t *testing.T) {
 				done <- p.Wait(-1, nil)
 			}()
 			<-begun
-			time.Sleep(20 * time.Microsecond) // most of them wait by now
+			time.Sleep(20 * time.Microsecond) // most of them are in Wait then
 			p.Wake()
 			testkit.Must(t, <-done)
 		}

@@ -2,7 +2,7 @@ package poll_test
 
 import "github.com/promptware-os/pwos/transport/poll"
 
-// pollers are the pollers of this system.
+// pollers returns the pollers of this system.
 func pollers() map[string]func() (poll.Poller, error) {
 	return map[string]func() (poll.Poller, error){
 		"epoll":   poll.NewEpoll,

@@ -13,28 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readers is the portable poller: goroutines wait in the Go runtime for each stream, and hand what became possible to Wait.
+// readers is the portable poller: for each stream, goroutines wait in the Go runtime and pass events to Wait.
 type readers struct {
-	signal   chan struct{} // of one place: look again
+	signal   chan struct{} // capacity 1: Wait checks due and woken again
 	watchers sync.WaitGroup
 
 	mu      sync.Mutex
 	streams map[*readersStream]struct{}
-	due     []*readersStream // whose events are not told yet
+	due     []*readersStream // with events that are not reported yet
 	woken   bool
 	closed  bool
 
-	timer *time.Timer      // of the Wait that runs
-	tells []*readersStream // the same
+	timer *time.Timer      // of the current Wait
+	ready []*readersStream // that the current Wait reports
 }
 
 // readersStream is a stream of a readers.
 type readersStream struct {
 	poller *readers
 	file   File
-	tell   func(Event)
+	notify func(Event)
 	pair   bool
-	happen Event // not told yet; the poller's mu guards it
+	happen Event // not reported yet; the poller's mu guards it
 
 	mu      sync.Mutex
 	in, out direction
@@ -43,25 +43,25 @@ type readersStream struct {
 	left    bool
 	full    bool
 	err     error
-	ended   bool // input has ended, or will after what can be read
-	shut    bool // of a pair: the output has no reader any more
+	ended   bool // input has ended, or ends after the bytes that can be read
+	shut    bool // of a pair: the output has no reader
 	closed  bool
 }
 
-// direction is a stream's input or its output. Its functions are made once, since a closure made for each call would be an
+// direction is a stream's input or output. Its functions are made once, since a closure for each call would be an
 // allocation for each.
 type direction struct {
 	raw   syscall.RawConn
-	once  func(fd uintptr)               // the one try of Read or Write
-	wait  func(func(uintptr) bool) error // returns when its argument returns true; it is asked again after each change
-	look  func(fd uintptr) bool          // posts what has become possible, and says whether there is nothing more to wait for
+	once  func(fd uintptr)               // one attempt of Read or Write
+	wait  func(func(uintptr) bool) error // returns when its argument returns true, which it calls after each change
+	look  func(fd uintptr) bool          // posts events, and reports whether nothing more is to be waited for
 	clear func(time.Time) error          // sets the deadline of wait
 
-	wanted  bool // whether In, or Out, must be reported
+	wanted  bool // In or Out is to be reported
 	watched bool // a goroutine waits
 }
 
-// NewReaders returns the portable poller. Its Wait blocks on nothing but a channel and a timer.
+// NewReaders returns the portable poller. Its Wait blocks only on a channel and a timer.
 func NewReaders() Poller {
 	return &readers{signal: make(chan struct{}, 1), streams: make(map[*readersStream]struct{})}
 }
@@ -78,7 +78,7 @@ func (p *readers) Wait(timeout time.Duration, awake func()) error {
 			if awake != nil {
 				awake()
 			}
-			p.tellAll()
+			p.notifyAll()
 			return nil
 		}
 		if timeout > 0 && expired == nil {
@@ -93,7 +93,7 @@ func (p *readers) Wait(timeout time.Duration, awake func()) error {
 	}
 }
 
-// after starts the timer, which is used again.
+// after starts the timer, which is reused.
 func (p *readers) after(d time.Duration) <-chan time.Time {
 	if p.timer == nil {
 		p.timer = time.NewTimer(d)
@@ -103,7 +103,7 @@ func (p *readers) after(d time.Duration) <-chan time.Time {
 	return p.timer.C
 }
 
-// take fills in whom to tell, and reports whether there is a reason to return.
+// take moves the due streams to ready, and reports whether Wait has to return.
 func (p *readers) take() (ready bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,22 +112,22 @@ func (p *readers) take() (ready bool, err error) {
 	}
 	ready = p.woken || len(p.due) > 0
 	p.woken = false
-	p.tells, p.due = p.due, p.tells[:0]
+	p.ready, p.due = p.due, p.ready[:0]
 	return ready, nil
 }
 
-// tellAll calls the tell functions of what take has found.
-func (p *readers) tellAll() {
-	for _, s := range p.tells {
+// notifyAll calls the notify functions of the ready streams.
+func (p *readers) notifyAll() {
+	for _, s := range p.ready {
 		p.mu.Lock()
 		now := s.happen
 		s.happen = 0
 		p.mu.Unlock()
 		if now != 0 {
-			s.tell(now)
+			s.notify(now)
 		}
 	}
-	clear(p.tells)
+	clear(p.ready)
 }
 
 // Wake implements Poller.
@@ -138,11 +138,11 @@ func (p *readers) Wake() {
 	p.look()
 }
 
-// look has a Wait that runs look again.
+// look makes the current Wait check due and woken again.
 func (p *readers) look() {
 	select {
 	case p.signal <- struct{}{}:
-	default: // it is about to
+	default: // a signal is pending
 	}
 }
 
@@ -162,12 +162,12 @@ func (p *readers) Close() error {
 }
 
 // Add implements Poller.
-func (p *readers) Add(src Source, tell func(Event)) (Stream, error) {
+func (p *readers) Add(src Source, notify func(Event)) (Stream, error) {
 	in, out, err := descriptors(src)
 	if err != nil {
 		return nil, err
 	}
-	s := &readersStream{poller: p, file: src.File, tell: tell, pair: in != out}
+	s := &readersStream{poller: p, file: src.File, notify: notify, pair: in != out}
 	s.in = direction{raw: src.In, once: s.readOnce, wait: src.In.Read, look: s.lookIn, clear: src.File.SetReadDeadline, wanted: true}
 	s.out = direction{raw: src.Out, once: s.writeOnce, wait: src.Out.Write, look: s.lookOut, clear: src.File.SetWriteDeadline}
 	s.mu.Lock()
@@ -182,7 +182,7 @@ func (p *readers) Add(src Source, tell func(Event)) (Stream, error) {
 	return s, nil
 }
 
-// enter notes s. It returns false after Close.
+// enter registers s. It returns false after Close.
 func (p *readers) enter(s *readersStream) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +193,7 @@ func (p *readers) enter(s *readersStream) bool {
 	return true
 }
 
-// post has Wait tell of now.
+// post passes events to Wait.
 func (s *readersStream) post(now Event) {
 	if now == 0 {
 		return
@@ -210,8 +210,8 @@ func (s *readersStream) post(now Event) {
 	p.look()
 }
 
-// watch ensures that a goroutine waits for d. One that waits already sees what is wanted now: it looks after each change, and
-// takes mu to do so. The caller holds mu.
+// watch ensures that a goroutine waits for d. A goroutine that is waiting checks wanted after each change, under mu.
+// The caller holds mu.
 func (s *readersStream) watch(d *direction) {
 	if d.watched {
 		return
@@ -219,7 +219,7 @@ func (s *readersStream) watch(d *direction) {
 	d.watched = true
 	s.poller.watchers.Go(func() {
 		for {
-			err := d.wait(d.look) // the owner of the original stream may have set a deadline
+			err := d.wait(d.look) // the original stream may have a deadline
 			if !errors.Is(err, os.ErrDeadlineExceeded) || d.clear(time.Time{}) != nil {
 				return
 			}
@@ -227,7 +227,7 @@ func (s *readersStream) watch(d *direction) {
 	})
 }
 
-// lookIn is the look of the input. The last thing that it waits for is a hang-up.
+// lookIn is the look function of the input. After the end of input it waits for a hang-up.
 func (s *readersStream) lookIn(fd uintptr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +256,7 @@ func (s *readersStream) lookIn(fd uintptr) bool {
 	return over
 }
 
-// lookOut watches the output. In a pair it continues until the output has no reader any more.
+// lookOut is the look function of the output. For a pair it continues until the output has no reader.
 func (s *readersStream) lookOut(fd uintptr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +282,7 @@ func (s *readersStream) lookOut(fd uintptr) bool {
 	return !s.out.watched
 }
 
-// revents returns what poll(2) says of fd; POLLHUP and POLLERR are always asked for.
+// revents returns the events of fd by poll(2); POLLHUP and POLLERR are always included.
 func revents(fd uintptr, asked int16) int16 {
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: asked}}
@@ -312,7 +312,7 @@ func (s *readersStream) Read(p []byte) (n int, more bool, err error) {
 	return n, more, err
 }
 
-// readOnce reads, and looks what is left: an end that came while In was not wanted was looked past, and nothing tells of it again.
+// readOnce reads, and checks what is left: nothing else reports an end that came while In was not wanted.
 func (s *readersStream) readOnce(fd uintptr) {
 	s.n, s.err = read(int(fd), s.buf)
 	s.left = s.err == nil && s.n < len(s.buf) && revents(fd, unix.POLLIN) != 0
@@ -333,7 +333,7 @@ func (s *readersStream) Write(p []byte) (int, error) {
 
 func (s *readersStream) writeOnce(fd uintptr) { s.n, s.full, s.err = write(int(fd), s.buf) }
 
-// try reads or writes once. The caller holds mu.
+// try makes one attempt to read or write. The caller holds mu.
 func (s *readersStream) try(d *direction, p []byte) (int, error) {
 	if s.closed {
 		return 0, net.ErrClosed
@@ -367,10 +367,10 @@ func (s *readersStream) Close() error {
 	if !s.leave() {
 		return nil
 	}
-	return s.file.Close() // it waits for the looks that run, which take mu
+	return s.file.Close() // Close waits for running looks, which lock mu
 }
 
-// leave forgets the stream. It returns false if that was done before.
+// leave removes the stream. It returns false if it was removed before.
 func (s *readersStream) leave() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls of the loop return at once, so they are made without telling Go's scheduler.
-// Otherwise it takes the processor away when the system preempts the thread in one, as happens when
-// a write wakes the peer, and continues the loop on another thread.
+// The system calls of the loop never block, so they are made without Go's scheduler. With it, a loop whose thread is
+// preempted in a system call, as when a write wakes the peer, would lose its processor and continue on another thread.
 
 // sysRead reads once from fd, which does not block.
 func sysRead(fd int, p []byte) (int, error) {
@@ -20,12 +19,12 @@ func sysWrite(fd int, p []byte) (int, error) {
 	return sys(unix.SYS_WRITE, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p))
 }
 
-// sysPoll is epoll_wait without a wait.
+// sysPoll is epoll_wait with a timeout of 0.
 func sysPoll(fd int, events []unix.EpollEvent) (int, error) {
 	return sys(unix.SYS_EPOLL_PWAIT, fd, unsafe.Pointer(unsafe.SliceData(events)), len(events))
 }
 
-// sys makes the system call whose further arguments are 0.
+// sys makes a system call with these arguments and zeros.
 func sys(trap uintptr, fd int, p unsafe.Pointer, length int) (int, error) {
 	n, _, err := unix.RawSyscall6(trap, uintptr(fd), uintptr(p), uintptr(length), 0, 0, 0)
 	if err != 0 {
@@ -34,7 +33,7 @@ func sys(trap uintptr, fd int, p unsafe.Pointer, length int) (int, error) {
 	return int(n), nil
 }
 
-// blocks reports whether the system calls of fd may wait.
+// blocks reports whether the system calls of fd may block.
 func blocks(fd int) bool {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	return err != nil || flags&unix.O_NONBLOCK == 0

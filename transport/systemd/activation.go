@@ -1,5 +1,5 @@
-// Package systemd is the daemon's side of two small protocols of its service manager: sockets passed at the start
-// (sd_listen_fds), states told back (sd_notify).
+// Package systemd is the daemon's side of a service manager's protocols: socket activation (sd_listen_fds), readiness
+// (sd_notify).
 package systemd
 
 import (
@@ -14,22 +14,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstFD is where the passed descriptors begin, one after the other.
+// firstFD is the first of the passed descriptors, which are consecutive.
 const firstFD = 3
 
-// Socket is a listening socket that the manager bound, by the name that it has there (FileDescriptorName=). Its path is
-// the manager's: who closes it does not unlink it.
+// Socket is a listening socket that the manager bound, with its name there (FileDescriptorName=). The manager owns the
+// path: closing the socket does not unlink it.
 type Socket struct {
 	Name     string // "" if it has none
 	Listener *net.UnixListener
 }
 
-// Sockets takes the sockets that were passed to this process, in the manager's order; none if it was not started
-// that way. It is called once, before anything else opens a file. Descriptors and variables are hidden from children.
-// Anything other than listening Unix stream sockets is an error, since what serves them all cannot be served.
+// Sockets takes over the sockets that were passed to this process, in the manager's order; none if it was not started
+// by socket activation. It must be called once, before anything else opens a file. It hides the descriptors and
+// variables from child processes. Anything other than listening Unix stream sockets is an error.
 func Sockets(getenv func(string) string, unsetenv func(string) error) ([]Socket, error) {
 	count, names, err := announced(getenv, os.Getpid())
-	// Removed even if they are meant for another process: a child could get its parent's number.
+	// Removed even if they are meant for another process: a child could get the PID that they name.
 	for _, name := range []string{"LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
 		err = errors.Join(err, unsetenv(name))
 	}
@@ -54,14 +54,14 @@ func Sockets(getenv func(string) string, unsetenv func(string) error) ([]Socket,
 	return sockets, nil
 }
 
-// announced reads how many sockets were passed, with their names, nil if none were told.
+// announced returns the number of passed sockets, and their names; nil if the manager gives none.
 func announced(getenv func(string) string, pid int) (count int, names []string, err error) {
 	if getenv("LISTEN_PID") != strconv.Itoa(pid) {
-		return 0, nil, nil // none were passed, or they are the parent's
+		return 0, nil, nil // none were passed, or they were passed to the parent
 	}
 	count, err = strconv.Atoi(getenv("LISTEN_FDS"))
 	if err != nil || count < 0 {
-		return 0, nil, fmt.Errorf("LISTEN_FDS=%q is no count", getenv("LISTEN_FDS"))
+		return 0, nil, fmt.Errorf("LISTEN_FDS=%q is not a count", getenv("LISTEN_FDS"))
 	}
 	list := getenv("LISTEN_FDNAMES")
 	if list == "" || count == 0 {
@@ -74,22 +74,22 @@ func announced(getenv func(string) string, pid int) (count int, names []string, 
 	return count, names, nil
 }
 
-// listener makes the descriptor fd a listener, and closes it if that is what it was. Another one is not touched: where
-// the count is wrong it may be one of this program's own.
+// listener makes a listener of the descriptor fd, which it closes. It does not touch another kind of descriptor: if the
+// count is wrong, that may belong to this program.
 func listener(fd int) (*net.UnixListener, error) {
 	if err := checkListening(fd); err != nil {
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "inherited socket")
 	defer file.Close()
-	ln, err := net.FileListener(file) // a duplicate, hidden from children; one made like this unlinks nothing
+	ln, err := net.FileListener(file) // a duplicate, close-on-exec, which does not unlink its path
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	return ln.(*net.UnixListener), nil // its address was checked
+	return ln.(*net.UnixListener), nil // checkListening has checked the type
 }
 
-// checkListening looks at fd without taking hold of it.
+// checkListening returns an error unless fd is a listening Unix stream socket. It does not take over fd.
 func checkListening(fd int) error {
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	listening, listenErr := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
@@ -98,20 +98,20 @@ func checkListening(fd int) error {
 		return fmt.Errorf("inspect socket: %w", err)
 	}
 	if _, ok := address.(*unix.SockaddrUnix); !ok || kind != unix.SOCK_STREAM || listening == 0 {
-		return errors.New("is no listening Unix stream socket (ListenStream= with a path)")
+		return errors.New("is not a listening Unix stream socket (ListenStream= with a path)")
 	}
 	return nil
 }
 
-// The names that tell the two sockets of PROTOCOL 1 apart.
+// Names of the two sockets of PROTOCOL 1.
 const (
 	KernelName = "kernel"
 	EventsName = "events"
 )
 
-// Assign says which socket is the canonical and which the legacy one (PROTOCOL 1), nil for one that was not passed.
-// The names "kernel" and "events" decide; where no socket has either of them, the order does: kernel first. More than
-// there is a use for is an error, since clients of the rest would wait forever.
+// Assign returns the canonical and the legacy socket (PROTOCOL 1), nil for one that was not passed. It goes by the
+// names "kernel" and "events" or, if no socket has either name, by the order: kernel first. A further socket is an
+// error, since its clients would wait forever.
 func Assign(sockets []Socket) (kernel, events *net.UnixListener, err error) {
 	slots := map[string]**net.UnixListener{KernelName: &kernel, EventsName: &events}
 	named := false
@@ -129,7 +129,7 @@ func Assign(sockets []Socket) (kernel, events *net.UnixListener, err error) {
 		}
 		slot := slots[name]
 		if slot == nil || *slot != nil {
-			return nil, nil, fmt.Errorf("socket activation: no use for a socket named %q: name one %v each", name, order)
+			return nil, nil, fmt.Errorf("socket activation: unknown or repeated socket name %q: use each of %v once", name, order)
 		}
 		*slot = s.Listener
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
-// role makes the test binary the daemon that the sockets are handed to: they arrive as descriptors 3 and on, which a
-// process can only have been started with.
+// role is the environment variable that makes the test binary a daemon with the passed sockets: only a new process can
+// get descriptors from 3 on.
 const role = "SYSTEMD_TEST_DAEMON"
 
 func TestActivation(t *testing.T) {
@@ -38,8 +38,8 @@ func TestActivation(t *testing.T) {
 		{name: "only the legacy one", fds: files(listening), env: []string{"LISTEN_FDNAMES=events"}, want: "kernel=- events=s0"},
 		{name: "names of the unit", fds: files(listening, listening), env: []string{"LISTEN_FDNAMES=pwosd.socket:pwosd.socket"}, want: "kernel=s0 events=s1"},
 		{name: "another process's", fds: files(listening), other: true, want: "kernel=- events=-"},
-		{name: "a name with no use", fds: files(listening, listening), env: []string{"LISTEN_FDNAMES=kernel:metrics"}, want: `error: socket activation: no use for a socket named "metrics"`},
-		{name: "a name twice", fds: files(listening, listening), env: []string{"LISTEN_FDNAMES=kernel:kernel"}, want: "error: socket activation: no use for a socket"},
+		{name: "an unknown name", fds: files(listening, listening), env: []string{"LISTEN_FDNAMES=kernel:metrics"}, want: `error: socket activation: unknown or repeated socket name "metrics"`},
+		{name: "a name twice", fds: files(listening, listening), env: []string{"LISTEN_FDNAMES=kernel:kernel"}, want: `error: socket activation: unknown or repeated socket name "kernel"`},
 		{name: "too many", fds: files(listening, listening, listening), want: "error: socket activation: 3 sockets"},
 		{name: "fewer names", fds: files(listening, listening), env: []string{"LISTEN_FDNAMES=kernel"}, want: "error: socket activation: LISTEN_FDNAMES"},
 		{name: "no count", env: []string{"LISTEN_FDS=many"}, want: "error: socket activation: LISTEN_FDS"},
@@ -71,7 +71,7 @@ func TestActivation(t *testing.T) {
 	}
 }
 
-// daemon prints which sockets it was given, and whether anything is left for a child to find.
+// daemon prints the sockets that it was passed, and anything that a child would inherit.
 func daemon() {
 	pid := os.Getpid()
 	if os.Getenv(role) == "other" {
@@ -97,7 +97,7 @@ func daemon() {
 		path := s.Listener.Addr().String()
 		s.Listener.Close()
 		if _, err := os.Lstat(path); err != nil {
-			os.Exit(1) // it was unlinked
+			os.Exit(1) // the path was unlinked
 		}
 	}
 }
@@ -109,7 +109,7 @@ func base(ln *net.UnixListener) string {
 	return filepath.Base(ln.Addr().String())
 }
 
-// left is what a child would inherit: nothing, if all is well.
+// left returns the variables and descriptors that a child would inherit, "" if there are none.
 func left() (what string) {
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
 		if _, ok := os.LookupEnv(name); ok {
@@ -173,7 +173,7 @@ func duplicate(t *testing.T, conn interface{ File() (*os.File, error) }) *os.Fil
 	return file
 }
 
-// Names that Getenv reads and Unsetenv forgets are asked for whoever the sockets are meant for.
+// TestVariablesAreHidden: the variables are removed also if the sockets are meant for another process.
 func TestVariablesAreHidden(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"LISTEN_PID": "1", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b", "LISTEN_PIDFDID": "3", "HOME": "/"}

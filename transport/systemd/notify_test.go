@@ -26,16 +26,16 @@ func TestNotify(t *testing.T) {
 			testkit.Must(t, err)
 			defer manager.Close()
 			getenv := func(string) string { return address }
-			told, err := systemd.Notify(getenv, systemd.Ready, systemd.Status("serving\non two lines"))
-			if !told || err != nil {
-				t.Fatalf("got %v, %v", told, err)
+			sent, err := systemd.Notify(getenv, systemd.Ready, systemd.Status("serving\non two lines"))
+			if !sent || err != nil {
+				t.Fatalf("got %v, %v", sent, err)
 			}
 			testkit.Must(t, manager.SetReadDeadline(time.Now().Add(10*time.Second)))
 			datagram := make([]byte, 200)
 			n, err := manager.Read(datagram)
 			testkit.Must(t, err)
 			if got, want := string(datagram[:n]), "READY=1\nSTATUS=serving on two lines"; got != want {
-				t.Errorf("told %q, want %q", got, want)
+				t.Errorf("sent %q, want %q", got, want)
 			}
 		})
 	}
@@ -53,9 +53,9 @@ func TestNotifyNobody(t *testing.T) {
 		{"vsock:2:1234", true},
 	}
 	for _, tt := range tests {
-		told, err := systemd.Notify(func(string) string { return tt.address }, systemd.Stopping)
-		if told || (err != nil) != tt.wantErr {
-			t.Errorf("%q: got %v, %v", tt.address, told, err)
+		sent, err := systemd.Notify(func(string) string { return tt.address }, systemd.Stopping)
+		if sent || (err != nil) != tt.wantErr {
+			t.Errorf("%q: got %v, %v", tt.address, sent, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -15,16 +16,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// How long the accept loop rests after an error, doubling from the first to the last, so that it never spins. The usual
-// error is that file descriptors have run out; it passes when connections end.
+// Pauses of the accept loop after errors, doubling from the first to the last. The usual error is that no file
+// descriptor is free, until connections end.
 const (
 	firstPause = 5 * time.Millisecond
 	lastPause  = 250 * time.Millisecond
 )
 
-// accept accepts connections from e until ctx ends. It returns an error if another goroutine closes
-// the listener. It waits only for connections: whatever a peer can delay happens on the
-// connection's own goroutine.
+// accept accepts connections from e until ctx ends. It returns an error if another goroutine closes the listener. It
+// waits only for connections: everything that a peer can delay runs on the connection's own goroutine.
 func (s *Server) accept(ctx context.Context, e Endpoint) error {
 	pause := time.Duration(0)
 	for {
@@ -51,15 +51,14 @@ func (s *Server) accept(ctx context.Context, e Endpoint) error {
 	}
 }
 
-// receive finds out who nc is and starts to serve it, or refuses it. A stranger takes up no place.
+// receive identifies the peer of nc and starts to serve it, or refuses it. A refused connection is not counted.
 func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
-	if agent, ok := s.residents.flooder(nc); ok {
+	if agent, ok := s.agents.flooder(nc); ok {
 		s.failed(agent)
 		s.close(nc)
 		return
 	}
-	// The socket's mode already keeps other users out; on systems that ignore it, only this check
-	// does.
+	// The socket's mode keeps other users out, except on systems that ignore it.
 	peer, err := s.identify(nc)
 	if err != nil {
 		s.unknown.warn(s.config.Log, "connection refused", "uid", peer.UID, "pid", peer.PID, "error", err)
@@ -78,17 +77,17 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 	s.tasks.Go(func() { s.serveConnection(ctx, c) })
 }
 
-// connection is an admitted one.
+// connection is an accepted connection.
 type connection struct {
 	nc     net.Conn
 	link   *Conn
 	peer   access.Peer
 	socket string        // the endpoint's name
-	place  *access.Place // among those in their prologue; nil: an operator's that has still to get one
-	agent  int64         // counted among the connections of this agent; 0 for the operator
+	place  *access.Place // for the prologue; nil: an operator's connection that has not got one yet
+	agent  int64         // agent whose connections count it; 0: the operator
 }
 
-// identify finds out who is at the other end. It needs descriptors for that.
+// identify returns the peer of nc. It needs free descriptors.
 func (s *Server) identify(nc net.Conn) (access.Peer, error) {
 	peer, err := s.config.Identify(nc)
 	if err != nil && exhausted(err) && s.reserve.release() {
@@ -100,29 +99,28 @@ func (s *Server) identify(nc net.Conn) (access.Peer, error) {
 func newLink(e Endpoint, nc net.Conn) (*Conn, error) {
 	socket, ok := nc.(stream)
 	if !ok {
-		return nil, fmt.Errorf("%T is no socket", nc)
+		return nil, fmt.Errorf("%T is not a socket", nc)
 	}
 	return NewConn(socket, e.Dialect, e.MaxLine)
 }
 
-// receiveAgent counts a connection of an agent and takes its place at the door, or returns why it
-// cannot be admitted.
+// receiveAgent counts a connection of an agent and gets its place for the prologue, or returns why it is refused.
 func (s *Server) receiveAgent(c *connection) (err error) {
 	if !s.reserve.full() {
 		return errAgents
 	}
-	if err := s.residents.enter(c.peer.Agent); err != nil {
+	if err := s.agents.enter(c.peer.Agent); err != nil {
 		return err
 	}
 	if c.place, err = s.door.Reserve(c.link, c.peer); err != nil {
-		s.residents.leave(c.peer.Agent)
+		s.agents.leave(c.peer.Agent)
 		return err
 	}
 	c.agent = c.peer.Agent
 	return nil
 }
 
-// refuse closes a connection that is not admitted, and sends the reason if that needs no waiting.
+// refuse closes a connection that is not admitted, and sends the reason if that does not block.
 func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 	defer s.close(c.nc)
 	if c.link == nil {
@@ -131,9 +129,9 @@ func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 	}
 	n := s.failed(c.peer.Agent)
 	if n > floodPerSecond {
-		s.residents.flood(c.peer.PID, c.peer.Agent)
+		s.agents.flood(c.peer.PID, c.peer.Agent)
 	}
-	if n > toldPerSecond {
+	if n > answeredPerSecond {
 		return
 	}
 	if n == 1 {
@@ -141,20 +139,20 @@ func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 	}
 	st := schema.NewStamper().Next(time.Now())
 	frame := schema.AppendError(nil, &schema.Message{Dialect: e.Dialect}, s.refusal(reason), &st)
-	_, _ = c.link.TryWrite(frame) // a peer that has left needs no answer
+	_, _ = c.link.TryWrite(frame) // fails if the peer has closed
 }
 
-// failed counts a failed connection of an agent, and reports a flood of them. It returns how many failed in this
+// failed counts a failed connection of an agent, and reports a flood. It returns the number of failed ones in this
 // second.
 func (s *Server) failed(agent int64) int {
-	n := s.residents.failed(agent)
+	n := s.agents.failed(agent)
 	if n == floodPerSecond && s.config.Flood != nil {
 		s.tasks.Go(func() { s.config.Flood(agent) })
 	}
 	return n
 }
 
-// refusal is the text that a client gets.
+// refusal returns the error for a client whose connection is refused for reason.
 func (s *Server) refusal(reason error) *fault.Fault {
 	switch {
 	case errors.Is(reason, errConnections):
@@ -165,11 +163,11 @@ func (s *Server) refusal(reason error) *fault.Fault {
 	return s.door.Refusal(reason)
 }
 
-// serveConnection leads one connection through the prologue to the handler, on a goroutine of its own.
+// serveConnection runs the prologue of a connection and calls the handler, on a goroutine of its own.
 func (s *Server) serveConnection(ctx context.Context, c *connection) {
 	done := sync.OnceFunc(func() { s.forget(c) })
 	defer func() {
-		// A failure in one connection's handler is no reason to end every other's.
+		// A panic in one connection's handler does not end the others.
 		if failure := recover(); failure != nil {
 			s.config.Log.Error("connection handler panicked", "panic", failure, "stack", string(debug.Stack()))
 			done()
@@ -191,18 +189,47 @@ func (s *Server) serveConnection(ctx context.Context, c *connection) {
 	switch {
 	case errors.Is(err, io.EOF):
 		s.config.Log.Debug("connection closed before it authenticated", "pid", c.peer.PID)
-	case errors.As(err, new(*access.Rejection)): // which is for the Authenticator to record
+	case errors.As(err, new(*access.Rejection)): // the Authenticator has recorded it
 		s.config.Log.Debug("connection not authenticated", "pid", c.peer.PID, "error", err)
 	default:
 		s.unknown.warn(s.config.Log, "connection not authenticated", "pid", c.peer.PID, "error", err)
 	}
 }
 
-// countLogin counts a connection that a key has made an agent's among that agent's.
+// countLogin counts a connection for the agent that its key belongs to.
 func (s *Server) countLogin(c *connection, agent int64) error {
-	if err := s.residents.enter(agent); err != nil {
+	if err := s.agents.enter(agent); err != nil {
 		return errors.Join(err, s.door.Farewell(c.link, s.refusal(err)))
 	}
 	c.agent = agent
 	return nil
+}
+
+// sampledPerSecond is the number of lines in a second that a sampled log writes.
+const sampledPerSecond = 10
+
+// sampled logs messages that any process can cause at any rate: the first ones of each second, and the number of the
+// others.
+type sampled struct {
+	mu      sync.Mutex
+	since   time.Time
+	said    int
+	skipped int
+}
+
+func (s *sampled) warn(log *slog.Logger, text string, attrs ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.since) >= time.Second {
+		if s.skipped > 0 {
+			log.Warn("similar messages were suppressed", "lines", s.skipped)
+		}
+		s.since, s.said, s.skipped = now, 0, 0
+	}
+	if s.said == sampledPerSecond {
+		s.skipped++
+		return
+	}
+	s.said++
+	log.Warn(text, attrs...)
 }

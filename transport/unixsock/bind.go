@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenAt clears path of a stale socket, if that is what f found, and puts a listening one there.
+// listenAt removes the stale socket at path, if f found one, and listens there.
 func listenAt(ctx context.Context, lock *Lock, path string, f finding) (*Listener, error) {
-	// Probing took time, in which another daemon may have taken the lock.
+	// Another daemon may have taken the lock during the probe.
 	if err := lock.Verify(); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
@@ -29,8 +29,7 @@ func listenAt(ctx context.Context, lock *Lock, path string, f finding) (*Listene
 	return bind(ctx, path)
 }
 
-// bind listens on a new socket and publishes it at path. It returns an error that wraps fs.ErrExist where something is
-// there already.
+// bind listens on a new socket and publishes it at path. It returns an error that wraps fs.ErrExist if path exists.
 func bind(ctx context.Context, path string) (*Listener, error) {
 	hidden := filepath.Join(filepath.Dir(path), hiddenName())
 	if err := CheckSocketPath(hidden); err != nil {
@@ -41,8 +40,8 @@ func bind(ctx context.Context, path string) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bind socket: %w", err)
 	}
-	ln := generic.(*net.UnixListener) // "unix" gives no other
-	ln.SetUnlinkOnClose(false)        // it would unlink by name, whatever is there by then
+	ln := generic.(*net.UnixListener) // network "unix" has no other type
+	ln.SetUnlinkOnClose(false)        // it would unlink the path, also if it is another file
 
 	info, err := publish(hidden, path, os.Link)
 	if err != nil {
@@ -51,14 +50,13 @@ func bind(ctx context.Context, path string) (*Listener, error) {
 	return newListener(ln, path, info), nil
 }
 
-// hiddenName is no longer than "kernel.sock", so that it fits wherever that does.
+// hiddenName returns a random name that is not longer than "kernel.sock", so that it does not exceed MaxSocketPath.
 func hiddenName() string {
 	return "." + strings.ToLower(rand.Text()[:8])
 }
 
-// restrict sets the mode that bind(2) will give the socket file, before the file exists. A umask
-// would do as well, but it affects the whole process. Systems other than Linux refuse (EINVAL);
-// there only the private directory keeps others out, until publish sets the mode.
+// restrict sets the mode that bind(2) gives the socket file. A umask would affect the whole process. Systems other than
+// Linux refuse it (EINVAL); there only the private directory keeps others out, until publish sets the mode.
 func restrict(_, _ string, raw syscall.RawConn) error {
 	var modeErr error
 	err := raw.Control(func(fd uintptr) { modeErr = unix.Fchmod(int(fd), 0o600) })
@@ -68,7 +66,8 @@ func restrict(_, _ string, raw syscall.RawConn) error {
 	return errors.Join(err, modeErr)
 }
 
-// publish gives the socket file hidden the name path in hidden's place, and returns what it put there. link is os.Link.
+// publish renames the socket file hidden to path, and returns its FileInfo. It does not replace a file. link is
+// os.Link.
 func publish(hidden, path string, link func(from, to string) error) (fs.FileInfo, error) {
 	err := os.Chmod(hidden, 0o600) // the umask may have removed bits
 	var info fs.FileInfo
@@ -81,7 +80,7 @@ func publish(hidden, path string, link func(from, to string) error) (fs.FileInfo
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return info, errors.Join(err, os.Remove(hidden))
 	}
-	// Some file systems know no second name for a socket. There the path is looked at right before it is taken.
+	// Some file systems have no hard links to sockets. There the path is checked right before the rename.
 	if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) {
 		if err = os.Rename(hidden, path); err == nil {
 			return info, nil

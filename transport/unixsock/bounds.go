@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Bounds are how many connections agents may have (PROTOCOL 9). Further ones are refused without
-// delaying other clients. The operator has no bound.
+// Bounds limit the connections of agents (PROTOCOL 9). Further ones are refused without delaying other clients. The
+// operator has no bound.
 type Bounds struct {
-	Connections int // of one agent, over all its processes and all endpoints
-	Prologues   int // of those, how many may be in their prologue
-	Agents      int // of all agents together: the rest of the descriptors is reserved for the operator and the kernel itself
+	Connections int // of one agent, in all its processes and at all endpoints
+	Prologues   int // of these, those in their prologue
+	Agents      int // of all agents; further descriptors are reserved for the operator and the kernel
 }
 
-// DefaultBounds are used by a Server without Bounds.
+// DefaultBounds returns the Bounds of a Server whose config has none.
 func DefaultBounds() Bounds { return Bounds{Connections: 32, Prologues: 8, Agents: 256} }
 
 func (b Bounds) orDefault() Bounds {
@@ -33,44 +33,44 @@ var (
 	errAgents      = errors.New("agents have too many connections")
 )
 
-// toldPerSecond is how many refusals a second of one agent are answered with an error frame. Those beyond are closed
-// without a word, which costs less.
-const toldPerSecond = 16
+// answeredPerSecond is the number of refused connections of an agent in a second that get an error frame. Further ones
+// are closed without one, which costs less.
+const answeredPerSecond = 16
 
-// floodPerSecond is how many connections of an agent may fail in a second, refused or ended before they have
-// authenticated, before it is taken for a flood.
+// floodPerSecond is the number of failed connections of an agent in a second, refused or ended before they have
+// authenticated, that are a flood.
 const floodPerSecond = 512
 
-// residents counts the connections of agents.
-type residents struct {
+// agentConns counts the connections of agents.
+type agentConns struct {
 	bounds Bounds
 
 	mu    sync.Mutex
-	each  map[int64]*resident
+	each  map[int64]*agentCount
 	total int
-	sweep int // how many there may be in each before those that are not needed are forgotten
+	sweep int // size of each map above which unneeded entries are removed
 
-	flooders map[int]int64 // processes of agents that flood, with their agent; forgotten after floodMemory
-	flooded  time.Time     // when the first of them was noted
+	flooders map[int]int64 // agents of processes that flood, by PID; removed after floodMemory
+	flooded  time.Time     // when the first of them was added
 }
 
-// floodMemory is how long a flooding process of an agent is refused without identifying it again,
-// which is most of the cost of a refusal. No other process can get its PID so soon.
+// floodMemory is the time for which a flooding process is refused by its PID. That saves the identification, most of
+// the cost of a refusal. The time is too short for the PID to be reused.
 const floodMemory = time.Second
 
-// resident is one agent that has connections, or had some in this second.
-type resident struct {
+// agentCount is the count of one agent with connections, or with failed ones in this second.
+type agentCount struct {
 	open   int
-	failed int       // that failed since
-	since  time.Time // the beginning of the second
+	failed int       // connections that failed since
+	since  time.Time // beginning of the second
 }
 
-func newResidents(b Bounds) *residents {
-	return &residents{bounds: b, each: make(map[int64]*resident)}
+func newAgentConns(b Bounds) *agentConns {
+	return &agentConns{bounds: b, each: make(map[int64]*agentCount)}
 }
 
-// enter counts one more connection of an agent; leave has to follow where it returns nil.
-func (r *residents) enter(agent int64) error {
+// enter counts a new connection of an agent, or returns errConnections or errAgents. After nil, leave has to follow.
+func (r *agentConns) enter(agent int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := r.of(agent)
@@ -85,16 +85,16 @@ func (r *residents) enter(agent int64) error {
 	return nil
 }
 
-// leave counts one less.
-func (r *residents) leave(agent int64) {
+// leave counts a connection of an agent as ended.
+func (r *agentConns) leave(agent int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.total--
 	r.each[agent].open--
 }
 
-// failed counts a failed connection of an agent, and returns how many failed in this second.
-func (r *residents) failed(agent int64) int {
+// failed counts a failed connection of an agent, and returns the number of failed ones in this second.
+func (r *agentConns) failed(agent int64) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := r.of(agent)
@@ -105,8 +105,8 @@ func (r *residents) failed(agent int64) int {
 	return own.failed
 }
 
-// flood notes a process of an agent that floods.
-func (r *residents) flood(pid int, agent int64) {
+// flood records that a process of an agent floods.
+func (r *agentConns) flood(pid int, agent int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.flooders == nil {
@@ -115,8 +115,8 @@ func (r *residents) flood(pid int, agent int64) {
 	r.flooders[pid] = agent
 }
 
-// flooder returns the agent of the process at the other end of nc, where it was noted lately.
-func (r *residents) flooder(nc net.Conn) (agent int64, ok bool) {
+// flooder returns the agent of nc's peer if that was recorded as flooding within floodMemory.
+func (r *agentConns) flooder(nc net.Conn) (agent int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.flooders == nil {
@@ -134,8 +134,8 @@ func (r *residents) flooder(nc net.Conn) (agent int64, ok bool) {
 	return agent, ok
 }
 
-// of returns the resident of an agent. The caller holds mu.
-func (r *residents) of(agent int64) *resident {
+// of returns the count of an agent. The caller holds mu.
+func (r *agentConns) of(agent int64) *agentCount {
 	own := r.each[agent]
 	if own != nil {
 		return own
@@ -148,24 +148,23 @@ func (r *residents) of(agent int64) *resident {
 		}
 		r.sweep = 2*len(r.each) + 16
 	}
-	own = &resident{}
+	own = &agentCount{}
 	r.each[agent] = own
 	return own
 }
 
-// reserveSize is how many descriptors a Server holds back: enough to accept operators' connections,
-// to identify them, and for a kernel that must end the process that took all others.
+// reserveSize is the number of descriptors that a Server reserves: enough to accept and identify operators'
+// connections, and for the kernel to kill a process of which descriptors are exhausted.
 const reserveSize = 16
 
-// reserve holds descriptors that are released when the process has no others left, so that the
-// operator can be admitted. They are reopened when a connection has ended; until then no agent is
-// admitted.
+// reserve holds descriptors that are released when the process has no free one, so that the operator can be admitted.
+// They are opened again after a connection has ended; until then no agent is admitted.
 type reserve struct {
 	mu    sync.Mutex
 	files []*os.File
 }
 
-// refill reopens the missing ones, as far as possible.
+// refill opens the released descriptors again, as many as possible.
 func (r *reserve) refill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,26 +177,26 @@ func (r *reserve) refill() {
 	}
 }
 
-// full reports whether nothing is missing.
+// full reports whether the reserve is complete.
 func (r *reserve) full() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.files) == reserveSize
 }
 
-// release gives the descriptors up, and reports whether there were any.
+// release closes the reserved descriptors, and reports whether there were any.
 func (r *reserve) release() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, file := range r.files {
-		_ = file.Close() // it was only opened for its descriptor
+		_ = file.Close() // opened only to occupy a descriptor
 	}
 	had := len(r.files) > 0
 	r.files = nil
 	return had
 }
 
-// exhausted reports whether an error says that no descriptor is left.
+// exhausted reports whether err means that no descriptor is free.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

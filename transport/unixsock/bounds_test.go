@@ -3,12 +3,15 @@ package unixsock_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// hosted is a server whose peers are taken for whom the test says.
+// hosted is a server that takes each peer for the agent of the field.
 type hosted struct {
 	*running
 	agent  atomic.Int64 // 0: the operator
@@ -50,12 +53,12 @@ func (h *hosted) dialAs(t *testing.T, agent int64, path string) (net.Conn, strin
 	return nc, line
 }
 
-// enter is dialAs that goes through the prologue.
+// enter connects as an agent and completes the prologue.
 func (h *hosted) enter(t *testing.T, agent int64, path string) net.Conn {
 	t.Helper()
 	nc, line := h.dialAs(t, agent, path)
 	if !strings.Contains(line, "Syscall.Authenticate") {
-		t.Fatalf("agent %d was told %s", agent, line)
+		t.Fatalf("agent %d read %s", agent, line)
 	}
 	_, err := nc.Write([]byte(replyMessage + "\nhello\n"))
 	must(t, err)
@@ -63,20 +66,20 @@ func (h *hosted) enter(t *testing.T, agent int64, path string) net.Conn {
 	return nc
 }
 
-// refused checks that one more connection is closed with one error that says why.
+// refused checks that a further connection is closed after one error with that code and text.
 func (h *hosted) refused(t *testing.T, agent int64, path, code, why string) {
 	t.Helper()
 	nc, line := h.dialAs(t, agent, path)
 	if !strings.Contains(line, code) || !strings.Contains(line, why) {
-		t.Errorf("agent %d was told %s, want %s and %q", agent, line, code, why)
+		t.Errorf("agent %d read %s, want %s and %q", agent, line, code, why)
 	}
 	if rest, err := io.ReadAll(nc); err != nil || len(rest) != 0 {
-		t.Errorf("behind the refusal came %q, %v", rest, err)
+		t.Errorf("after the refusal: %q, %v", rest, err)
 	}
 }
 
-// The connections of an agent are counted over both sockets; what is over the bound is closed, with a word, and nobody else
-// is concerned.
+// TestConnectionsOfAnAgent: the connections of an agent are counted over both sockets. A further one is closed after an
+// error, and other clients are not affected.
 func TestConnectionsOfAnAgent(t *testing.T) {
 	t.Parallel()
 	h := startHosted(t, unixsock.Bounds{Connections: 4, Prologues: 2, Agents: 5})
@@ -91,7 +94,7 @@ func TestConnectionsOfAnAgent(t *testing.T) {
 	h.enter(t, 0, h.KernelSocket)
 
 	must(t, own[0].Close())
-	for { // until the server has noticed
+	for { // until the server has counted the end
 		nc, line := h.dialAs(t, 7, h.KernelSocket)
 		if strings.Contains(line, "Syscall.Authenticate") {
 			break
@@ -101,7 +104,7 @@ func TestConnectionsOfAnAgent(t *testing.T) {
 	}
 }
 
-// An agent's silent connections take only its places, so the operator is admitted.
+// TestProloguesOfAnAgent: connections that never answer count only against the agent, so the operator is admitted.
 func TestProloguesOfAnAgent(t *testing.T) {
 	t.Parallel()
 	h := startHosted(t, unixsock.Bounds{Connections: 32, Prologues: 3, Agents: 1000})
@@ -114,7 +117,7 @@ func TestProloguesOfAnAgent(t *testing.T) {
 	h.enter(t, 8, h.KernelSocket)
 }
 
-// Connections of an agent that fail by the hundred are reported as a flood, with the agent.
+// TestFloodIsReported: hundreds of failed connections of an agent are reported as its flood.
 func TestFloodIsReported(t *testing.T) {
 	t.Parallel()
 	h := startHosted(t, unixsock.Bounds{Connections: 1, Prologues: 1, Agents: 1})
@@ -128,7 +131,7 @@ func TestFloodIsReported(t *testing.T) {
 		select {
 		case agent := <-h.floods:
 			if agent != 7 {
-				t.Errorf("agent %d is said to flood", agent)
+				t.Errorf("the flood is of agent %d", agent)
 			}
 			if text := h.log.String(); strings.Count(text, "connections of an agent are refused") > 60 {
 				t.Errorf("the log has %d lines on it", strings.Count(text, "\n"))
@@ -141,7 +144,7 @@ func TestFloodIsReported(t *testing.T) {
 	}
 }
 
-// keyedAgent is a daemon's check that takes everybody for the agent of a key.
+// keyedAgent is an Authenticator that takes every client for that agent.
 type keyedAgent int64
 
 func (a keyedAgent) Offer(context.Context, access.Peer, string) (access.Offer, error) {
@@ -150,7 +153,7 @@ func (a keyedAgent) Offer(context.Context, access.Peer, string) (access.Offer, e
 	}}, nil
 }
 
-// A connection counts as an agent's once its key is known.
+// TestConnectionsOfAKeysAgent: a connection counts for the agent of its key after the login.
 func TestConnectionsOfAKeysAgent(t *testing.T) {
 	t.Parallel()
 	server := start(t, unixsock.ServerConfig{
@@ -171,8 +174,9 @@ func TestConnectionsOfAKeysAgent(t *testing.T) {
 	}
 }
 
-// A server without free descriptors refuses agents, and serves the operator with reserved ones.
-func TestDescriptorsAreHeldBack(t *testing.T) {
+// TestDescriptorsAreReserved: a server without free descriptors refuses agents, and serves the operator with reserved
+// ones.
+func TestDescriptorsAreReserved(t *testing.T) {
 	t.Parallel()
 	const role = "UNIXSOCK_TEST_EXHAUSTED"
 	if os.Getenv(role) == "" {
@@ -182,7 +186,7 @@ func TestDescriptorsAreHeldBack(t *testing.T) {
 	h := startHosted(t, unixsock.DefaultBounds())
 	agents := h.enter(t, 7, h.KernelSocket)
 	exhaust(t)
-	// The operator's end of a connection takes a descriptor of this same process.
+	// The operator's end of the connection is in this process too.
 	free(t, 1)
 	h.enter(t, 0, h.KernelSocket)
 	free(t, 1)
@@ -190,4 +194,39 @@ func TestDescriptorsAreHeldBack(t *testing.T) {
 	_, err := agents.Write([]byte("still\n"))
 	must(t, err)
 	must(t, readLine(agents))
+}
+
+// runAs runs the calling test alone, in a process of its own with role in the environment.
+func runAs(t *testing.T, role string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), role+"=1", "GORACE=atexit_sleep_ms=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+var taken []*os.File
+
+// exhaust uses up the descriptors of the process.
+func exhaust(t *testing.T) {
+	t.Helper()
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 100, Max: 100}))
+	for {
+		file, err := os.Open(os.DevNull)
+		if errors.Is(err, syscall.EMFILE) {
+			return
+		}
+		must(t, err)
+		taken = append(taken, file)
+	}
+}
+
+// free closes n of these descriptors.
+func free(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		must(t, taken[len(taken)-1].Close())
+		taken = taken[:len(taken)-1]
+	}
 }

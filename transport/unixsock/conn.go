@@ -14,8 +14,9 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// Conn is a channel of lines over a stream that the runtime's poller knows: a Unix socket, a pipe, or a pair of pipes. One
-// goroutine may read while another writes. Link is its side for a loop: once that is open, nothing here may read or write.
+// Conn is a channel of lines over a stream of the runtime's poller: a Unix socket, a pipe, or a pair of pipes. One
+// goroutine may read while another writes. Link is its interface for a loop: once that is open, only the Link may be
+// read and written.
 type Conn struct {
 	stream  duplex
 	in, out syscall.RawConn
@@ -26,8 +27,8 @@ type Conn struct {
 	reading attempt
 	writing attempt
 
-	over <-chan struct{} // closed when the other end has no writer any more; if nil, input itself shows it
-	late int             // bytes read since
+	over <-chan struct{} // closed when the other end has no writer; nil: the end of input shows it
+	late int             // bytes read after over was closed
 
 	draining atomic.Bool // no further input is accepted
 
@@ -36,14 +37,14 @@ type Conn struct {
 	link   Link
 }
 
-// duplex is what a channel needs except for its two raw directions.
+// duplex has the methods of a channel's stream, except access to the descriptors.
 type duplex interface {
 	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
 }
 
-// stream is what net.UnixConn and os.File have in common.
+// stream has the methods that net.UnixConn and os.File share.
 type stream interface {
 	duplex
 	syscall.Conn
@@ -55,14 +56,14 @@ var (
 	_ schema.Filler = (*Conn)(nil)
 )
 
-// Detacher is a stream that must know when it ends. Detach closes its descriptor when a Link is
-// opened, which continues with a duplicate; Close is called when that is closed.
+// Detacher is a stream that has to be notified of its end. When a Link is opened, which uses a duplicate descriptor,
+// Detach closes the original one; Close is called when the Link is closed.
 type Detacher interface{ Detach() error }
 
-// file is a stream as a poller takes it over.
+// file is a stream that a poller takes over.
 type file struct{ duplex }
 
-// Close closes the descriptor.
+// Close closes the descriptor; of a Detacher, by Detach.
 func (f file) Close() error {
 	if d, ok := f.duplex.(Detacher); ok {
 		return d.Detach()
@@ -70,8 +71,7 @@ func (f file) Close() error {
 	return f.duplex.Close()
 }
 
-// NewConn returns a channel over s with lines of at most limit bytes; dialect is the one to answer in where a frame
-// shows none.
+// NewConn returns a channel over s with lines of at most limit bytes; dialect is that of answers to frames without one.
 func NewConn(s stream, dialect schema.Dialect, limit int) (*Conn, error) {
 	raw, err := s.SyscallConn()
 	if err != nil {
@@ -80,16 +80,14 @@ func NewConn(s stream, dialect schema.Dialect, limit int) (*Conn, error) {
 	return wrapConn(s, raw, raw, dialect, limit), nil
 }
 
-// Paired is a stream whose directions are two: what a program reads and what it writes.
+// Paired is a stream of two descriptors: a program's standard input and output.
 type Paired interface {
 	duplex
 	RawConns() (in, out syscall.RawConn, err error)
 }
 
-// NewPairedConn is NewConn over such a stream.
-//
-// After over is closed and the stream's deadlines are set to a past time, what was written before
-// is read, and then input ends, even if another process was given the other end and keeps it open.
+// NewPairedConn is NewConn for a Paired. If over is closed, and then the stream's deadlines are set to a past time, the
+// input ends after the bytes that were written before, even if another process keeps the other end open.
 func NewPairedConn(s Paired, dialect schema.Dialect, limit int, over <-chan struct{}) (*Conn, error) {
 	in, out, err := s.RawConns()
 	if err != nil {
@@ -109,16 +107,16 @@ func wrapConn(s duplex, in, out syscall.RawConn, dialect schema.Dialect, limit i
 	return c
 }
 
-// Dialect is the dialect to answer in where a frame shows none.
+// Dialect returns the dialect of answers to frames without one.
 func (c *Conn) Dialect() schema.Dialect { return c.dialect }
 
-// LineLimit is the longest line in bytes.
+// LineLimit returns the maximum length of a line in bytes.
 func (c *Conn) LineLimit() int { return c.limit }
 
 // Next returns the next line; see schema.LineReader.
 func (c *Conn) Next() ([]byte, error) { return c.lines.Next() }
 
-// TryNext is Next for what was received already; see schema.LineReader.
+// TryNext returns the next line if it was received already; see schema.LineReader.
 func (c *Conn) TryNext() (line []byte, ok bool, err error) { return c.lines.TryNext() }
 
 // Read implements io.Reader for the line reader.
@@ -130,19 +128,18 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// attempt is one try to read or write without waiting. Its functions are made once a connection, since a closure made
-// for each call would be an allocation for each.
+// attempt is one attempt to read or write without waiting. Its functions are made once for a connection, since a
+// closure for each call would be an allocation for each.
 type attempt struct {
 	try func(fd uintptr) bool
-	get func() []byte // read: where to
+	get func() []byte // read: returns the buffer
 	put func([]byte)
-	buf []byte // read: what came; write: what is left to write
+	buf []byte // read: the input; write: the bytes not written yet
 	n   int
 	err error
 }
 
-// Fill implements schema.Filler: it waits for input without holding a buffer, so that an idle connection costs its
-// goroutine and little else.
+// Fill implements schema.Filler. It waits for input without a buffer, to save memory while the connection is idle.
 func (c *Conn) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	r := &c.reading
 	r.get, r.put, r.buf, r.n, r.err = get, put, nil, 0, nil
@@ -163,7 +160,7 @@ func (c *Conn) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	return r.buf, nil
 }
 
-// read takes what there is; false has the poller wait for input and try again.
+// read reads the available input; false makes the poller wait for input and call it again.
 func (r *attempt) read(fd uintptr) bool {
 	buf := r.get()
 	for {
@@ -179,7 +176,7 @@ func (r *attempt) read(fd uintptr) bool {
 	return true
 }
 
-// cutShort reports whether reading failed because the other end has no writer any more.
+// cutShort reports whether reading failed because over was closed.
 func (c *Conn) cutShort(err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
@@ -195,11 +192,10 @@ func (c *Conn) cutShort(err error) bool {
 	}
 }
 
-// mostLate is more than a pipe or a socket can buffer: anything beyond it was not written by the
-// peer.
+// mostLate is more than a pipe or a socket can buffer: further bytes were written after over was closed.
 const mostLate = 1 << 20
 
-// rest reads what the peer has left behind, without waiting for more.
+// rest reads buffered input, without waiting for more.
 func (c *Conn) rest(p []byte) (n int, err error) {
 	controlErr := c.in.Control(func(fd uintptr) {
 		for {
@@ -211,14 +207,15 @@ func (c *Conn) rest(p []byte) (n int, err error) {
 	if controlErr != nil {
 		return 0, controlErr
 	}
-	if n <= 0 { // the end, or nothing is there; whatever failed, nothing more can be had
+	if n <= 0 { // the end of input, no input, or an error: nothing is left to read
 		return 0, io.EOF
 	}
 	c.late += n
 	return n, nil
 }
 
-// TryWrite writes as much of p as the peer takes without waiting; n < len(p) with a nil error means that it is full.
+// TryWrite writes as much of p as the peer accepts without waiting; n < len(p) with a nil error means that its buffer
+// is full.
 func (c *Conn) TryWrite(p []byte) (int, error) {
 	w := &c.writing
 	w.buf, w.n, w.err = p, 0, nil
@@ -230,7 +227,7 @@ func (c *Conn) TryWrite(p []byte) (int, error) {
 	return w.n, err
 }
 
-// write gives what the peer takes; it never asks the poller to wait.
+// write writes as much as the peer accepts; it never makes the poller wait.
 func (w *attempt) write(fd uintptr) bool {
 	for w.n < len(w.buf) {
 		n, err := syscall.Write(int(fd), w.buf[w.n:])
@@ -246,7 +243,7 @@ func (w *attempt) write(fd uintptr) bool {
 	return true
 }
 
-// Write writes all of p, waiting for the peer.
+// Write writes all of p, and waits for the peer if necessary.
 func (c *Conn) Write(p []byte) (int, error) { return c.stream.Write(p) }
 
 // SetDeadline bounds reading and writing; the zero time is no bound.
@@ -254,11 +251,11 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.stream.SetReadDeadline(t), c.stream.SetWriteDeadline(t))
 }
 
-// Link returns the side of c that never waits.
+// Link returns the interface of c for a loop.
 func (c *Conn) Link() *Link { return &c.link }
 
-// Drain accepts no further input: Next returns what has arrived, and then the end. The peer's next
-// write fails. An open Link gets Hup, since no one waits for this peer any more.
+// Drain ends the input: Next returns the lines that have arrived, then io.EOF. The peer's next write fails. An open
+// Link gets Hup, so that it does not wait for this peer.
 func (c *Conn) Drain() {
 	c.link.input.CompareAndSwap(inputOpen, inputDrained)
 	if c.shut() {
@@ -266,17 +263,17 @@ func (c *Conn) Drain() {
 	}
 }
 
-// shut accepts no further input, and reports whether an open Link must find that out.
+// shut ends the input, and reports whether a Link is open, which has to be notified.
 func (c *Conn) shut() (opened bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if opened = c.link.opened.Load(); opened {
-		_ = c.link.stream.CloseRead() // it fails if the peer has left, or the stream was closed
+		_ = c.link.stream.CloseRead() // fails if the peer has closed, or the stream is closed
 		return opened
 	}
 	c.draining.Store(true)
 	if half, ok := c.stream.(interface{ CloseRead() error }); ok {
-		_ = half.CloseRead() // it fails if the peer has left
+		_ = half.CloseRead() // fails if the peer has closed
 	}
 	c.Interrupt()
 	return opened
@@ -289,16 +286,16 @@ func (c *Conn) discard() {
 		return
 	}
 	c.Drain()
-	var junk [512]byte // on a stack that is small, of a connection that is idle
+	var junk [512]byte // small, since the stack of an idle connection is
 	for n := 1; n > 0; {
 		n, _ = c.rest(junk[:])
 	}
 }
 
-// Interrupt makes Next return what was received already, and then an error.
+// Interrupt makes Next return the received lines, and then an error.
 func (c *Conn) Interrupt() { _ = c.stream.SetReadDeadline(time.Unix(1, 0)) }
 
-// CloseWrite tells the peer that nothing more will come, where the stream can say so.
+// CloseWrite ends the output, if the stream can do that alone.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.stream.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -306,17 +303,18 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close ends both directions; waiting reads and writes return, and an open Link gets an event.
+// Close closes the stream; blocked reads and writes return, and an open Link gets an event.
 func (c *Conn) Close() error {
-	tell, err := c.closeSilently()
-	if tell != nil {
-		tell(poll.In | poll.Hup)
+	notify, err := c.closeSilently()
+	if notify != nil {
+		notify(poll.In | poll.Hup)
 	}
 	return err
 }
 
-// closeSilently is Close without the event. It returns the Link that needs it, or nil if none is open.
-func (c *Conn) closeSilently() (tell func(poll.Event), err error) {
+// closeSilently is Close without the event. It returns the function that passes the event to the open Link; nil: none
+// is open.
+func (c *Conn) closeSilently() (notify func(poll.Event), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.link.opened.Load() {

@@ -17,25 +17,24 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Why Dial failed. After either of the two a client may start a daemon (BRIDGE 4.5.2); any other error, such as a
-// fault.PlaceUnsafe or a fault.AuthPeer, would stop a daemon too.
+// Errors of Dial after which a client may start a daemon (BRIDGE 4.5.2). Any other error, such as a fault.PlaceUnsafe
+// or a fault.AuthPeer, would stop a daemon too.
 var (
-	// ErrNoSocket: the socket, or the runtime directory itself, is not there.
-	ErrNoSocket = errors.New("no daemon has been here")
-	// ErrNobodyListens means that the socket's daemon has ended.
-	ErrNobodyListens = errors.New("the daemon has ended")
+	// ErrNoSocket means that the socket, or the runtime directory, does not exist.
+	ErrNoSocket = errors.New("there is no socket: no daemon is running")
+	// ErrNotListening means that the socket's daemon has ended.
+	ErrNotListening = errors.New("the daemon has ended")
 )
 
-// Dial connects to the daemon at the socket path. It trusts nothing: the directory must pass
-// CheckPrivateDir, or be writable by root only, and the listening process must be ours or root's.
-// It sends and reads nothing; ClientPrologue comes next. While the daemon's queue is full it waits,
-// until ctx ends.
+// Dial connects to the daemon at the socket path. The directory must pass CheckPrivateDir, or be writable by root only,
+// and the listening process must be the user's or root's. Dial sends and reads nothing; access.ClientPrologue comes
+// next. While the daemon's queue is full it waits, until ctx ends.
 func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	if err := CheckSocketPath(path); err != nil {
 		return nil, err
 	}
 	switch err := CheckPrivateDir(filepath.Dir(path)); {
-	case errors.Is(err, fault.PlaceUnsafe) && rootsAlone(filepath.Dir(path)): // as agents see it that run as another user than root's kernel
+	case errors.Is(err, fault.PlaceUnsafe) && rootsAlone(filepath.Dir(path)): // the directory of root's kernel, for an agent that runs as another user
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("dial %s: %w", path, ErrNoSocket)
 	case err != nil:
@@ -44,7 +43,7 @@ func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	conn, err := connectToSocket(ctx, path)
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
 		if _, bounded := ctx.Deadline(); bounded {
-			<-ctx.Done() // it was that deadline, which the connection has noticed first
+			<-ctx.Done() // the deadline of the connection was that of ctx
 			return nil, fmt.Errorf("dial %s: %w", path, context.Cause(ctx))
 		}
 	}
@@ -52,7 +51,7 @@ func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("dial %s: %w", path, ErrNoSocket)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("dial %s: %w", path, ErrNobodyListens)
+		return nil, fmt.Errorf("dial %s: %w", path, ErrNotListening)
 	case err != nil:
 		return nil, fmt.Errorf("dial: %w", err)
 	}
@@ -62,14 +61,14 @@ func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// rootsAlone reports whether a directory is root's and only root may write it.
+// rootsAlone reports whether a directory belongs to root and only root may write it.
 func rootsAlone(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.IsDir() && ownerOf(info) == 0 && os.Geteuid() != 0 && info.Mode().Perm()&0o022 == 0
 }
 
-// connectToSocket looks before it connects, as probe does. In a private directory a socket of root's is one that a
-// service manager put there for us.
+// connectToSocket checks the file before it connects, as probe does. A socket of root in a private directory is one
+// that a service manager bound.
 func connectToSocket(ctx context.Context, path string) (*net.UnixConn, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -81,9 +80,9 @@ func connectToSocket(ctx context.Context, path string) (*net.UnixConn, error) {
 	return connect(ctx, path)
 }
 
-// Pair returns two sockets that are connected with each other.
+// Pair returns two connected sockets.
 func Pair() (a, b *net.UnixConn, err error) {
-	// The lock keeps a fork from coming between making the pair and marking it close-on-exec, which not every system does in one step.
+	// No process may be forked before the sockets are marked close-on-exec, which is not one step on every system.
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -108,7 +107,7 @@ func Pair() (a, b *net.UnixConn, err error) {
 	return a, b, nil
 }
 
-// unixConn takes over a socket's descriptor.
+// unixConn returns a connection that takes over a socket's descriptor.
 func unixConn(fd int) (*net.UnixConn, error) {
 	file := os.NewFile(uintptr(fd), "socket")
 	conn, err := net.FileConn(file)
@@ -121,14 +120,14 @@ func unixConn(fd int) (*net.UnixConn, error) {
 // connectPause is the pause between two attempts to connect to a listener with a full queue.
 const connectPause = 5 * time.Millisecond
 
-// bsdAttempts is how often a refused connect is tried on systems that refuse both for a full queue
-// and without a listener. Linux distinguishes the two (ECONNREFUSED, EAGAIN).
+// bsdAttempts is the number of attempts on systems that refuse a connection both without a listener and if its queue is
+// full. Linux distinguishes the two (ECONNREFUSED, EAGAIN).
 const bsdAttempts = 4
 
-// connect dials the socket at path and waits, until ctx ends, for as long as the listener's queue is full.
+// connect dials the socket at path. While the listener's queue is full it waits, until ctx ends.
 func connect(ctx context.Context, path string) (*net.UnixConn, error) {
 	var dialer net.Dialer
-	for attempt := 1; ; attempt++ { // the queue empties as the daemon accepts; nothing tells when
+	for attempt := 1; ; attempt++ { // no event reports that the queue has room
 		conn, err := dialer.DialContext(ctx, "unix", path)
 		if err == nil {
 			return conn.(*net.UnixConn), nil // "unix" gives no other

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-func TestDialTellsWhyNot(t *testing.T) {
+func TestDialErrors(t *testing.T) {
 	t.Parallel()
 	unsafe := func(err error) bool { return errors.Is(err, fault.PlaceUnsafe) }
 	is := func(target error) func(error) bool {
@@ -25,7 +25,7 @@ func TestDialTellsWhyNot(t *testing.T) {
 	}{
 		{"no directory", func(t *testing.T, places unixsock.Places) { must(t, os.Remove(places.Dir)) }, is(unixsock.ErrNoSocket)},
 		{"no socket", func(*testing.T, unixsock.Places) {}, is(unixsock.ErrNoSocket)},
-		{"stale socket", func(t *testing.T, places unixsock.Places) { leaveStale(t, places.KernelSocket) }, is(unixsock.ErrNobodyListens)},
+		{"stale socket", func(t *testing.T, places unixsock.Places) { leaveStale(t, places.KernelSocket) }, is(unixsock.ErrNotListening)},
 		{"regular file", func(t *testing.T, places unixsock.Places) {
 			must(t, os.WriteFile(places.KernelSocket, nil, 0o600))
 		}, unsafe},
@@ -78,7 +78,7 @@ func TestDialReachesAListener(t *testing.T) {
 	}
 }
 
-// A listener with a full queue exists: the dialer waits instead of reporting that there is none.
+// TestDialWaitsForAFullQueue: Dial waits for a listener whose queue is full.
 func TestDialWaitsForAFullQueue(t *testing.T) {
 	t.Parallel()
 	places := privatePlaces(t)

@@ -7,17 +7,17 @@ import (
 )
 
 var (
-	JudgePeer  = judgePeer
+	CheckPeer  = checkPeer
 	HiddenName = hiddenName
 	Publish    = publish
 	TryLock    = tryLock
 	Acquire    = acquire
 )
 
-// Remember is what happens to a connection that was accepted before the shutdown and received after it.
+// Remember is remember.
 func (s *Server) Remember(conn net.Conn) { s.remember(conn) }
 
-// Probe is probe without the file that it is about.
+// Probe is probe without the FileInfo.
 func Probe(ctx context.Context, path string) (Liveness, error) {
 	f, err := probe(ctx, path)
 	return f.state, errors.Join(err, f.err)

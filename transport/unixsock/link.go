@@ -13,35 +13,34 @@ import (
 // ErrInterrupted is the final error of a Link whose input was ended by Interrupt.
 var ErrInterrupted = errors.New("input was interrupted")
 
-// States of a Link's input. The first that it gets to behind inputOpen stays.
+// States of a Link's input. It leaves inputOpen once.
 const (
 	inputOpen        int32 = iota
-	inputDrained           // what has come is read, then the end
-	inputInterrupted       // nothing more is read
+	inputDrained           // buffered input is read, then io.EOF
+	inputInterrupted       // no more input is read
 )
 
-// Link is the side of a Conn that never waits, for a loop. Open, Fill, Next and Write are called by one goroutine at a time; the
-// other methods by any.
+// Link is the non-blocking interface of a Conn, for a loop. Open, Fill, Next and Write are called by one goroutine at a
+// time, the other methods by any.
 type Link struct {
 	conn   *Conn
 	opened atomic.Bool // stream and ready are set
 	stream poll.Stream
 	ready  func(poll.Event)
 
-	readable atomic.Bool // something may have come since the last read
+	readable atomic.Bool // input may have arrived after the last read
 	input    atomic.Int32
 	late     int // bytes read since the input was drained
 }
 
-// Open hands the link to p, which takes the stream from the Conn. From now on ready gets the
-// events, on the goroutine of p.Wait or another, and one In before Open returns. For a paired Conn,
-// only Gone reports a hang-up.
+// Open adds the stream of the Conn to p. From then on ready gets the events, on the goroutine of p.Wait or another; it
+// gets an In before Open returns. For a paired Conn, only Gone reports a hang-up.
 func (l *Link) Open(p poll.Poller, ready func(poll.Event)) error {
 	if err := l.attach(p, ready); err != nil {
 		return err
 	}
 	now := poll.In
-	if l.input.Load() == inputDrained { // before
+	if l.input.Load() == inputDrained { // Drain was called before Open
 		now |= poll.Hup
 	}
 	ready(now)
@@ -57,15 +56,15 @@ func (l *Link) attach(p poll.Poller, ready func(poll.Event)) (err error) {
 	}
 	l.readable.Store(true)
 	l.ready = ready
-	l.stream, err = p.Add(poll.Source{File: file{c.stream}, In: c.in, Out: c.out}, l.told)
+	l.stream, err = p.Add(poll.Source{File: file{c.stream}, In: c.in, Out: c.out}, l.notify)
 	if err == nil {
 		l.opened.Store(true)
 	}
 	return err
 }
 
-// told passes on what the poller says.
-func (l *Link) told(e poll.Event) {
+// notify passes an event of the poller to ready.
+func (l *Link) notify(e poll.Event) {
 	if !l.opened.Load() && !l.awaitOpen() {
 		return
 	}
@@ -80,16 +79,15 @@ func (l *Link) told(e poll.Event) {
 	}
 }
 
-// awaitOpen waits until open returns, and reports whether it went well.
+// awaitOpen waits until Open returns, and reports whether it succeeded.
 func (l *Link) awaitOpen() bool {
 	l.conn.mu.Lock()
 	defer l.conn.mu.Unlock()
 	return l.opened.Load()
 }
 
-// Fill reads once. If more is false, ready gets In when there is more. If nothing has come since,
-// it makes no system call but returns the buffer that Next's lines were in. Its error is returned
-// by Next, after the last line.
+// Fill reads once. If more is false, ready gets In when input arrives. If none has arrived since the last read, Fill
+// makes no system call and releases the buffer of Next's lines. Next returns its error, after the last line.
 func (l *Link) Fill() (more bool) {
 	if !l.opened.Load() || !l.readable.Load() && l.input.Load() == inputOpen {
 		l.conn.lines.Trim()
@@ -106,7 +104,7 @@ func (l *Link) ReadOnce(p []byte) (n int, more bool, err error) {
 	case inputDrained:
 		return l.readLate(p)
 	}
-	l.readable.Store(false) // before it reads, so that data that arrives meanwhile causes an event
+	l.readable.Store(false) // before the read, so that input that arrives meanwhile causes an event
 	n, more, err = l.stream.Read(p)
 	if err == poll.ErrAgain {
 		err = nil
@@ -117,7 +115,7 @@ func (l *Link) ReadOnce(p []byte) (n int, more bool, err error) {
 	return n, more, err
 }
 
-// readLate reads what has come before the input was drained.
+// readLate reads input that arrived before Drain or Gone.
 func (l *Link) readLate(p []byte) (n int, more bool, err error) {
 	if p = p[:min(len(p), mostLate-l.late)]; len(p) == 0 {
 		return 0, false, io.EOF
@@ -130,11 +128,11 @@ func (l *Link) readLate(p []byte) (n int, more bool, err error) {
 	return n, true, err
 }
 
-// Next returns the next line of what was read, valid until the next Fill; ok is false if there is
-// none. See schema.LineReader.
+// Next returns the next line that Fill has read, valid until the next Fill; ok is false if there is none. See
+// schema.LineReader.
 func (l *Link) Next() (line []byte, ok bool, err error) { return l.conn.lines.TryNext() }
 
-// Write writes as much as the peer takes; if that is not all and the error is nil, ready gets Out.
+// Write writes as much as the peer accepts; if that is not all and the error is nil, ready gets Out.
 func (l *Link) Write(p []byte) (int, error) {
 	if !l.opened.Load() {
 		return l.conn.TryWrite(p)
@@ -142,26 +140,25 @@ func (l *Link) Write(p []byte) (int, error) {
 	return l.stream.Write(p)
 }
 
-// Dialect is the dialect to answer in where a frame shows none.
+// Dialect returns the dialect of answers to frames without one.
 func (l *Link) Dialect() schema.Dialect { return l.conn.dialect }
 
-// LineLimit is the longest line in bytes.
+// LineLimit returns the maximum length of a line in bytes.
 func (l *Link) LineLimit() int { return l.conn.limit }
 
-// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready gets
-// In and Hup, so that a reader that has paused because of backpressure notices too.
+// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready gets In and Hup, so that
+// a reader that is paused by backpressure is notified too.
 func (l *Link) Interrupt() {
 	if !l.end(inputInterrupted, poll.In|poll.Hup) {
 		l.conn.Interrupt()
 	}
 }
 
-// Gone says, once the link is open, that the other end has no writer any more, even if another
-// process keeps it open: what was written before is read, then the input ends. ready is called, and
-// should not wait for room to write any more.
+// Gone ends the input of an open link whose peer has ended, even if another process keeps the other end open: bytes
+// that were written before are read, then io.EOF. ready gets an event, after which the loop should not wait for Out.
 func (l *Link) Gone() { l.end(inputDrained, poll.In|poll.Out|poll.Hup) }
 
-// end ends the input in a way and tells so. It returns false if the link is not open.
+// end sets the state of the input and passes an event to ready. It returns false if the link is not open.
 func (l *Link) end(state int32, e poll.Event) bool {
 	l.input.CompareAndSwap(inputOpen, state)
 	if !l.opened.Load() {
@@ -171,8 +168,7 @@ func (l *Link) end(state int32, e poll.Event) bool {
 	return true
 }
 
-// discard drops unread input, once the loop has finished with the link. It returns false if the
-// link is not open.
+// discard drops unread input, when the loop no longer uses the link. It returns false if the link is not open.
 func (l *Link) discard() bool {
 	if !l.opened.Load() {
 		return false
@@ -189,7 +185,7 @@ func (l *Link) discard() bool {
 	return true
 }
 
-// Close ends both directions. No further event follows, except one in progress.
+// Close closes the stream. No further event follows, except one in progress.
 func (l *Link) Close() error {
 	_, err := l.conn.closeSilently()
 	return err

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// eachPoller runs test with both kinds of poller.
+// eachPoller runs test with each kind of poller.
 func eachPoller(t *testing.T, test func(t *testing.T, p poll.Poller)) {
 	t.Helper()
 	t.Parallel()
@@ -37,7 +37,7 @@ func eachPoller(t *testing.T, test func(t *testing.T, p poll.Poller)) {
 	}
 }
 
-// looped is an open link with what it was told. The events of the poller come in on the goroutine that calls await.
+// looped is an open link with its events. They are reported on the goroutine that calls await.
 type looped struct {
 	*unixsock.Link
 	t   *testing.T
@@ -55,13 +55,13 @@ func loop(t *testing.T, p poll.Poller, link *unixsock.Link) *looped {
 	return l
 }
 
-// await waits until all of want was told.
+// await waits until all events of want were reported.
 func (l *looped) await(want poll.Event) {
 	l.t.Helper()
 	const bound = 20 * time.Second
 	for until := time.Now().Add(bound); poll.Event(l.got.Load())&want != want; {
 		if time.Now().After(until) {
-			l.t.Fatalf("told %b, want %b", l.got.Load(), want)
+			l.t.Fatalf("events %b, want %b", l.got.Load(), want)
 		}
 		must(l.t, l.p.Wait(bound, nil))
 	}
@@ -93,7 +93,7 @@ func (l *looped) lines(n int) (string, error) {
 	}
 }
 
-// want reads lines up to an error, and compares both.
+// want reads lines up to an error, and compares both with the arguments.
 func (l *looped) want(lines string, want error) {
 	l.t.Helper()
 	if got, err := l.lines(1 << 30); got != lines || !errors.Is(err, want) {
@@ -109,7 +109,7 @@ func socketPair(t *testing.T) (near, far *net.UnixConn) {
 	t.Helper()
 	near, far, err := unixsock.Pair()
 	must(t, err)
-	t.Cleanup(func() { _ = errors.Join(near.Close(), far.Close()) }) // either may have been closed before
+	t.Cleanup(func() { _ = errors.Join(near.Close(), far.Close()) }) // fails if they are closed
 	return near, far
 }
 
@@ -119,7 +119,7 @@ func socketConn(t *testing.T) (*unixsock.Conn, *net.UnixConn) {
 	near, far := socketPair(t)
 	conn, err := unixsock.NewConn(near, schema.OsMessage, schema.MaxLine)
 	must(t, err)
-	t.Cleanup(func() { _ = conn.Close() }) // it may have been closed before
+	t.Cleanup(func() { _ = conn.Close() }) // fails if it is closed
 	return conn, far
 }
 
@@ -129,8 +129,9 @@ func send(t *testing.T, w io.Writer, text string) {
 	must(t, err)
 }
 
-// Bytes that arrived with the prologue's answer are read first, no later ones are lost, and answers are sent.
-func TestLinkBehindThePrologue(t *testing.T) {
+// TestLinkAfterThePrologue: bytes that arrived with the prologue's answer are read first, no later ones are lost, and
+// answers are sent.
+func TestLinkAfterThePrologue(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		conn, far := socketConn(t)
 		send(t, far, `{"kind":"reply","type":"Syscall.Authenticate","data":null}`+"\nfirst\nsec")
@@ -144,7 +145,7 @@ func TestLinkBehindThePrologue(t *testing.T) {
 			t.Fatalf("got %q, %v", got, err)
 		}
 		if l.Dialect() != schema.OsMessage || l.LineLimit() != schema.MaxLine {
-			t.Error("the link is another's")
+			t.Error("Link returned another link")
 		}
 		must(t, readLine(far)) // the offer
 		n, err := l.Write([]byte("answer\n"))
@@ -165,12 +166,12 @@ func TestLinkBehindThePrologue(t *testing.T) {
 		l.got.Store(0)
 		must(t, conn.Close())
 		if l.got.Load() != 0 {
-			t.Error("a closed link was told of its end")
+			t.Error("a closed link got an event")
 		}
 	})
 }
 
-// Interrupt ends the input after what was read, from any goroutine, also before Open.
+// TestLinkInterrupted: Interrupt ends the input after the lines that were read, from any goroutine, also before Open.
 func TestLinkInterrupted(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		conn, far := socketConn(t)
@@ -197,10 +198,10 @@ func TestLinkInterrupted(t *testing.T) {
 	})
 }
 
-// Drain keeps the input that has arrived, and tells the peer that no more is read.
+// TestLinkDrained: Drain keeps the input that has arrived, and the peer's next write fails.
 func TestLinkDrained(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
-		text := strings.Repeat("line\n", 10_000) // more than one read takes
+		text := strings.Repeat("line\n", 10_000) // more than one read returns
 		for _, before := range []bool{false, true} {
 			conn, far := socketConn(t)
 			send(t, far, text)
@@ -219,15 +220,16 @@ func TestLinkDrained(t *testing.T) {
 			if _, err := far.Write([]byte("late\n")); !errors.Is(err, syscall.EPIPE) {
 				t.Errorf("the peer wrote on: %v", err)
 			}
-			l.Interrupt() // the handler may give up as well; what has come is read all the same
+			l.Interrupt() // input that has arrived is read in spite of it
 			l.want(strings.TrimSuffix(strings.ReplaceAll(text, "\n", "|"), "|"), io.EOF)
 			text = strings.Repeat("line\n", 10_000)
 		}
 	})
 }
 
-// A server that is in a hurry closes open links, and their loops are told.
-func TestShutdownInAHurryWithLinks(t *testing.T) {
+// TestShutdownTimeoutWithLinks: when the time of the handlers is over, the server closes open links, and their loops
+// get an event.
+func TestShutdownTimeoutWithLinks(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, ended := make(chan struct{}), make(chan error, 1)
 		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
@@ -242,7 +244,7 @@ func TestShutdownInAHurryWithLinks(t *testing.T) {
 		server.cancel()
 		must(t, <-server.served)
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("the handler was told %v", err)
+			t.Errorf("the handler got %v", err)
 		}
 		if got, err := io.ReadAll(nc); err != nil || len(got) != 0 {
 			t.Errorf("the client got %q, %v", got, err)
@@ -250,7 +252,7 @@ func TestShutdownInAHurryWithLinks(t *testing.T) {
 	})
 }
 
-// A client with unread input gets an end of file, not a reset.
+// TestUnreadInputOfALink: a client whose input was not read gets io.EOF, not a reset.
 func TestUnreadInputOfALink(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, sent := make(chan *looped), make(chan struct{})
@@ -262,7 +264,7 @@ func TestUnreadInputOfALink(t *testing.T) {
 			_, _ = l.Write([]byte("bye\n"))
 		}})
 		nc, _ := connectTo(t, server.KernelSocket)
-		l := <-begun // what is sent from here on did not come with the prologue
+		l := <-begun // later input does not arrive with the prologue
 		send(t, nc, strings.Repeat("unread\n", 1000))
 		close(sent)
 		if got, err := io.ReadAll(nc); string(got) != "bye\n" || err != nil {
@@ -271,13 +273,13 @@ func TestUnreadInputOfALink(t *testing.T) {
 		must(t, server.Shutdown(t.Context()))
 		must(t, <-server.served)
 		if poll.Event(l.got.Load())&poll.Hup != 0 {
-			t.Error("the link of a handler that has returned was told of its end")
+			t.Error("the link of a handler that has returned got an event")
 		}
 	})
 }
 
-// A program that has ended its output, or both, is not gone before it has ended; then what it wrote is read to the end, half a
-// line included, though somebody else holds its ends open.
+// TestLinkOfAProgram: Hup is reported when a program has ended, not when it has closed its output. Its output is then
+// read to the end, with an incomplete line, though another process keeps the pipes open.
 func TestLinkOfAProgram(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		for _, closes := range []bool{false, true} {
@@ -297,11 +299,11 @@ func TestLinkOfAProgram(t *testing.T) {
 				l.want(strings.Repeat("a|", 19_999)+"ha", io.EOF)
 				must(t, p.Wait(0, nil))
 				if poll.Event(l.got.Load())&poll.Hup != 0 {
-					t.Error("a program that runs is gone")
+					t.Error("Hup was reported while the program runs")
 				}
 				l.Gone()
 			} else {
-				for full := false; !full; { // nobody reads: the end must not wait for room
+				for full := false; !full; { // the peer does not read: the end must not wait for Out
 					n, err := l.Write(make([]byte, 1<<16))
 					must(t, err)
 					full = n < 1<<16
@@ -320,8 +322,8 @@ func TestLinkOfAProgram(t *testing.T) {
 	})
 }
 
-// A process that holds a dead program's output open, and writes, is not read forever.
-func TestLinkOfAProgramWithAnHeir(t *testing.T) {
+// TestLinkOfAProgramWithAnotherWriter: input of a process that goes on writing to a dead program's output is bounded.
+func TestLinkOfAProgramWithAnotherWriter(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		stdin, in, err := os.Pipe()
 		must(t, err)
@@ -334,10 +336,10 @@ func TestLinkOfAProgramWithAnHeir(t *testing.T) {
 		flood := strings.Repeat("flood\n", 4096)
 		for sent, read := 0, 0; ; {
 			if read > 2<<20 {
-				t.Fatalf("it is heard for over %d bytes", read)
+				t.Fatalf("more than %d bytes were read", read)
 			}
 			send(t, stdout, flood)
-			for sent += len(flood); read < sent; { // and never finds nothing
+			for sent += len(flood); read < sent; { // there is always input
 				l.Fill()
 				line, ok, err := l.Next()
 				for ; ok && err == nil; line, ok, err = l.Next() {
@@ -353,7 +355,7 @@ func TestLinkOfAProgramWithAnHeir(t *testing.T) {
 	})
 }
 
-// A link that was closed cannot be opened, and an open one that is closed under its loop says so.
+// TestLinkClosed: a closed link cannot be opened, and an open one that is closed returns errors.
 func TestLinkClosed(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		conn, _ := socketConn(t)
@@ -381,7 +383,7 @@ func TestLinkClosed(t *testing.T) {
 	})
 }
 
-// counted is a socket that says when it ends.
+// counted is a socket that counts its ends.
 type counted struct {
 	*net.UnixConn
 	ended int
@@ -394,7 +396,7 @@ func (c *counted) Close() error {
 	return c.UnixConn.Close()
 }
 
-// A stream that wants to know of its end is told when the link is closed, not when it is opened.
+// TestLinkOfADetacher: a Detacher is closed when the link is closed, not when it is opened.
 func TestLinkOfADetacher(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		near, far := socketPair(t)
@@ -413,8 +415,8 @@ func TestLinkOfADetacher(t *testing.T) {
 	})
 }
 
-// The bound of 10 KB for an idle connection, of which this is the part of the transport. It measures the heap of the process, so
-// nothing runs beside it.
+// TestIdleLinksAreSmall: the transport's part of the bound of 10 KB for an idle connection. It measures the heap of the
+// process, so the test is not parallel.
 func TestIdleLinksAreSmall(t *testing.T) {
 	const links = 300
 	p, err := poll.New()
@@ -442,7 +444,7 @@ func TestIdleLinksAreSmall(t *testing.T) {
 		l.Fill()
 	}
 	each := (heap() - before) / links
-	t.Logf("an idle link, its peer and the test's own part take %d bytes", each)
+	t.Logf("an idle link, with its peer and the test's own data, takes %d bytes", each)
 	if each > 6<<10 {
 		t.Errorf("an idle link takes %d bytes", each)
 	}

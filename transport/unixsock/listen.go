@@ -11,24 +11,22 @@ import (
 	"sync"
 )
 
-// Listener is one listening socket. It unlinks its path when it is closed, if it put it there.
+// Listener is a listening socket. Close unlinks its path, unless a service manager bound it.
 type Listener struct {
 	path  string
 	close func() error
 
 	mu     sync.Mutex
-	ln     *net.UnixListener // replaced when Repair has bound again
-	file   fs.FileInfo       // what we put at path; nil if we put nothing there
+	ln     *net.UnixListener // replaced by Repair
+	file   fs.FileInfo       // of the socket that was bound at path; nil for an inherited socket
 	closed bool
 }
 
-// Listen binds the socket paths and listens on them, mode 0600 (PROTOCOL 1, BRIDGE 4.5.3). All lie in the directory of
-// lock, which the caller holds until every Listener is closed. Every path is probed before any is touched: stale sockets
-// are replaced; where one is Alive or Foreign nothing is changed and a fault.PlaceServed or fault.PlaceOccupied returned.
-//
-// Each socket is bound under a hidden name in the same private directory, then linked into place. So a socket that can
-// be found at its path listens already, nobody else could ever open it, and nothing that appears at the path meanwhile
-// is overwritten.
+// Listen binds the socket paths and listens on them, mode 0600 (PROTOCOL 1, BRIDGE 4.5.3). All must be in the directory
+// of lock, which the caller holds until every Listener is closed. Listen probes every path before it changes any. It
+// replaces stale sockets; if a path is Alive or Foreign, it changes nothing and returns a fault.PlaceServed or
+// fault.PlaceOccupied. Each socket is bound to a hidden name in the same private directory, then linked to its path. A
+// socket at its path thus listens already, was never accessible to other users, and does not replace a file.
 func Listen(ctx context.Context, lock *Lock, paths ...string) ([]*Listener, error) {
 	dir := filepath.Dir(lock.Path())
 	for _, path := range paths {
@@ -36,7 +34,7 @@ func Listen(ctx context.Context, lock *Lock, paths ...string) ([]*Listener, erro
 			return nil, err
 		}
 		if filepath.Dir(path) != dir {
-			return nil, fmt.Errorf("listen on %s: the lock %s does not guard its directory", path, lock.Path())
+			return nil, fmt.Errorf("listen on %s: the lock %s is in another directory", path, lock.Path())
 		}
 	}
 	found := make([]finding, len(paths))
@@ -61,21 +59,21 @@ func Listen(ctx context.Context, lock *Lock, paths ...string) ([]*Listener, erro
 	return all, nil
 }
 
-// Inherited returns a Listener for a socket that a service manager bound. The path is the manager's, so it is never
-// unlinked.
+// Inherited returns a Listener for a socket that a service manager bound. It never unlinks the path, which belongs to
+// the manager.
 func Inherited(ln *net.UnixListener) *Listener {
 	ln.SetUnlinkOnClose(false)
 	return newListener(ln, ln.Addr().String(), nil)
 }
 
-// newListener wraps ln; file is what was put at path, nil for nothing.
+// newListener returns a Listener for ln. file describes the socket at path; nil for an inherited one.
 func newListener(ln *net.UnixListener, path string, file fs.FileInfo) *Listener {
 	l := &Listener{ln: ln, path: path, file: file}
 	l.close = sync.OnceValue(func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.closed = true
-		// Unlinked while it still listens, so its inode number cannot belong to another file yet.
+		// While the socket listens, no other file can have its inode number.
 		err := l.unlink()
 		return errors.Join(err, l.ln.Close())
 	})
@@ -87,7 +85,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		ln := l.current()
 		conn, err := ln.Accept()
-		if err != nil && l.current() != ln { // Repair has closed it, and there is another
+		if err != nil && l.current() != ln { // Repair has replaced it
 			continue
 		}
 		return conn, err
@@ -103,12 +101,12 @@ func (l *Listener) current() *net.UnixListener {
 // Addr returns the path that clients dial.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
-// Close unlinks the path, if the file there is ours, and stops listening. Connections that were not
-// accepted see an end of input before any prologue, which tells a client that none of its calls
-// ran. Further calls return the first's result.
+// Close unlinks the path if the file there is this Listener's, and stops listening. Connections that were not accepted
+// are closed before any prologue, which tells a client that none of its calls ran. Further calls return the result of
+// the first.
 func (l *Listener) Close() error { return l.close() }
 
-// unlink takes away what bind put at the path. The caller holds mu.
+// unlink removes the socket that bind put at the path. The caller holds mu.
 func (l *Listener) unlink() error {
 	if l.file == nil {
 		return nil
@@ -119,9 +117,8 @@ func (l *Listener) unlink() error {
 	return nil
 }
 
-// removeSame removes path if the file there is still the one that info describes. It cannot be
-// replaced in between: Listen replaces it under the lock, and a path at which a Listener still
-// listens is left alone by every other Listen.
+// removeSame removes path if the file there is the one of info. It cannot be replaced in between: Listen replaces files
+// only under the lock, and never a socket that listens.
 func removeSame(path string, info fs.FileInfo) error {
 	there, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(there, info) {

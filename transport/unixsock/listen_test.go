@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// speak makes each listener a daemon as far as a probe can tell.
+// speak makes each listener send the prologue, as a daemon does.
 func speak(t testing.TB, listeners ...*unixsock.Listener) {
 	t.Helper()
 	var wait sync.WaitGroup
@@ -57,7 +58,7 @@ func dirNames(t testing.TB, dir string) string {
 func TestListenAtBothSockets(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
-	leaveStale(t, places.EventsSocket) // the one is new, the other replaced
+	leaveStale(t, places.EventsSocket) // one is new, the other replaced
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket, places.EventsSocket)
 	must(t, err)
 	for i, path := range []string{places.KernelSocket, places.EventsSocket} {
@@ -76,15 +77,15 @@ func TestListenAtBothSockets(t *testing.T) {
 	}
 	for _, l := range listeners {
 		must(t, l.Close())
-		must(t, l.Close()) // as the first time
+		must(t, l.Close()) // returns the result of the first
 	}
 	if got, want := dirNames(t, places.Dir), "kernel.lock"; got != want {
 		t.Errorf("the directory holds %s, want %s", got, want)
 	}
 }
 
-// The second path decides as much as the first, which must then be as it was.
-func TestListenTouchesNothingThatIsNotOurs(t *testing.T) {
+// TestListenChangesNoOtherFile: if the second path is in use, the first is not changed.
+func TestListenChangesNoOtherFile(t *testing.T) {
 	t.Parallel()
 	for _, tt := range occupants {
 		if tt.want == unixsock.Absent || tt.want == unixsock.Stale {
@@ -115,7 +116,7 @@ func TestListenTouchesNothingThatIsNotOurs(t *testing.T) {
 	}
 }
 
-// Daemons that start at once while somebody keeps deleting the lock file: one at most gets the socket.
+// TestListenRace: of daemons that start while the lock file is deleted again and again, at most one gets the socket.
 func TestListenRace(t *testing.T) {
 	t.Parallel()
 	for i := range testkit.Rounds(4, 20, 200) {
@@ -161,7 +162,7 @@ func TestListenNeedsTheLockOfItsDirectory(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
 	if _, err := unixsock.Listen(t.Context(), lock, privatePlaces(t).KernelSocket); err == nil {
-		t.Error("a lock guards another directory's socket")
+		t.Error("the lock of another directory was accepted")
 	}
 	must(t, os.Remove(places.Lock))
 	if _, err := unixsock.Listen(t.Context(), lock, places.KernelSocket); !errors.Is(err, unixsock.ErrLockReplaced) {
@@ -215,7 +216,8 @@ func TestInheritedSocketIsNotUnlinked(t *testing.T) {
 	inode(t, path)
 }
 
-// A file system that knows no second name for a socket: it is renamed, but over nothing.
+// TestPublishWithoutLinks: on a file system without hard links to sockets, a socket is renamed, but does not replace a
+// file.
 func TestPublishWithoutLinks(t *testing.T) {
 	t.Parallel()
 	noLinks := func(string, string) error { return syscall.EPERM }
@@ -234,9 +236,53 @@ func TestPublishWithoutLinks(t *testing.T) {
 		t.Errorf("got %v, want EPERM", err)
 	}
 	if !os.SameFile(before, inode(t, places.KernelSocket)) {
-		t.Error("what was there was replaced")
+		t.Error("the file was replaced")
 	}
 	if got := dirNames(t, places.Dir); got != "kernel.sock" {
 		t.Errorf("the directory holds %s", got)
 	}
+}
+
+// TestModesDoNotDependOnTheUmask: the modes of files do not depend on the umask. Since that is of the whole process,
+// each is tried in a process of its own.
+func TestModesDoNotDependOnTheUmask(t *testing.T) {
+	const role = "UNIXSOCK_TEST_UMASK_DIR"
+	if dir := os.Getenv(role); dir != "" {
+		makeUnderUmask(t, dir)
+		return
+	}
+	t.Parallel()
+	for _, mask := range []string{"0000", "0077", "0277", "0177"} {
+		t.Run(mask, func(t *testing.T) {
+			t.Parallel()
+			child := exec.Command(os.Args[0], "-test.run=^TestModesDoNotDependOnTheUmask$")
+			child.Env = append(os.Environ(), role+"="+tempPlaces(t).Dir, "UNIXSOCK_TEST_UMASK="+mask, "GORACE=atexit_sleep_ms=0")
+			if out, err := child.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func makeUnderUmask(t *testing.T, dir string) {
+	places := unixsock.PlacesIn(dir)
+	mask := map[string]int{"0000": 0, "0077": 0o077, "0277": 0o277, "0177": 0o177}[os.Getenv("UNIXSOCK_TEST_UMASK")]
+	must(t, os.Mkdir(dir, 0o700)) // a umask with the owner's bits would make unusable parents
+	syscall.Umask(mask)
+	must(t, unixsock.EnsurePrivateDir(dir))
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
+	must(t, err)
+	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
+	must(t, err)
+	for path, want := range map[string]fs.FileMode{
+		places.Dir:          fs.ModeDir | 0o700,
+		places.Lock:         0o600,
+		places.KernelSocket: fs.ModeSocket | 0o600,
+	} {
+		if got := inode(t, path).Mode(); got != want {
+			t.Errorf("%s: mode %v, want %v", path, got, want)
+		}
+	}
+	must(t, listeners[0].Close())
+	must(t, lock.Release())
 }

@@ -17,38 +17,35 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// locked refuses the instance lock because another process holds it: pid, 0 if that has not yet written its number into the file.
+// locked returns the error for an instance lock that the process pid holds; 0: the holder is not known.
 func locked(path string, pid int) *fault.Fault {
 	held := fault.PlaceLocked.New("another daemon holds %s", path).WithFix("end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory")
 	if pid != 0 {
-		held = fault.PlaceLocked.New("process %d holds %s", pid, path).WithFix("end it with \"pwos shutdown\" (\"kill %d\" where its socket was removed), "+
+		held = fault.PlaceLocked.New("process %d holds %s", pid, path).WithFix("end it with \"pwos shutdown\" (\"kill %d\" if its socket was removed), "+
 			"or set PWOS_RUNTIME_DIR to another directory", pid)
 	}
 	return held.With("path", path).With("pid", strconv.Itoa(pid))
 }
 
-// Lock is the instance lock: whoever holds it, and nobody else, may bind and unlink the sockets beside it (PROTOCOL 1).
-//
-// It is flock(2) on one descriptor of ours: the system gives it back whatever way the process ends, and that same
-// descriptor proves which file was locked and carries the holder's number. (gofrs/flock keeps its descriptor to
-// itself; writing the number through a second one would drop the lock where flock is emulated, as on NFS.)
-//
-// The file is never unlinked. Unlinking it would let one process lock the old file and another the new one, each
-// alone. Against somebody else who unlinks it, a daemon locks the directory as well, for as long as the file is: so no
-// other program, such as an agent that can read the directory, can take that lock while a daemon runs.
+// Lock is the instance lock: only its holder may bind and unlink the sockets in its directory (PROTOCOL 1). It is
+// flock(2) on one descriptor: the system releases it when the process ends, and the same descriptor is used to verify
+// the file and to write the holder's PID. (gofrs/flock does not export its descriptor; writing the PID through a second
+// one would release the lock on file systems that emulate flock, such as NFS.) The file is never unlinked: otherwise
+// one process could lock the old file and another the new one. In case another program unlinks it, a daemon also locks
+// the directory. As it holds that lock all the time, no other program that can read the directory, such as an agent,
+// can take it while a daemon runs.
 type Lock struct {
 	path string
 	file *os.File
-	dir  *os.File // locked too; nil for a client's, and where the file system cannot lock a directory, as NFS
+	dir  *os.File // locked too; nil for a client's lock, or if the file system cannot lock directories, such as NFS
 }
 
-// relocks bounds how often the lock file may be replaced while it is being locked, which does not
-// happen by accident even once.
+// relocks bounds the attempts to lock a file that is replaced meanwhile, which does not happen by accident.
 const relocks = 100
 
-// AcquireLock takes the lock file at path without waiting and writes our process number into it.
-// The file is made 0600 if it does not exist; its directory must pass CheckPrivateDir. It returns a
-// fault.PlaceLocked if another process, or another Lock of this one, has it.
+// AcquireLock locks the file at path without waiting and writes the PID of this process into it. It makes the file,
+// 0600, if it does not exist; the directory must pass CheckPrivateDir. It returns a fault.PlaceLocked if another
+// process, or another Lock of this one, holds the lock.
 func AcquireLock(path string) (*Lock, error) {
 	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -56,8 +53,8 @@ func AcquireLock(path string) (*Lock, error) {
 	return acquire(path, tryLock)
 }
 
-// AcquireInstanceLock is AcquireLock for a daemon. It waits a short time for a daemon that was killed just now. It also locks
-// the directory: only one daemon can have that, even if the file is removed.
+// AcquireInstanceLock is AcquireLock for a daemon. It waits a short time for the lock of a daemon that was just killed.
+// It also locks the directory, so that only one daemon runs even if the file is removed.
 func AcquireInstanceLock(path string) (*Lock, error) {
 	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -90,7 +87,7 @@ func lockDir(path string) (*os.File, error) {
 	return nil, errors.Join(err, dir.Close())
 }
 
-// acquire repeats try, which is tryLock or takeLock, until the file that it locked is still the one at path.
+// acquire repeats try, which is tryLock or takeLock, until the locked file is the one at path.
 func acquire(path string, try func(path string) (*Lock, error)) (*Lock, error) {
 	for range relocks {
 		l, err := try(path)
@@ -108,18 +105,17 @@ func acquire(path string, try func(path string) (*Lock, error)) (*Lock, error) {
 			return nil, errors.Join(err, closeErr)
 		}
 	}
-	return nil, fmt.Errorf("lock %s: %w again and again", path, ErrLockReplaced)
+	return nil, fmt.Errorf("lock %s: %w in each of %d attempts", path, ErrLockReplaced, relocks)
 }
 
-// tryLock opens and locks the file that is at path now; it may be replaced before the lock is
-// taken.
+// tryLock opens and locks the file at path, which may be replaced before it is locked.
 func tryLock(path string) (*Lock, error) { return openLock(path, lockfile.Try) }
 
-// takeLock is tryLock that waits a short time.
+// takeLock is tryLock with a short wait.
 func takeLock(path string) (*Lock, error) { return openLock(path, lockfile.Take) }
 
 func openLock(path string, lock func(*os.File) error) (*Lock, error) {
-	// O_NONBLOCK is for a FIFO at the path.
+	// O_NONBLOCK in case it is a FIFO.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if errors.Is(err, unix.ELOOP) {
 		return nil, fault.Unsafe(path, "is a symbolic link", "remove the link")
@@ -133,7 +129,7 @@ func openLock(path string, lock func(*os.File) error) (*Lock, error) {
 	return &Lock{path: path, file: file}, nil
 }
 
-// lockFile locks the opened file, if it is one that only we can have made. Its content does not matter: a holder may have
+// lockFile locks the open file if it is a regular file of this user. Its content does not matter: a holder may have
 // crashed at any point.
 func lockFile(path string, file *os.File, lock func(*os.File) error) error {
 	info, err := file.Stat()
@@ -152,8 +148,8 @@ func lockFile(path string, file *os.File, lock func(*os.File) error) error {
 	return err
 }
 
-// holder reads the process number in a lock file. It is for people only: between the locking and
-// the writing, it is missing, or that of a crashed holder.
+// holder returns the PID in a lock file, 0 if there is none. It is only for messages: between locking and writing, it
+// is missing, or that of a crashed holder.
 func holder(file *os.File) int {
 	var text [20]byte
 	n, err := file.ReadAt(text[:], 0)
@@ -167,8 +163,8 @@ func holder(file *os.File) int {
 	return pid
 }
 
-// claim writes our number into the locked file. The mode is set again because a umask may have taken from it, or an
-// earlier hand may have added to it.
+// claim writes the PID of this process into the locked file. It sets the mode again, which a umask or another program
+// may have changed.
 func (l *Lock) claim() error {
 	number := strconv.AppendInt(nil, int64(os.Getpid()), 10)
 	err := l.file.Chmod(0o600)
@@ -188,8 +184,8 @@ func (l *Lock) claim() error {
 // replaced.
 var ErrLockReplaced = errors.New("instance lock was removed or replaced")
 
-// Verify returns ErrLockReplaced if the locked file is no longer the one at the lock's path, so
-// that it excludes no one any more.
+// Verify returns ErrLockReplaced if the locked file is no longer the one at the lock's path, so that the lock has no
+// effect.
 func (l *Lock) Verify() error {
 	ours, err := l.file.Stat()
 	if err != nil {
@@ -207,15 +203,15 @@ func (l *Lock) Verify() error {
 	return nil
 }
 
-// Path returns where the lock file was locked.
+// Path returns the path of the lock file.
 func (l *Lock) Path() string { return l.path }
 
-// Release unlocks and leaves the file, emptied, where it is. Every Listener bound under the lock
-// must be closed before. A second call returns os.ErrClosed.
+// Release empties the file and unlocks it. Every Listener bound under the lock must be closed before. A second call
+// returns os.ErrClosed.
 func (l *Lock) Release() error {
 	err := l.file.Truncate(0)
 	if l.dir != nil {
-		err = errors.Join(err, lockfile.Release(l.dir)) // first: who gets the file's wants it next
+		err = errors.Join(err, lockfile.Release(l.dir)) // before the file: the next holder of the file's lock takes it next
 	}
 	if err := errors.Join(err, lockfile.Release(l.file)); err != nil {
 		return fmt.Errorf("release instance lock: %w", err)

@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-func TestLockKeepsOthersOut(t *testing.T) {
+func TestLockExcludesOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		places, _ := locked(t)
@@ -40,7 +40,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	})
 }
 
-func TestLockIsHadByOneOfMany(t *testing.T) {
+func TestLockHasOneHolder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		places := privatePlaces(t)
@@ -72,7 +72,8 @@ func TestLockIsHadByOneOfMany(t *testing.T) {
 	})
 }
 
-// The file may be removed, or another put in its place, between being opened and being locked. Then it does not count.
+// TestLockOfARemovedFileDoesNotCount: a lock on a file that was removed or replaced between its opening and its locking
+// does not count.
 func TestLockOfARemovedFileDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -107,7 +108,7 @@ func TestLockOfARemovedFileDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestLockNoticesThatItWasReplaced(t *testing.T) {
+func TestLockDetectsReplacement(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]func(path string) error{
 		"removed": os.Remove,
@@ -130,7 +131,8 @@ func TestLockNoticesThatItWasReplaced(t *testing.T) {
 	}
 }
 
-// Who may read the directory can lock it before a daemon does: the start does not wait for that forever, and names him.
+// TestLockOfTheDirectoryIsHeld: if another process holds the lock of the directory, the start fails after a bounded
+// wait, and names the process.
 func TestLockOfTheDirectoryIsHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +142,7 @@ func TestLockOfTheDirectoryIsHeld(t *testing.T) {
 		must(t, lockfile.Try(dir))
 		_, err = unixsock.AcquireInstanceLock(places.Lock)
 		if !lockedBy(err, places.Dir) {
-			t.Errorf("got %v, want that this process holds the directory", err)
+			t.Errorf("got %v, want that this process holds the lock of the directory", err)
 		}
 		must(t, lockfile.Release(dir))
 		lock, err := unixsock.AcquireInstanceLock(places.Lock)
@@ -149,7 +151,7 @@ func TestLockOfTheDirectoryIsHeld(t *testing.T) {
 	})
 }
 
-// TestReleasedLockIsFreeBesideAFork: nobody is kept from a lock that was released by a child that this process is starting.
+// TestReleasedLockIsFreeBesideAFork: a released lock is free at once, also while this process starts a child.
 func TestReleasedLockIsFreeBesideAFork(t *testing.T) {
 	t.Parallel()
 	places := privatePlaces(t)
@@ -163,8 +165,8 @@ func TestReleasedLockIsFreeBesideAFork(t *testing.T) {
 	must(t, again.Release())
 }
 
-// TestLockOfAKilledDaemon: a daemon that was killed leaves its lock, for a moment, to a child that it had forked. A start in
-// that moment waits for the lock.
+// TestLockOfAKilledDaemon: a start waits a short time for the lock of a killed daemon, which a forked child may still
+// hold.
 func TestLockOfAKilledDaemon(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(unixsock.Places) string{
@@ -189,7 +191,7 @@ func TestLockOfAKilledDaemon(t *testing.T) {
 					}
 					acquired <- err
 				}()
-				synctest.Wait() // until it has found the lock held
+				synctest.Wait() // until the start has found the lock held
 				must(t, lockfile.Release(child))
 				must(t, <-acquired)
 			})
@@ -213,7 +215,7 @@ func TestReleasedLockIsFreeAndItsFileStays(t *testing.T) {
 	}
 }
 
-func TestLockFileLeftByAnotherHand(t *testing.T) {
+func TestLockFileOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	places := privatePlaces(t)
 	must(t, os.WriteFile(places.Lock, []byte("no number, and much longer than one\n"), 0o600))
@@ -231,7 +233,7 @@ func TestLockFileLeftByAnotherHand(t *testing.T) {
 	must(t, lock.Release())
 }
 
-// lockedBy reports whether err says that the path is locked, by this process or by one that is not known.
+// lockedBy reports whether err means that path is locked, by this process or an unknown one.
 func lockedBy(err error, path string) bool {
 	held := fault.Of(err)
 	pid := held.Detail("pid")
@@ -240,7 +242,7 @@ func lockedBy(err error, path string) bool {
 
 func TestLockedWithoutANumber(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"empty": "", "words": "nobody", "negative": "-1\n", "too long": strings.Repeat("9", 40)} {
+	for name, text := range map[string]string{"empty": "", "words": "none", "negative": "-1\n", "too long": strings.Repeat("9", 40)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -265,11 +267,11 @@ func TestHostileLockFile(t *testing.T) {
 		{"FIFO", func(path string) error { return syscall.Mkfifo(path, 0o600) }},
 		{"directory", func(path string) error { return os.Mkdir(path, 0o700) }},
 	}
-	if os.Geteuid() == 0 { // nobody else can give a file away
+	if os.Geteuid() == 0 { // only root can change the owner
 		tests = append(tests, struct {
 			name string
 			make func(path string) error
-		}{"somebody else's", func(path string) error {
+		}{"another user's", func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1))
 		}})
 	}

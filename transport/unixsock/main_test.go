@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -15,14 +16,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tempPlaces returns places in a fresh private directory. Its path is short, unlike t.TempDir's, for the sockets' sake.
+// tempPlaces returns places in a directory that does not exist yet. Its path is short, as those of sockets must be.
 func tempPlaces(t testing.TB) unixsock.Places {
 	t.Helper()
 	dir := testkit.Dir(t)
 	return unixsock.PlacesIn(filepath.Join(dir, "pwos"))
 }
 
-// privatePlaces is tempPlaces with the runtime directory made.
+// privatePlaces returns tempPlaces, and makes the directory.
 func privatePlaces(t testing.TB) unixsock.Places {
 	t.Helper()
 	places := tempPlaces(t)
@@ -30,7 +31,7 @@ func privatePlaces(t testing.TB) unixsock.Places {
 	return places
 }
 
-// locked is privatePlaces with the lock held until the test ends.
+// locked returns privatePlaces, and holds the lock until the test ends.
 func locked(t testing.TB) (unixsock.Places, *unixsock.Lock) {
 	t.Helper()
 	places := privatePlaces(t)
@@ -40,7 +41,7 @@ func locked(t testing.TB) (unixsock.Places, *unixsock.Lock) {
 	return places, lock
 }
 
-// serveRaw listens at path the ordinary way and runs each connection through serve.
+// serveRaw listens at path with package net and serves each connection with serve.
 func serveRaw(t testing.TB, path string, serve func(net.Conn)) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
@@ -68,7 +69,7 @@ func waitEOF(conn net.Conn) {
 	_, _ = bufio.NewReader(conn).ReadString(0)
 }
 
-// leaveStale leaves a socket file at path that nobody listens on.
+// leaveStale makes a socket file without a listener at path.
 func leaveStale(t testing.TB, path string) {
 	t.Helper()
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -89,4 +90,19 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// listenWithQueue listens at path with a queue of that length; package net always uses the maximum.
+func listenWithQueue(t testing.TB, path string, length int) net.Listener {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	must(t, err)
+	unix.CloseOnExec(fd)
+	must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	must(t, unix.Listen(fd, length))
+	file := os.NewFile(uintptr(fd), path)
+	ln, err := net.FileListener(file)
+	must(t, err)
+	must(t, file.Close())
+	return ln
 }

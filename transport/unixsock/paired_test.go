@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// pair is two pipes, as a program's standard input and output are.
+// pair is two pipes, like a program's standard input and output.
 type pair struct{ in, out *os.File }
 
 func (p *pair) Read(b []byte) (int, error)         { return p.in.Read(b) }
@@ -46,7 +46,8 @@ func newPair(t *testing.T) (conn *unixsock.Conn, stdin, stdout *os.File) {
 	return conn, stdin, stdout
 }
 
-// A program completes the prologue on its standard input and output, and its next bytes are the first frame.
+// TestGreetOverPipes: a program completes the prologue on its standard input and output, and its next bytes are the
+// first frame.
 func TestGreetOverPipes(t *testing.T) {
 	t.Parallel()
 	conn, stdin, stdout := newPair(t)
@@ -57,18 +58,18 @@ func TestGreetOverPipes(t *testing.T) {
 	line, err := conn.Next()
 	must(t, err)
 	if string(line) != "next" {
-		t.Errorf("the line behind the prologue is %q", line)
+		t.Errorf("the line after the prologue is %q", line)
 	}
 	must(t, conn.Close())
 	said, err := io.ReadAll(stdin)
 	must(t, err)
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], `"data":{"scheme":"none"}`) || !strings.Contains(lines[1], `"code":401`) {
-		t.Errorf("the kernel said %q", lines)
+		t.Errorf("the kernel sent %q", lines)
 	}
 }
 
-// A full pipe takes what it can without anybody waiting; a program that ends in the prologue ends it.
+// TestPairedConn: TryWrite writes as much as the pipe holds; the end of a program ends its prologue.
 func TestPairedConn(t *testing.T) {
 	t.Parallel()
 	conn, stdin, stdout := newPair(t)
@@ -76,7 +77,7 @@ func TestPairedConn(t *testing.T) {
 	n, err := conn.TryWrite(much)
 	must(t, err)
 	if n == 0 || n == len(much) {
-		t.Errorf("a pipe took %d bytes at once", n)
+		t.Errorf("%d bytes were written at once", n)
 	}
 	must(t, stdout.Close())
 	_, err = io.CopyN(io.Discard, stdin, int64(n))
@@ -86,11 +87,11 @@ func TestPairedConn(t *testing.T) {
 	}
 	must(t, stdin.Close())
 	if _, err := conn.Write(much); !errors.Is(err, syscall.EPIPE) {
-		t.Errorf("writing to a program that is gone: %v", err)
+		t.Errorf("write to a program that has ended: %v", err)
 	}
 }
 
-// Interrupt ends a wait for input.
+// TestPairedConnInterrupted: Interrupt ends a wait for input.
 func TestPairedConnInterrupted(t *testing.T) {
 	t.Parallel()
 	conn, _, _ := newPair(t)
@@ -105,10 +106,11 @@ func TestPairedConnInterrupted(t *testing.T) {
 	}
 }
 
-// When the last writer has closed, its output is read to the end, with a partial line, though the other end is open.
+// TestPairedConnIsOver: after the last writer has closed, its output is read to the end, with an incomplete line,
+// though the other end is open.
 func TestPairedConnIsOver(t *testing.T) {
 	t.Parallel()
-	for _, first := range []string{"", "a\nbehind it, ha", strings.Repeat("a\n", 20_000) + "ha"} {
+	for _, first := range []string{"", "a\nafter it, ha", strings.Repeat("a\n", 20_000) + "ha"} {
 		stdin, in, err := os.Pipe()
 		must(t, err)
 		out, stdout, err := os.Pipe()
@@ -118,7 +120,7 @@ func TestPairedConnIsOver(t *testing.T) {
 		must(t, err)
 		_, err = stdout.WriteString(first)
 		must(t, err)
-		if first != "" { // half a line is in the buffer, or more is still in the pipe
+		if first != "" { // an incomplete line is in the buffer, or input is in the pipe
 			_, err := conn.Next()
 			must(t, err)
 		}
@@ -146,7 +148,7 @@ func TestPairedConnIsOver(t *testing.T) {
 			last = line
 		}
 		if !strings.HasSuffix(last, "lf") {
-			t.Errorf("behind %d bytes the last line is %q", len(first), last)
+			t.Errorf("after %d bytes the last line is %q", len(first), last)
 		}
 		for range lines {
 		}

@@ -12,12 +12,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// ErrNoCredentials means that no system vouches for the peer: the platform cannot tell, or the
+// ErrNoCredentials means that the system does not identify the peer: the platform does not support it, or the
 // connection is not a Unix socket.
 var ErrNoCredentials = errors.New("peer credentials are not available")
 
-// PeerOf asks the system who is at the other end of conn. If that is neither our user nor root, it
-// returns an error with the id fault.AuthPeer, and the Peer.
+// PeerOf returns the process at the other end of conn, as the system identifies it. If that belongs neither to this
+// user nor to root, it also returns a fault.AuthPeer.
 func PeerOf(conn net.Conn) (access.Peer, error) {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
@@ -33,11 +33,12 @@ func PeerOf(conn net.Conn) (access.Peer, error) {
 	if err := errors.Join(err, sysErr); err != nil {
 		return access.Peer{}, fmt.Errorf("read peer credentials: %w", err)
 	}
-	return peer, judgePeer(peer)
+	return peer, checkPeer(peer)
 }
 
-// judgePeer admits our own user, and root, which could read our memory anyway.
-func judgePeer(peer access.Peer) error {
+// checkPeer returns a fault.AuthPeer unless the peer belongs to this user, or to root, which could read this process's
+// memory anyway.
+func checkPeer(peer access.Peer) error {
 	if peer.UID != 0 && peer.UID != os.Geteuid() {
 		return fault.AuthPeer.New("the other end (process %d) belongs to user %d, not to user %d", peer.PID, peer.UID, os.Geteuid()).
 			With("uid", strconv.Itoa(peer.UID))

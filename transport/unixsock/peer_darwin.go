@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 )
 
-// credentials reads what the system noted of the other end; the process number is asked for separately.
+// credentials returns the user of the other end, and its PID, which is a separate option.
 func credentials(fd int) (access.Peer, error) {
 	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {

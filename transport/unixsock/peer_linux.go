@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/access"
 )
 
-// credentials reads what the system noted of the other end when it connected, or began to listen (unix(7)).
+// credentials returns the process at the other end, as of when it connected or began to listen (unix(7)).
 func credentials(fd int) (access.Peer, error) {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

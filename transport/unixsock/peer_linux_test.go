@@ -13,10 +13,11 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// A listener of another user at the socket in our own directory: nobody but root can set that up.
+// TestDialRefusesAnotherUsersListener: a socket of another user's listener is refused. Only root can make one in a
+// private directory.
 func TestDialRefusesAnotherUsersListener(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 { // then there is nothing to test: the system does not let it happen
+	if os.Geteuid() != 0 { // only root can set that up
 		return
 	}
 	places := privatePlaces(t)
@@ -33,7 +34,7 @@ func TestDialRefusesAnotherUsersListener(t *testing.T) {
 	}
 }
 
-// listenAs listens at path, which is ours, as the user uid: the system vouches for who called listen(2).
+// listenAs listens at path as the user uid: the system reports the caller of listen(2).
 func listenAs(t *testing.T, path string, uid int) net.Listener {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -41,7 +42,7 @@ func listenAs(t *testing.T, path string, uid int) net.Listener {
 	must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 	listening := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine, and its user with it
+		runtime.LockOSThread() // the thread, with its user, ends with the goroutine
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); errno != 0 {
 			listening <- errno
 			return

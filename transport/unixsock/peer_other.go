@@ -4,6 +4,5 @@ package unixsock
 
 import "github.com/promptware-os/pwos/access"
 
-// credentials is not implemented here: BRIDGE 3 requires Linux and macOS only. So every connection
-// is refused rather than admitted unseen.
+// credentials is not implemented: BRIDGE 3 requires Linux and macOS only. Every connection is refused.
 func credentials(int) (access.Peer, error) { return access.Peer{}, ErrNoCredentials }

@@ -42,10 +42,10 @@ func TestPeerOfBothEnds(t *testing.T) {
 func TestPeerOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []int{0, os.Geteuid()} {
-		must(t, unixsock.JudgePeer(access.Peer{UID: uid}))
+		must(t, unixsock.CheckPeer(access.Peer{UID: uid}))
 	}
 	for _, uid := range []int{os.Geteuid() + 1, os.Geteuid() + 2, -1} {
-		err := unixsock.JudgePeer(access.Peer{PID: 7, UID: uid})
+		err := unixsock.CheckPeer(access.Peer{PID: 7, UID: uid})
 		if !errors.Is(err, fault.AuthPeer) || fault.Of(err).Detail("uid") != strconv.Itoa(uid) {
 			t.Errorf("user %d: got %v, want fault.AuthPeer", uid, err)
 		} else if !strings.Contains(err.Error(), "process 7") {
@@ -54,7 +54,7 @@ func TestPeerOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-func TestPeerOfWhatIsNoUnixSocket(t *testing.T) {
+func TestPeerOfAnotherConnection(t *testing.T) {
 	t.Parallel()
 	a, b := net.Pipe()
 	defer a.Close()

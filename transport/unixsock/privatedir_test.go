@@ -19,7 +19,7 @@ func TestPrivateDirIsMade(t *testing.T) {
 	base := t.TempDir()
 	path := filepath.Join(base, "a", "b", "pwos")
 	var wait sync.WaitGroup
-	for range 16 { // clients may race for it
+	for range 16 { // concurrent clients
 		wait.Go(func() {
 			if err := unixsock.EnsurePrivateDir(path); err != nil {
 				t.Error(err)
@@ -34,7 +34,7 @@ func TestPrivateDirIsMade(t *testing.T) {
 	}
 }
 
-// hostileLayouts make something at path that must be refused; want is what the error says of it.
+// hostileLayouts make a file at path that must be refused; want is a part of the error.
 var hostileLayouts = []struct {
 	name string
 	make func(t *testing.T, path string)
@@ -54,7 +54,7 @@ var hostileLayouts = []struct {
 	{"readable by group", func(t *testing.T, path string) { makeDir(t, path, 0o740) }, "mode 0740"},
 	{"searchable by others", func(t *testing.T, path string) { makeDir(t, path, 0o701) }, "mode 0701"},
 	{"closed to its owner", func(t *testing.T, path string) { makeDir(t, path, 0o500) }, "mode 0500"},
-	{"somebody else's", somebodyElses, "belongs to user"},
+	{"another user's", anotherUsers, "belongs to user"},
 }
 
 func leaveStaleAt(t *testing.T, path string) { leaveStale(t, path) }
@@ -64,8 +64,8 @@ func makeDir(t *testing.T, path string, mode fs.FileMode) {
 	must(t, os.Chmod(path, mode))
 }
 
-// somebodyElses needs root to give a directory away; everybody else finds one in root's.
-func somebodyElses(t *testing.T, path string) {
+// anotherUsers links path to a directory of another user, or makes one as root.
+func anotherUsers(t *testing.T, path string) {
 	if os.Geteuid() != 0 {
 		must(t, os.Remove(filepath.Dir(path)))
 		must(t, os.Symlink("/", filepath.Dir(path)))
@@ -95,12 +95,12 @@ func TestHostileDirectoryIsRefusedAndLeftAlone(t *testing.T) {
 					t.Fatalf("%s: got %v, want fault.PlaceUnsafe", name, err)
 				}
 				if unsafe := fault.Of(err); unsafe.Detail("path") != path || unsafe.Fix == "" || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("%s: got %q, which should name %s, say %q and a remedy", name, err, path, tt.want)
+					t.Errorf("%s: got %q, want one that names %s, says %q and has a fix", name, err, path, tt.want)
 				}
 			}
 			after := inode(t, path)
 			if !os.SameFile(before, after) || before.Mode() != after.Mode() {
-				t.Errorf("it was changed: %v before, %v after", before.Mode(), after.Mode())
+				t.Errorf("the mode is %v, was %v", before.Mode(), after.Mode())
 			}
 		})
 	}
@@ -122,11 +122,11 @@ func TestCheckDoesNotMake(t *testing.T) {
 		t.Fatalf("got %v, want fs.ErrNotExist", err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it was made: %v", err)
+		t.Errorf("the directory was made: %v", err)
 	}
 }
 
-func TestParentThatIsNoDirectory(t *testing.T) {
+func TestParentIsAFile(t *testing.T) {
 	t.Parallel()
 	parent := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(parent, nil, 0o600))

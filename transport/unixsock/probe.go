@@ -16,22 +16,22 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Liveness is what a socket path turned out to hold.
+// Liveness is the state of a socket path.
 type Liveness uint8
 
 const (
-	// Absent: there is nothing at the path.
+	// Absent means that the path does not exist.
 	Absent Liveness = iota
-	// Stale is a socket of ours without a listener. It may be unlinked.
+	// Stale is a socket of this user without a listener. It may be unlinked.
 	Stale
 	// Alive is a daemon that speaks the prologue.
 	Alive
-	// Foreign: anything else. It is never touched.
+	// Foreign is anything else. It is never changed.
 	Foreign
 )
 
-// occupied says that a socket path cannot be had because of a daemon, or else of what has the problem. pid is whose socket it is, 0
-// if the system did not say.
+// occupied returns the error for a socket path that is in use: by a daemon if problem is empty, else by a file with
+// that problem. pid is the process that listens, 0 if it is not known.
 func occupied(path string, pid int, problem string) *fault.Fault {
 	by := ""
 	if pid != 0 {
@@ -49,22 +49,18 @@ func occupied(path string, pid int, problem string) *fault.Fault {
 // probeTimeout bounds how long a probe waits for the first frame. A daemon sends it as soon as it accepts.
 const probeTimeout = 2 * time.Second
 
-// finding is what probe saw: the verdict, and the file that it is about.
+// finding is the result of probe: the state of a path, and the file there.
 type finding struct {
 	state Liveness
 	info  fs.FileInfo // nil for Absent
 	err   error       // fault.PlaceServed for Alive, fault.PlaceOccupied for Foreign
 }
 
-// probe finds out what lives at the socket path (BRIDGE 4.5.3): it connects and reads the first frame. An error comes from ctx or
-// the file system.
-//
-// BRIDGE takes for stale whatever does not send a Syscall.Authenticate. PROTOCOL 1 and the safety of strangers narrow
-// that: stale is a socket that refuses connections, and nothing else. What accepts and stays silent or speaks otherwise
-// is a program of somebody's, or a daemon in trouble; in either case taking its path would leave two.
-//
-// It looks at the file before it connects: connect(2) follows a symbolic link, and refuses a regular file with the
-// same error as a stale socket.
+// probe returns the state of the socket path (BRIDGE 4.5.3): it connects and reads the first frame. An error is that of
+// ctx or the file system. BRIDGE calls every socket stale that does not send a Syscall.Authenticate. PROTOCOL 1 is
+// narrower: only a socket that refuses connections is stale. A process that accepts and sends nothing, or something
+// else, is another program or a daemon that hangs; its path must not be taken. probe checks the file before it
+// connects: connect(2) follows a symbolic link, and refuses a regular file with the same error as a stale socket.
 func probe(ctx context.Context, path string) (finding, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -87,7 +83,7 @@ func probe(ctx context.Context, path string) (finding, error) {
 		f, err = f.unconnected(path, err), nil
 	}
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // so the verdict is not the socket's doing
+		err = context.Cause(ctx) // the state is not known
 	}
 	if err != nil {
 		return finding{}, fmt.Errorf("probe socket: %w", err)
@@ -95,20 +91,20 @@ func probe(ctx context.Context, path string) (finding, error) {
 	return f, nil
 }
 
-// foreign is the verdict that something at path, served by process pid, must be left alone.
+// foreign returns a finding that path, served by process pid, must not be changed.
 func (f finding) foreign(path string, pid int, problem string) finding {
 	f.state = Foreign
 	f.err = occupied(path, pid, problem)
 	return f
 }
 
-// unconnected is the verdict where connecting ended in connectErr.
+// unconnected returns the finding after connecting failed with connectErr.
 func (f finding) unconnected(path string, connectErr error) finding {
 	switch {
 	case errors.Is(connectErr, syscall.ECONNREFUSED):
 		f.state = Stale
 		return f
-	case errors.Is(connectErr, fs.ErrNotExist): // it went away since
+	case errors.Is(connectErr, fs.ErrNotExist): // it was removed meanwhile
 		return finding{state: Absent}
 	case errors.Is(connectErr, syscall.EPROTOTYPE):
 		return f.foreign(path, 0, "is a socket of another type")
@@ -116,24 +112,24 @@ func (f finding) unconnected(path string, connectErr error) finding {
 	return f.foreign(path, 0, fmt.Sprintf("is a socket that cannot be reached (%v)", connectErr))
 }
 
-// listen is the verdict on what says the first word at the other end of conn.
+// listen returns the finding on the process at the other end of conn.
 func (f finding) listen(ctx context.Context, path string, conn *net.UnixConn) finding {
 	peer, err := PeerOf(conn)
 	if err != nil {
-		return f.foreign(path, peer.PID, fmt.Sprintf("is served by a stranger (%v)", err))
+		return f.foreign(path, peer.PID, fmt.Sprintf("is served by a process that is not trusted (%v)", err))
 	}
 	if err := f.greet(ctx, conn); err == nil {
 		f.state = Alive
 		f.err = occupied(path, peer.PID, "")
 		return f
 	}
-	return f.foreign(path, peer.PID, "is served by something that does not speak the pwos prologue")
+	return f.foreign(path, peer.PID, "is served by a process that does not send the pwos prologue")
 }
 
 // errSeen ends a prologue after its first frame.
 var errSeen = errors.New("seen")
 
-// greet reads the first frame and says nothing: the daemon sees a client that went away before it answered.
+// greet reads the first frame and sends nothing: to the daemon, it is a client that closed before it answered.
 func (f finding) greet(ctx context.Context, nc stream) error {
 	conn, err := NewConn(nc, schema.OsMessage, schema.MaxLine)
 	if err != nil {
@@ -146,8 +142,8 @@ func (f finding) greet(ctx context.Context, nc stream) error {
 	return err
 }
 
-// socketProblem says why the file at a socket path is not a usable socket, or "". Its owner must be
-// our user, or orElse.
+// socketProblem returns the reason why the file at a socket path is not a usable socket, or "". Its owner must be this
+// user, or orElse.
 func socketProblem(info fs.FileInfo, orElse int) string {
 	switch mode, owner := info.Mode(), ownerOf(info); {
 	case mode&fs.ModeSymlink != 0:

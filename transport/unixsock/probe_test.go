@@ -20,7 +20,7 @@ const (
 	prologueEvent   = `{"type":"command","name":"Syscall.Authenticate","payload":{"scheme":"none"}}` + "\n"
 )
 
-// say serves a socket that says text to whoever connects and then waits.
+// say serves a socket that sends text on each connection and then waits.
 func say(text string) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		serveRaw(t, path, func(conn net.Conn) {
@@ -31,24 +31,24 @@ func say(text string) func(t *testing.T, path string) {
 	}
 }
 
-// occupants are what may stand at a socket path, and what Probe has to make of it.
+// occupants are files at a socket path, with the state that Probe returns.
 var occupants = []struct {
 	name string
 	make func(t *testing.T, path string)
 	want unixsock.Liveness
-	says string // of Foreign
+	says string // part of the error of Foreign
 }{
 	{"nothing", func(*testing.T, string) {}, unixsock.Absent, ""},
 	{"stale socket", leaveStaleAt, unixsock.Stale, ""},
 	{"daemon", say(prologueMessage), unixsock.Alive, ""},
 	{"daemon of the older dialect", say(prologueEvent), unixsock.Alive, ""},
-	{"daemon that says more at once", say(prologueMessage + prologueMessage), unixsock.Alive, ""},
+	{"daemon that sends more at once", say(prologueMessage + prologueMessage), unixsock.Alive, ""},
 	{"listener that closes at once", func(t *testing.T, path string) {
 		serveRaw(t, path, func(net.Conn) {})
 	}, unixsock.Foreign, "prologue"},
-	{"listener that speaks something else", say("220 mail.example ESMTP\r\n"), unixsock.Foreign, "prologue"},
+	{"listener of another protocol", say("220 mail.example ESMTP\r\n"), unixsock.Foreign, "prologue"},
 	{"listener that sends another frame", say(strings.Replace(prologueEvent, "Authenticate", "Ping", 1)), unixsock.Foreign, "prologue"},
-	{"listener that answers before it is asked", say(strings.Replace(prologueEvent, "command", "response", 1)), unixsock.Foreign, "prologue"},
+	{"listener that sends a response first", say(strings.Replace(prologueEvent, "command", "response", 1)), unixsock.Foreign, "prologue"},
 	{"listener whose line never ends", say(strings.Repeat("x", 64<<10)), unixsock.Foreign, "prologue"},
 	{"listener that stops in the middle", func(t *testing.T, path string) {
 		serveRaw(t, path, func(conn net.Conn) { _, _ = conn.Write([]byte(prologueMessage[:40])) })
@@ -90,16 +90,16 @@ func TestProbe(t *testing.T) {
 				return
 			}
 			if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("%q should name %s and say %q", err, path, tt.says)
+				t.Errorf("got %q, want one that names %s and says %q", err, path, tt.says)
 			}
 			if tt.want == unixsock.Alive && fault.Of(err).Detail("pid") != strconv.Itoa(os.Getpid()) {
-				t.Errorf("it is process %d, not %s", os.Getpid(), fault.Of(err).Detail("pid"))
+				t.Errorf("the process is %d, not %s", os.Getpid(), fault.Of(err).Detail("pid"))
 			}
 		})
 	}
 }
 
-// A listener that accepts and sends nothing may be a hanging daemon: a takeover would make two.
+// TestProbeOfASilentListener: a listener that accepts and sends nothing is Foreign: it may be a daemon that hangs.
 func TestProbeOfASilentListener(t *testing.T) {
 	t.Parallel()
 	path := privatePlaces(t).KernelSocket
@@ -124,7 +124,7 @@ func TestProbeIsInterruptedByItsContext(t *testing.T) {
 	}
 }
 
-func TestProbeCannotLook(t *testing.T) {
+func TestProbeUnreadableDirectory(t *testing.T) {
 	t.Parallel()
 	file := privatePlaces(t).KernelSocket
 	must(t, os.WriteFile(file, nil, 0o600))

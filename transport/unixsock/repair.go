@@ -11,13 +11,12 @@ import (
 	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
-// Repair binds again if the socket is gone from its path, for example because a program clears temporary directories, and
-// reports whether it did. Connections that are open continue; those in the queue of the old socket are closed before any
-// prologue, as by Close. lock is the one that Listen was given; nothing else may use it meanwhile.
-//
-// No other file at the path is touched: then Repair returns a fault.PlaceOccupied. It makes the lock's file and the directory
-// again if they were removed too; if another daemon has taken them meanwhile, the error is a fault.PlaceLocked, and if others
-// may enter the directory, a fault.PlaceUnsafe. It does nothing for an inherited socket, which its manager repairs, and for a
+// Repair binds the socket again if it was removed from its path, as by a program that clears temporary directories, and
+// reports whether it did. Open connections continue; those in the queue of the old socket are closed before any
+// prologue, as by Close. lock is the one of Listen; nothing else may use it meanwhile. If another file is at the path,
+// Repair does not change it and returns a fault.PlaceOccupied. It makes the lock's file and the directory again if they
+// were removed too. If another daemon has taken them meanwhile, the error is a fault.PlaceLocked; if others may enter
+// the directory, a fault.PlaceUnsafe. It does nothing for an inherited socket, which belongs to the manager, and for a
 // closed one.
 func (l *Listener) Repair(ctx context.Context, lock *Lock) (repaired bool, err error) {
 	l.mu.Lock()
@@ -31,17 +30,17 @@ func (l *Listener) Repair(ctx context.Context, lock *Lock) (repaired bool, err e
 	if err := lock.renew(); err != nil {
 		return false, err
 	}
-	if err := CheckPrivateDir(filepath.Dir(l.path)); err != nil { // it may have been opened to others since the lock was taken
+	if err := CheckPrivateDir(filepath.Dir(l.path)); err != nil { // its mode may have been changed after the lock was taken
 		return false, err
 	}
 	fresh, err := listenAt(ctx, lock, l.path, finding{state: Absent})
-	if errors.Is(err, fs.ErrExist) { // since we looked
+	if errors.Is(err, fs.ErrExist) { // made after the check above
 		return false, l.occupied()
 	}
 	if err != nil {
 		return false, err
 	}
-	// The new one is in place before the old one ends: Accept takes that as the reason.
+	// The new listener is set before the old one is closed, so that Accept continues with it.
 	old := l.ln
 	l.ln, l.file = fresh.ln, fresh.file
 	if err := old.Close(); err != nil {
@@ -50,8 +49,8 @@ func (l *Listener) Repair(ctx context.Context, lock *Lock) (repaired bool, err e
 	return true, nil
 }
 
-// missing reports whether there is no file at the path. A file that is not ours is an error. While
-// our socket listens, no other file can have its inode number.
+// missing reports whether there is no file at the path. Another file than the bound socket is an error. While the
+// socket listens, no other file can have its inode number.
 func (l *Listener) missing() (bool, error) {
 	there, err := os.Lstat(l.path)
 	switch {
@@ -66,11 +65,11 @@ func (l *Listener) missing() (bool, error) {
 }
 
 func (l *Listener) occupied() error {
-	return occupied(l.path, 0, "is not the socket that this daemon put there")
+	return occupied(l.path, 0, "is not the socket that this daemon bound")
 }
 
-// renew takes the lock again if its file was removed. If the directory was removed too, another
-// daemon may have done so first: then it is theirs.
+// renew takes the lock again if its file was removed. If the directory was removed too, another daemon may have taken
+// the lock before: then renew fails.
 func (l *Lock) renew() error {
 	if err := l.Verify(); !errors.Is(err, ErrLockReplaced) {
 		return err
@@ -98,7 +97,7 @@ func (l *Lock) renew() error {
 	return nil
 }
 
-// lockSameDir returns the locked directory if it is still the one at its path, and locks that one otherwise.
+// lockSameDir returns the locked directory if it is still at its path; otherwise it locks the one that is.
 func (l *Lock) lockSameDir() (*os.File, error) {
 	path := filepath.Dir(l.path)
 	if l.dir != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// A server whose sockets, and with them more or less of the directory, were removed is reached again at the same path, and
-// who was connected still is.
-func TestRepairBindsAnew(t *testing.T) {
+// TestRepairBindsAgain: a server whose sockets, lock file or directory were removed is reached again at the same path,
+// and open connections continue.
+func TestRepairBindsAgain(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(unixsock.Places) error{
 		"the sockets": func(p unixsock.Places) error {
@@ -45,7 +45,7 @@ func TestRepairBindsAnew(t *testing.T) {
 					t.Fatalf("repaired %v, %v", repaired, err)
 				}
 				if repaired, err := l.Repair(t.Context(), lock); err != nil || repaired {
-					t.Errorf("what is in order was repaired: %v, %v", repaired, err)
+					t.Errorf("an existing socket was repaired: %v, %v", repaired, err)
 				}
 			}
 			must(t, lock.Verify())
@@ -54,7 +54,7 @@ func TestRepairBindsAnew(t *testing.T) {
 			_, err = old.Write([]byte("hello\n"))
 			must(t, err)
 			if line, err := old.Next(); err != nil || string(line) != "hello" {
-				t.Errorf("who was connected got %q, %v", line, err)
+				t.Errorf("the open connection read %q, %v", line, err)
 			}
 			for _, path := range []string{places.KernelSocket, places.EventsSocket} {
 				if mode := inode(t, path).Mode(); mode != fs.ModeSocket|0o600 {
@@ -73,8 +73,8 @@ func TestRepairBindsAnew(t *testing.T) {
 	}
 }
 
-// What somebody else has put at the path stays there; once it is gone, the path is ours again.
-func TestRepairTakesNothingOver(t *testing.T) {
+// TestRepairOccupied: another file at the path stays; after its removal the socket is bound again.
+func TestRepairOccupied(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string]func(path string) error{
 		"a file": func(path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -115,7 +115,8 @@ func TestRepairTakesNothingOver(t *testing.T) {
 	}
 }
 
-// A daemon that has the directory meanwhile has the paths too: it was removed, and made again, before this one looked.
+// TestRepairLeavesTheNextDaemonAlone: if another daemon has made the removed directory again, the paths belong to that
+// one.
 func TestRepairLeavesTheNextDaemonAlone(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
@@ -134,9 +135,9 @@ func TestRepairLeavesTheNextDaemonAlone(t *testing.T) {
 	must(t, listeners[0].Close())
 }
 
-// While a daemon runs, no other one starts in its directory, though the lock's file and the sockets were removed; and
-// nobody who can read the directory keeps it from binding them again.
-func TestRepairBesideAnotherLock(t *testing.T) {
+// TestRepairUnderTheDirectoryLock: while a daemon runs, no other one starts in its directory, even if the lock file and
+// the sockets were removed; and no process that can read the directory can prevent the repair.
+func TestRepairUnderTheDirectoryLock(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
@@ -159,8 +160,8 @@ func TestRepairBesideAnotherLock(t *testing.T) {
 	must(t, listeners[0].Close())
 }
 
-// In a directory that others have come to have a way into, nothing is bound until they have none.
-func TestRepairWantsItsDirectoryPrivate(t *testing.T) {
+// TestRepairNeedsAPrivateDirectory: no socket is bound in a directory that others may enter.
+func TestRepairNeedsAPrivateDirectory(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)

@@ -13,50 +13,50 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Handler serves one authenticated connection. It is called on a goroutine of the Server's, which ends when it returns; the connection
-// is closed when done is called, on any goroutine, or when the handler panics. ctx ends when the server begins to shut down: what was
-// begun is finished then.
+// Handler serves one authenticated connection. It is called on a goroutine of its own. The connection is closed when
+// done is called, on any goroutine, or when the handler panics. ctx ends when the server begins to shut down; the
+// handler then finishes calls in flight and accepts no others.
 type Handler func(ctx context.Context, conn *Conn, peer access.Peer, done func())
 
 // Endpoint is a listener, and the dialect of its connections.
 type Endpoint struct {
-	Listener net.Listener   // gives Unix sockets; the Server closes it
-	Dialect  schema.Dialect // of the prologue, and of answers to frames that show none
+	Listener net.Listener   // of Unix sockets; the Server closes it
+	Dialect  schema.Dialect // of the prologue, and of answers to frames without one
 	MaxLine  int            // bytes
 	Socket   string         // the socket's name, for the Authenticator; see access.SocketName
 }
 
-// ServerConfig is what a Server needs. Handler and Endpoints are required.
+// ServerConfig configures a Server. Handler and Endpoints are required.
 type ServerConfig struct {
 	Endpoints     []Endpoint
 	Handler       Handler
 	Authenticator access.Authenticator                // access.OpenMode if nil
 	Log           *slog.Logger                        // nowhere if nil
 	Identify      func(net.Conn) (access.Peer, error) // PeerOf if nil
-	Bounds        Bounds                              // each the default's where zero
-	Flood         func(agent int64)                   // called on a goroutine of the Server's for each second in which an agent has a hundred failed connections; may be nil
+	Bounds        Bounds                              // each the default if zero
+	Flood         func(agent int64)                   // called on a goroutine of its own for each second in which an agent floods; may be nil
 }
 
 // Server admits clients: it accepts, identifies the peer, runs the prologue, and calls the Handler.
 type Server struct {
-	config    ServerConfig
-	door      *access.Door
-	residents *residents
-	reserve   reserve
-	unknown   sampled        // log lines about peers that are not admitted
-	tasks     sync.WaitGroup // goroutines, and connections that are remembered
+	config  ServerConfig
+	door    *access.Door
+	agents  *agentConns
+	reserve reserve
+	unknown sampled        // log lines about peers that are not admitted
+	tasks   sync.WaitGroup // goroutines, and connections in conns
 
-	quit  func()        // closes stop
-	stop  chan struct{} // the shutdown begins
-	rush  func()        // closes hurry
-	hurry chan struct{} // handlers have had their time
-	done  chan struct{} // Serve has returned
+	quit    func()        // closes stop
+	stop    chan struct{} // closed when the shutdown begins
+	expire  func()        // closes expired
+	expired chan struct{} // closed when the time of the handlers is over
+	done    chan struct{} // closed when Serve returns
 
 	mu    sync.Mutex
-	conns map[io.Closer]struct{} // being served; nil when handlers have had their time
+	conns map[io.Closer]struct{} // being served; nil when the time of the handlers is over
 }
 
-// NewServer returns a Server that is yet to Serve.
+// NewServer returns a Server; its Serve has to be called.
 func NewServer(config ServerConfig) *Server {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -66,24 +66,24 @@ func NewServer(config ServerConfig) *Server {
 	}
 	config.Bounds = config.Bounds.orDefault()
 	s := &Server{
-		config:    config,
-		door:      access.NewDoor(config.Authenticator, config.Bounds.Prologues),
-		residents: newResidents(config.Bounds),
-		stop:      make(chan struct{}),
-		hurry:     make(chan struct{}),
-		done:      make(chan struct{}),
-		conns:     make(map[io.Closer]struct{}),
+		config:  config,
+		door:    access.NewDoor(config.Authenticator, config.Bounds.Prologues),
+		agents:  newAgentConns(config.Bounds),
+		stop:    make(chan struct{}),
+		expired: make(chan struct{}),
+		done:    make(chan struct{}),
+		conns:   make(map[io.Closer]struct{}),
 	}
 	s.quit = sync.OnceFunc(func() { close(s.stop) })
-	s.rush = sync.OnceFunc(func() { close(s.hurry) })
+	s.expire = sync.OnceFunc(func() { close(s.expired) })
 	return s
 }
 
-// Serve serves until Shutdown, until ctx ends, which leaves handlers no time, or until a listener breaks, and returns
-// when every connection and every goroutine has ended, with the errors of the listeners. It is called once.
+// Serve serves until Shutdown, until ctx ends, which closes connections at once, or until a listener fails. It returns
+// after every connection and every goroutine has ended, with the errors of the listeners. It is called once.
 func (s *Server) Serve(ctx context.Context) error {
 	defer close(s.done)
-	s.reserve.refill() // if it fails, there is nothing to hold back
+	s.reserve.refill() // if descriptors are exhausted, the reserve stays incomplete
 	defer s.reserve.release()
 	work, windDown := context.WithCancel(ctx)
 	defer windDown()
@@ -100,11 +100,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	select {
 	case <-s.stop:
 	case <-ctx.Done():
-		s.rush()
+		s.expire()
 	case err = <-broken:
 	}
 
-	// In this order: accept loops take a closed listener for the end only when the end has begun.
+	// In this order: to an accept loop, a closed listener is an error unless the shutdown has begun.
 	windDown()
 	for _, e := range s.config.Endpoints {
 		if closeErr := e.Listener.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
@@ -116,7 +116,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// await returns when every connection and every goroutine has ended; when time is up it closes the connections that are still served.
+// await returns when every connection and every goroutine has ended. When the time of the handlers is over, it closes
+// their connections.
 func (s *Server) await(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
@@ -125,7 +126,7 @@ func (s *Server) await(ctx context.Context) {
 	}()
 	select {
 	case <-ended:
-	case <-s.hurry:
+	case <-s.expired:
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
@@ -137,47 +138,48 @@ func (s *Server) await(ctx context.Context) {
 	<-ended
 }
 
-// Shutdown stops accepting, closes connections that have not authenticated, and waits for the
-// handlers; if ctx ends first, their connections are closed. It returns nil when Serve has
-// returned, or ctx's error, and then Serve returns as soon as the handlers have noticed.
+// Shutdown stops accepting, closes connections that have not authenticated, and waits for the handlers. If ctx ends
+// first, it closes their connections and returns ctx's error; Serve then returns as soon as the handlers do. Otherwise
+// it returns nil after Serve has returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.quit()
 	select {
 	case <-s.done:
 		return nil
 	case <-ctx.Done():
-		s.rush()
+		s.expire()
 		return context.Cause(ctx)
 	}
 }
 
-// remember notes a connection that await waits for and may have to close: a handler can be stuck in a read, which only that ends.
+// remember adds a connection to conns: await waits for it, and closes it if necessary, since a handler may be blocked
+// in a read.
 func (s *Server) remember(conn io.Closer) {
 	s.tasks.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conns == nil {
-		s.close(conn) // it came too late; its prologue will see
+		s.close(conn) // after the end; the prologue fails
 		return
 	}
 	s.conns[conn] = struct{}{}
 }
 
-// forget closes a connection that has been served.
+// forget closes a connection and removes it from conns.
 func (s *Server) forget(c *connection) {
 	defer s.tasks.Done()
 	c.link.discard()
 	s.mu.Lock()
 	delete(s.conns, c.link)
-	s.close(c.link.Link()) // whose handler wants to be told nothing more
+	s.close(c.link.Link()) // without an event, since the handler has called done
 	s.mu.Unlock()
 	if c.agent != 0 {
-		s.residents.leave(c.agent)
+		s.agents.leave(c.agent)
 	}
 	s.reserve.refill()
 }
 
-// close closes conn, which its handler may have done before.
+// close closes conn, which its handler may have closed before.
 func (s *Server) close(conn io.Closer) {
 	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		s.config.Log.Warn("close connection", "error", err)

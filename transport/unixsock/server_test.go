@@ -12,21 +12,23 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// What a client sends: its answer, and a question.
+// Frames of a client: its answer to the prologue, and a query.
 const (
 	meta         = `,"metadata":{"id":"r1","timestamp":1,"correlation":"c1"}}`
 	replyMessage = `{"kind":"reply","type":"Syscall.Authenticate","data":{}` + meta
 	pingMessage  = `{"kind":"query","type":"Syscall.Ping","data":{"payload":1}` + meta
 )
 
-// dialConn dials path, in the canonical dialect.
+// dialConn connects to path in the canonical dialect.
 func dialConn(t testing.TB, path string) (*net.UnixConn, *unixsock.Conn) {
 	t.Helper()
 	nc, err := unixsock.Dial(t.Context(), path)
@@ -36,7 +38,7 @@ func dialConn(t testing.TB, path string) (*net.UnixConn, *unixsock.Conn) {
 	return nc, conn
 }
 
-// running is a server on both sockets of a place of its own.
+// running is a server on both sockets of a runtime directory.
 type running struct {
 	unixsock.Places
 	*unixsock.Server
@@ -45,7 +47,7 @@ type running struct {
 	served chan error
 }
 
-// start starts a server; the test's end stops it the hard way.
+// start starts a server, whose context ends after the test.
 func start(t *testing.T, config unixsock.ServerConfig) *running {
 	t.Helper()
 	places, lock := locked(t)
@@ -89,7 +91,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// echo answers each line with itself.
+// echo is a Handler that returns each line.
 func echo(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 	defer done()
 	for {
@@ -103,7 +105,7 @@ func echo(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 	}
 }
 
-// connectTo dials path and goes through the prologue.
+// connectTo connects to path and completes the prologue.
 func connectTo(t testing.TB, path string) (*net.UnixConn, *unixsock.Conn) {
 	t.Helper()
 	nc, conn := dialConn(t, path)
@@ -138,8 +140,8 @@ func TestServerServesBothSockets(t *testing.T) {
 	}
 }
 
-// A client may send its answer, all its frames and the end of input in one go.
-func TestServerLosesNothingBehindTheAnswer(t *testing.T) {
+// TestServerLosesNothingAfterTheAnswer: a client may send its answer, all its frames and the end of input at once.
+func TestServerLosesNothingAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	server := start(t, unixsock.ServerConfig{Handler: echo})
 	nc, err := unixsock.Dial(t.Context(), server.KernelSocket)
@@ -153,10 +155,10 @@ func TestServerLosesNothingBehindTheAnswer(t *testing.T) {
 	must(t, err)
 	said := strings.SplitN(string(got), "\n", 3)
 	if !strings.Contains(said[0], "Syscall.Authenticate") || !strings.Contains(said[1], `"code":401`) {
-		t.Errorf("it began with %q", said[:2])
+		t.Errorf("the first frames are %q", said[:2])
 	}
 	if want := lines + "last\n"; said[2] != want {
-		t.Errorf("what came back is %q", said[2])
+		t.Errorf("the answer is %q", said[2])
 	}
 }
 
@@ -173,14 +175,15 @@ func TestServerRefusesAnotherUser(t *testing.T) {
 	must(t, err)
 	defer nc.Close()
 	if got, err := io.ReadAll(nc); err != nil || len(got) != 0 {
-		t.Errorf("it was told %q, %v", got, err)
+		t.Errorf("the client read %q, %v", got, err)
 	}
 	if text := server.log.String(); !strings.Contains(text, "uid=12345") {
 		t.Errorf("the log says %q", text)
 	}
 }
 
-// A thousand connections that never authenticate: another process is served, and no more than the gate holds are kept.
+// TestServerBesideSilentConnections: beside a thousand connections that never authenticate, another process is served;
+// only as many as the gate admits stay open.
 func TestServerBesideSilentConnections(t *testing.T) {
 	const role = "UNIXSOCK_TEST_CLIENT_OF"
 	if path := os.Getenv(role); path != "" {
@@ -203,15 +206,15 @@ func TestServerBesideSilentConnections(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	}
-	// The evicted ones have got their error.
+	// Evicted connections got an error.
 	got, err := io.ReadAll(silent[0])
 	must(t, err)
 	if _, last, _ := strings.Cut(string(got), "\n"); !strings.Contains(last, `"code":503`) {
-		t.Errorf("the first silent one was told %q", got)
+		t.Errorf("the first silent one read %q", got)
 	}
 }
 
-// hello says hello to the echo at path.
+// hello makes an exchange with the echo at path.
 func hello(t *testing.T, path string) {
 	t.Helper()
 	_, conn := connectTo(t, path)
@@ -237,7 +240,7 @@ func TestServerOutlivesAPanic(t *testing.T) {
 	_, err := conn.Write([]byte("panic\n"))
 	must(t, err)
 	if got, err := io.ReadAll(nc); err != nil || len(got) != 0 {
-		t.Errorf("the one that panicked was told %q, %v", got, err)
+		t.Errorf("the one that panicked read %q, %v", got, err)
 	}
 	_, err = other.Write([]byte("\nhello\n"))
 	must(t, err)
@@ -245,7 +248,7 @@ func TestServerOutlivesAPanic(t *testing.T) {
 		t.Errorf("the other got %q, %v", line, err)
 	}
 	must(t, other.Close())
-	must(t, server.Shutdown(t.Context())) // which waits for what is logged
+	must(t, server.Shutdown(t.Context())) // after it, the log is complete
 	if text := server.log.String(); !strings.Contains(text, "boom") || !strings.Contains(text, "server_test.go") {
 		t.Errorf("the log has no stack: %q", text)
 	}
@@ -270,4 +273,70 @@ func TestServerWhoseAuthenticatorFails(t *testing.T) {
 	if text := server.log.String(); !strings.Contains(text, "no host key") {
 		t.Errorf("the log says %q", text)
 	}
+}
+
+// holder refuses every answer after a delay of an hour; it reports the beginning and the end of the delay.
+type holder chan string
+
+func (h holder) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+	return access.Offer{
+		Data:   []byte(`{}`),
+		Verify: func([]byte) (access.Identity, error) { return access.Identity{}, fault.AuthSignature.New("wrong") },
+		Hold: func() (time.Duration, func()) {
+			h <- "held"
+			return time.Hour, func() { h <- "freed" }
+		},
+	}, nil
+}
+
+// TestShutdownEndsAHold: Shutdown does not wait for delayed answers.
+func TestShutdownEndsAHold(t *testing.T) {
+	t.Parallel()
+	k := make(holder, 2)
+	server := start(t, unixsock.ServerConfig{Handler: echo, Authenticator: k})
+	nc, conn := dialConn(t, server.KernelSocket)
+	defer nc.Close()
+	must(t, access.ClientPrologue(t.Context(), conn, func([]byte, time.Time) ([]byte, error) { return []byte(`"bad"`), nil }))
+	if got := testkit.Receive(t, k, "a hold"); got != "held" {
+		t.Errorf("got %q at first", got)
+	}
+	must(t, server.Shutdown(t.Context()))
+	line, err := conn.Next()
+	if err != nil || !strings.Contains(string(line), `"code":401`) {
+		t.Errorf("the client read %q, %v", line, err)
+	}
+	if got := testkit.Receive(t, k, "the hold's end"); got != "freed" {
+		t.Errorf("got %q at the end", got)
+	}
+}
+
+// TestOfferKnowsTheSocket: the Authenticator gets the name of the connection's socket.
+func TestOfferKnowsTheSocket(t *testing.T) {
+	t.Parallel()
+	places, lock := locked(t)
+	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
+	must(t, err)
+	names := make(chan string, 1)
+	server := unixsock.NewServer(unixsock.ServerConfig{
+		Endpoints:     []unixsock.Endpoint{{Listener: listeners[0], MaxLine: schema.MaxLine, Socket: "the/name"}},
+		Handler:       echo,
+		Authenticator: nameTaker(names),
+	})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(context.Background()) }()
+	nc, err := unixsock.Dial(t.Context(), places.KernelSocket)
+	must(t, err)
+	if got := <-names; got != "the/name" {
+		t.Errorf("the socket is %q", got)
+	}
+	must(t, nc.Close())
+	must(t, server.Shutdown(t.Context()))
+	must(t, <-served)
+}
+
+type nameTaker chan string
+
+func (n nameTaker) Offer(_ context.Context, _ access.Peer, socket string) (access.Offer, error) {
+	n <- socket
+	return access.OpenMode{}.Offer(context.Background(), access.Peer{}, socket)
 }

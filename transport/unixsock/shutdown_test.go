@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// The context tells a handler of the shutdown, and what it writes then still arrives.
+// TestShutdownLetsHandlersFinish: at the shutdown a handler's context ends, and what it writes then arrives.
 func TestShutdownLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
@@ -40,15 +40,15 @@ func TestShutdownLetsHandlersFinish(t *testing.T) {
 		t.Errorf("the client got %q, %v", got, err)
 	}
 	if got, err := io.ReadAll(silent); err != nil || !strings.Contains(string(got), "UNAVAILABLE") {
-		t.Errorf("the one that never authenticated got %q, %v", got, err)
+		t.Errorf("the connection that never authenticated read %q, %v", got, err)
 	}
 	if got := dirNames(t, server.Dir); got != "kernel.lock" {
-		t.Errorf("it left %s", got)
+		t.Errorf("files left: %s", got)
 	}
 	if _, err := unixsock.Dial(t.Context(), server.KernelSocket); !errors.Is(err, unixsock.ErrNoSocket) {
-		t.Errorf("dialing a server that is gone: %v", err)
+		t.Errorf("dial after the end: %v", err)
 	}
-	must(t, server.Shutdown(t.Context())) // twice is fine
+	must(t, server.Shutdown(t.Context())) // a second call succeeds
 }
 
 // readLine reads one line, a byte at a time.
@@ -61,11 +61,11 @@ func readLine(conn net.Conn) error {
 	return nil
 }
 
-// A handler that ignores its context has its connection closed under it.
-func TestShutdownInAHurry(t *testing.T) {
+// TestShutdownTimeout: when the time is over, the connection of a handler that ignores its context is closed.
+func TestShutdownTimeout(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(*testing.T, *running){
-		"its time is up": func(t *testing.T, server *running) {
+		"the time is over": func(t *testing.T, server *running) {
 			over, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := server.Shutdown(over); !errors.Is(err, context.Canceled) {
@@ -103,7 +103,7 @@ func TestShutdownInAHurry(t *testing.T) {
 	}
 }
 
-// fakeListener fails to accept as it is told.
+// fakeListener is a listener whose Accept returns err.
 type fakeListener struct {
 	net.Listener
 	err      error
@@ -133,7 +133,8 @@ func (l *fakeListener) Close() error {
 	return nil
 }
 
-// Without file descriptors there is nothing to do but wait: four times a second, so that the operator is let in within one.
+// TestAcceptDoesNotSpin: without free descriptors the server tries four times a second, so that the operator is
+// admitted within a second.
 func TestAcceptDoesNotSpin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,12 +144,12 @@ func TestAcceptDoesNotSpin(t *testing.T) {
 		defer cancel()
 		must(t, server.Serve(ctx))
 		if got := listener.attempts.Load(); got < 240 || got > 250 {
-			t.Errorf("it tried %d times in a minute", got)
+			t.Errorf("%d attempts in a minute", got)
 		}
 	})
 }
 
-// A listener that other code closes ends the server completely.
+// TestServerWithoutAListener: a listener that other code closes ends the server.
 func TestServerWithoutAListener(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestServerWithoutAListener(t *testing.T) {
 	})
 }
 
-// A connection that is accepted after all were closed is closed as well.
+// TestConnectionAfterTheEnd: a connection that is accepted after the shutdown is closed.
 func TestConnectionAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

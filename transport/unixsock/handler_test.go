@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// A connection whose handler has returned keeps no goroutine. Until done is called it is counted as its agent's, and the server waits
-// for it. It runs beside no other test, since it counts goroutines.
+// TestHandlerThatReturnsBeforeTheEnd: a connection whose handler has returned has no goroutine. Until done is called it
+// counts for its agent, and the server waits for it. The test is not parallel, since it counts goroutines.
 func TestHandlerThatReturnsBeforeTheEnd(t *testing.T) {
 	const conns = 20
 	type handed struct {
@@ -27,7 +27,7 @@ func TestHandlerThatReturnsBeforeTheEnd(t *testing.T) {
 		Handler: func(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 			served <- handed{conn, done}
 		},
-		// They become the agent's by their logins.
+		// The logins make them connections of the agent.
 		Authenticator: keyedAgent(7), Bounds: unixsock.Bounds{Connections: conns, Prologues: 1, Agents: 2 * conns},
 	})
 	enter := func() net.Conn {
@@ -45,7 +45,7 @@ func TestHandlerThatReturnsBeforeTheEnd(t *testing.T) {
 		ends = append(ends, <-served)
 	}
 	const leading = "unixsock.(*Server).serve("
-	for until := time.Now().Add(20 * time.Second); ; runtime.Gosched() { // the last one may be on its way out
+	for until := time.Now().Add(20 * time.Second); ; runtime.Gosched() { // the last goroutine may not have ended yet
 		text := make([]byte, 1<<20)
 		n := bytes.Count(text[:runtime.Stack(text, true)], []byte(leading))
 		if n == 0 {
@@ -57,12 +57,12 @@ func TestHandlerThatReturnsBeforeTheEnd(t *testing.T) {
 	}
 
 	if text, err := io.ReadAll(enter()); err != nil || !strings.Contains(string(text), "20 connections") {
-		t.Errorf("one too many was told %q, %v", text, err)
+		t.Errorf("one too many read %q, %v", text, err)
 	}
 	ends[0].done()
-	ends[0].done() // which the server takes once
+	ends[0].done() // a second call has no effect
 	if text, err := io.ReadAll(clients[0]); err != nil || len(text) != 0 {
-		t.Errorf("the one that ended was told %q, %v", text, err)
+		t.Errorf("the one that ended read %q, %v", text, err)
 	}
 	clients[0] = enter()
 	ends[0] = <-served
@@ -79,7 +79,7 @@ func TestHandlerThatReturnsBeforeTheEnd(t *testing.T) {
 		must(t, err)
 		end.done()
 		if text, err := io.ReadAll(clients[i]); err != nil || string(text) != "bye\n" {
-			t.Errorf("at the end it was told %q, %v", text, err)
+			t.Errorf("at the end it read %q, %v", text, err)
 		}
 	}
 	must(t, <-shut)
