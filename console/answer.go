@@ -27,7 +27,7 @@ func refuse(w http.ResponseWriter, status int, id, message string) {
 	_, _ = w.Write(view.Object(nil).Raw("error", view.Object(nil).Text("id", id).Integer("code", int64(status)).Text("message", message).Close()).Close())
 }
 
-// wrongInput says what is wrong with a request.
+// wrongInput is the error of an invalid request.
 type wrongInput string
 
 func (w wrongInput) Error() string { return string(w) }

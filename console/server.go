@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 )
 
-// Options say what a Server serves, and to whom.
+// Options configure a Server.
 type Options struct {
 	Listener net.Listener                                  // on a loopback address; Serve closes it
 	Dial     func(context.Context) (*client.Client, error) // connects to the kernel, with the authority that the page is to have

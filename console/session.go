@@ -70,7 +70,7 @@ func (s *sessions) newSecret() string {
 	return secret
 }
 
-// loginRefusal says why a secret is refused; "": it is accepted.
+// loginRefusal is the reason why a secret is refused; "": it is accepted.
 type loginRefusal string
 
 const (

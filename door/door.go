@@ -1,8 +1,7 @@
 // Package door turns a connection to the kernel into the process that a door serves (PROTOCOL 11).
 //
-// A door connects programs that do not speak the kernel's protocol. It connects as the operator, and gives up
-// that authority with Process.Attach before it serves anybody. A door that is opened inside an agent acts as that
-// agent.
+// A door connects programs that do not speak the kernel's protocol. It connects as the operator, and gives up that
+// authority with Process.Attach before it serves a program. A door that is opened inside an agent acts as that agent.
 package door
 
 import (
@@ -17,7 +16,7 @@ import (
 
 // Agent is the process that a door becomes.
 type Agent struct {
-	Name  string   // empty if the connection is an agent's already
+	Name  string   // empty if the connection belongs to an agent
 	Allow []string // the grant of a new process; nil: the default grant
 	Via   string   // name of the door, context.via in rules; empty: no name
 }

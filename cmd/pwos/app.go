@@ -68,7 +68,7 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 	return context.WithTimeoutCause(ctx, limit, fault.CallTimeout.New("timed out after %v", limit))
 }
 
-// dialing is how a verb connects, in addition to the flags.
+// dialing configures the connection of a verb, in addition to the flags.
 type dialing struct {
 	args    []string // flags for a kernel that this call starts
 	running bool     // do not start one

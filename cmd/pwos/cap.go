@@ -61,7 +61,7 @@ Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no s
 	return cmd
 }
 
-// input is what the command line asks; its errors are wrong usage.
+// input returns the data of the query in the command line; its errors are errors of usage.
 func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInput, error) {
 	pid, err := pidOf(args[0], 0)
 	if err != nil {
@@ -159,7 +159,7 @@ granter holds, 4 no such process.`,
 	return cmd
 }
 
-// input is what the command line grants; its errors are wrong usage.
+// input returns the grant in the command line; its errors are errors of usage.
 func (f *grantFlags) input(args []string) (*schema.GrantInput, error) {
 	pid, err := pidOf(args[0], 1)
 	if err != nil {

@@ -227,7 +227,7 @@ export uses the cursor, or it is another kernel's.`,
 	return cmd
 }
 
-// collector is where the environment says that traces go, as OpenTelemetry's specification has it.
+// collector returns the address for traces in the environment, by OpenTelemetry's specification.
 func collector() string {
 	if to := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); to != "" {
 		return to
@@ -263,7 +263,8 @@ func receiverFlags(cmd *cobra.Command, to, headers *string, usage string) {
 	cmd.Flags().StringVar(headers, "headers", "", "file of headers that each request has, such as Authorization: Bearer …, a line each")
 }
 
-// receiver is where a verb posts to. One that is away is waited for a minute, or until the export is interrupted if it follows.
+// receiver returns the receiver of an export. Requests to an unreachable one are retried for a minute; in a live
+// export, until it is interrupted.
 func (e *exporting) receiver(to, headers string) (r export.Receiver, err error) {
 	if err := export.CheckReceiver(to); err != nil {
 		return r, fmt.Errorf("--to: %w", err)

@@ -33,7 +33,7 @@ records each question. The host is trusted to ask and to obey: only "pwos run" e
 		newHookInstall(a), newHookUninstall(a), newHookRun(a))
 }
 
-// hookHost is where a host configures hooks, and how it runs ours.
+// hookHost describes the hooks in an agent host's configuration.
 type hookHost struct {
 	file   func(project bool) (string, error)
 	oldest string // the oldest version known to obey its hook's denial

@@ -101,7 +101,7 @@ func subscribeOn[In, Out, Event any](
 	})
 }
 
-// listPage is how many keys or entries are requested at once: the kernel's maximum.
+// listPage is the number of keys or entries in a request: the kernel's maximum.
 const listPage = 1000
 
 // errEnough ends a loop early, without being an error.

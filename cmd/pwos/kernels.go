@@ -32,7 +32,7 @@ func (k *kernelName) String() string { return string(*k) }
 // Type implements pflag.Value.
 func (k *kernelName) Type() string { return "string" }
 
-// kernelChoice says which kernels of the cluster a verb asks. The zero value is the one that it connects to.
+// kernelChoice selects the kernels of the cluster that a verb queries. The zero value is the connected one.
 type kernelChoice struct {
 	name kernelName // one; "": see all
 	all  bool       // of a cluster: all of them
@@ -99,8 +99,8 @@ type unanswered struct {
 	first error                                // of them, which the verb ends with
 }
 
-// pass shows that a kernel of several did not answer, so that the verb goes on with the others. It returns an error that ends
-// the verb: that of the own kernel, or of the only one.
+// pass shows that a kernel of several did not answer, so that the verb continues with the others. It returns an error
+// that ends the verb: that of the own kernel, or of the only one.
 func (u *unanswered) pass(i int, kernel string, err error) error {
 	if err == nil || i == 0 || client.Answered(err) == nil {
 		return err

@@ -22,7 +22,7 @@ type recvFlags struct {
 	follow bool
 }
 
-// maxWait is how long one Ipc.Receive waits at most.
+// maxWait is the maximum wait of one Ipc.Receive.
 const maxWait = 10 * time.Minute
 
 func newRecv(a *app) *cobra.Command {
@@ -66,7 +66,7 @@ never existed; 1 it has ended, unless --follow saw it end.`,
 	return cmd
 }
 
-// input is what the command line asks for; its errors are wrong usage.
+// input returns the data of the call in the command line; its errors are errors of usage.
 func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveInput, error) {
 	pid, err := mailboxOf(mailbox, 1)
 	if err != nil {

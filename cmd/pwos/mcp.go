@@ -140,7 +140,7 @@ func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, on
 	return changes, nil
 }
 
-// mcpRow is what `pwos mcp ls` shows of a server.
+// mcpRow is a row of `pwos mcp ls`.
 type mcpRow struct {
 	Name    string `json:"name"`
 	PID     int64  `json:"pid"` // 0: its agent has ended

@@ -28,7 +28,7 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.project, "project", false, "the configuration of the project in this directory instead of the user's")
 }
 
-// mcpHost is where a host configures MCP servers.
+// mcpHost describes the MCP servers in an agent host's configuration.
 type mcpHost struct {
 	file  func(project bool) (string, error)
 	table string // of the servers by name

@@ -69,7 +69,7 @@ func number(to **int64, least int64) member {
 	return member{reflect.ValueOf(to).Elem(), reflect.StructTag(fmt.Sprintf(`min:"%d"`, least))}
 }
 
-// Type is what flags of the kind are called in a help text.
+// Type returns the name of the flag's type in a help text.
 func (m member) Type() string {
 	if t := m.to.Type(); t.Kind() == reflect.Pointer {
 		return t.Elem().String()

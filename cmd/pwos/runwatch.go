@@ -59,7 +59,7 @@ type tally struct {
 	more           bool // there are more, not counted
 }
 
-// String says how many calls there were.
+// String describes the number of calls.
 func (t tally) String() string {
 	switch {
 	case t.more:
@@ -281,8 +281,8 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 	return end, nil
 }
 
-// spawn makes the kernel start the program, and returns the PID. It ignores interruptions: otherwise the agent
-// would run and nobody would know its PID.
+// spawn makes the kernel start the program, and returns the PID. It ignores interruptions: otherwise the agent would
+// run, and its PID would not be known.
 func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error) {
 	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
@@ -394,7 +394,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 			continue
 		}
 		if w.log.copy() != nil || !over && w.log.wait(ctx, 10*shortLook, nil) != nil {
-			w.log = nil // nobody reads it; cause says why
+			w.log = nil // not read; the error is in cause
 		}
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// serving is where a verb serves over HTTP.
+// serving is the address at which a verb serves HTTP.
 type serving struct{ address, cert, key string }
 
 // flags adds the flags for TLS.

@@ -21,7 +21,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// copyFlags say how a working directory is copied.
+// copyFlags configure the copy of a working directory.
 type copyFlags struct {
 	on    bool
 	limit byteCount
@@ -103,7 +103,7 @@ func (j *job) uncopy(refused error) error {
 	return store.Remove(*j.input.Snapshot)
 }
 
-// tellCopied says what was copied, and removes old copies.
+// tellCopied describes the copy, and removes old copies.
 func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int64) error {
 	store, err := copies()
 	if err != nil {

@@ -159,7 +159,7 @@ type kernelInfo struct {
 	others map[string]int64 // number of keys of each origin with memory, except the operator's
 }
 
-// condition is what is wrong with a kernel, if it reports that.
+// condition describes the problem that a kernel reports, if any.
 type condition struct {
 	refusing string   // why commands are refused; "" if they are not
 	warnings []string // what the operator should look at

@@ -35,7 +35,7 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 	if err != nil {
 		return nil, errors.Join(err, tty.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails when closed: then nobody reads
+	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails only on a closed file, which is not read
 	defer func() {
 		stop()
 		err = errors.Join(err, in.Close(), tty.Close())
@@ -135,7 +135,7 @@ func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails when closed: then nobody reads
+	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails only on a closed file, which is not read
 	defer func() {
 		stop()
 		err = errors.Join(err, in.Close())

@@ -248,7 +248,7 @@ func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *sche
 	return nil, fault.DaemonUnreachable.New("%s; and the call cannot be made here: %s", unreachable, err).Wrap(errors.Join(unreachable, err))
 }
 
-// sameParameters checks that a running kernel has the root and the origin that the flags name: nobody can change them
+// sameParameters checks that a running kernel has the root and the origin that the flags name: they cannot be changed
 // by asking (ABI 6.4).
 func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, args []string) error {
 	root, origin, err := offline.Parameters(args, os.Getenv)

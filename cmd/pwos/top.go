@@ -95,10 +95,10 @@ type source struct {
 	abroad bool // it is asked through another one
 }
 
-// probeEvery is how often kernels that are not shown are asked whether they answer: each question is an entry of both records.
+// probeEvery is the interval of queries to kernels that are not displayed. Each query is an entry of both records.
 const probeEvery = 10 * time.Second
 
-// probed says which kernels answer; nil: it is time to ask.
+// probed has the kernels that answer; nil: a query is due.
 type probed []bool
 
 // probe asks the kernels that are not shown whether they answer.

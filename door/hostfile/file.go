@@ -81,8 +81,8 @@ func (c *Change) read() error {
 // Empty reports whether there is nothing to change.
 func (c *Change) Empty() bool { return bytes.Equal(c.Before, c.After) }
 
-// Apply writes the file, and returns the path of the copy of its old text; "" if there was none. If somebody else has
-// changed the file meanwhile it writes nothing.
+// Apply writes the file, and returns the path of the copy of its old text; "" if there was none. If the file was
+// changed after Plan, it writes nothing and returns an error.
 func (c *Change) Apply(now time.Time) (backup string, err error) {
 	if c.there {
 		text, err := os.ReadFile(c.target)
@@ -90,7 +90,7 @@ func (c *Change) Apply(now time.Time) (backup string, err error) {
 			return "", fmt.Errorf("read configuration: %w", err)
 		}
 		if !bytes.Equal(text, c.Before) {
-			return "", fmt.Errorf("%s was changed by somebody else meanwhile: end what uses it, and try again", c.Path)
+			return "", fmt.Errorf("%s was changed meanwhile: end the program that uses it, and try again", c.Path)
 		}
 		if backup, err = c.keep(now); err != nil {
 			return "", err

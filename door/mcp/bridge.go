@@ -21,7 +21,7 @@ type Options struct {
 	Agent door.Agent
 	// Dial makes the first connection, Redial later ones.
 	Dial, Redial Dial
-	// Patience is how long the end of the input waits for outstanding answers.
+	// Patience is the time for which the end of the input waits for pending answers.
 	Patience time.Duration
 	// Note tells the operator about changes of the connection.
 	Note func(format string, args ...any)
@@ -98,7 +98,7 @@ func (b *Bridge) ServeLines(ctx context.Context, in io.Reader, out io.Writer) er
 		l := newLines(ctx, in, out, b.link.options.Patience)
 		err := server.Run(ctx, &sdk.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}) // lines has checked the length
 		if l.ended() {
-			return nil // errors of answers that nobody waits for do not matter
+			return nil // no caller waits for the failed answers
 		}
 		return err
 	})

@@ -7,7 +7,7 @@
 //
 // # What it promises
 //
-//   - It never acts as the operator: it serves nobody before its connection is attached to a process.
+//   - It never acts as the operator: it serves no host before its connection is attached to a process.
 //   - It reconnects to a restarted kernel. Meanwhile each call is answered with one error, in bounded time; no call is
 //     made twice.
 //   - Names of tools do not change while it lives. A tool that is revoked stays offered, and is refused with its fix.

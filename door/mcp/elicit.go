@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// elicitAfter is how long a call must take before the bridge checks whether it waits for an approval.
+// elicitAfter is the time after which the bridge checks whether a call waits for an approval.
 const elicitAfter = time.Second
 
 // trusted reports whether a host's answer to an elicitation counts as its user's. Hosts may answer without a user, so
@@ -39,7 +39,7 @@ type parked struct {
 // pendingCall is a call in flight to the kernel.
 type pendingCall struct {
 	done   chan struct{}   // closed once it is answered
-	over   context.Context // ends then
+	over   context.Context // ends when it is answered
 	cancel context.CancelFunc
 	answer schema.Message
 	err    error

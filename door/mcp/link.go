@@ -20,7 +20,7 @@ type link struct {
 	mu      sync.Mutex
 	kernel  *client.Client // nil: no connection
 	pid     int64
-	away    error         // why there is none
+	away    error         // the reason, if there is no connection
 	changed chan struct{} // closed when the fields above change
 	ended   error         // the process has ended: no new connection is possible
 }
@@ -72,8 +72,8 @@ func (l *link) run(ctx context.Context, listed func(context.Context, *schema.Lis
 	}
 }
 
-// again retries the connection until it succeeds or ctx ends. It starts no kernel, since somebody may have
-// ended it on purpose.
+// again retries the connection until it succeeds or ctx ends. It starts no kernel, which the operator may have ended on
+// purpose.
 func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		select {
@@ -91,7 +91,7 @@ func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
 	}
 }
 
-// settling is how long to wait for further changes, to report them together.
+// settling is the time for which changes are collected before they are reported together.
 const settling = 100 * time.Millisecond
 
 // follow subscribes to what the process may call. It returns why the subscription ended.

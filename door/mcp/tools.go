@@ -100,7 +100,7 @@ func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 	}
 }
 
-// pushes reports whether a syscall is a subscription: a host cannot receive its events, and mail would be lost.
+// pushes reports whether a syscall is a subscription: a host cannot receive its events, so that mail would be lost.
 func pushes(typ string) bool {
 	return strings.HasSuffix(typ, ".Subscribe") || typ == schema.ProcessAttach.Type
 }

@@ -115,7 +115,7 @@ func (a *Authority) config(host string) *tls.Config {
 	}
 }
 
-// leafTime is how long a certificate of a host is valid. It is renewed after half of that.
+// leafTime is the validity of a host's certificate, which is renewed after half of that.
 const leafTime = 48 * time.Hour
 
 func (a *Authority) leaf(host string) (*tls.Certificate, error) {

@@ -21,12 +21,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Sockets are an agent's, made inside its network namespace. Any can be nil.
+// Sockets are the sockets of an agent, made inside its network namespace. Any can be nil.
 type Sockets struct {
 	Proxy     net.Listener            // 127.0.0.1:PORT: an HTTP proxy
 	DNS       net.PacketConn          // 127.0.0.1:53
 	DNSTCP    net.Listener            // 127.0.0.1:53
-	Relay     []net.Listener          // every address, on ports 80, 443 and granted ones; LocalAddr of what is accepted says which host is meant
+	Relay     []net.Listener          // every address, on ports 80, 443 and granted ones; LocalAddr of a connection represents the host
 	Upstreams map[string]net.Listener // by name
 }
 
@@ -245,7 +245,7 @@ func (a *agent) server(h http.Handler) *http.Server {
 			h.ServeHTTP(w, r)
 		}),
 		Protocols: protocols, ReadHeaderTimeout: a.Limits.Hello, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog:    log.New(io.Discard, "", 0), // it would log text of the agent
+		ErrorLog:    log.New(io.Discard, "", 0), // it would log text from the agent
 		BaseContext: func(net.Listener) context.Context { return a.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if to, ok := c.(*bound); ok {

@@ -20,7 +20,7 @@ type grant struct {
 	hosts []fetch.Host
 }
 
-// current is what the agent may reach now; it does not block.
+// current returns the present grant of the agent. It does not block.
 func (a *agent) current() *grant {
 	token, tick := a.Tokens.Token(a.pid), a.Tick()
 	g := a.grant.Load()
@@ -116,9 +116,9 @@ func (g *guarded) check() bool {
 	return false
 }
 
-// sweepEvery is how often open connections are compared with the grant. Tokens change by grants, by
-// the grants of their granters, by time, and with the end of processes: polling is simpler than
-// notification. Data that is transferred in between is checked on its own.
+// sweepEvery is the interval at which open connections are compared with the grant. Tokens change by grants, by the
+// grants of their granters, by time, and with the end of processes: polling is simpler than notification. Data that is
+// transferred in between is checked on its own.
 const sweepEvery = 200 * time.Millisecond
 
 func (s *Server) sweep() {
@@ -140,8 +140,8 @@ func (s *Server) sweep() {
 	}
 }
 
-// connect journals a connection to e, and calls run once the intent is on disk. refused is the reason to refuse it
-// whatever is granted.
+// connect journals a connection to e, and calls run once the intent is on disk. refused is a reason to refuse it that
+// does not depend on the grant, or "".
 func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, run func(context.Context) (*ending, error)) error {
 	_, err := a.Journal(ctx, a.pid, schema.NetConnect.With(&schema.NetConnectInput{Host: e.Host(), Port: int64(e.Port()), Refused: refused}),
 		func(ctx context.Context) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Price is what the tokens of a model cost, in US dollars per million.
+// Price is the price of a model's tokens, in US dollars per million.
 type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
 
 // Prices are those of models by name, or by a prefix of names followed by *.
@@ -57,7 +57,7 @@ const (
 	maxAsking = 4
 )
 
-// asks is what a request asks of a model.
+// asks has the model and the limit of tokens in a request.
 type asks struct {
 	model string
 	most  int64 // most tokens of the answers; 0: not given

@@ -19,7 +19,7 @@ import (
 func (a *agent) serveRelay(c *agentConn) {
 	to, ok := a.destination(c.LocalAddr())
 	if !ok {
-		_ = c.Close() // an address that stands for no name
+		_ = c.Close() // an address that represents no name
 		return
 	}
 	r := bufio.NewReaderSize(c, 4<<10)

@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// ending is what the journal records of the end of a connection.
+// ending is the end of a connection, for the journal.
 type ending struct {
 	sent, received atomic.Int64
 	why            string
@@ -83,7 +83,7 @@ func (t *tunnel) run(ctx context.Context) error {
 	return nil
 }
 
-// said is the reason of an end, for the journal.
+// said returns the reason of an end, for the journal.
 func said(cause error) string {
 	if cause == nil {
 		return "both sides had ended"
@@ -165,7 +165,7 @@ func (a *agent) asks(e fetch.Endpoint, name string) string {
 	return ""
 }
 
-// printable is a name from an agent, made fit for the journal.
+// printable returns a name from an agent in a form for the journal.
 func printable(name string) string {
 	if e, err := fetch.ParseEndpoint(name, 443); err == nil {
 		return e.Host()

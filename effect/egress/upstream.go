@@ -30,8 +30,8 @@ type UpstreamConfig struct {
 	// "x-api-key", or "Authorization: Bearer".
 	Header string
 	Secret func(context.Context) (string, error) // the credential, or ""; the error is a *fault.Fault
-	// Answered looks at the head of an answer to a request that bore the credential. An error, which is a *fault.Fault, is what the agent
-	// is answered instead. nil: every answer is passed on.
+	// Answered checks the status and header of an answer to a request with the credential. If it returns an error, a
+	// *fault.Fault, the agent gets that instead of the answer. nil: every answer is passed on.
 	Answered func(secret string, status int, header http.Header) error
 	Close    func() // closes the resources of the upstream, or nil
 	// Dial connects to the host of URL, by the address rules of Http.Fetch; nil: its address is not judged.

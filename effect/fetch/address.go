@@ -2,7 +2,7 @@ package fetch
 
 import "net/netip"
 
-// kind says what is special about an address; "" is a public one.
+// kind names the reserved use of an address; "" for a public one.
 type kind string
 
 // The kinds that Options.AllowHosts opens: the addresses of private networks.

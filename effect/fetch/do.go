@@ -147,7 +147,7 @@ func getInstead(status int, method string) bool {
 	return status == http.StatusSeeOther || method == http.MethodPost && (status == http.StatusMovedPermanently || status == http.StatusFound)
 }
 
-// exchange is one request with its answer. to is where that redirects to, and then the answer has no body.
+// exchange is one request with its response. to is the target of a redirect, whose response has no body.
 func (c *call) exchange(method string, t *target, h *headers, body *Body) (_ *Response, to string, err error) {
 	header, err := h.open(c.ctx, t, &c.req.Policy)
 	if err != nil {

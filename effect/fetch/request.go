@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Request is what Http.Fetch asks for (MESSAGE appendix D).
+// Request is the request of an Http.Fetch (MESSAGE appendix D).
 type Request struct {
 	Method  string // GET, POST, PUT, DELETE or PATCH; empty: GET
 	URL     string
@@ -25,9 +25,9 @@ type Request struct {
 	Spill func() (io.Writer, error)
 }
 
-// Policy is what the caller may do. The zero value allows nothing.
+// Policy is the caller's permission. The zero value allows nothing.
 type Policy struct {
-	Hosts     []Host // whom it may talk to, on each redirect too
+	Hosts     []Host // allowed hosts, also of redirects
 	AnyHost   bool   // whomever it asks for, on any port
 	PlainHTTP bool   // http: in addition to https:
 	// Open opens a sealed value; if nil, the caller may not use any. Its result is sent over https:
@@ -55,7 +55,7 @@ func Bytes(b []byte) *Body {
 	return &Body{Size: int64(len(b)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }}
 }
 
-// Response is what a server answered, whatever its status.
+// Response is a server's response, with any status.
 type Response struct {
 	Status int
 	// Headers have names in lower case. Values of one name are joined by a comma; those of set-cookie, which may hold

@@ -100,12 +100,12 @@ func (r *Runner) Fetch(ctx context.Context, job *kernel.Job, in *schema.HTTPFetc
 	return out, nil
 }
 
-// Policy is what the caller of a job may do. A caller that may fetch from no host is HTTPForbidden.
+// Policy returns the policy of a job's caller. It returns a fault.HTTPForbidden if the caller may fetch from no host.
 func (r *Runner) Policy(job *kernel.Job) (Policy, *fault.Fault) {
 	return r.policyOf(job.PID, job.Token, job.Tick)
 }
 
-// policyOf is what a process may do with its token: everything as the operator, else what the token says.
+// policyOf returns the policy of a process with its token. The operator may do everything.
 func (r *Runner) policyOf(pid int64, token *kernel.Token, tick int64) (Policy, *fault.Fault) {
 	if pid == kernel.Operator {
 		return Policy{AnyHost: true, PlainHTTP: true, Open: r.Open}, nil
@@ -129,7 +129,7 @@ func (r *Runner) policyOf(pid int64, token *kernel.Token, tick int64) (Policy, *
 	return *all, nil
 }
 
-// granted is what one grant of a process's allows.
+// granted returns the policy of one grant of a process.
 func (r *Runner) granted(pid int64, grant *schema.HTTPGrant) Policy {
 	p := Policy{PlainHTTP: grant.Plain}
 	for _, text := range grant.Hosts {
@@ -146,7 +146,7 @@ func (r *Runner) granted(pid int64, grant *schema.HTTPGrant) Policy {
 	return p
 }
 
-// requestOf is what a call asks for, except for its body.
+// requestOf returns the request of a call, without its body.
 func requestOf(in *schema.HTTPFetchInput, policy Policy) Request {
 	req := Request{URL: in.URL, Headers: in.Headers, Policy: policy}
 	if in.Method != nil {
@@ -165,7 +165,7 @@ func (r *Runner) body(job *kernel.Job, in *schema.HTTPFetchInput, req *Request, 
 	case in.Body != nil:
 		req.Body = Bytes([]byte(*in.Body))
 	case in.BodyRef == nil:
-	case in.BodyContent != nil: // it has been judged: nothing else is sent, whatever is there by now
+	case in.BodyContent != nil: // the content that was checked, even if the file has changed since
 		data, err := r.judgedBody(job, in)
 		if err != nil {
 			return err

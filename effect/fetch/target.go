@@ -140,7 +140,7 @@ func (p *Policy) allows(t *target) bool {
 
 func (p *Policy) hasHost(t *target) bool { return p.AnyHost || allowed(p.Hosts, t) }
 
-// advice says how to have something allowed.
+// advice describes how the operator can allow a request.
 func (p *Policy) advice(flags string, enough func(*Policy) bool) string {
 	if p.Advise == nil {
 		return "have that granted"

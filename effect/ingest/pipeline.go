@@ -13,7 +13,7 @@ import (
 // the server says that there is nothing, and any other error otherwise. It decides itself where it may connect to.
 type Web func(ctx context.Context, address string, most int64) ([]byte, error)
 
-// Policy says what has to answer for a resource.
+// Policy is the proof that a resource needs.
 type Policy struct {
 	// Trusted returns nil for a key whose signatures count now; its error says why they do not. Nil trusts none.
 	Trusted func(key access.PublicKey, now time.Time) error
@@ -39,7 +39,7 @@ const (
 	DefaultMaxToolBytes = 16 << 20
 )
 
-// Request says what to ingest.
+// Request names the resource to ingest.
 type Request struct {
 	URI       string
 	Base      string // the caller's adopted identity, or ""

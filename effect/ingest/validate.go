@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Namespace is what signatures of resources are made under.
+// Namespace is the namespace of signatures of resources.
 const Namespace = "pwos-promptware@v1"
 
 // The proofs: what vouches for a resource, the strongest if there are several. Local means that it

@@ -26,7 +26,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Options are what the networks need.
+// Options configure the networks.
 type Options struct {
 	Upstreams []Upstream
 	Egress    egress.Config // except for its Upstreams and its Authority
@@ -52,7 +52,7 @@ type Upstream struct {
 	Intercept bool // connections of agents to the host itself are taken over
 }
 
-// path is what begins the paths of its requests.
+// path returns the prefix of the paths of its requests.
 func (u *Upstream) path() string { return strings.TrimSuffix(u.URL.EscapedPath(), "/") }
 
 // Networks serves the networks of agents.

@@ -57,12 +57,12 @@ type Request struct {
 	Path  string // such as os/tools/sum or ./sum
 	Base  string // the caller's adopted identity, or ""
 	Input []byte // one JSON value
-	// PID and AgentID are whom a program runs as.
+	// PID and AgentID are those of the process that a program runs for.
 	PID     int64
 	AgentID string
 }
 
-// Kind is how a tool runs.
+// Kind is the kind of a tool.
 type Kind string
 
 // The kinds.
@@ -181,7 +181,7 @@ func (c *Caller) run(ctx context.Context, t *tool, r Request, input []byte, args
 	if err == nil && !schema.Valid(out.data) {
 		err = notJSON()
 	} else if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // whatever it ended with, that is why
+		err = context.Cause(ctx) // the cause, whatever the exit status
 	}
 	if err != nil {
 		return nil, out.said, fault.Prefix(err, "call %s", t.uri)
@@ -200,7 +200,7 @@ type job struct {
 	agent  string
 }
 
-// output is what a tool has written.
+// output is the output of a tool.
 type output struct {
 	data []byte
 	said string
@@ -231,7 +231,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 // tail keeps the last bytes that are written to it.
 type tail struct{ data []byte }
 
-// saidBytes is how much of a tool's standard error is kept.
+// saidBytes is the number of bytes of a tool's standard error that are kept.
 const saidBytes = 4 << 10
 
 // Write never fails.
@@ -252,12 +252,12 @@ func badModule(format string, args ...any) *fault.Fault {
 	return fault.ToolBadModule.New("the module cannot be run: "+format, args...)
 }
 
-// cannotStart says why a program did not start.
+// cannotStart returns the error of a program that did not start.
 func cannotStart(format string, args ...any) *fault.Fault {
 	return fault.ToolCannotStart.New("the program cannot be started: "+format, args...)
 }
 
-// failed says how a tool ended: with another exit code than 0, or stopped by a limit.
+// failed describes the end of a tool: another exit code than 0, or a limit.
 func failed(format string, args ...any) *fault.Fault {
 	return fault.ToolFailed.New("the tool failed: "+format, args...)
 }

@@ -76,7 +76,7 @@ func (m *Modules) run(ctx context.Context, j job) (output, error) {
 	return output{out.data, string(said.data)}, verdict(running, out, err)
 }
 
-// verdict says what the end of a module comes to.
+// verdict returns the error of a module that has ended, or nil.
 func verdict(running context.Context, out *bounded, err error) error {
 	exit, exited := errors.AsType[*sys.ExitError](err)
 	switch {

@@ -83,7 +83,7 @@ func (p *Programs) start(ctx context.Context, c host.Command) (*host.Process, er
 	}
 }
 
-// startError says why a program did not start, without revealing the path of its copy.
+// startError returns the reason why a program did not start, without the path of its copy.
 func startError(err error) error {
 	for _, class := range []error{host.ErrNotExecutable, host.ErrInterpreter, host.ErrTooLong, host.ErrSandbox, host.ErrResources, host.ErrClosed} {
 		if errors.Is(err, class) {

@@ -1,6 +1,7 @@
-// Package undo carries out Message.Undo: it makes the command that takes back what an entry of the journal changed.
+// Package undo runs Message.Undo: it makes the command that reverts the change of a journal entry.
 //
-// What the entry changed, and what was there before, follows from the journal. The past is read beside the live state, which goes on meanwhile. Whether the result still stands is therefore checked
-// twice: against the journal, which says who changed it since, and by the command itself, in the one step in which it
-// takes effect. If somebody changes it in between, the journal is read again.
+// The change, and the state before it, follow from the journal. Past states are read while the live state changes. An
+// undo is made only if its change is still the last one, which is checked twice: against the journal, which has later
+// changes and their callers, and by the command itself when it takes effect. After a change in between, the journal is
+// read again.
 package undo

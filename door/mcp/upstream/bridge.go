@@ -25,7 +25,7 @@ type Options struct {
 	// Note gets messages about the server, for the agent's log.
 	Note    func(format string, args ...any)
 	Version string // of the client, as it tells servers
-	// Patience is how long a server may take to start; 0: 30 s.
+	// Patience is the time limit for a server's start; 0: 30 s.
 	Patience time.Duration
 	// Executable is the file that is started, whose digest is in a pin, or empty.
 	Executable string
@@ -141,7 +141,7 @@ func (b *bridge) answer(ctx context.Context, answer *schema.CompleteInput) error
 		if err != nil {
 			return err
 		}
-		defer func() { _ = remove() }() // the kernel removes what is left
+		defer func() { _ = remove() }() // if this fails, the kernel removes it later
 		answer.Data, answer.DataRef = nil, (*schema.BlobRef)(&at)
 	}
 	_, err := client.Call(ctx, b.kernel, schema.SyscallComplete, answer)

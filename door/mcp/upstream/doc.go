@@ -12,6 +12,6 @@
 //     accepted.
 //   - A server that ends, hangs at its start or cannot be reached is started again, at growing intervals; meanwhile
 //     each call gets one error.
-//   - Whatever a call is answered, it is answered once. When nobody waits for it any more the server is told
+//   - Each call is answered exactly once. When its caller no longer waits, the server is told
 //     (notifications/cancelled).
 package upstream
