@@ -17,6 +17,8 @@ import (
 // goroutines are left. They get some time to end, since the actor library counts messages to an actor that has ended for a
 // second.
 //
+// In a plain run temporary files are in memory, and GOGC is 400; see saveWork.
+//
 // Parallel tests wait for processes, disks and each other's locks more than they compute. So more of them run at a time
 // than there are processors, unless -parallel is given, or with the race detector, under which they compute. A property is
 // checked as often as Rounds says, unless -rapid.checks is given.
@@ -32,8 +34,13 @@ func Main(m *testing.M) int {
 			panic(err)
 		}
 	}
+	cleanUp, err := saveWork()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cannot prepare the tests:", err)
+		return 1
+	}
 	code := m.Run()
-	err := goleak.Find()
+	err = goleak.Find()
 	for limit := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(limit); {
 		err = goleak.Find()
 	}
@@ -43,6 +50,10 @@ func Main(m *testing.M) int {
 	}
 	if err := removePrograms(); err != nil {
 		fmt.Fprintln(os.Stderr, "programs are left:", err)
+		code = max(code, 1)
+	}
+	if err := cleanUp(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
 	return code
