@@ -122,8 +122,9 @@ func (h *Host) Deposed(last *schema.BootedInput) error {
 		name, leader.Fingerprint(), last.Epoch, name).With("kernel", name)
 }
 
-// standbyBegins returns an error if this host, which has no journal of the kernel, is a standby of it.
-func (h *Host) standbyBegins() error {
+// begins returns an error if this host, which has no journal of the kernel, may not start one: a standby, or a host whose key the
+// members file does not have for the kernel, while it has others.
+func (h *Host) begins() error {
 	name, members := h.Config.Cluster.Name, cluster.NewMembers(h.Config.MembersFile())
 	list, _, err := members.List()
 	own := slices.IndexFunc(list, func(k *access.AuthorizedKey) bool { return k.Kernel == name && k.Key == h.Key.Key() })
