@@ -22,7 +22,7 @@ type Node struct {
 	server   *server.Server
 	maker    *maker
 	settings Settings
-	lock     *os.File // of the directory
+	lock     *os.File // locks the directory
 }
 
 // Start runs a node until Close. It listens when Start returns. The server does not notice another one in its
