@@ -126,7 +126,7 @@ func story(t *testing.T, s *served, correlation string) string {
 	n := &view.Narrative{Names: view.Names{1: "planner", 2: "planner/writer", 3: "planner/reviewer"}}
 	for _, raw := range out.Entries {
 		entry := testkit.Value(view.AnswerAs[schema.AuditEntry]("Audit.Log", schema.Value(raw)))(t)
-		for _, one := range n.Tell(&view.Entry{AuditEntry: entry, Raw: schema.Value(raw)}) {
+		for _, one := range n.Add(&view.Entry{AuditEntry: entry, Raw: schema.Value(raw)}) {
 			page.WriteString(one.HTML())
 		}
 	}
