@@ -214,9 +214,7 @@ func TestAgentsPanicIsItsOwn(t *testing.T) {
 		}
 		c.send(command("t", "Syscall.Terminate", `{"target_pid":1}`))
 		expectNext(t, c, `{"target_pid":1}`)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 		if !strings.Contains(s.log.String(), "no policy") {
 			t.Error("the log does not say what happened")
 		}

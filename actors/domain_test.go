@@ -89,9 +89,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, newFake())
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 		<-s.kernel.Stopping()
 	})
 }

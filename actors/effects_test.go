@@ -268,9 +268,7 @@ func TestOpenIntent(t *testing.T) {
 				}
 				close(f.released)
 				says(t, c, "1", "", "hold")
-				if err := s.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
+				s.endCleanly()
 				s.disk = before // as if it had died then
 				if from == "journal" {
 					restored = nil
@@ -287,9 +285,7 @@ func TestOpenIntent(t *testing.T) {
 					}
 					s, restored = next, nil
 				}
-				if err := s.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
+				s.endCleanly()
 				n := 0
 				for _, text := range s.disk.Image() {
 					n += strings.Count(string(text), `"type":"Http.Fetched"`)

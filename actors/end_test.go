@@ -100,9 +100,7 @@ func TestBrokenLink(t *testing.T) {
 				neighbour := s.connect()
 				neighbour.send(echo("n", "1"))
 				expect(t, neighbour, `n {"echo":"1"}`)
-				if err := s.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
+				s.endCleanly()
 			})
 		})
 	}
@@ -152,9 +150,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("answers (-want +got):\n%s", diff)
 		}
 		<-c.done
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 

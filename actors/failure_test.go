@@ -85,9 +85,7 @@ func TestFailuresOfDecide(t *testing.T) {
 				if len(test.logged) == 0 && strings.Contains(log, "ERROR") {
 					t.Errorf("the log takes a refusal for an error:\n%s", log)
 				}
-				if err := s.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
+				s.endCleanly()
 			})
 		})
 	}
@@ -189,8 +187,6 @@ func TestPanicInConnection(t *testing.T) {
 		if log := s.log.String(); !strings.Contains(log, "(*link).Write") {
 			t.Errorf("the log does not show where the panic came from:\n%s", log)
 		}
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }

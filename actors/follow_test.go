@@ -33,9 +33,7 @@ func startPost(t *testing.T) *post {
 // of the connections, all of which have ended.
 func (p *post) check(t *testing.T) {
 	t.Helper()
-	if err := p.end(); err != nil {
-		t.Errorf("close kernel: %v", err)
-	}
+	p.endCleanly()
 	fresh := ipc.New(ipc.Options{})
 	if err := p.restore(schema.Ipc, fresh); err != nil {
 		t.Fatalf("replay: %v", err)

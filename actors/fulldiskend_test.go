@@ -46,9 +46,7 @@ func TestEndIsNotedOnAFullDisk(t *testing.T) {
 				}
 				if ended == "with the kernel" {
 					s.kernel.StopPrograms(t.Context())
-					if err := s.end(); err != nil {
-						t.Errorf("close kernel: %v", err)
-					}
+					s.endCleanly()
 				} else {
 					operator.send(terminate("t", 2))
 					expect(t, operator, `t {"target_pid":2}`)

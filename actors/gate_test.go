@@ -344,9 +344,7 @@ func TestPendedSubscription(t *testing.T) {
 				if a := follower.next(); !strings.Contains(string(a.Data), test.want) {
 					t.Errorf("pushed %s, want %s", a.Data, test.want)
 				}
-				if err := g.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
+				g.endCleanly()
 			})
 		})
 	}

@@ -1,7 +1,6 @@
 package actors_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
@@ -38,7 +38,7 @@ type system struct {
 	room    *room
 	keys    *idempotency.Keys
 	tokens  *tokens
-	log     logBuffer
+	log     testkit.Buffer
 	clients []*client
 	stopped func() error // closes the kernel
 	closed  func() error // and the journal
@@ -222,6 +222,14 @@ func (s *system) end() error {
 	return s.closed()
 }
 
+// endCleanly is end that must not return an error.
+func (s *system) endCleanly() {
+	s.t.Helper()
+	if err := s.end(); err != nil {
+		s.t.Errorf("close kernel: %v", err)
+	}
+}
+
 // connect serves a connection in the operator's name over a link that takes all output.
 func (s *system) connect() *client {
 	return s.serve(newLink(schema.OsMessage, schema.MaxLine, unbounded))
@@ -237,22 +245,4 @@ func (s *system) serveAs(l *link, pid int64) *client {
 	s.clients = append(s.clients, c)
 	s.kernel.Serve(l, caller, func() { close(c.done) })
 	return c
-}
-
-// logBuffer is a log in memory that several goroutines write to.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

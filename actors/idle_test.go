@@ -41,9 +41,7 @@ func TestIdleConnection(t *testing.T) {
 		if goroutines > few {
 			t.Errorf("%d idle connections hold %d goroutines, want none", conns, goroutines)
 		}
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 

@@ -56,8 +56,6 @@ func TestLead(t *testing.T) {
 		expectNothing(t, a)
 		s.kernel.Acknowledge(100)
 		expect(t, a, "h 3")
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }

@@ -87,9 +87,7 @@ func TestSlowSyncAtTheEnd(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 		a.endInput()
 		checkCauses(t, []string{"a"}, a.rest())
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 

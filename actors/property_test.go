@@ -87,9 +87,7 @@ func TestAnswers(t *testing.T) {
 			}
 		}
 	})
-	if err := s.end(); err != nil {
-		t.Errorf("close kernel: %v", err)
-	}
+	s.endCleanly()
 	if log := s.log.String(); strings.Contains(log, "[DeadLetter]") {
 		t.Errorf("a message went astray:\n%s", log)
 	}

@@ -67,9 +67,7 @@ func TestQuorumHolds(t *testing.T) {
 		s.kernel.Acknowledge(100)
 		expect(t, a, "c 2")
 		expect(t, b, `d "x y"`)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 
@@ -138,9 +136,7 @@ func TestQuorumAway(t *testing.T) {
 		a.send(keyed("k", set("e", "x")), set("f", "z"))
 		expect(t, a, "e 1", "f 2")
 		checkReplay(t, s, books)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 
@@ -235,9 +231,7 @@ func TestQuorumAwayAtTheEnd(t *testing.T) {
 		s.kernel.RequestShutdown(nil)
 		time.Sleep(quorumPatience / 2)
 		expectErrors(t, a, "a cluster.unknown_outcome")
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 		if took := time.Since(begun); took > quorumPatience {
 			t.Errorf("the end took %v", took)
 		}

@@ -119,9 +119,7 @@ func TestRestoreBlocksNoActor(t *testing.T) {
 			t.Errorf("the state was made %d times, want twice", made.Load())
 		}
 		checkReplay(t, s, books)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 

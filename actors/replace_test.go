@@ -53,9 +53,7 @@ func TestReplace(t *testing.T) {
 		}
 		expect(t, c, "b 2", `c "x y"`)
 		checkReplay(t, s, books)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 
@@ -126,8 +124,6 @@ func TestReplaceWhileWritesFail(t *testing.T) {
 		c.send(get("d"), set("e", "z"), get("f"))
 		expect(t, c, `d "x"`, "e 2", `f "x z"`)
 		checkReplay(t, s, books)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }

@@ -112,9 +112,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 		}
 		checkReplay(t, s, books)
 		checkNoGap(t, s)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 
@@ -135,9 +133,7 @@ func TestShutdownOnAFullDisk(t *testing.T) {
 		c.send(set("a", "x"), command("s", "Syscall.Shutdown", `{}`))
 		expect(t, c, "a 503", "s {}")
 		<-s.kernel.Stopping()
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 		if list := s.entries(); list[len(list)-1].Type != "Syscall.Shutdown" {
 			t.Errorf("the last entry is %+v", list[len(list)-1])
 		}

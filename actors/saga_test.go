@@ -82,9 +82,7 @@ func TestSteps(t *testing.T) {
 			t.Errorf("state (-want +got):\n%s", diff)
 		}
 		checkReplay(t, s, books)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 

@@ -63,9 +63,7 @@ func TestStepFails(t *testing.T) {
 				c.send(spawn("b", "two"))
 				expect(t, c, "b {}")
 				checkReplay(t, s, books)
-				if err := s.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
+				s.endCleanly()
 			})
 		})
 	}

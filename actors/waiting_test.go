@@ -71,9 +71,7 @@ func TestWoken(t *testing.T) {
 			t.Errorf("journal: %v, want the message before those that it woke", ids)
 		}
 		checkReplay(t, s, books)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 
@@ -204,9 +202,7 @@ func TestWaitingBehindSteps(t *testing.T) {
 				close(held)
 				expect(t, busy, "b {}")
 				expect(t, waiter, test.want...)
-				if err := s.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
+				s.endCleanly()
 			})
 		})
 	}

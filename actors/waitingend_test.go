@@ -35,9 +35,7 @@ func TestWaiterHangsUp(t *testing.T) {
 			t.Errorf("state (-want +got):\n%s", diff)
 		}
 		checkReplay(t, s, books)
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 	})
 }
 
@@ -68,9 +66,7 @@ func TestFullWindowHangsUp(t *testing.T) {
 				if waited := time.Since(begun); waited != 0 {
 					t.Errorf("Serve returned after %s", waited)
 				}
-				if err := s.end(); err != nil {
-					t.Errorf("close kernel: %v", err)
-				}
+				s.endCleanly()
 			})
 		})
 	}
@@ -90,9 +86,7 @@ func TestShutdownEndsWaiting(t *testing.T) {
 		if diff := cmp.Diff([]string{"a 503", `b ""`}, show(c.rest())); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
 		}
-		if err := s.end(); err != nil {
-			t.Errorf("close kernel: %v", err)
-		}
+		s.endCleanly()
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("the end took %s", waited)
 		}
@@ -160,9 +154,7 @@ func TestWaiterDies(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, _ := startMailboxes(t)
 			dieWaiting(s)
-			if err := s.end(); err != nil {
-				t.Errorf("close kernel: %v", err)
-			}
+			s.endCleanly()
 			log := s.log.String()
 			time.Sleep(2 * time.Minute) // longer than the call would have waited
 			if later := strings.TrimPrefix(s.log.String(), log); later != "" {

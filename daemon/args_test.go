@@ -46,12 +46,12 @@ func TestTexts(t *testing.T) {
 
 type talking struct {
 	*process
-	stdout *buffer
+	stdout *testkit.Buffer
 }
 
 func spawnWithOutput(t *testing.T, dir string, args ...string) talking {
 	t.Helper()
-	out := &buffer{}
+	out := &testkit.Buffer{}
 	return talking{spawn(t, dir, func(c *exec.Cmd) { c.Stdout = out }, args...), out}
 }
 

@@ -1,29 +1,37 @@
 package daemon
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/cluster/abroad"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/daemon/lead"
 )
+
+// newLeader returns this host as one that may lead the configuration's kernel. It makes the host key if there is none.
+func newLeader(cfg *config.Config, log *slog.Logger) (h *lead.Host, err error) {
+	h = &lead.Host{Config: cfg, Log: log}
+	if cfg.Origin, err = cfg.Principal(); err == nil {
+		h.Key, err = access.OpenHostKey(cfg.StateDir)
+	}
+	return h, err
+}
 
 // joinCluster joins the configuration's cluster; without one nothing of it runs. A single call joins only if its answer waits
 // for the bus.
-func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
+func (d *Daemon) joinCluster(leader *lead.Host) (err error) {
 	c := &d.config.Cluster
 	if c.Name == "" || d.once && c.Acknowledge != config.Quorum {
 		return nil
 	}
 	o := cluster.NodeOptions{
-		Options:  cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: d.log.With("component", "cluster")},
+		Options:  leader.Bus(d.log.With("component", "cluster")),
 		Members:  d.config.MembersFile(),
 		Replicas: c.Replicas,
 		Journal:  cluster.Source{Dir: filepath.Clean(d.state.Dir), Synced: d.state.Journal.Synced, Await: d.state.Journal.AwaitSynced},
@@ -42,97 +50,13 @@ func (d *Daemon) joinCluster(key *access.HostKey) (err error) {
 	return err
 }
 
-// busPatience is how long a start waits for the bus to compare its journal with.
-const busPatience = 5 * time.Second
-
-// rejoin compares the journal with its stream before anything is made of it: if answers wait for the bus, or another host leads
-// the kernel. While the bus is away the kernel starts with what it has; if answers wait for the bus, nothing of that is
-// shown until the bus is back.
-func (d *Daemon) rejoin(ctx context.Context, key *access.HostKey) (err error) {
-	c := &d.config.Cluster
-	if c.Name == "" {
+// serveCluster begins to carry messages and calls between kernels: first those that the last life has left.
+func (d *Daemon) serveCluster(members *keyed.Members, left cluster.Left) error {
+	if d.cluster == nil || d.once {
 		return nil
 	}
-	keys, err := leaderKeys(&d.config, key)
-	if err != nil || c.Acknowledge != config.Quorum && len(keys) == 1 {
-		return err
-	}
-	dialing, stop := context.WithTimeout(ctx, busPatience)
-	defer stop()
-	conn, js, err := cluster.Dial(dialing, cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		d.log.Warn("the journal is not compared with the bus at this start", "error", err)
-		return nil
-	}
-	defer conn.Close()
-	if c.Acknowledge != config.Quorum {
-		last, err := cluster.LastKey(ctx, js, c.Name)
-		if err != nil {
-			d.log.Warn("the journal is not compared with the bus at this start", "error", err)
-			return nil
-		}
-		if last == key.Key().String() || !slices.ContainsFunc(keys, func(k access.PublicKey) bool { return k.String() == last }) {
-			return nil
-		}
-	}
-	err = d.rejoinWith(ctx, js, keys)
-	if errors.Is(err, fault.ClusterBus) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		d.log.Warn("the journal is not compared with the bus at this start", "error", err)
-		return nil
-	}
-	return err
-}
-
-// rejoinWith makes the journal end as the stream does, or later.
-func (d *Daemon) rejoinWith(ctx context.Context, js cluster.Streams, keys []access.PublicKey) error {
-	done, err := cluster.Rejoin(ctx, js, d.config.Cluster.Name, keys, filepath.Join(d.config.StateDir, "journal"))
-	if done.Aside != "" {
-		d.log.Error("entries of the journal that the bus does not have were set aside", "first", done.First, "last", done.Last, "directory", done.Aside)
-	}
-	if err == nil && done.Fetched > 0 {
-		d.log.Warn("entries were fetched from the bus, which the journal did not have", "entries", done.Fetched)
-	}
-	return err
-}
-
-// leaderKeys returns the keys of the hosts that may lead the kernel: this one's, and those that the members file names.
-func leaderKeys(cfg *config.Config, key *access.HostKey) ([]access.PublicKey, error) {
-	members := cluster.NewMembers(cfg.MembersFile())
-	keys, err := members.Keys(cfg.Cluster.Name)
-	if err = errors.Join(err, members.Close()); err != nil {
-		return nil, err
-	}
-	if !slices.Contains(keys, key.Key()) {
-		keys = append(keys, key.Key())
-	}
-	return keys, nil
-}
-
-// deposed returns an error if another host leads the kernel, as its record says. A standby never begins a record.
-func (d *Daemon) deposed(key *access.HostKey) error {
-	last, name := d.state.Self.Booted(), d.config.Cluster.Name
-	if name == "" || last != nil && last.HostKey == key.Public() {
-		return nil
-	}
-	if last == nil {
-		members := cluster.NewMembers(d.config.MembersFile())
-		list, _, err := members.List()
-		standby := slices.ContainsFunc(list, func(k *access.AuthorizedKey) bool { return k.Standby && k.Key == key.Key() })
-		if standby {
-			err = errors.Join(err, fault.ClusterFenced.New("this host may lead the kernel %s only in place of another one, and has no record of it: run \"pwos cluster takeover %s\"", name, name).With("kernel", name))
-		}
-		return errors.Join(err, members.Close())
-	}
-	keys, err := leaderKeys(&d.config, key)
-	if err != nil {
-		return err
-	}
-	leader, _, fail := access.ParsePublicKey(last.HostKey)
-	if fail != nil || !slices.Contains(keys, leader) {
-		return nil // then it is a copy
-	}
-	return fault.ClusterFenced.New("another host leads the kernel %s, with the key %s in epoch %d: to lead here, run \"pwos cluster takeover %s\"",
-		name, leader.Fingerprint(), last.Epoch, name).With("kernel", name)
+	k := &abroad.Kernel{Shell: d.kernel, Members: members, Processes: d.state.Processes.Processes(), Tokens: d.state.Tokens}
+	return d.cluster.Serve(k, d.state.Booted.Instance, d.state.MailEpoch(), left)
 }
 
 // quorum says that answers wait for a majority of the bus; nil: they do not. An entry waits for four fifths of the lease, after

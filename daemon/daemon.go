@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/cluster"
+	"github.com/promptware-os/pwos/cluster/abroad"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/fetch"
@@ -119,8 +120,14 @@ func (d *Daemon) Open(ctx context.Context) error {
 		return running(err)
 	}
 	d.lock = lock
-	if err := d.standBy(ctx); err != nil {
-		return err
+	if d.config.Cluster.Standby {
+		leader, err := newLeader(&d.config, d.log)
+		if err != nil {
+			return err
+		}
+		if d.seen, err = leader.StandBy(ctx, d.standing); err != nil {
+			return err
+		}
 	}
 	if err := d.listen(ctx, places); err != nil {
 		return running(err)
@@ -132,8 +139,8 @@ func (d *Daemon) Open(ctx context.Context) error {
 
 // boot makes the kernel from the journal, and removes what a crash left without an owner.
 func (d *Daemon) boot(ctx context.Context) error {
-	var err error
-	if d.config.Origin, err = d.config.Principal(); err != nil {
+	leader, err := newLeader(&d.config, d.log)
+	if err != nil {
 		return err
 	}
 	if d.blobs, err = openBlobs(&d.config, d.log); err != nil {
@@ -142,19 +149,15 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err := d.programs.Look(d.config.Agents.User); err != nil {
 		return err
 	}
-	key, err := access.OpenHostKey(d.config.StateDir)
-	if err != nil {
+	if err := leader.Rejoin(ctx); err != nil {
 		return err
 	}
-	if err := d.rejoin(ctx, key); err != nil {
-		return err
-	}
-	s, err := state.Open(ctx, &d.config, version.Build(), key, d.programs.Means, d.log)
+	s, err := state.Open(ctx, &d.config, version.Build(), leader.Key, d.programs.Means, d.log)
 	if err != nil {
 		return err
 	}
 	d.state = s
-	if err := d.deposed(key); err != nil {
+	if err := leader.Deposed(s.Self.Booted()); err != nil {
 		s.Journal.Unsign()
 		return err
 	}
@@ -177,7 +180,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	forms := policy.Forms{URL: fetch.Normal, Names: state.Names{Space: s.Space, Adopted: s.Processes.Processes()}}
 	d.policies = policy.NewLoader(d.config.File, policy.NewGuard(forms, s.Processes.Processes(), s.Self.Registry()), d.log)
 	s.Self.SeePolicy(d.policies.Shown)
-	if err := d.joinCluster(key); err != nil {
+	if err := d.joinCluster(leader); err != nil {
 		return err
 	}
 	s.Web.Judge = d.policies.Redirected
@@ -199,7 +202,8 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for connections: %w", err)
 	}
-	abroad := leftBehind(s)
+	unsettled := cluster.Left{Letters: s.Mailboxes().Outbox(), Errands: s.Processes.Errands(), Intents: map[int64]uint64{}} // before the kernel owns the state
+	out := abroad.Outgoing{Node: d.cluster}
 	d.kernel = actors.New(actors.Config{
 		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
 		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
@@ -209,7 +213,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Begins: d.begins(), Ends: d.ends(), Resumes: resumes(abroad), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
+		Poller: poller, Log: d.log, Runners: d.runners(), Begins: out.Begins(), Ends: out.Ends(), Resumes: abroad.Resumes(unsettled), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings, Booted: s.Self.Booted(),
 	})
 	d.copyJournal()
 	if every := syncEvery(d.config.Journal); every > 0 {
@@ -234,7 +238,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	members := newMembers(&d.config, s, d.kernel)
 	d.kernel.Recover(s.Orphans())
-	if err := d.serveCluster(members, abroad); err != nil {
+	if err := d.serveCluster(members, unsettled); err != nil {
 		return err
 	}
 	d.kernel.Rehost(left)

@@ -25,12 +25,10 @@ import (
 // openBlobs opens the blob directory. The caller must hold the instance lock.
 func openBlobs(cfg *config.Config, log *slog.Logger) (*blob.Directory, error) {
 	return blob.Open(blob.Options{
-		Dir: blobDir(cfg), Origin: cfg.Origin,
+		Dir: cfg.BlobDir(), Origin: cfg.Origin,
 		FileBytes: cfg.Blobs.FileBytes, DirBytes: cfg.Blobs.DirBytes, DirFiles: cfg.Blobs.DirFiles, TTL: time.Duration(cfg.Blobs.TTL),
 	}, log)
 }
-
-func blobDir(cfg *config.Config) string { return filepath.Join(cfg.RuntimeDir, "blobs") }
 
 // newKeyed makes signature mode, before the first call.
 func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*keyed.Mode, error) {

@@ -51,7 +51,7 @@ func TestFailingDomain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := testkit.Dir(t)
-			cfg, log := settingsIn(dir), &buffer{}
+			cfg, log := settingsIn(dir), &testkit.Buffer{}
 			d := daemon.New(cfg, nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 			d.SetDomain(schema.Kernel, tt.domain)
 			testkit.Must(t, d.Open(testkit.Context(t)))

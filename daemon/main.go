@@ -54,7 +54,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	// being ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	logged, log := logging.NewQueue(stderr, logForm(&cfg, getenv))
+	logged, log := logging.NewQueue(stderr, cfg.LogForm(getenv))
 	defer logged.Close()
 	d := New(cfg, sockets, log)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -78,10 +78,6 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	}
 	log.Info("ended")
 	return 0
-}
-
-func logForm(cfg *config.Config, getenv func(string) string) logging.Form {
-	return logging.Form{Level: cfg.Log.Level, Format: cfg.Log.Format, Plain: getenv("NO_COLOR") != ""}
 }
 
 // refuse reports why the daemon does not start, also to the process that waits for it.

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +30,7 @@ import (
 type networked struct {
 	t      *testing.T
 	daemon *daemon.Daemon
-	log    *lockedBuffer
+	log    *testkit.Buffer
 	dir    string
 	pid    int64
 
@@ -40,28 +39,10 @@ type networked struct {
 	upstreams map[string]string
 }
 
-// lockedBuffer is a log that may be read while it is written.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // openNetwork starts one. Loopback is open to agents, else no test could have a server.
 func openNetwork(t *testing.T, change func(*config.Config), grant schema.SpawnCapability) *networked {
 	t.Helper()
-	n := &networked{t: t, dir: testkit.Dir(t), log: &lockedBuffer{}, upstreams: map[string]string{}}
+	n := &networked{t: t, dir: testkit.Dir(t), log: &testkit.Buffer{}, upstreams: map[string]string{}}
 	key := filepath.Join(n.dir, "key")
 	testkit.NewKey(t, key)
 	cfg := settingsIn(n.dir)

@@ -1,14 +1,12 @@
 package daemon_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -20,26 +18,8 @@ type process struct {
 	unixsock.Places
 	cmd    *exec.Cmd
 	ready  *os.File // what it tells who started it
-	stderr *buffer
+	stderr *testkit.Buffer
 	exited chan struct{}
-}
-
-// buffer is written while it is read.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // environment is all that a daemon in dir knows.
@@ -60,7 +40,7 @@ func spawn(t *testing.T, dir string, change func(*exec.Cmd), args ...string) *pr
 	t.Cleanup(func() { ready.Close() })
 	p := &process{
 		Places: unixsock.PlacesIn(filepath.Join(dir, "r")),
-		cmd:    exec.Command(self, args...), ready: ready, stderr: &buffer{}, exited: make(chan struct{}),
+		cmd:    exec.Command(self, args...), ready: ready, stderr: &testkit.Buffer{}, exited: make(chan struct{}),
 	}
 	p.cmd.Env = environment(dir)
 	p.cmd.Stderr = p.stderr

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/cluster/abroad"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/code"
@@ -119,6 +120,7 @@ func (d *Daemon) runsCode() actors.Code {
 
 // runners are the runners of effects, by the syscall's type. A missing one is a bug, which every start reports.
 func (d *Daemon) runners() map[string]kernel.Runner {
+	out := abroad.Outgoing{Node: d.cluster}
 	runners := map[string]kernel.Runner{
 		schema.HTTPFetch.Type:         kernel.Run(d.state.Web.Fetch),
 		schema.KernelIngest.Type:      kernel.Run(d.promptware.ingests.Ingest),
@@ -126,9 +128,9 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
 		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.invoke),
 		schema.PolicyReload.Type:      kernel.Run(d.policies.Reload),
-		schema.SyscallSendMsg.Type:    kernel.Run(d.sendAbroad),
-		schema.SyscallSpawn.Type:      kernel.Run(d.runAbroad),
-		schema.SyscallTerminate.Type:  kernel.Run(d.runAbroad),
+		schema.SyscallSendMsg.Type:    kernel.Run(out.Send),
+		schema.SyscallSpawn.Type:      kernel.Run(out.Run),
+		schema.SyscallTerminate.Type:  kernel.Run(out.Run),
 		schema.MessageUndo.Type:       kernel.Run(d.undo),
 		schema.AuditArchive.Type:      kernel.Run(d.archive),
 		schema.AuditRedact.Type:       kernel.Run(d.redact),

@@ -21,7 +21,7 @@ func (d *Daemon) lookBack() {
 	}
 	archiver := past.Archiver(d.kernel.EndSegment, copied, d.config.StateDir, d.config.RuntimeDir)
 	d.archiver.Store(archiver)
-	d.redactor.Store(archiver.Redactor(d.kernel, state.Blobs{Dir: blobDir(&d.config), Redact: d.blobs.Redact}))
+	d.redactor.Store(archiver.Redactor(d.kernel, state.Blobs{Dir: d.config.BlobDir(), Redact: d.blobs.Redact}))
 	d.undoer.Store(undo.New(undo.Runner{History: past, Kernel: d.kernel, Changes: d.state.Changes}))
 }
 

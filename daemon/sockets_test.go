@@ -16,7 +16,7 @@ import (
 func TestRemovedSocketsComeBack(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))
-	log := new(buffer)
+	log := new(testkit.Buffer)
 	d := daemon.New(cfg, nil, slog.New(slog.NewTextHandler(log, nil)))
 	looks := make(chan time.Time)
 	d.LookAt(looks)

@@ -22,7 +22,7 @@ func TestRemovedSocketsAreReported(t *testing.T) {
 	t.Parallel()
 	cfg := settingsIn(testkit.Dir(t))
 	cfg.RuntimeDir = filepath.Join(cfg.RuntimeDir, "pwos")
-	log := new(buffer)
+	log := new(testkit.Buffer)
 	d := daemon.New(cfg, nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	d.NeverLook()
 	r := runThis(t, cfg, d)

@@ -19,6 +19,13 @@ func TestMarshal(t *testing.T) {
 			t.Fatalf("%s, %v, want %s", got, err, want)
 		}
 	}
+	var none struct {
+		List []string         `json:"list"`
+		Map  map[string]int64 `json:"map"`
+	}
+	if got, err := schema.Marshal(none); err != nil || string(got) != `{"list":[],"map":{}}` { // as the JSON Schemas say
+		t.Errorf("without values: %s, %v", got, err)
+	}
 	if got, err := schema.Marshal(math.Inf(1)); err == nil {
 		t.Errorf("an infinite number is written as %s", got)
 	}

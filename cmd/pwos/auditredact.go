@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -88,9 +88,9 @@ func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error 
 			return err
 		}
 	}
-	offline, cancel := a.bound(ctx, 0)
+	limited, cancel := a.bound(ctx, 0)
 	defer cancel()
-	out, failed := daemon.Redact(offline, nil, os.Getenv, a.stderr, seq, member)
+	out, failed := offline.Redact(limited, nil, os.Getenv, a.stderr, seq, member)
 	switch {
 	case failed == nil:
 		return a.printRedacted(&out)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -32,8 +33,9 @@ copy of each one's journal. The section [cluster] of the configuration names thi
 bus, and the file of the members.`,
 		`  pwos cluster key      # the line of this kernel for members files
   pwos cluster demo DIR # a bus and two kernels, to try it
-  pwos cluster status   # is the bus reached, how far behind is the copy`,
-		newClusterStatus(a), newClusterKey(a), newClusterTakeover(a), newClusterDemo(a))
+  pwos cluster status   # is the bus reached, how far behind is the copy
+  pwos cluster nodes    # which nodes of the bus have the copies`,
+		newClusterStatus(a), newClusterNodes(a), newClusterKey(a), newClusterTakeover(a), newClusterDemo(a))
 }
 
 func newClusterStatus(a *app) *cobra.Command {
@@ -201,6 +203,74 @@ func (a *app) verifyKernel(ctx context.Context, kernel string) error {
 	})
 }
 
+func newClusterNodes(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "nodes",
+		Short: "show which nodes of the bus have the copies",
+		Long: `nodes shows the nodes of the bus: how many streams each has and leads, and whether it lacks
+anything. It asks the bus, and needs no kernel. As long as it fails, no other node should be
+ended: fewer than a majority might then have what was written.
+
+Exit status: 1 a node is away or behind, or the bus cannot be reached.`,
+		Example: `  pwos cluster nodes
+  until pwos cluster nodes; do sleep 1; done   # before the next node is upgraded`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.onBus(cmd.Context(), func(ctx context.Context, cfg *config.Config, js jetstream.JetStream) error {
+				known, err := knownKernels(cfg)
+				if err != nil {
+					return err
+				}
+				nodes, err := cluster.Nodes(ctx, js, known)
+				if err != nil {
+					return err
+				}
+				return a.printNodes(nodes)
+			})
+		},
+	}
+}
+
+// printNodes prints the nodes of the bus, and returns an error if one of them lacks anything.
+func (a *app) printNodes(nodes []cluster.BusNode) error {
+	t := new(view.Table)
+	t.Header("node", "streams", "leads", "state")
+	var lacking []string
+	for i := range nodes {
+		n := &nodes[i]
+		state, text := "current", a.style(view.Good, "current")
+		switch {
+		case n.Away:
+			state, text = "away", a.style(view.Bad, "away")
+		case n.Behind > 0:
+			state, text = "behind", a.style(view.Bad, fmt.Sprintf("%d writes behind", n.Behind))
+		}
+		if !n.Current() {
+			lacking = append(lacking, n.Name+" is "+state)
+		}
+		line := view.Object(nil).Text("node", n.Name).Integer("streams", int64(n.Streams)).Integer("leads", int64(n.Leads)).
+			Integer("behind", int64(n.Behind)).Text("state", state).Close()
+		if a.wantsJSON() {
+			if err := a.printLine(line); err != nil {
+				return err
+			}
+		}
+		t.Row(view.Escaped(n.Name), strconv.Itoa(n.Streams), strconv.Itoa(n.Leads), text)
+	}
+	if !a.wantsJSON() && len(nodes) > 0 {
+		if err := a.printTable(t); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(nodes) == 0:
+		return fault.ClusterNoStream.New("the bus has no journal of a kernel of the members file: start one")
+	case len(lacking) > 0:
+		return fault.ClusterBus.New("not every node of the bus has all: %s", strings.Join(lacking, ", "))
+	}
+	return nil
+}
+
 func newAuditMirror(a *app) *cobra.Command {
 	var kernels []string
 	cmd := &cobra.Command{
@@ -235,9 +305,8 @@ Exit status: 10 a journal on the bus is not what its kernel wrote.`,
 	return cmd
 }
 
-// journalsOn returns the kernels with a journal on the bus, or a mirror in dir: this one, and those
-// in the members file.
-func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream, dir string) ([]string, error) {
+// knownKernels returns the names of this kernel and of those in the members file.
+func knownKernels(cfg *config.Config) ([]string, error) {
 	members := cluster.NewMembers(cfg.MembersFile())
 	list, _, err := members.List()
 	if err := errors.Join(err, members.Close()); err != nil {
@@ -248,8 +317,17 @@ func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream,
 		known = append(known, member.Kernel)
 	}
 	slices.Sort(known)
+	return slices.Compact(known), nil
+}
+
+// journalsOn returns the known kernels with a journal on the bus, or a mirror in dir.
+func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream, dir string) ([]string, error) {
+	known, err := knownKernels(cfg)
+	if err != nil {
+		return nil, err
+	}
 	var there []string
-	for _, name := range slices.Compact(known) {
+	for _, name := range known {
 		switch _, err := js.Stream(ctx, cluster.Stream(name)); {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {

@@ -11,7 +11,8 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/lead"
+	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
 )
@@ -56,7 +57,7 @@ func (a *app) takeOver(cmd *cobra.Command, name string, acceptLoss bool) error {
 	}
 	ctx, cancel := a.bound(cmd.Context(), 0)
 	defer cancel()
-	made, err := daemon.TakeOver(ctx, nil, os.Getenv, a.stderr, acceptLoss)
+	made, err := offline.TakeOver(ctx, nil, os.Getenv, a.stderr, acceptLoss)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func awaitLead(ctx context.Context, c *client.Client) error {
 	}
 }
 
-func (a *app) printTakenOver(t *daemon.TakenOver) error {
+func (a *app) printTakenOver(t *lead.TakenOver) error {
 	key, _, err := access.ParsePublicKey(t.HostKey)
 	if err != nil {
 		return err

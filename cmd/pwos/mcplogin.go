@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/effect/oauth"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -88,7 +88,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 			return err
 		}
 	}
-	fetcher, err := daemon.Fetcher(nil, os.Getenv)
+	fetcher, err := offline.Fetcher(nil, os.Getenv)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/internal/replace"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/policy"
@@ -69,7 +69,7 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 	if err != nil {
 		return err
 	}
-	forms, err := daemon.PolicyForms(config, os.Getenv)
+	forms, err := offline.PolicyForms(config, os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func sinceOf(text string, now time.Time) (from uint64, after int64, err error) {
 }
 
 func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, after int64) error {
-	forms, err := daemon.PolicyForms(client.ConfigFile(), os.Getenv)
+	forms, err := offline.PolicyForms(client.ConfigFile(), os.Getenv)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/access"
-	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/offline"
+	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/journal/backup"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -49,9 +50,9 @@ Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
 			if here == (len(args) == 1) {
 				return usage(cmd, errors.New("say what to restore: a FILE that \"pwos backup\" wrote, or --here for the state directory of this environment"))
 			}
-			made, err := daemon.Restored{}, error(nil)
+			made, err := state.Restored{}, error(nil)
 			if here {
-				made, err = daemon.Restore(cmd.Context(), nil, os.Getenv, a.stderr, agents)
+				made, err = offline.Restore(cmd.Context(), nil, os.Getenv, a.stderr, agents)
 			} else {
 				made, err = a.restore(cmd.Context(), args[0], agents)
 			}
@@ -68,7 +69,7 @@ Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
 
 // restore makes the state directory from a backup. It writes beside the final path, then renames
 // the whole directory.
-func (a *app) restore(ctx context.Context, path string, agents bool) (made daemon.Restored, err error) {
+func (a *app) restore(ctx context.Context, path string, agents bool) (made state.Restored, err error) {
 	ctx, cancel := a.bound(ctx, 0)
 	defer cancel()
 	in := io.Reader(a.stdin)
@@ -109,7 +110,7 @@ func (a *app) restore(ctx context.Context, path string, agents bool) (made daemo
 		}
 		return os.Getenv(name)
 	}
-	if made, err = daemon.Restore(ctx, nil, getenv, a.stderr, agents); err != nil {
+	if made, err = offline.Restore(ctx, nil, getenv, a.stderr, agents); err != nil {
 		return made, err
 	}
 	if err := os.Rename(beside, dir); err != nil { // over an empty directory, or none
@@ -140,7 +141,7 @@ func roomIn(dir string) (int64, error) {
 	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // their types are the platform's
 }
 
-func (a *app) printRestored(made daemon.Restored) error {
+func (a *app) printRestored(made state.Restored) error {
 	key, _, err := access.ParsePublicKey(made.HostKey)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
@@ -250,7 +251,7 @@ func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *sche
 // sameParameters checks that a running kernel has the root and the origin that the flags name: they cannot be changed
 // by asking (ABI 6.4).
 func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, args []string) error {
-	root, origin, err := daemon.Parameters(args, os.Getenv)
+	root, origin, err := offline.Parameters(args, os.Getenv)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -253,4 +254,12 @@ func (c *Config) TrustedKeys() string {
 		return c.Ingest.TrustedKeys
 	}
 	return filepath.Join(filepath.Dir(c.File), "trusted_keys")
+}
+
+// BlobDir is the directory of the blobs.
+func (c *Config) BlobDir() string { return filepath.Join(c.RuntimeDir, "blobs") }
+
+// LogForm is the form of log lines; NO_COLOR in the environment makes them plain.
+func (c *Config) LogForm(getenv func(string) string) logging.Form {
+	return logging.Form{Level: c.Log.Level, Format: c.Log.Format, Plain: getenv("NO_COLOR") != ""}
 }

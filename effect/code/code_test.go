@@ -27,26 +27,18 @@ type place struct {
 	log  *logged
 }
 
-// logged is a log that may be read while it is written.
+// logged is a log that counts the workers that were started.
 type logged struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
+	testkit.Buffer
 	started chan struct{} // has a value for each worker that was started
 }
 
 func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	n, err := l.Buffer.Write(p)
 	if bytes.Contains(p, []byte("has started")) {
 		l.started <- struct{}{}
 	}
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	return n, err
 }
 
 func workers(t testing.TB, l code.Limits) place {

@@ -2,12 +2,10 @@ package testkit
 
 import (
 	"bufio"
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +24,7 @@ type Daemon struct {
 type Process struct {
 	cmd    *exec.Cmd
 	ready  *os.File
-	output output
+	output Buffer
 	log    string
 	exited chan struct{} // closed when err is what Wait returned
 	err    error
@@ -171,24 +169,4 @@ func (p *Process) signalAndWait(t testing.TB, signal os.Signal) {
 		t.Errorf("the daemon does not end\n%s", p.Output())
 	}
 	_ = p.ready.Close()
-}
-
-// output collects what a daemon writes while others read it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-// String returns all of it.
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }

@@ -16,6 +16,8 @@ import (
 // Main runs the tests of a package, removes the programs that they have built, and returns the code to exit with, which is 1 where
 // goroutines are left. Where an actor has ended, its library counts what is still sent to it, for a second: so they get some time to end.
 //
+// In a plain run temporary files are in memory, and GOGC is 400; see saveWork.
+//
 // Parallel tests wait for processes, disks and each other's locks more than they compute, so more of them run at a time than there are
 // processors, unless -parallel says how many, or the race detector has them compute. A property is checked as often as Rounds says, unless
 // -rapid.checks does.
@@ -31,8 +33,13 @@ func Main(m *testing.M) int {
 			panic(err)
 		}
 	}
+	cleanUp, err := saveWork()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cannot prepare the tests:", err)
+		return 1
+	}
 	code := m.Run()
-	err := goleak.Find()
+	err = goleak.Find()
 	for limit := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(limit); {
 		err = goleak.Find()
 	}
@@ -42,6 +49,10 @@ func Main(m *testing.M) int {
 	}
 	if err := removePrograms(); err != nil {
 		fmt.Fprintln(os.Stderr, "programs are left:", err)
+		code = max(code, 1)
+	}
+	if err := cleanUp(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
 	return code

@@ -30,9 +30,9 @@ func (n *node) kill(t *testing.T) {
 	n.process.End(t, syscall.SIGKILL)
 }
 
-// newBus starts that many nodes. A node reaches those before it through links. What nodes tell each other of their addresses leads to
+// newBus starts that many nodes of a program. A node reaches those before it through links. What nodes tell each other of their addresses leads to
 // nobody, since each listens for the others at an address of its own.
-func (r *rig) newBus(count int) {
+func (r *rig) newBus(count int, program string) {
 	t := r.t
 	type place struct{ clients, peers string }
 	var places []place
@@ -42,7 +42,7 @@ func (r *rig) newBus(count int) {
 	for i, at := range places {
 		name := "n" + strconv.Itoa(i)
 		n := &node{dir: filepath.Join(r.dir, name), address: at.clients}
-		command := []string{testkit.Program(t, "pwos-bus"), "--dir", n.dir, "--members", r.members(), "--listen", at.clients}
+		command := []string{program, "--dir", n.dir, "--members", r.members(), "--listen", at.clients}
 		if count > 1 {
 			command = append(command, "--name", name, "--peers", at.peers)
 		}

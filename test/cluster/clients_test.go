@@ -20,6 +20,8 @@ type history struct {
 	generation   atomic.Int64 // of the keys: a new one after each fault, so that the history of a key stays short
 	acknowledged atomic.Int64 // sets
 	by           [2]atomic.Int64
+	refused      atomic.Int64 // attempts at sets that were answered with an error
+	unanswered   atomic.Int64 // attempts at sets that were not answered
 	leader       atomic.Int32 // the host that has acknowledged last
 
 	mu       sync.Mutex
@@ -201,6 +203,11 @@ func (c *clients) use(id int, rng *rand.Rand) {
 				c.history.acknowledge(id, set{key, value, a.Metadata.Kernel.Seq, at}, begin)
 				break
 			}
+			if ok {
+				c.history.refused.Add(1)
+			} else {
+				c.history.unanswered.Add(1)
+			}
 			at = rng.IntN(len(conns))
 			if !c.pause(20 * time.Millisecond) {
 				c.history.unknown(id, key, value, begin)
@@ -268,4 +275,17 @@ func (r *rig) readAll() {
 			r.history.got(0, key, value, begin)
 		}
 	}
+}
+
+// silence is the longest time since a moment in which no set was acknowledged.
+func (h *history) silence(since time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last, longest := int64(since.Sub(h.begun)), int64(0)
+	for _, call := range h.calls { // in the order of their ends
+		if call.Input.(op).set && call.Return != 1<<62 && call.Return > last {
+			longest, last = max(longest, call.Return-last), call.Return
+		}
+	}
+	return time.Duration(max(longest, h.now()-last))
 }

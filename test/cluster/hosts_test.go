@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,6 +65,7 @@ type setup struct {
 	hosts, nodes int
 	lease        time.Duration
 	daemon       string // the program of the hosts
+	bus          string // that of the nodes; "": pwos-bus
 }
 
 func newRig(t *testing.T, s setup) *rig {
@@ -83,7 +85,7 @@ func newRig(t *testing.T, s setup) *rig {
 		r.hosts = append(r.hosts, h)
 	}
 	testkit.WriteFile(t, r.members(), members)
-	r.newBus(s.nodes)
+	r.newBus(s.nodes, cmp.Or(s.bus, testkit.Program(t, "pwos-bus")))
 	for _, h := range r.hosts {
 		var bus []string
 		for _, n := range r.nodes {

@@ -202,7 +202,13 @@ func (r *rig) verify() (code int, out string) {
 	if h == nil {
 		h = r.leader()
 	}
-	cmd := exec.CommandContext(r.t.Context(), testkit.Program(r.t, "pwos"), "audit", "verify", "--kernel", "alpha")
+	return r.pwos(h, "audit", "verify", "--kernel", "alpha")
+}
+
+// pwos runs a verb in the environment of a host, and returns its exit status and its output.
+func (r *rig) pwos(h *host, args ...string) (code int, out string) {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), testkit.Program(r.t, "pwos"), args...)
 	cmd.Env = append(os.Environ(), "PWOS_RUNTIME_DIR="+filepath.Join(h.dir, "r"), "PWOS_STATE_DIR="+h.stateDir(), "PWOS_CONFIG="+filepath.Join(h.dir, "config.toml"))
 	text, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

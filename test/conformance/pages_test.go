@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -57,6 +58,28 @@ func TestLinks(t *testing.T) {
 			}
 			if !slices.ContainsFunc(heading.FindAllStringSubmatch(pages[file], -1), func(h []string) bool { return anchor(h[2]) == to.Fragment }) {
 				t.Errorf("%s links to %s: no such heading", page, found[1])
+			}
+		}
+	}
+}
+
+// TestSourceFiles: the source files that a page of the docs names exist.
+func TestSourceFiles(t *testing.T) {
+	t.Parallel()
+	exists := make(map[string]bool)
+	testkit.Must(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		path = strings.TrimPrefix(filepath.ToSlash(path), "../../")
+		exists[path], exists[filepath.Base(path)] = true, true
+		return err
+	}))
+	named := regexp.MustCompile("`([\\w./]+\\.go)`")
+	for page, text := range prose(t) {
+		if !strings.HasPrefix(page, "../../docs/") {
+			continue // CONTRIBUTING.md names files that its reader is to write
+		}
+		for _, found := range named.FindAllStringSubmatch(text, -1) {
+			if !exists[found[1]] {
+				t.Errorf("%s names %s: no such file", page, found[1])
 			}
 		}
 	}

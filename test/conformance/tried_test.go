@@ -27,7 +27,7 @@ func TestTried(t *testing.T) {
 		}
 		return false
 	}
-	for _, what := range []string{"Rotation", "Backup and restore", "Moving to another host", "Upgrading", "Archive", "Removing a secret", "Copies"} {
+	for _, what := range []string{"Rotation", "Backup and restore", "Moving to another host", "Upgrading", "Upgrading a cluster", "Archive", "Removing a secret", "Copies"} {
 		_, line, found := strings.Cut(page, "\n"+what+" is tried by ")
 		if !found {
 			_, line, found = strings.Cut(page, "\n"+what+" are tried by ")

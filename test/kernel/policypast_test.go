@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/policy"
@@ -148,7 +148,7 @@ func TestPolicyTestIsLive(t *testing.T) {
 		}
 	}
 
-	forms, err := daemon.PolicyForms(d.cfg.File, func(string) string { return "" })
+	forms, err := offline.PolicyForms(d.cfg.File, func(string) string { return "" })
 	testkit.Must(t, err)
 	for first := 0; first < len(all); first += 2 * calls {
 		reader := journal.NewReader(nil, filepath.Join(d.cfg.StateDir, "journal"), journal.ReaderOptions{})

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
@@ -170,7 +170,7 @@ func (d *running) silence(t testing.TB, word string) (n int) {
 		return map[string]string{"PWOS_STATE_DIR": d.cfg.StateDir, "PWOS_RUNTIME_DIR": d.cfg.RuntimeDir, "HOME": home}[name]
 	}
 	return silence(t, d.cfg.StateDir, word, func(seq uint64, member string) (schema.AuditRedactOutput, error) {
-		return daemon.Redact(t.Context(), nil, getenv, io.Discard, seq, member)
+		return offline.Redact(t.Context(), nil, getenv, io.Discard, seq, member)
 	})
 }
 

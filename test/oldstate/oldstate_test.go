@@ -24,6 +24,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/offline"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
@@ -135,7 +136,7 @@ func begin(t *testing.T, dir string, starts int) *client.Client {
 		t.Fatalf("a copy: got %v, want fault.StateCopied", err)
 	}
 	args := []string{"--config", file, "--runtime-dir", cfg.RuntimeDir, "--state-dir", cfg.StateDir}
-	_, err := daemon.Restore(t.Context(), args, nothing, io.Discard, false)
+	_, err := offline.Restore(t.Context(), args, nothing, io.Discard, false)
 	testkit.Must(t, err)
 
 	for range starts - 1 {

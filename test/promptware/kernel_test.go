@@ -81,7 +81,7 @@ type answer struct {
 // send sends a command, or a query where the type says that it is one.
 func (c *client) send(typ, data string) error {
 	kind := "command"
-	if strings.Contains("Syscall.GetState Syscall.Ping FileSystem.Resolve Audit.Verify Audit.Log Audit.Metrics", typ) {
+	if strings.Contains("Syscall.GetState Syscall.Ping Memory.Get FileSystem.Resolve Audit.Verify Audit.Log Audit.Metrics", typ) {
 		kind = "query"
 	}
 	c.sent++

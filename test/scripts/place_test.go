@@ -22,11 +22,12 @@ import (
 // place is a testkit.Place with the home of a user, whose pwos starts the kernel.
 type place struct{ *testkit.Place }
 
-func newPlace() (place, error) {
+// newPlace makes one in a directory, "" for that of temporary files.
+func newPlace(in string) (place, error) {
 	if err := lookAtSources(); err != nil {
 		return place{}, err
 	}
-	dir, err := os.MkdirTemp("", "ps")
+	dir, err := os.MkdirTemp(in, "ps")
 	return place{&testkit.Place{Dir: dir}}, err
 }
 
@@ -138,7 +139,7 @@ func killIn(runtimeDir string) error {
 // settle makes a place for a test and checks at its end that nothing runs there any more.
 func settle(t *testing.T) place {
 	t.Helper()
-	p, err := newPlace()
+	p, err := newPlace("")
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, p.leave()) })
 	return p
@@ -168,7 +169,7 @@ func (p place) pwos(t *testing.T, args ...string) string {
 // What a script leaves running is ended wherever its runtime directory is, so that a script that fails in its middle leaves no kernel.
 func TestLeave(t *testing.T) {
 	t.Parallel()
-	p, err := newPlace()
+	p, err := newPlace("")
 	testkit.Must(t, err)
 	work := t.TempDir()
 	runtimeDir := filepath.Join(work, "two", "run")

@@ -57,7 +57,11 @@ func TestScripts(t *testing.T) {
 type placeKey struct{}
 
 func setUp(t *testing.T, env *testscript.Env) error {
-	p, err := newPlace()
+	in := ""
+	if filepath.Base(env.WorkDir) == "script-diskfull" {
+		in = testkit.DiskTempDir() // in memory, a limit on the size of a file also bounds the space that is reserved for it
+	}
+	p, err := newPlace(in)
 	if err != nil {
 		return err
 	}

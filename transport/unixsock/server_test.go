@@ -1,7 +1,6 @@
 package unixsock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,7 +40,7 @@ func dialConn(t testing.TB, path string) (*net.UnixConn, *unixsock.Conn) {
 type running struct {
 	unixsock.Places
 	*unixsock.Server
-	log    *logBuffer
+	log    *testkit.Buffer
 	cancel context.CancelFunc
 	served chan error
 }
@@ -53,7 +51,7 @@ func start(t *testing.T, config unixsock.ServerConfig) *running {
 	places, lock := locked(t)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket, places.EventsSocket)
 	must(t, err)
-	log := &logBuffer{}
+	log := &testkit.Buffer{}
 	config.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config.Endpoints = []unixsock.Endpoint{
 		{Listener: listeners[0], Dialect: schema.OsMessage, MaxLine: schema.MaxLine},
@@ -71,24 +69,6 @@ func start(t *testing.T, config unixsock.ServerConfig) *running {
 		<-ended
 	})
 	return r
-}
-
-// logBuffer is a log that can be read while it is written.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // echo is a Handler that returns each line.

@@ -1,12 +1,12 @@
-package daemon
+// Package lead decides whether this host leads a kernel of a cluster (PROTOCOL 13). It takes a kernel over, waits as its standby, and
+// compares the journal with its stream before a start.
+package lead
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,11 +15,9 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // TakenOver is the result of TakeOver.
@@ -36,52 +34,38 @@ type TakenOver struct {
 	Agents   int       // programs that the next start goes on with
 }
 
-// TakeOver makes this environment's host the leader of its configuration's kernel: it fetches the record from the bus, checks it, and
-// appends the entry that begins the epoch of this host. The host that led before can append nothing from then on. args are the
-// daemon's flags. No daemon may use the state directory.
+// Host is a host that leads a kernel, or may.
+type Host struct {
+	Config *config.Config
+	Key    *access.HostKey
+	Log    *slog.Logger
+}
+
+// TakeOver makes the host the leader of its configuration's kernel: it fetches the record from the bus, checks it, and
+// appends the entry that begins the epoch of this host. The host that led before can append nothing from then on. No daemon may
+// use the state directory.
 //
 // It may be interrupted at any moment, and run again.
-func TakeOver(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, acceptLoss bool) (t TakenOver, err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
-	if err != nil {
-		return t, err
-	}
-	if cfg.Origin, err = cfg.Principal(); err != nil {
-		return t, err
-	}
-	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
-	if err := unixsock.EnsurePrivateDir(cfg.StateDir); err != nil {
-		return t, err
-	}
-	key, err := access.OpenHostKey(cfg.StateDir)
-	if err != nil {
-		return t, err
-	}
-	l := &leading{config: &cfg, key: key, log: logging.New(stderr, logForm(&cfg, getenv)), acceptLoss: acceptLoss}
-	dialing, stop := context.WithTimeout(ctx, busPatience)
-	defer stop()
-	c := &cfg.Cluster
-	l.conn, l.js, err = cluster.Dial(dialing, cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
+func (h *Host) TakeOver(ctx context.Context, acceptLoss bool) (t TakenOver, err error) {
+	l := &leading{Host: h, acceptLoss: acceptLoss}
+	if l.conn, l.js, err = h.dial(ctx); err != nil {
 		return t, err
 	}
 	defer l.conn.Close()
 	return l.takeOver(ctx)
 }
 
-// leading is a host that is to lead a kernel.
+// leading is a host that is to lead a kernel, and has a connection to the bus.
 type leading struct {
-	config     *config.Config
-	key        *access.HostKey
-	log        *slog.Logger
+	*Host
 	conn       *cluster.Conn
 	js         cluster.Streams
 	acceptLoss bool
 }
 
 func (l *leading) takeOver(ctx context.Context) (t TakenOver, err error) {
-	name := l.config.Cluster.Name
-	t = TakenOver{Kernel: name, StateDir: l.config.StateDir, HostKey: l.key.Public()}
+	name := l.Config.Cluster.Name
+	t = TakenOver{Kernel: name, StateDir: l.Config.StateDir, HostKey: l.Key.Public()}
 	keys, err := l.keys()
 	if err != nil {
 		return t, err
@@ -93,10 +77,10 @@ func (l *leading) takeOver(ctx context.Context) (t TakenOver, err error) {
 	if last == "" {
 		return t, fault.ClusterNoStream.New("the bus has no journal of a kernel %q that could be taken over", name).With("kernel", name)
 	}
-	done, err := cluster.Rejoin(ctx, l.js, name, keys, l.dir())
+	done, err := cluster.Rejoin(ctx, l.js, name, keys, l.journal())
 	t.Aside = done.Aside
 	if errors.Is(err, journal.ErrLocked) {
-		return t, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", l.config.StateDir, err)
+		return t, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", l.Config.StateDir, err)
 	}
 	if err != nil {
 		return t, err
@@ -104,32 +88,20 @@ func (l *leading) takeOver(ctx context.Context) (t TakenOver, err error) {
 	if err := l.begin(ctx, &t); err != nil {
 		return t, err
 	}
-	source := cluster.Source{Dir: l.dir(), Synced: func() uint64 { return t.Last + 1 }, Await: func(context.Context, uint64) {}}
-	return t, cluster.Lead(ctx, name, l.key, source, l.config.Cluster.Replicas, l.conn)
-}
-
-func (l *leading) dir() string { return filepath.Join(l.config.StateDir, "journal") }
-
-// fetch makes the journal end as the stream does.
-func (l *leading) fetch(ctx context.Context, keys []access.PublicKey) error {
-	done, err := cluster.Rejoin(ctx, l.js, l.config.Cluster.Name, keys, l.dir())
-	if done.Aside != "" {
-		l.log.Error("entries of the journal that the bus does not have were set aside", "first", done.First, "last", done.Last, "directory", done.Aside)
-	}
-	return err
+	source := cluster.Source{Dir: l.journal(), Synced: func() uint64 { return t.Last + 1 }, Await: func(context.Context, uint64) {}}
+	return t, cluster.Lead(ctx, name, l.Key, source, l.Config.Cluster.Replicas, l.conn)
 }
 
 // keys are those of the hosts that may lead the kernel. This one's has to be among them.
 func (l *leading) keys() ([]access.PublicKey, error) {
-	name := l.config.Cluster.Name
-	members := cluster.NewMembers(l.config.MembersFile())
-	keys, err := members.Keys(name)
-	if err = errors.Join(err, members.Close()); err != nil {
+	name := l.Config.Cluster.Name
+	keys, err := l.named()
+	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(keys, l.key.Key()) {
+	if !slices.Contains(keys, l.Key.Key()) {
 		return nil, fault.ClusterStandby.New("no line of the members file %s lets the key %s lead the kernel %s: add the one that \"pwos cluster key --standby\" prints",
-			l.config.MembersFile(), l.key.Key().Fingerprint(), name).With("kernel", name)
+			l.Config.MembersFile(), l.Key.Key().Fingerprint(), name).With("kernel", name)
 	}
 	return keys, nil
 }
@@ -137,7 +109,7 @@ func (l *leading) keys() ([]access.PublicKey, error) {
 // begin journals the epoch of this host, unless an earlier attempt has.
 func (l *leading) begin(ctx context.Context, t *TakenOver) (err error) {
 	// Unsigned: until the entry is there, this key is not the record's.
-	s, err := state.Open(ctx, l.config, version.Build(), nil, host.Means{}, l.log)
+	s, err := state.Open(ctx, l.Config, version.Build(), nil, host.Means{}, l.Log)
 	if err != nil {
 		return err
 	}
@@ -172,7 +144,7 @@ func (l *leading) begin(ctx context.Context, t *TakenOver) (err error) {
 	if err != nil {
 		return err
 	}
-	in, err := s.TakeOver(l.config, t.HostKey, here)
+	in, err := s.TakeOver(l.Config, t.HostKey, here)
 	t.Epoch = in.Epoch
 	return err
 }

@@ -1,4 +1,4 @@
-package daemon
+package lead
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
@@ -16,43 +15,31 @@ import (
 // rejoinEvery is after how many looks at the lease a standby fetches the record again, so that a take-over has little to fetch.
 const rejoinEvery = 5
 
-// standBy waits until this host leads the kernel: until the host that does has not renewed its lease for the term, and this one has
-// taken over. A host that leads already goes on.
-func (d *Daemon) standBy(ctx context.Context) error {
-	c := &d.config.Cluster
-	if !c.Standby {
-		return nil
-	}
-	key, err := access.OpenHostKey(d.config.StateDir)
-	if err != nil {
-		return err
-	}
-	cfg := d.config
-	if cfg.Origin, err = cfg.Principal(); err != nil {
-		return err
-	}
-	l := &leading{config: &cfg, key: key, log: d.log}
+// StandBy waits until this host leads the kernel: until the host that does has not renewed its lease for the term, and this one has
+// taken over. A host that leads already returns at once. It calls standing when it begins to wait, and returns the lease of the
+// host that led before.
+func (h *Host) StandBy(ctx context.Context, standing func()) (seen cluster.Seen, err error) {
+	l, c := &leading{Host: h}, &h.Config.Cluster
 	if _, err := l.keys(); err != nil {
-		return err
+		return seen, err
 	}
-	if l.conn, l.js, err = cluster.Join(cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: d.log.With("component", "cluster")}); err != nil {
-		return err
+	if l.conn, l.js, err = cluster.Join(h.Bus(h.Log.With("component", "cluster"))); err != nil {
+		return seen, err
 	}
 	defer l.conn.Close()
-	d.standing()
-	d.log.Info("standing by: another host leads this kernel, or will", "version", version.Build(), "kernel", c.Name, "lease", time.Duration(c.Lease).String())
+	standing()
+	h.Log.Info("standing by: another host leads this kernel, or will", "version", version.Build(), "kernel", c.Name, "lease", time.Duration(c.Lease).String())
 	s := &standby{leading: l, lease: cluster.NewWatch(l.js, cluster.LeaseOptions{Kernel: c.Name, Replicas: c.Replicas, Term: time.Duration(c.Lease), Clock: cluster.BootClock})}
 	every := time.NewTicker(time.Duration(c.Lease) / rejoinEvery)
 	defer every.Stop()
 	for {
 		if led, err := s.look(ctx); led || err != nil {
-			d.seen = s.seen
-			return err
+			return s.seen, err
 		}
 		select {
 		case <-every.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return seen, ctx.Err()
 		}
 	}
 }
@@ -70,7 +57,7 @@ type standby struct {
 
 // look takes the kernel over if its lease has expired, and reports whether this host leads now.
 func (s *standby) look(ctx context.Context) (led bool, err error) {
-	short, stop := context.WithTimeout(ctx, time.Duration(s.config.Cluster.Lease))
+	short, stop := context.WithTimeout(ctx, time.Duration(s.Config.Cluster.Lease))
 	defer stop()
 	seen, expired, err := s.lease.Look(short)
 	if err != nil {
@@ -82,13 +69,13 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 	if !expired {
 		return s.follow(short, ctx)
 	}
-	s.log.Warn("the host that leads this kernel has not renewed its lease: taking over", "kernel", s.config.Cluster.Name, "key", seen.Key, "epoch", seen.Epoch)
+	s.Log.Warn("the host that leads this kernel has not renewed its lease: taking over", "kernel", s.Config.Cluster.Name, "key", seen.Key, "epoch", seen.Epoch)
 	t, err := s.takeOver(ctx)
 	if err != nil && !errors.Is(err, fault.ClusterLeads) {
 		return false, s.later(ctx, err)
 	}
 	s.seen = seen
-	s.log.Warn("this host leads the kernel from now on", "kernel", s.config.Cluster.Name, "epoch", t.Epoch, "last", t.Last)
+	s.Log.Warn("this host leads the kernel from now on", "kernel", s.Config.Cluster.Name, "epoch", t.Epoch, "last", t.Last)
 	return true, nil
 }
 
@@ -96,7 +83,7 @@ func (s *standby) look(ctx context.Context) (led bool, err error) {
 func (s *standby) follow(ctx, life context.Context) (led bool, err error) {
 	keys, err := s.keys()
 	if err == nil {
-		err = s.fetch(ctx, keys)
+		_, err = s.fetch(ctx, s.js, keys)
 	}
 	if err != nil {
 		return false, s.later(life, err)
@@ -106,8 +93,8 @@ func (s *standby) follow(ctx, life context.Context) (led bool, err error) {
 		return false, nil
 	}
 	s.followed = true
-	leader, err := journal.FindLeader(ctx, nil, s.dir(), math.MaxUint64)
-	return leader != nil && leader.HostKey == s.key.Public(), err
+	leader, err := journal.FindLeader(ctx, nil, s.journal(), math.MaxUint64)
+	return leader != nil && leader.HostKey == s.Key.Public(), err
 }
 
 // later returns only what ends the waiting: the end of the kernel's life. A bus that is away comes back, and a record that is not
@@ -117,7 +104,7 @@ func (s *standby) later(life context.Context, err error) error {
 		return life.Err()
 	}
 	if text := err.Error(); text != s.said {
-		s.log.Warn("this standby could not take over at present", "error", err)
+		s.Log.Warn("this standby could not take over at present", "error", err)
 		s.said = text
 	}
 	return nil

@@ -1,19 +1,16 @@
-package daemon
+package offline
 
 import (
 	"context"
 	"errors"
 	"io"
 	"io/fs"
-	"log/slog"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/blob"
-	"github.com/promptware-os/pwos/cluster"
-	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/lead"
 	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/internal/version"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
@@ -25,14 +22,10 @@ import (
 // the next start rebuilds. args are the daemon's flags. It returns a fault.AuditInUse if a kernel runs on the state
 // directory: that has Audit.Redact.
 func Redact(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, seq uint64, member string) (out schema.AuditRedactOutput, err error) {
-	cfg, _, err := config.Settings(args, getenv, io.Discard, version.Build())
+	cfg, log, err := settings(args, getenv, stderr)
 	if err != nil {
 		return out, err
 	}
-	if cfg.Origin, err = cfg.Principal(); err != nil {
-		return out, err
-	}
-	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
 	key, err := access.ReadHostKey(access.HostKeyFile(cfg.StateDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, fault.PlaceNotThere.New("no kernel has been in %s: set PWOS_STATE_DIR to its state directory", cfg.StateDir)
@@ -43,7 +36,7 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 	if err := unixsock.CheckPrivateDir(cfg.StateDir); err != nil {
 		return out, err
 	}
-	s, err := state.Open(ctx, &cfg, version.Build(), key, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
+	s, err := state.Open(ctx, &cfg, version.Build(), key, host.Means{}, log)
 	if errors.Is(err, journal.ErrLocked) {
 		return out, fault.AuditInUse.New("a kernel runs on %s, and none answers on the socket: set PWOS_RUNTIME_DIR to its runtime directory, or end it", cfg.StateDir).Wrap(err)
 	}
@@ -53,27 +46,11 @@ func Redact(ctx context.Context, args []string, getenv func(string) string, stde
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var onBus func(context.Context) (uint64, error)
 	if cfg.Cluster.Name != "" {
-		onBus = func(ctx context.Context) (uint64, error) { return lastOnBus(ctx, &cfg, key) }
+		h := lead.Host{Config: &cfg, Key: key, Log: log}
+		onBus = h.LastOnBus
 	}
-	dir := blobDir(&cfg)
+	dir := cfg.BlobDir()
 	return s.Redact(ctx, &cfg, seq, member, state.Blobs{Dir: dir, Redact: func(ctx context.Context, value []byte) (int, []string, error) {
 		return blob.RedactDir(ctx, dir, value)
 	}}, onBus)
-}
-
-// lastOnBus returns the last entry of the kernel that its bus has; 0: none.
-func lastOnBus(ctx context.Context, cfg *config.Config, key *access.HostKey) (uint64, error) {
-	ctx, stop := context.WithTimeout(ctx, busPatience)
-	defer stop()
-	c := &cfg.Cluster
-	conn, js, err := cluster.Dial(ctx, cluster.Options{Name: c.Name, Servers: c.Bus, Authority: c.Authority, Key: key, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	last, err := cluster.LastCheckpoint(ctx, js, c.Name)
-	if err != nil || last == nil {
-		return 0, err
-	}
-	return last.Seq, nil
 }
