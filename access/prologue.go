@@ -128,10 +128,7 @@ func (p *prologue) read() (schema.Message, *fault.Fault, error) {
 	if err != nil {
 		return schema.Message{}, nil, err
 	}
-	m, failure := schema.Decode(line, p.link.Dialect())
-	if long := m.Shorten(p.link.LineLimit()); long != nil {
-		failure = long
-	}
+	m, failure := schema.DecodeRequest(line, p.link.Dialect(), p.link.LineLimit())
 	p.line = line
 	return m, failure, nil
 }

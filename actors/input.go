@@ -139,10 +139,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 // answered.
 func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 	call.Caller = c.caller
-	call.Message, call.Err = schema.Decode(line, c.link.Dialect())
-	if err := call.Message.Shorten(c.link.LineLimit()); err != nil {
-		call.Err = err
-	}
+	call.Message, call.Err = schema.DecodeRequest(line, c.link.Dialect(), c.link.LineLimit())
 	switch {
 	case call.Err != nil:
 		return call, true

@@ -14,7 +14,10 @@ type BudgetGrant struct {
 }
 
 // BudgetShowInput is the data of Budget.Show.
-type BudgetShowInput struct{ Target }
+type BudgetShowInput struct {
+	Target
+	TargetPID *int64 `json:"target_pid,omitzero" keep:"always" min:"1" doc:"Only the budgets of this process and of its descendants. Default: the caller, which is all for the operator."`
+}
 
 // BudgetShowOutput is the answer of Budget.Show.
 type BudgetShowOutput struct {

@@ -45,6 +45,19 @@ func Decode(line []byte, fallback Dialect) (m Message, invalid *fault.Fault) {
 	return m, m.decodeEnvelope(&e)
 }
 
+// DecodeRequest is Decode of a client's frame, whose answer is a line of at most limit bytes: it also refuses a timestamp
+// above 2^53-1 (PROTOCOL 5), which a journal may contain, and what the answer cannot repeat, which it removes (Shorten).
+func DecodeRequest(line []byte, fallback Dialect, limit int) (Message, *fault.Fault) {
+	m, invalid := Decode(line, fallback)
+	if invalid == nil && m.Meta.Timestamp > maxTimestamp {
+		invalid = timestampFault()
+	}
+	if long := m.Shorten(limit); long != nil {
+		invalid = long
+	}
+	return m, invalid
+}
+
 // MaxKeptDepth bounds the nesting of a command's answer, and of a value in later answers, such as a message's
 // payload. With it, those answers and a page of Audit.Log with them stay within MaxDepth.
 const MaxKeptDepth = MaxDepth - 8

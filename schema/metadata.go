@@ -33,7 +33,7 @@ func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 			hasTime = true
 			at, ok := jsontype.ParseInteger(value)
 			if !ok || at < 0 {
-				note(violation("metadata.timestamp", "metadata.timestamp must be a non-negative integer of at most 9007199254740991: milliseconds since 1970"))
+				note(timestampFault())
 			}
 			md.Timestamp = at
 		case "correlation":
@@ -74,6 +74,13 @@ func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 		first = violation("metadata.timestamp", "missing required field: metadata.timestamp")
 	}
 	return first
+}
+
+// maxTimestamp is the largest integer that every JSON library reads exactly.
+const maxTimestamp = 1<<53 - 1
+
+func timestampFault() *fault.Fault {
+	return violation("metadata.timestamp", "metadata.timestamp must be a non-negative integer of at most %d: milliseconds since 1970", maxTimestamp)
 }
 
 // maxOrigin bounds an origin, in bytes.

@@ -148,7 +148,7 @@ func (d *drawing) svg() string {
 		height += boxHeight
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="%d %d %[1]d %[2]d" role="img" aria-label="%d calls and processes">`,
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="%d %d %[1]d %[2]d" role="img" aria-label="%[5]d calls and processes">`,
 		d.width+2*margin, height+2*margin, -margin, -margin, len(d.graph.Nodes))
 	fmt.Fprintf(&b, "\n<style>%s</style>\n", graphStyle)
 	b.WriteString(`<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")

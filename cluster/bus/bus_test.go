@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,23 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%+v is accepted: %+v", wrong, o)
 		}
 	}
+}
+
+// A second node in the directory of one that runs is refused; after the end of the first it starts.
+func TestDirectoryInUse(t *testing.T) {
+	t.Parallel()
+	s, _ := settings(t)
+	log := slog.New(slog.DiscardHandler)
+	first := testkit.Value(bus.Start(s, log))(t)
+	second, err := bus.Start(s, log)
+	if err == nil {
+		second.Close()
+	}
+	first.Close()
+	if err == nil || !strings.Contains(err.Error(), "another bus uses the directory "+s.Dir) {
+		t.Errorf("a second node: %v", err)
+	}
+	testkit.Value(bus.Start(s, log))(t).Close()
 }
 
 // A NATS server that is configured by hand is a bus too: with the users that pwos-bus prints.

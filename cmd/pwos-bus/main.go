@@ -70,7 +70,7 @@ an existing NATS server. That needs JetStream with "sync_interval: always".`,
   pwos-bus --dir d --members m --listen 0.0.0.0:4222 --cert bus.pem --key bus.key
   pwos-bus --dir d1 --members m --name n1 --peers 10.0.0.1:6222 --route nats://10.0.0.2:6222
   pwos-bus --members m --print-users >> nats.conf`,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
 		Version:       version.Build(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -96,6 +96,13 @@ an existing NATS server. That needs JetStream with "sync_interval: always".`,
 	f.StringVar(&s.Peers, "peers", "", "HOST:PORT for the other nodes")
 	f.StringArrayVar(&s.Routes, "route", nil, "address of another node, such as nats://10.0.0.2:6222; may be repeated")
 	return cmd
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(cmd, args); err != nil {
+		return misuse{err}
+	}
+	return nil
 }
 
 func (s *settings) check() error {

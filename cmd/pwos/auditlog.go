@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -230,7 +231,7 @@ func newAuditLog(a *app) *cobra.Command {
 	var q auditQuestion
 	var last *int64
 	var denied bool
-	var after, before string
+	var since, after, before string
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "print the record, oldest entries first",
@@ -255,6 +256,7 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 		Example: `  pwos audit log --last 20
   pwos audit log --denied --after 15m
   pwos audit log --pid 7 --since 1000
+  pwos audit log --since 24h
   pwos audit log --type Memory.Set --last 5
   pwos audit log --after 2026-11-21T08:00:00Z --before 2026-11-21T09:00:00Z
   pwos audit log | jq -c 'select(.success | not) | [.code, .error_id, .request]'`,
@@ -270,10 +272,17 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 				q.Denied = &denied
 			}
 			q.at.all = q.queries
-			var err error
-			if q.SinceTime, err = moment(cmd, "after", after, time.Now()); err != nil {
+			if err := q.setSince(cmd, since); err != nil {
 				return usage(cmd, err)
 			}
+			from, err := moment(cmd, "after", after, time.Now())
+			if err != nil {
+				return usage(cmd, err)
+			}
+			if from != nil && q.SinceTime != nil {
+				return usage(cmd, errors.New("--since and --after both name a time: give one of them"))
+			}
+			q.SinceTime = cmp.Or(from, q.SinceTime)
 			if q.UntilTime, err = moment(cmd, "before", before, time.Now()); err != nil {
 				return usage(cmd, err)
 			}
@@ -284,7 +293,7 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 		},
 	}
 	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
-	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one with this number")
+	cmd.Flags().StringVar(&since, "since", "", sinceHelp)
 	memberFlag(cmd, &q.AuditLogInput, "type", "type", "only calls of this syscall, such as Memory.Set")
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
 	cmd.Flags().BoolVar(&denied, "denied", false, "only calls that were refused")
@@ -295,6 +304,20 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")
 	cmd.Flags().Var(number(&last, 1), "last", "print only this many of the newest entries")
 	return cmd
+}
+
+const sinceHelp = "only entries after the one with this number, or calls after a time, such as 24h ago or 2026-11-21T08:00:00Z"
+
+// setSince takes the value of --since: the number of an entry, or a time as moment takes it.
+func (q *auditQuestion) setSince(cmd *cobra.Command, value string) (err error) {
+	if seq, notSeq := strconv.ParseInt(value, 10, 64); notSeq == nil && seq >= 0 {
+		q.SinceSeq = &seq
+		return nil
+	}
+	if q.SinceTime, err = moment(cmd, "since", value, time.Now()); err != nil {
+		return fmt.Errorf("%w, nor the number of an entry", err)
+	}
+	return nil
 }
 
 // moment returns the time of a flag in milliseconds since the Unix epoch; nil if the flag was not

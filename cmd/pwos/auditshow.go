@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 
@@ -84,9 +85,9 @@ read the value, 4 no such entry or key.`,
 
 // entryOf parses the number of an entry.
 func entryOf(cmd *cobra.Command, text string) (int64, error) {
-	seq, err := pidOf(text, 1)
-	if err != nil {
-		return 0, usage(cmd, err)
+	seq, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seq < 1 {
+		return 0, usage(cmd, fmt.Errorf("%q is not the number of an entry: \"pwos audit log\" shows them", text))
 	}
 	return seq, nil
 }

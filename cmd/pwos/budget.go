@@ -30,7 +30,7 @@ back to the process that gave it.`,
 				if err != nil {
 					return usage(cmd, err)
 				}
-				in.PID = &pid
+				in.TargetPID = &pid
 			}
 			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
 				out, err := invokeAs(ctx, c, schema.BudgetShow, in)

@@ -177,11 +177,14 @@ func (a *app) listServers(ctx context.Context, c *client.Client) error {
 			return err
 		}
 	}
+	if a.wantsJSON() || len(rows) == 0 {
+		return printEach(a, rows)
+	}
 	data, err := schema.Marshal(rows)
 	if err != nil {
 		return err
 	}
-	return a.printValue(data)
+	return a.print(view.TableOf(data).Text())
 }
 
 // lookTime bounds how long `pwos mcp ls` waits for one server.
@@ -320,11 +323,7 @@ func (a *app) printChanges(changes []upstream.Change) error {
 		return nil
 	}
 	if a.wantsJSON() {
-		data, err := schema.Marshal(changes)
-		if err != nil {
-			return err
-		}
-		return a.printLine(data)
+		return printEach(a, changes)
 	}
 	var b strings.Builder
 	for _, ch := range changes {

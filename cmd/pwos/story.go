@@ -15,7 +15,7 @@ import (
 
 func newStory(a *app) *cobra.Command {
 	var q auditQuestion
-	var page string
+	var since, page string
 	cmd := &cobra.Command{
 		Use:   "story",
 		Short: "show the record as a tree of causes",
@@ -32,6 +32,7 @@ of its record. A kernel that does not answer is named.
 somebody. If stdout is no terminal, each call is a line of JSON: depth, who, text, entry, and
 kernel where several are asked.`,
 		Example: `  pwos story --since 1000
+  pwos story --since 24h
   pwos story --correlation flow-1
   pwos story --pid 7 --html story.html`,
 		Args: arguments(cobra.NoArgs),
@@ -39,12 +40,15 @@ kernel where several are asked.`,
 			if cmd.Flags().Changed("html") && page == "" {
 				return usage(cmd, errors.New("--html needs the name of a file"))
 			}
+			if err := q.setSince(cmd, since); err != nil {
+				return usage(cmd, err)
+			}
 			return a.story(cmd.Context(), q, page)
 		},
 	}
 	memberFlag(cmd, &q.AuditLogInput, "pid", "pid", "only calls of this process, without those of its descendants; 0 is the operator")
 	memberFlag(cmd, &q.AuditLogInput, "correlation", "correlation", "only calls with this correlation")
-	memberFlag(cmd, &q.AuditLogInput, "since_seq", "since", "only entries after the one with this number")
+	cmd.Flags().StringVar(&since, "since", "", sinceHelp)
 	cmd.Flags().Var(number(&q.Limit, 1), "limit", "most entries to read (default: all)")
 	cmd.Flags().BoolVar(&q.at.all, "all", false, "also tell what happened at the other kernels of the cluster")
 	q.at.flag(cmd)

@@ -1,8 +1,11 @@
 package budget
 
 import (
+	"strconv"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Domain shows the ledger. It has no state of its own.
@@ -25,15 +28,26 @@ func NewDomain(l *Ledger, processes kernel.Processes) *Domain {
 // maxShown bounds an answer.
 const maxShown = 1000
 
-func (d *Domain) show(call *kernel.Call, _ *schema.BudgetShowInput) (schema.BudgetShowOutput, error) {
+func (d *Domain) show(call *kernel.Call, in *schema.BudgetShowInput) (schema.BudgetShowOutput, error) {
 	out := schema.BudgetShowOutput{Budgets: []schema.BudgetState{}}
+	top := call.PID
+	if in.TargetPID != nil {
+		top = *in.TargetPID
+		switch {
+		case kernel.Visible(d.processes, call, top) == nil:
+			return out, kernel.NoProcess(top)
+		case call.PID != kernel.Operator && top != call.PID && !kernel.Descends(d.processes, top, call.PID):
+			return out, fault.CapabilityNotYours.New("pid %d may not see the budget of pid %d", call.PID, top).
+				WithFix("a process sees its own and those of its descendants, the operator any").With("pid", strconv.FormatInt(top, 10))
+		}
+	}
 	l := d.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.books.accounts.Scan(func(pid int64, a *account) bool {
 		p := d.processes.Process(pid)
-		own := pid == call.PID || call.PID == kernel.Operator || kernel.Descends(d.processes, pid, call.PID)
-		if p != nil && !a.Ended && own && (a.Limited != [kinds]bool{} || a.Deadline > 0) {
+		below := pid == top || top == kernel.Operator || kernel.Descends(d.processes, pid, top)
+		if p != nil && !a.Ended && below && (a.Limited != [kinds]bool{} || a.Deadline > 0) {
 			out.Budgets = append(out.Budgets, l.state(a, p.AgentID))
 		}
 		return len(out.Budgets) < maxShown

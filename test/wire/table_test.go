@@ -23,6 +23,7 @@ type row struct {
 
 const (
 	meta = `"metadata":{"id":"bad-1","timestamp":7}`
+	late = `"metadata":{"id":"bad-1","timestamp":9007199254740992}`
 	own  = "Validation.Failed"
 )
 
@@ -62,6 +63,11 @@ func rows() []row {
 			name:    "no data",
 			message: `{"kind":"query","type":"Syscall.Ping",` + meta + `}`, code: 422, text: "Schema validation failed: ",
 			event: `{"type":"query","name":"Syscall.Ping",` + meta + `}`, word: "SCHEMA_VIOLATION", typ: "Syscall.Ping", field: "payload",
+		},
+		{
+			name:    "timestamp beyond 2^53-1",
+			message: `{"kind":"query","type":"Syscall.Ping","data":{"payload":1},` + late + `}`, code: 422, text: "Schema validation failed: metadata.timestamp must be",
+			event: `{"type":"query","name":"Syscall.Ping","payload":{"payload":1},` + late + `}`, word: "SCHEMA_VIOLATION", typ: "Syscall.Ping", field: "metadata.timestamp",
 		},
 		{
 			name:    "stray reply",
