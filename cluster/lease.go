@@ -33,7 +33,7 @@ type leaseEntry struct {
 	Epoch int64  `json:"epoch"` // that it leads in
 }
 
-var leaseEntries = schema.TypeOf[leaseEntry]()
+var leaseEntries = sync.OnceValue(schema.TypeOf[leaseEntry])
 
 // Clock measures time from any beginning on. It never goes back, and goes on while the machine sleeps.
 type Clock func() time.Duration
@@ -100,7 +100,7 @@ func readLease(ctx context.Context, kv jetstream.KeyValue) (Seen, error) {
 		return Seen{}, busFault("read lease", err)
 	}
 	seen := Seen{Revision: entry.Revision(), Key: "unknown"}
-	if value, invalid := leaseEntries.Decode(entry.Value()); invalid == nil {
+	if value, invalid := leaseEntries().Decode(entry.Value()); invalid == nil {
 		e := value.(*leaseEntry)
 		seen.Key, seen.Epoch = e.Key, e.Epoch
 	}

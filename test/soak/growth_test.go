@@ -18,7 +18,7 @@ type growth struct {
 // TestGrowth measures what stays in memory, each. What stays by design is bounded by what clients choose to keep; all else
 // has to go.
 func TestGrowth(t *testing.T) {
-	n := testkit.Rounds(5_000, 5_000, 50_000)
+	n := testkit.Rounds(2_000, 5_000, 50_000)
 	p := newPlace(t)
 	stop := p.start(t)
 	crew(t, p)
