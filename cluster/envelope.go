@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 
@@ -80,8 +81,8 @@ type outcome struct {
 }
 
 var (
-	requests = schema.TypeOf[request]()
-	answers  = schema.TypeOf[answer]()
+	requests = sync.OnceValue(schema.TypeOf[request])
+	answers  = sync.OnceValue(schema.TypeOf[answer])
 )
 
 func failureOf(f *fault.Fault) *failure {

@@ -34,7 +34,7 @@ type leaseEntry struct {
 	Epoch int64  `json:"epoch"` // the epoch that it leads
 }
 
-var leaseEntries = schema.TypeOf[leaseEntry]()
+var leaseEntries = sync.OnceValue(schema.TypeOf[leaseEntry])
 
 // Clock returns the time since some fixed point. It never goes back, and includes the time that the machine is asleep.
 type Clock func() time.Duration
@@ -101,7 +101,7 @@ func readLease(ctx context.Context, kv jetstream.KeyValue) (Seen, error) {
 		return Seen{}, busFault("read lease", err)
 	}
 	seen := Seen{Revision: entry.Revision(), Key: "unknown"}
-	if value, invalid := leaseEntries.Decode(entry.Value()); invalid == nil {
+	if value, invalid := leaseEntries().Decode(entry.Value()); invalid == nil {
 		e := value.(*leaseEntry)
 		seen.Key, seen.Epoch = e.Key, e.Epoch
 	}

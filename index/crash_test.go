@@ -58,7 +58,7 @@ func TestTornSnapshot(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	s := open(t, path, index.Options{})
-	testkit.Must(t, s.Save(ctx(), "memory", head(2), 2, puts(state("new", 90, 100_000)...)))
+	testkit.Must(t, s.Save(ctx(), "memory", head(2), 2, puts(state("new", 90, 10_000)...)))
 	file := filepath.Join(path, "memory.snapshot")
 	whole, err := os.ReadFile(file)
 	testkit.Must(t, err)

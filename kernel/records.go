@@ -4,15 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/promptware-os/pwos/schema"
 )
 
 // Records is the snapshot codec of a state that is a list of records: each chunk is a JSON array of some of them.
-type Records[T any] struct{ list *schema.Type }
+type Records[T any] struct{ list func() *schema.Type }
 
-// RecordsOf returns the codec of T, a data type like those of syscalls.
-func RecordsOf[T any]() Records[T] { return Records[T]{schema.TypeOf[[]T]()} }
+// RecordsOf returns the codec of T, a data type like those of syscalls. It describes T when it first reads one: most processes that have the
+// codec in a variable of a package read none.
+func RecordsOf[T any]() Records[T] { return Records[T]{sync.OnceValue(schema.TypeOf[[]T])} }
 
 // recordsSize is the number of bytes from which on a chunk takes no further record.
 const recordsSize = 64 << 10
@@ -57,7 +59,7 @@ func (c Records[T]) Read(chunk []byte, each func(*T) error) error {
 	if !schema.Valid(chunk) {
 		return errors.New("read snapshot: a chunk is no JSON")
 	}
-	list, err := c.list.Decode(chunk)
+	list, err := c.list().Decode(chunk)
 	if err != nil {
 		return fmt.Errorf("read snapshot: %w", err)
 	}

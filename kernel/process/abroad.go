@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tidwall/btree"
 
@@ -29,7 +30,7 @@ type Errand struct{ schema.Errand }
 // Kept implements kernel.Keeper.
 func (e *Errand) Kept() (schema.Value, error) { return schema.Marshal(&e.Errand) }
 
-var errandType = schema.TypeOf[schema.Errand]()
+var errandType = sync.OnceValue(schema.TypeOf[schema.Errand])
 
 const (
 	// maxErrands bounds the calls for one kernel without outcome, and maxErrandsEach those of one agent among them.
@@ -215,7 +216,7 @@ func (d *Domain) errand(call *kernel.Call, to string, e *Errand) (*Errand, error
 
 // applyErrand keeps a call for another kernel until it is settled.
 func (d *Domain) applyErrand(e *kernel.Entry) {
-	errand := kernel.Reply[schema.Errand](&kernel.Entry{Data: bytes.Clone(e.Data)}, errandType)
+	errand := kernel.Reply[schema.Errand](&kernel.Entry{Data: bytes.Clone(e.Data)}, errandType())
 	d.abroad.last = errand.Number
 	d.abroad.outbox.Set(errand.Number, errand)
 }
