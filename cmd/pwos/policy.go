@@ -46,10 +46,10 @@ func newPolicyAllow(a *app) *cobra.Command {
 		Short: "make the narrowest exception for a refused call",
 		Long: `allow finds the call of an entry of the journal, and the rules beside the configuration
 that refuse it, and prints the narrowest change that lets it through: an exception for its
-agent, its syscall, and the arguments that the rule looks at. With --write the files are
-changed; then "pwos policy reload" loads them.`,
+agent, its syscall, and the arguments that the rule looks at. With --write it changes the
+files, and makes the running kernel read them again.`,
 		Example: `  pwos policy allow --from 1204
-  pwos policy allow --from 1204 --write && pwos policy reload`,
+  pwos policy allow --from 1204 --write`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == 0 {
@@ -59,7 +59,7 @@ changed; then "pwos policy reload" loads them.`,
 		},
 	}
 	cmd.Flags().Uint64Var(&from, "from", 0, "the entry of the refused call")
-	cmd.Flags().BoolVar(&write, "write", false, "change the files")
+	cmd.Flags().BoolVar(&write, "write", false, "apply the change: write it to the files, and reload them")
 	return cmd
 }
 
@@ -96,6 +96,7 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 			return err
 		}
 	}
+	written := false
 	for i, f := range changed {
 		if string(f.Text) == string(files[i].Text) {
 			continue
@@ -114,8 +115,31 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 			if err := replaceFile(filepath.Join(filepath.Dir(config), filepath.FromSlash(f.Name)), f.Text); err != nil {
 				return err
 			}
-			a.say("%s was changed: load it with \"pwos policy reload\"", f.Name)
+			a.say("%s was changed", f.Name)
+			written = true
 		}
+	}
+	if written {
+		return a.reloadPolicy(ctx)
+	}
+	return nil
+}
+
+// reloadPolicy makes the kernel read its policy files again, if one runs.
+func (a *app) reloadPolicy(ctx context.Context) error {
+	ctx, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	c, err := a.dialRunning(ctx)
+	if errors.Is(err, fault.DaemonNotRunning) {
+		a.say("no kernel runs: the next one begins with the changed files")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := client.Call(ctx, c, schema.PolicyReload, &schema.PolicyReloadInput{}); err != nil {
+		return fmt.Errorf("the files were changed, but the running kernel keeps the rules that it has: %w", err)
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ import (
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 ".",
+		WorkdirRoot:         testkit.Dir(t), // testscript removes a root of its own only if all scripts have run
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup:               func(env *testscript.Env) error { return setUp(t, env) },
