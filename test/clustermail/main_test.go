@@ -3,7 +3,9 @@ package clustermail_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -37,6 +39,9 @@ func runBus(settings string) error {
 	}
 	text, err := os.ReadFile("members")
 	if err != nil {
+		return err
+	}
+	if err := os.Mkdir("streams", 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	s.Dir, s.Members = "streams", access.ParseMembers(text, time.UTC)

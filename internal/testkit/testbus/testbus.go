@@ -3,6 +3,7 @@ package testbus
 
 import (
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,11 @@ func Start(t testing.TB, members ...string) *Bus {
 // Restart starts the bus again at the same address.
 func (b *Bus) Restart() {
 	b.t.Helper()
+	// A process that another test is starting has a copy of the old listener until it runs its program.
+	testkit.Eventually(b.t, b.addr+" is free", func() bool {
+		l, err := net.Listen("tcp", b.addr)
+		return err == nil && l.Close() == nil
+	})
 	s := bus.Settings{Listen: b.addr, Dir: b.Dir, Cert: b.Cert, Key: b.Key, Members: access.ParseMembers([]byte(b.Members), time.UTC)}
 	b.node = testkit.Value(bus.Start(s, slog.New(slog.DiscardHandler)))(b.t)
 	b.addr = b.node.Addr().String()
