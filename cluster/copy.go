@@ -225,12 +225,12 @@ func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err err
 	}
 	last = info.State.LastSeq
 	for seq := last; seq > 0 && seq >= info.State.FirstSeq; seq-- {
-		m, err := stream.GetMsg(ctx, seq)
+		m, ours, err := readMessage(ctx, stream, seq)
 		if err != nil {
 			return at, 0, fmt.Errorf("read stream: %w", err)
 		}
-		if part, of, ok := partOf(m.Header.Get(partHeader)); ok && part < of {
-			continue // a part of an incomplete line
+		if part, of, ok := partOf(m.Header.Get(partHeader)); !ours || ok && part < of {
+			continue // or a part of an incomplete line
 		}
 		checkpoint, err := journal.ParseCheckpoint([]byte(m.Header.Get(checkpointHeader)))
 		if err != nil {

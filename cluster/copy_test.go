@@ -74,10 +74,10 @@ func join(t *testing.T, b *testbus.Bus, name string, key *access.HostKey) *membe
 	return &member{conn, js, key}
 }
 
-// makes has the bus make the stream of a kernel.
-func (m *member) makes(t *testing.T, name string) {
+// makes has the bus make the stream or the lease of a kernel.
+func (m *member) makes(t *testing.T, what, name string) {
 	t.Helper()
-	reply := testkit.Value(m.conn.RequestWithContext(testkit.Context(t), cluster.MakeSubject("stream", name), []byte("1")))(t)
+	reply := testkit.Value(m.conn.RequestWithContext(testkit.Context(t), cluster.MakeSubject(what, name), []byte("1")))(t)
 	if len(reply.Data) > 0 {
 		t.Fatalf("%s", reply.Data)
 	}
@@ -428,5 +428,56 @@ func TestPermissions(t *testing.T) {
 	defer stop()
 	if _, _, err := cluster.Dial(short, cluster.Options{Name: "gamma", Servers: b.URL(), Key: stranger, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "does not know the key") {
 		t.Errorf("a stranger is let in: %v", err)
+	}
+}
+
+// A member may have answers of the bus sent to the stream of another kernel. They stop neither its copy nor those who read it.
+func TestAnswersInStream(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	stranger, lineOfStranger := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, line, lineOfStranger)
+	s := newScribe(t, key)
+	s.write(3, 10)
+	m, other := join(t, b, "alpha", key), join(t, b, "beta", stranger)
+	c, _ := m.copy(t, s, "alpha")
+	copied(t, c, s)
+	other.makes(t, "stream", "beta")
+	other.makes(t, "lease", "beta")
+	stream := testkit.Value(m.js.Stream(testkit.Context(t), cluster.Stream("alpha")))(t)
+	ends := func() uint64 { return testkit.Value(stream.Info(testkit.Context(t)))(t).State.LastSeq }
+	for _, one := range [][2]string{
+		{"$JS.API.INFO", ""},
+		{"$JS.API.STREAM.MSG.GET.pwos-journal-alpha", `{"seq":1}`},
+		{"$JS.API.STREAM.MSG.GET.pwos-journal-nothing", `{"seq":1}`},
+		{cluster.JournalSubject("beta"), "x"},
+		{"$KV." + cluster.LeaseBucket("beta") + ".x", "y"},
+	} {
+		before := ends()
+		answered := nats.NewMsg(one[0])
+		answered.Reply, answered.Data = cluster.JournalSubject("alpha"), []byte(one[1])
+		testkit.Must(t, other.conn.PublishMsg(answered))
+		testkit.Eventually(t, "the answer to "+one[0]+one[1]+" is in the stream", func() bool { return ends() > before })
+		s.write(1, 10)
+		copied(t, c, s)
+		whole(t, m, s, "alpha")
+	}
+	// The answer to a direct reading would be the message itself.
+	for _, bucket := range []string{cluster.Stream("beta"), "KV_" + cluster.LeaseBucket("beta"), cluster.Stream("alpha")} {
+		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if reply, err := other.conn.RequestWithContext(short, "$JS.API.DIRECT.GET."+bucket, []byte(`{"seq":1}`)); err == nil {
+			t.Errorf("%s is read directly: %q", bucket, reply.Data)
+		}
+	}
+	last := testkit.Value(cluster.LastCheckpoint(testkit.Context(t), m.js, "alpha"))(t)
+	if last == nil || last.Head != s.log.Head() {
+		t.Errorf("the last checkpoint is %v", last)
+	}
+	testkit.Must(t, s.log.Close())
+	dir := testkit.Dir(t)
+	done := testkit.Value(cluster.Rejoin(testkit.Context(t), m.js, "alpha", []access.PublicKey{key.Key()}, dir))(t)
+	if done.Fetched != s.log.Head().Seq {
+		t.Errorf("another host fetches %d entries of %d", done.Fetched, s.log.Head().Seq)
 	}
 }

@@ -26,7 +26,7 @@ func TestAnswersGoToInboxes(t *testing.T) {
 	b := testbus.Start(t, lineOfBeta, lineOfMallory)
 	_, receiver := linked(t, b, "beta", beta, lineOfBeta+"\n")
 	owner := join(t, b, "beta", beta)
-	owner.makes(t, "beta")
+	owner.makes(t, "stream", "beta")
 	stream := testkit.Value(owner.js.Stream(testkit.Context(t), cluster.Stream("beta")))(t)
 	forger := join(t, b, "mallory", mallory)
 	request := nats.NewMsg(cluster.RequestSubject("beta"))

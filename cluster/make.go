@@ -16,20 +16,29 @@ import (
 // maxReplicas is how many nodes may have a stream.
 const maxReplicas = 5
 
-// StreamConfig is the configuration of a kernel's stream.
+// StreamConfig is the configuration of a kernel's stream. Messages are read through the node that leads the stream, and not directly:
+// the answer to a direct reading is a message as it was stored, which a member could have sent to the stream of another kernel.
 func StreamConfig(kernel string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: Stream(kernel), Subjects: []string{JournalSubject(kernel)},
 		Description: "journal of the pwos kernel " + kernel,
 		Retention:   jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
-		Replicas: replicas, DenyDelete: true, DenyPurge: true, AllowDirect: true,
+		Replicas: replicas, DenyDelete: true, DenyPurge: true,
 		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, Duplicates: time.Second,
 	}
 }
 
-// LeaseConfig is the configuration of the bucket of a kernel's lease.
-func LeaseConfig(kernel string, replicas int) jetstream.KeyValueConfig {
-	return jetstream.KeyValueConfig{Bucket: LeaseBucket(kernel), Description: "which host leads the pwos kernel " + kernel, History: 1, Replicas: replicas}
+// LeaseConfig is the configuration of the stream of a kernel's lease, a bucket of keys and values whose messages are not read directly
+// either.
+func LeaseConfig(kernel string, replicas int) jetstream.StreamConfig {
+	bucket := LeaseBucket(kernel)
+	return jetstream.StreamConfig{
+		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"},
+		Description: "which host leads the pwos kernel " + kernel,
+		Discard:     jetstream.DiscardNew, Storage: jetstream.FileStorage,
+		Replicas: replicas, MaxMsgsPerSubject: 1, AllowRollup: true, DenyDelete: true,
+		MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, Duplicates: time.Second,
+	}
 }
 
 // Make makes what a kernel asks for at a MakeSubject, for the bus: its stream, or the bucket of its lease, each with the settings that
@@ -43,7 +52,7 @@ func Make(ctx context.Context, js jetstream.JetStream, what, kernel string, repl
 	case makeStream:
 		_, err = js.CreateStream(ctx, StreamConfig(kernel, n))
 	case makeLease:
-		_, err = js.CreateKeyValue(ctx, LeaseConfig(kernel, n))
+		_, err = js.CreateStream(ctx, LeaseConfig(kernel, n))
 	default:
 		return fmt.Errorf("make %q: unknown", fault.Clip(what))
 	}

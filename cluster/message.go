@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/promptware-os/pwos/journal"
 )
@@ -110,4 +112,23 @@ func partOf(text string) (part, of int, ok bool) {
 	part, wrong := strconv.Atoi(first)
 	of, wrongOf := strconv.Atoi(second)
 	return part, of, wrong == nil && wrongOf == nil && 1 <= part && part <= of
+}
+
+// readMessage reads message seq of a stream. ours is false for an answer of the bus that somebody had sent to the stream's subject: NATS
+// does not check where the answers to a client go. Readers skip it, since nothing in it is of a kernel.
+func readMessage(ctx context.Context, stream jetstream.Stream, seq uint64) (m *jetstream.RawStreamMsg, ours bool, err error) {
+	m, err = stream.GetMsg(ctx, seq)
+	if err != nil {
+		return nil, false, err
+	}
+	read := 0                                   // how many of these headers the reading itself adds
+	if stream.CachedInfo().Config.AllowDirect { // on a server whose streams were made otherwise
+		read = 1
+	}
+	answer := len(m.Header.Values(jetstream.StreamHeader)) > read
+	if m.Header.Get(checkpointHeader) == "" && m.Header.Get(partHeader) == "" {
+		answer = answer || len(m.Data) == 0 || bytes.HasPrefix(m.Data, []byte(`{"type":"io.nats.jetstream.`)) || // of its API
+			bytes.HasPrefix(m.Data, []byte(`{"stream":`)) || bytes.HasPrefix(m.Data, []byte(`{"error":`)) // to a publication
+	}
+	return m, !answer, nil
 }

@@ -48,13 +48,16 @@ func Verify(ctx context.Context, js jetstream.JetStream, kernel string, keys []a
 	}
 	v := &verifying{report: Report{Kernel: kernel}, leaders: newLeaders(keys, nil), sink: sink}
 	for seq := uint64(1); seq <= info.State.LastSeq && v.report.Finding == nil; seq++ {
-		m, err := stream.GetMsg(ctx, seq)
+		m, ours, err := readMessage(ctx, stream, seq)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			v.find(seq, "the message was removed from the stream")
 			break
 		}
 		if err != nil {
 			return nil, busFault(fmt.Sprintf("read message %d", seq), err)
+		}
+		if !ours {
+			continue
 		}
 		v.report.Messages++
 		v.report.Bytes += int64(len(m.Data))

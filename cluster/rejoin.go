@@ -135,11 +135,11 @@ func (r *rejoining) findCommon(ctx context.Context) (failed error) {
 // does.
 func (r *rejoining) before(ctx context.Context, seq uint64) (head journal.Head, next uint64, err error) {
 	for ; seq > 0; seq-- {
-		m, err := r.stream.GetMsg(ctx, seq)
+		m, ours, err := readMessage(ctx, r.stream, seq)
 		if err != nil {
 			return head, 0, busFault(fmt.Sprintf("read message %d", seq), err)
 		}
-		if part, of, ok := partOf(m.Header.Get(partHeader)); ok && part < of {
+		if part, of, ok := partOf(m.Header.Get(partHeader)); !ours || ok && part < of {
 			continue
 		}
 		checkpoint, err := journal.ParseCheckpoint([]byte(m.Header.Get(checkpointHeader)))
@@ -178,9 +178,12 @@ func (r *rejoining) rest(ctx context.Context, line func(*journal.Record) error, 
 	var parts assembly
 	chain, leaders := journal.Chain{Head: r.start}, newLeaders(r.keys, r.leader)
 	for seq := r.next; seq <= r.last; seq++ {
-		m, err := r.stream.GetMsg(ctx, seq)
+		m, ours, err := readMessage(ctx, r.stream, seq)
 		if err != nil {
 			return busFault(fmt.Sprintf("read message %d", seq), err)
+		}
+		if !ours {
+			continue
 		}
 		g, reason := parts.add(m.Header, m.Data)
 		if reason != "" {

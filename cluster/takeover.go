@@ -74,11 +74,11 @@ func LastCheckpoint(ctx context.Context, js jetstream.JetStream, kernel string) 
 		return nil, busFault("look at stream", err)
 	}
 	for seq := info.State.LastSeq; seq > 0; seq-- {
-		m, err := stream.GetMsg(ctx, seq)
+		m, ours, err := readMessage(ctx, stream, seq)
 		if err != nil {
 			return nil, busFault(fmt.Sprintf("read message %d", seq), err)
 		}
-		if part, of, ok := partOf(m.Header.Get(partHeader)); ok && part < of {
+		if part, of, ok := partOf(m.Header.Get(partHeader)); !ours || ok && part < of {
 			continue
 		}
 		checkpoint, err := journal.ParseCheckpoint([]byte(m.Header.Get(checkpointHeader)))

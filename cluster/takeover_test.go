@@ -150,7 +150,7 @@ func TestLeaders(t *testing.T) {
 			h.stranger, _ = testbus.Key(t, testkit.Dir(t), "alpha", "")
 			m := join(t, testbus.Start(t, line, standby), "alpha", h.second)
 			s := newScribe(t, h.first)
-			m.makes(t, "alpha")
+			m.makes(t, "stream", "alpha")
 			for _, one := range test.stream(h) {
 				s.put(m, one.key, one.entries...)
 			}

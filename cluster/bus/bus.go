@@ -89,7 +89,7 @@ func Permissions(kernel string) *server.Permissions {
 		Publish: &server.SubjectPermission{Allow: []string{
 			cluster.JournalSubject(kernel), cluster.RequestSubject("*"), cluster.MakeSubject("*", kernel),
 			api + "INFO", api + "STREAM.NAMES", api + "STREAM.LIST", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*",
-			"$KV." + cluster.LeaseBucket(kernel) + ".>", api + "DIRECT.GET.>",
+			"$KV." + cluster.LeaseBucket(kernel) + ".>",
 		}},
 		Subscribe: &server.SubjectPermission{Allow: []string{cluster.RequestSubject(kernel), cluster.InboxPrefix(kernel) + ".>"}},
 		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: time.Minute},
