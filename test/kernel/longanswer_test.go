@@ -93,7 +93,7 @@ func TestLongAnswer(t *testing.T) {
 				"nothing":     {fmt.Sprintf(`{"call_id":%q}`, r.CallID), "one of the three", 422},
 				"both":        {fmt.Sprintf(`{"call_id":%q,"data":1,"dataRef":%s}`, r.CallID, ref), "one of the three", 422},
 				"gone":        {fmt.Sprintf(`{"call_id":%q,"dataRef":%s}`, r.CallID, ref), "", 404},
-				"elsewhere":   {fmt.Sprintf(`{"call_id":%q,"dataRef":{"scheme":"file","path":"/etc/passwd"}}`, r.CallID), "out of the directory", 403},
+				"elsewhere":   {fmt.Sprintf(`{"call_id":%q,"dataRef":{"scheme":"file","path":"/etc/passwd"}}`, r.CallID), "outside of the directory", 403},
 				"no path":     {fmt.Sprintf(`{"call_id":%q,"dataRef":{"scheme":"file","path":"x"}}`, r.CallID), "dataRef", 422},
 				"no JSON":     {fmt.Sprintf(`{"call_id":%q,"dataRef":%s}`, r.CallID, d.blob(t, "odd", `{"n":`)), "neither one JSON value", 422},
 				"too deep":    {fmt.Sprintf(`{"call_id":%q,"dataRef":%s}`, r.CallID, d.blob(t, "deep", strings.Repeat("[", 60)+strings.Repeat(" ", 1<<20)+strings.Repeat("]", 60))), "nested deeper", 422},
