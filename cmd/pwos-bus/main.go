@@ -1,4 +1,4 @@
-// Command pwos-bus is the bus that kernels meet at: NATS JetStream, set up for them (PROTOCOL 13).
+// Command pwos-bus runs the bus of a cluster of kernels: a NATS server with JetStream, configured for them (PROTOCOL 13).
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// misuse is a wrong command line.
+// misuse is the error of an invalid command line.
 type misuse struct{ error }
 
 func status(err error) int {
@@ -42,7 +42,7 @@ func status(err error) int {
 	return 1
 }
 
-// settings are the flags.
+// settings are the values of the flags.
 type settings struct {
 	bus.Settings
 	members    string
@@ -123,7 +123,7 @@ func (s *settings) check() error {
 	return nil
 }
 
-// read reads the members file.
+// read reads the members file and logs its refused lines.
 func (s *settings) read(log *slog.Logger) error {
 	text, err := os.ReadFile(s.members)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *settings) read(log *slog.Logger) error {
 	return nil
 }
 
-// print prints the members as users of a NATS configuration.
+// print prints the members as the users of a NATS configuration.
 func (s *settings) print(stdout io.Writer, log *slog.Logger) error {
 	if err := s.read(log); err != nil {
 		return err

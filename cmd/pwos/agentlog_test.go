@@ -19,7 +19,7 @@ func TestLastLines(t *testing.T) {
 		{"a\nb\nc\n", 2, "b\nc\n"},
 		{"a\nb\nc\n", 3, "a\nb\nc\n"},
 		{"a\nb\nc\n", 1 << 62, "a\nb\nc\n"},
-		{"a\nb\nc", 1, "c"}, // it has not ended yet
+		{"a\nb\nc", 1, "c"}, // the last line is incomplete
 		{"a\n\n\n", 2, "\n\n"},
 		{"\n", 1, "\n"},
 	} {

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// app holds what the verbs share: the standard streams and the global flags.
+// app holds what all verbs share: the standard streams and the global flags.
 type app struct {
 	stdin, stdout, stderr *os.File
 
@@ -30,7 +30,7 @@ type app struct {
 	identity   string
 	origin     string
 
-	asked string // socket of the kernel dialled last; "": none has answered yet
+	asked string // socket of the kernel that was dialled last; "": none was reached
 }
 
 func newApp(stdin, stdout, stderr *os.File) *app {
@@ -41,22 +41,22 @@ func (a *app) stdinTerminal() bool { return term.IsTerminal(int(a.stdin.Fd())) }
 
 func (a *app) stdoutTerminal() bool { return term.IsTerminal(int(a.stdout.Fd())) }
 
-// wantsJSON reports whether data is written as JSON instead of as tables.
+// wantsJSON reports whether output is JSON: with --json, or if stdout is not a terminal.
 func (a *app) wantsJSON() bool { return a.json || !a.stdoutTerminal() }
 
-// say writes a line to stderr, for people.
+// say prints a message for the user to stderr, as one line that begins with "pwos: ".
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "pwos: "+format+"\n", args...)
 }
 
-// usualTimeout bounds a verb that waits for single answers: longer than a call waits for an approval by
-// default.
+// usualTimeout is the default time limit of a verb that makes single calls. It is longer than the default time that a call waits
+// for approval.
 const usualTimeout = time.Minute
 
-// errTimeout is the cause of a context that --timeout ended.
+// errTimeout is the cause of a context whose time limit has passed.
 var errTimeout = fault.CallTimeout.New("timed out")
 
-// bound limits ctx to --timeout, or to otherwise if --timeout was not given; 0 is no limit.
+// bound limits ctx to --timeout, or to otherwise if --timeout was not given; 0 means no limit.
 func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Context, context.CancelFunc) {
 	limit := a.timeout
 	if limit == 0 {
@@ -68,23 +68,23 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 	return context.WithTimeoutCause(ctx, limit, fault.CallTimeout.New("timed out after %v", limit))
 }
 
-// dialing configures the connection of a verb, in addition to the flags.
+// dialing are the options of a connection that are not global flags.
 type dialing struct {
-	args    []string // flags for a kernel that this call starts
-	running bool     // do not start one
-	kernel  string   // ask this kernel, through the one that is dialled
-	events  bool     // use the socket of the older dialect, whose lines are longer
+	args    []string // flags for a kernel that the dial starts
+	running bool     // do not start a kernel
+	kernel  string   // connect to this kernel of the cluster, through the connected one
+	events  bool     // use events.sock, whose line limit is higher
 }
 
-// dial connects to the kernel. It starts one if none runs, unless --no-spawn was given.
+// dial connects to the kernel. It starts a kernel if none runs, unless --no-spawn was given.
 func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, dialing{}) }
 
-// dialRunning is dial for verbs that never start a kernel.
+// dialRunning is dial, but never starts a kernel.
 func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
 	return a.dialWith(ctx, dialing{running: true})
 }
 
-// dialWith is dial with options. It remembers which kernel answered, for the error of a call that times out later.
+// dialWith is dial with options. It records the kernel's socket in a.asked, for the error of a later call that times out.
 func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	options, err := a.options()
 	if err != nil {
@@ -106,8 +106,7 @@ func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	return c, err
 }
 
-// options returns the client options that the flags ask for. --timeout also bounds the start of a
-// kernel.
+// options returns the client options that the global flags select. --timeout also bounds the start of a kernel.
 func (a *app) options() (client.Options, error) {
 	options := client.Options{RuntimeDir: a.runtimeDir, Patience: a.timeout, Keys: a.keys()}
 	if a.origin != "" {
@@ -126,7 +125,7 @@ func (a *app) options() (client.Options, error) {
 	return options, nil
 }
 
-// keys returns the keys that the flags name. It asks for a passphrase if there is a terminal.
+// keys returns the keys that the flags select. It asks for passphrases if there is a terminal.
 func (a *app) keys() client.Keys {
 	keys := client.Keys{Identity: a.identity, Notice: func(text string) { a.say("%s", text) }}
 	if canAsk() {
@@ -144,8 +143,8 @@ func daemonCommand() (client.Command, error) {
 	return client.Command{Path: self, Args: []string{"--mode=daemon"}}, nil
 }
 
-// untilHangup returns a context that ends with ctx or when the terminal hangs up, unless SIGHUP is ignored. The
-// returned function stops listening for the signal.
+// untilHangup returns a context that also ends when the terminal hangs up, unless SIGHUP is ignored. The
+// returned function cancels the context and stops the signal handler.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if signal.Ignored(syscall.SIGHUP) { // nohup
@@ -168,7 +167,7 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// stateDir returns the state directory of a kernel of this environment (PROTOCOL 1).
+// stateDir returns the state directory of this environment's kernel (PROTOCOL 1).
 func stateDir() (string, error) {
 	if dir := os.Getenv("PWOS_STATE_DIR"); dir != "" {
 		return dir, nil
@@ -183,7 +182,7 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "pwos"), nil
 }
 
-// journalDir returns the directory of the journal that a kernel of this environment keeps.
+// journalDir returns the journal directory of this environment's kernel.
 func journalDir() (string, error) {
 	dir, err := stateDir()
 	if err != nil {
@@ -192,7 +191,7 @@ func journalDir() (string, error) {
 	return filepath.Join(dir, "journal"), nil
 }
 
-// agentLogFile returns the file with a process's standard error; the one before it has ".1" appended.
+// agentLogFile returns the path of the log with a process's standard error. The rotated file has the suffix ".1".
 func agentLogFile(pid int64) (string, error) {
 	dir, err := stateDir()
 	if err != nil {
@@ -201,7 +200,7 @@ func agentLogFile(pid int64) (string, error) {
 	return filepath.Join(dir, "agents", strconv.FormatInt(pid, 10), "stderr.log"), nil
 }
 
-// style applies a look to text, unless stdout is no terminal or colours are not wanted (https://no-color.org).
+// style applies a look to text, unless stdout is not a terminal or colours are off (https://no-color.org).
 func (a *app) style(l view.Look, text string) string {
 	if !a.stdoutTerminal() || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return text
@@ -209,7 +208,7 @@ func (a *app) style(l view.Look, text string) string {
 	return "\x1b[" + string(l) + "m" + text + "\x1b[0m"
 }
 
-// width is the terminal's width in characters; 0 if stdout is no terminal, or its width is unknown.
+// width returns the terminal's width in columns; 0 if stdout is not a terminal, or its width is unknown.
 func (a *app) width() int {
 	width, _, err := term.GetSize(int(a.stdout.Fd()))
 	if err != nil {

@@ -42,7 +42,7 @@ prints each new question and each answer until interrupted.`,
 	return cmd
 }
 
-// approvalsOf returns the questions, all pages of them.
+// approvalsOf returns the waiting questions, or all if all is set. It reads every page.
 func approvalsOf(ctx context.Context, c *client.Client, all bool) (list []schema.ApprovalState, err error) {
 	var in schema.ApprovalListInput
 	if waiting := schema.ApprovalWaiting; !all {
@@ -88,7 +88,7 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 	return a.printTable(t)
 }
 
-// followApprovals prints the open questions, and then new ones.
+// followApprovals prints the waiting questions, then each new question and each answer, until ctx ends.
 func (a *app) followApprovals(ctx context.Context) error {
 	f := newFeed(a, column{"id", 6}, column{"state", 8}, column{"agent", 20}, column{"rule", 16}, column{"left", 8}, column{"call", 0})
 	return subscribe(ctx, a, schema.ApprovalSubscribe, new(schema.ApprovalSubscribeInput), func(_ string, event schema.Message, s schema.ApprovalState) error {
@@ -148,7 +148,7 @@ Exit status: 4 no such question, 8 it was already answered or has expired.`,
 	return cmd
 }
 
-// decide answers a question, and shows it.
+// decide answers a question and prints its new state.
 func (a *app) decide(ctx context.Context, in *schema.ApprovalDecideInput) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		s, err := invokeAs(ctx, c, schema.ApprovalDecide, in)

@@ -101,8 +101,8 @@ one is not printed.`,
 	return cmd
 }
 
-// auditTail prints new entries, at most that many; nil means no limit. It includes message data that the caller may
-// see.
+// auditTail prints new entries, at most limit of them; nil means no limit. It requests the message data, and omits it if only the
+// operator may read it.
 func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, limit *int64) error {
 	err := a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		names, err := a.agentNames(ctx, c)

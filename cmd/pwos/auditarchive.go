@@ -52,7 +52,7 @@ the archive, 10 the journal is damaged.`,
 	return cmd
 }
 
-// archiveInput is the data of the call that the arguments ask for.
+// archiveInput returns the call's data for the arguments. Its errors are usage errors.
 func archiveInput(before, dir string, now time.Time) (*schema.AuditArchiveInput, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func archiveInput(before, dir string, now time.Time) (*schema.AuditArchiveInput,
 	return in, nil
 }
 
-// parseAge reads a duration, in days too.
+// parseAge parses a duration: a Go duration such as 720h, or a whole number of days such as 30d.
 func parseAge(text string) (time.Duration, error) {
 	days, inDays := strings.CutSuffix(text, "d")
 	age, err := time.ParseDuration(text)
@@ -115,15 +115,15 @@ func (a *app) auditArchive(ctx context.Context, in *schema.AuditArchiveInput) er
 	})
 }
 
-// sayArchived tells which entries are archived, where an answer may lack some of them.
+// sayArchived prints which entries are archived, since the answer may lack some of them.
 func (a *app) sayArchived(archived *schema.Archived) { a.say("%s", view.ArchivedText(archived)) }
 
-// sayArchivedAfter is sayArchived for a reader of all entries after one.
+// sayArchivedAfter prints which entries after seq are archived.
 func (a *app) sayArchivedAfter(ctx context.Context, c *client.Client, seq int64) error {
 	one := int64(1)
 	page, err := auditPage(ctx, c, &schema.AuditLogInput{SinceSeq: &seq, Limit: &one})
 	switch {
-	case errors.Is(err, fault.Forbidden): // the entries that come have numbers, which show where some are missing
+	case errors.Is(err, fault.Forbidden): // not an error: gaps in the numbers of the entries show what is missing
 		return nil
 	case err == nil && page.archived != nil:
 		a.sayArchived(page.archived)

@@ -10,17 +10,17 @@ import (
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 )
 
-// Whatever matches, however short the pages are, and whatever is added meanwhile: it is the newest of those that were there,
-// and no part of the journal is answered with twice.
+// TestNewest checks that newest returns the newest matching entries, for any distribution of matches and any page length, while
+// entries are being appended, and that it reads no part of the journal twice.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		last := rapid.Int64Range(0, 3000).Draw(t, "last")
 		added := rapid.Int64Range(0, 20).Draw(t, "added")
-		every := rapid.Int64Range(1, 400).Draw(t, "every") // of so many entries one matches
+		every := rapid.Int64Range(1, 400).Draw(t, "every") // each entry whose number is a multiple of it matches
 		floor := rapid.Int64Range(0, 3000).Draw(t, "floor")
 		most := rapid.OneOf(rapid.Int64Range(1, 50), rapid.Int64Range(1, 4000), rapid.Just(int64(math.MaxInt64))).Draw(t, "most")
-		short := rapid.Int64Range(1, 1000).Draw(t, "short") // what fits a line
+		short := rapid.Int64Range(1, 1000).Draw(t, "short") // most entries that fit in one answer
 		var want []int64
 		for seq := floor + 1; seq <= last; seq++ {
 			if seq%every == 0 {
@@ -49,7 +49,7 @@ func TestNewest(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("got %v, %v, want %v", got, err, want)
 		}
-		// A page for each that is full, and for each of the parts, which are ever longer, one that is not.
+		// One page for each full page, and one partial page for each searched part; the parts grow exponentially.
 		if enough := (last+added)/short + 160; int64(pages) > enough {
 			t.Fatalf("%d pages for %d entries", pages, last)
 		}

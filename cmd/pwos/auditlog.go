@@ -17,14 +17,14 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// auditPart is an answer of Audit.Log; next is 0 if there is no more for now.
+// auditPart is one page of Audit.Log.
 type auditPart struct {
 	entries  []view.Entry
 	next     int64
-	archived *schema.Archived // of what was asked for too
+	archived *schema.Archived // archived entries within the requested range; nil if there are none
 }
 
-// auditPage requests a page of the log.
+// auditPage requests one page of the log.
 func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) (page auditPart, err error) {
 	typ := schema.AuditLog.Type
 	data, err := invoke(ctx, c, typ, in)
@@ -51,8 +51,8 @@ func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) 
 	return page, nil
 }
 
-// eachPage reads pages of the log from the first entry that in names, up to its limit; nil means all. more reports
-// whether another page follows. The first error of do ends the loop; errEnough is not returned.
+// eachPage calls do with each page of the entries that in selects, up to in.Limit; a nil limit means all. more reports
+// whether another page follows. The first error of do ends the loop; eachPage returns nil for errEnough.
 func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []view.Entry, more bool) error) error {
 	return pages(in.Limit, func(limit int64) (int, bool, error) {
 		in.Limit = &limit
@@ -69,7 +69,7 @@ func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do
 type auditFeed struct {
 	*feed
 
-	ofKernels bool // each entry is printed with its kernel
+	ofKernels bool // each row begins with the name of the kernel
 }
 
 func newAuditFeed(a *app, ofKernels bool) auditFeed {
@@ -92,8 +92,8 @@ func (f auditFeed) entry(kernel string, names view.Names, e *view.Entry) error {
 	return f.write(view.OfKernel(kernel, e.Raw), cells...)
 }
 
-// agentNames returns the names of all processes for output to people; programs get PIDs. A caller that must not
-// list processes gets PIDs too.
+// agentNames returns the names of the processes for output to people; JSON output has PIDs only. It returns no names if
+// the caller may not list processes.
 func (a *app) agentNames(ctx context.Context, c *client.Client) (view.Names, error) {
 	if a.wantsJSON() {
 		return make(view.Names), nil
@@ -101,7 +101,7 @@ func (a *app) agentNames(ctx context.Context, c *client.Client) (view.Names, err
 	return allNames(ctx, c)
 }
 
-// allNames returns the names of all processes.
+// allNames returns the names of all processes by PID. It returns no names if the caller may not list processes.
 func allNames(ctx context.Context, c *client.Client) (view.Names, error) {
 	names := make(view.Names)
 	processes, err := listProcesses(ctx, c, nil)
@@ -114,7 +114,7 @@ func allNames(ctx context.Context, c *client.Client) (view.Names, error) {
 	return names, err
 }
 
-// journalEnd is the number of the journal's last entry, which is this question's own.
+// journalEnd returns the number of the journal's last entry: that of its own query.
 func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
 	beyond, one := int64(1<<53-1), int64(1)
 	answer, err := request(ctx, c, schema.Message{Type: schema.AuditLog.Type}, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
@@ -125,21 +125,21 @@ func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
 	return end, err
 }
 
-// auditQuestion selects the entries that a reader of the record wants to see.
+// auditQuestion selects the entries that a verb reads.
 type auditQuestion struct {
 	schema.AuditLogInput
 
 	queries  bool                   // include the operator's queries
 	at       kernelChoice           // kernels whose record is read
-	archived func(*schema.Archived) // told once of wanted entries that are archived
+	archived func(*schema.Archived) // called once if selected entries are archived; nil: not called
 }
 
-// wants reports whether to show the entry. Queries by the operator are left out unless they are asked for.
+// wants reports whether to show the entry. Queries by the operator are omitted unless the flags select them.
 func (q *auditQuestion) wants(e *schema.AuditEntry) bool {
 	return q.queries || q.PID != nil || q.Type != nil || !view.OperatorQuery(e)
 }
 
-// page requests the entries after one, with the message data that the caller may see.
+// page requests the selected entries after since, with the message data if the caller may read it.
 func (q *auditQuestion) page(ctx context.Context, c *client.Client, since, limit int64) (auditPart, error) {
 	in := q.AuditLogInput
 	in.SinceSeq, in.Limit = &since, &limit
@@ -159,22 +159,22 @@ func (q *auditQuestion) page(ctx context.Context, c *client.Client, since, limit
 	return part, err
 }
 
-// auditLog prints the wanted entries.
+// auditLog prints the selected entries.
 func (a *app) auditLog(ctx context.Context, q auditQuestion) error {
 	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) error {
 		named := list[0].kernel != ""
 		feed, t := newAuditFeed(a, named), a.newTimeline(list, q)
 		t.names = a.agentNames
 		if !named {
-			t.end = nil // nothing is asked but the record
+			t.end = nil // a single record is read without a fixed end
 		}
 		err := t.each(ctx, func(r *record, e *view.Entry) error { return feed.entry(r.kernel, r.names, e) })
 		return cmp.Or(err, t.missing.first)
 	})
 }
 
-// auditLast prints the newest wanted entries, at most that many. It stops before its own first query, since the
-// entries of its own queries are not what just happened.
+// auditLast prints the newest selected entries, limited to most. It excludes the entries that its own
+// queries append.
 func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error {
 	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) error {
 		feed, t := newAuditFeed(a, list[0].kernel != ""), a.newTimeline(list, q)
@@ -184,12 +184,12 @@ func (a *app) auditLast(ctx context.Context, q auditQuestion, most int64) error 
 	})
 }
 
-// newest returns the last matching entries between floor and last, at most that many, oldest first. Pages only go
-// forward, so it searches longer and longer parts of the journal, from the end backwards. It reads each entry at
-// most once.
+// newest returns the last matching entries after floor and up to last, limited to most, in ascending order. Pages can be
+// read only forward, so it searches parts of the journal from the end backwards, each part longer than the one before. It reads
+// each entry at most once.
 func newest(floor, last, most int64, page func(since, limit int64) (auditPart, error)) ([]view.Entry, error) {
 	var found []view.Entry
-	for span := most; last > floor && int64(len(found)) < most; span *= 8 { // at most 8 times an entry's number
+	for span := most; last > floor && int64(len(found)) < most; span *= 8 { // span is at most 8 times the number of the last entry
 		first := max(floor, last-span)
 		part, err := lastOf(first, last, most-int64(len(found)), page)
 		if err != nil {
@@ -201,8 +201,8 @@ func newest(floor, last, most int64, page func(since, limit int64) (auditPart, e
 	return found, nil
 }
 
-// lastOf returns the last of the entries after first up to last, at most that many, and holds no more than twice as
-// many.
+// lastOf returns the last matching entries after first and up to last, limited to most. It buffers at most twice that number,
+// plus one page.
 func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, error)) (found []view.Entry, err error) {
 	excess := func() int { return int(max(0, int64(len(found))-most)) }
 	for first < last {
@@ -308,7 +308,7 @@ Exit status: 6 a kernel that was asked is away, 3 it refused.`,
 
 const sinceHelp = "only entries after the one with this number, or calls after a time, such as 24h ago or 2026-11-21T08:00:00Z"
 
-// setSince takes the value of --since: the number of an entry, or a time as moment takes it.
+// setSince sets the value of --since: the number of an entry, or a time in the form that moment accepts.
 func (q *auditQuestion) setSince(cmd *cobra.Command, value string) (err error) {
 	if seq, notSeq := strconv.ParseInt(value, 10, 64); notSeq == nil && seq >= 0 {
 		q.SinceSeq = &seq
@@ -320,8 +320,7 @@ func (q *auditQuestion) setSince(cmd *cobra.Command, value string) (err error) {
 	return nil
 }
 
-// moment returns the time of a flag in milliseconds since the Unix epoch; nil if the flag was not
-// given.
+// moment parses the time of a flag, in milliseconds since the Unix epoch; nil if the flag was not given.
 func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, error) {
 	if !cmd.Flags().Changed(name) {
 		return nil, nil
@@ -338,7 +337,7 @@ func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, erro
 	return &ms, nil
 }
 
-// warnOfType warns that this program knows no syscall of that type: the journal may be of another version.
+// warnOfType warns if this program does not know the type; the journal may be from another version.
 func (a *app) warnOfType(typ string) {
 	if _, ok := schema.Lookup(typ); ok {
 		return

@@ -67,8 +67,8 @@ Exit status: 1 the member must stay, 3 only the operator may, 4 no such entry or
 	}
 }
 
-// auditRedact has the kernel that writes the journal redact the entry, if one runs. The entry's hash tells that the kernel
-// behind the socket is that one.
+// auditRedact asks the running kernel to redact the entry, and sends the entry's hash to verify that this kernel writes the journal
+// in the state directory. If no such kernel runs, auditRedact redacts the entry itself.
 func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error {
 	hash, err := a.entryHash(ctx, seq)
 	if errors.Is(err, fault.JournalArchived) {
@@ -83,7 +83,7 @@ func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error 
 			}
 			return a.printRedacted(&out)
 		})
-		// A kernel of another record may have an entry less.
+		// A kernel with another journal may not have the entry.
 		if !errors.Is(err, fault.DaemonNotRunning) && !errors.Is(err, fault.AuditInUse) && !errors.Is(err, fault.AuditNotFound) {
 			return err
 		}
@@ -97,12 +97,12 @@ func (a *app) auditRedact(ctx context.Context, seq uint64, member string) error 
 	case errors.Is(failed, fault.AuditInUse) && errors.Is(err, io.EOF):
 		return fault.AuditNotFound.New("there is no entry %d", seq)
 	case errors.Is(failed, fault.AuditInUse) && errors.Is(err, fault.AuditInUse):
-		return err // which says more
+		return err // it has more detail
 	}
 	return failed
 }
 
-// entryHash reads the hash of an entry from the state directory.
+// entryHash reads the hash of an entry from the journal in the state directory.
 func (a *app) entryHash(ctx context.Context, seq uint64) (hash string, err error) {
 	dir, err := journalDir()
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *app) entryHash(ctx context.Context, seq uint64) (hash string, err error
 	return record.Hash.String(), nil
 }
 
-// printRedacted shows what was done.
+// printRedacted prints the result of a redaction.
 func (a *app) printRedacted(out *schema.AuditRedactOutput) error {
 	data, err := schema.Marshal(out)
 	if err != nil {

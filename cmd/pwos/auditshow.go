@@ -92,8 +92,8 @@ func entryOf(cmd *cobra.Command, text string) (int64, error) {
 	return seq, nil
 }
 
-// why prints the causes of a call. For a key it reads the value first, so that a caller without the right, or a
-// missing key, gets the usual error.
+// why prints the causes of a call. For a key it reads the value first, so that a caller without the right, or with a
+// missing key, gets the error of Memory.Get.
 func (a *app) why(ctx context.Context, c *client.Client, in *schema.AuditShowInput) error {
 	if in.Key != nil {
 		if _, err := invokeAs(ctx, c, schema.MemoryGet, &schema.MemoryGetInput{Key: *in.Key}); err != nil {
@@ -117,7 +117,7 @@ func (a *app) why(ctx context.Context, c *client.Client, in *schema.AuditShowInp
 	return a.printEither(causes.Line(), causes.Table(names, a.style))
 }
 
-// showCall returns everything recorded about one call.
+// showCall requests everything that is recorded about one call.
 func showCall(ctx context.Context, c *client.Client, in *schema.AuditShowInput) (shown view.WholeCall, err error) {
 	typ := schema.AuditShow.Type
 	if shown.Raw, err = invoke(ctx, c, typ, in); err != nil {
@@ -127,8 +127,8 @@ func showCall(ctx context.Context, c *client.Client, in *schema.AuditShowInput) 
 	return shown, err
 }
 
-// questionOf returns the question that was asked before a call, if the kernel still remembers it and the caller may see
-// it.
+// questionOf returns the approval question of a call; nil if there was none, the kernel no longer remembers it, or the caller may not
+// see it.
 func questionOf(ctx context.Context, c *client.Client, shown *view.WholeCall) (*schema.ApprovalState, error) {
 	if shown.Approval == nil {
 		return nil, nil

@@ -67,15 +67,15 @@ func (a *app) printReport(dir string, archives []string, r *journal.Report) erro
 	return a.printTable(t)
 }
 
-// noCheckpoint is the limit of verifying a new journal.
+// noCheckpoint is the limit of a verification without any checkpoint.
 const noCheckpoint = "no checkpoint covers the entries yet, so a cut at the end cannot be detected"
 
-// fresh reports whether a journal is intact and too new to have a checkpoint.
+// fresh reports whether a journal is intact and has no checkpoint yet.
 func fresh(r *journal.Report) bool {
 	return r.OK() && r.Anchor == nil && r.Segments == 1 && r.Checkpoints == 0 && r.Outside == 0 && r.TornBytes == 0
 }
 
-// orDash formats a number; 0 means unknown.
+// orDash formats a number; 0 means unknown and is printed as "-".
 func orDash(n int64) string {
 	if n == 0 {
 		return "-"
@@ -188,7 +188,7 @@ Exit status: 0 nothing contradicts the record, 4 no journal, 10 something does
 	return cmd
 }
 
-// journalIn returns dir, or the journal in it if dir is a state directory.
+// journalIn returns dir, or its subdirectory journal if dir is a state directory.
 func journalIn(dir string) string {
 	if segments, err := filepath.Glob(filepath.Join(dir, "*.ndjson")); err == nil && len(segments) == 0 {
 		if info, err := os.Stat(filepath.Join(dir, "journal")); err == nil && info.IsDir() {
@@ -198,7 +198,7 @@ func journalIn(dir string) string {
 	return dir
 }
 
-// options reads the files that the flags name; its errors are wrong usage.
+// options reads the files that the flags name. Its errors are usage errors.
 func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
 	o.Names = journal.NamedHostKey
 	err = eachLine(f.keys, func(line string) error {
@@ -215,8 +215,8 @@ func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
 	})
 }
 
-// eachLine calls do with each non-empty line of a file; without a file it does nothing. It refuses an empty file,
-// which would make the check weaker than the user asked for.
+// eachLine calls do with each non-empty line of a file; if file is "", it does nothing. It refuses an empty file,
+// which would make the check weaker than the user requested.
 func eachLine(file string, do func(line string) error) error {
 	if file == "" {
 		return nil
@@ -241,7 +241,7 @@ func eachLine(file string, do func(line string) error) error {
 	return nil
 }
 
-// auditVerify checks a journal, or the parts of one.
+// auditVerify verifies one journal. dirs are its directory and its archives.
 func (a *app) auditVerify(ctx context.Context, dirs []string, options journal.VerifyOptions) error {
 	ctx, cancel := a.bound(ctx, 0)
 	defer cancel()
@@ -267,7 +267,7 @@ func (a *app) auditVerify(ctx context.Context, dirs []string, options journal.Ve
 		for _, limit := range report.Limits() {
 			a.say("%s", limit)
 		}
-	case a.wantsJSON(): // at a terminal the report says it
+	case a.wantsJSON(): // for people, printReport prints it
 		a.say("%s", noCheckpoint)
 	}
 	if report.OK() {
@@ -280,7 +280,7 @@ func (a *app) auditVerify(ctx context.Context, dirs []string, options journal.Ve
 	return fmt.Errorf("%w%s", report.Findings[0], more)
 }
 
-// latestPart is the directory that the last entries are in. Of several, each must have a part of a journal.
+// latestPart returns the directory with the journal's last entries. If there are several dirs, each must contain segments.
 func latestPart(dirs []string) (latest string, err error) {
 	if len(dirs) == 1 {
 		return dirs[0], nil

@@ -101,7 +101,7 @@ func (a *app) authKeys(path string) error {
 	return l.end()
 }
 
-// keyObject formats a line of authorized keys as JSON.
+// keyObject formats one line of authorized_keys as JSON.
 func keyObject(k *access.AuthorizedKey) []byte {
 	o := view.Object(nil).Integer("line", int64(k.Line)).Text("key", k.Key.Fingerprint()).Text("type", k.Key.Type())
 	if k.Comment != "" {
@@ -168,7 +168,7 @@ host key than before; 6 no kernel runs.`,
 	}
 }
 
-// standing is the state of a login.
+// standing is the outcome of a login, and the keys that could be offered.
 type standing struct {
 	mode    string // none or signature
 	in      bool
@@ -177,7 +177,7 @@ type standing struct {
 	skipped []string
 }
 
-// as names the identity that the kernel sees.
+// as returns the role that the kernel sees: operator or agent.
 func (s *standing) as() string {
 	if s.who.PID == 0 {
 		return "operator"
@@ -254,7 +254,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 	return a.printEither(o.Close(), t)
 }
 
-// keyObjects is a JSON array of the offered keys.
+// keyObjects formats the keys that can be offered as a JSON array.
 func keyObjects(keys []*access.Signer) []byte {
 	list := []byte{'['}
 	for i, key := range keys {

@@ -75,7 +75,7 @@ func (a *app) backup(ctx context.Context, path string, force bool) error {
 	return a.backupFile(ctx, path, force, source)
 }
 
-// backupFile writes a file atomically.
+// backupFile writes the backup to path atomically.
 func (a *app) backupFile(ctx context.Context, path string, force bool, source backup.Source) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fault.FileExists.New("%s exists: give another name, or --force to overwrite it", path)

@@ -71,7 +71,7 @@ Rates are the median of the rounds, in answers a second; latencies are over all 
 	return cmd
 }
 
-// othersKernel refuses flags that choose a kernel together with --own.
+// othersKernel refuses --own together with a flag that selects the running kernel.
 func othersKernel(cmd *cobra.Command) error {
 	for _, name := range []string{"runtime-dir", "no-spawn", "identity"} {
 		if cmd.Flags().Changed(name) {
@@ -89,7 +89,7 @@ func workLines() string {
 	return b.String()
 }
 
-// work finds the workloads to measure; its errors are wrong usage.
+// work returns the workloads to measure. Its errors are usage errors.
 func (f *benchFlags) work() ([]bench.Workload, error) {
 	if f.duration <= 0 || f.rounds <= 0 {
 		return nil, fmt.Errorf("--duration and --rounds must be greater than 0")
@@ -108,13 +108,12 @@ func (f *benchFlags) work() ([]bench.Workload, error) {
 	return chosen, nil
 }
 
-// benchRunning measures the running kernel, or starts one.
+// benchRunning measures the running kernel, and starts one if none runs.
 func (a *app) benchRunning(ctx context.Context, work []bench.Workload, f benchFlags) error {
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error { return a.bench(ctx, c, work, f) })
 }
 
-// benchOwn measures a kernel in a temporary directory. Both are removed, even if it is interrupted or the terminal
-// hangs up.
+// benchOwn measures a kernel in a temporary directory, and removes both, also after an interrupt or a hang-up of the terminal.
 func (a *app) benchOwn(ctx context.Context, work []bench.Workload, f benchFlags) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
@@ -125,11 +124,11 @@ func (a *app) benchOwn(ctx context.Context, work []bench.Workload, f benchFlags)
 	return errors.Join(a.benchIn(ctx, dir, work, f), os.RemoveAll(dir))
 }
 
-// benchIn measures a kernel in dir, and kills it: its state is thrown away.
+// benchIn measures a kernel in dir and then kills it, since its state is discarded.
 func (a *app) benchIn(ctx context.Context, dir string, work []bench.Workload, f benchFlags) (err error) {
 	start, cancel := a.bound(ctx, usualTimeout)
 	defer cancel()
-	daemon, err := launchIn(start, dir, "--idle-timeout=1m") // it ends even if we are killed
+	daemon, err := launchIn(start, dir, "--idle-timeout=1m") // so that it ends even if this process is killed
 	if err != nil {
 		return err
 	}

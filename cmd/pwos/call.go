@@ -79,7 +79,7 @@ stage by stage, and what allows or refuses it. Exit status: 0 it would be done,
 	return cmd
 }
 
-// message builds what the command line asks for; its errors are wrong usage.
+// message builds the message that the command line describes. Its errors are usage errors.
 func (f *callFlags) message(typ string, members []string, pid *int64) (schema.Message, error) {
 	m := schema.Message{
 		Type: typ,
@@ -99,8 +99,8 @@ func (f *callFlags) message(typ string, members []string, pid *int64) (schema.Me
 	return m, err
 }
 
-// kindFor returns the kind of message to send for typ. An unknown type is sent as a command: then the kernel
-// reports the unknown type.
+// kindFor returns the kind of message to send for typ. An unknown type is sent as a command, so that the kernel reports
+// the error.
 func kindFor(typ, asked string) (schema.Kind, error) {
 	switch asked {
 	case "command":
@@ -133,7 +133,7 @@ func (a *app) call(ctx context.Context, c *client.Client, m schema.Message, prog
 	return a.printValue(answer.Data)
 }
 
-// progressed prints the progress of a call.
+// progressed prints a progress report of a call.
 func (a *app) progressed(e *schema.ProgressedEvent) {
 	text := strconv.FormatFloat(e.Progress, 'g', -1, 64)
 	if e.Total != nil {
@@ -145,30 +145,29 @@ func (a *app) progressed(e *schema.ProgressedEvent) {
 	a.say("%s", text)
 }
 
-// excepted is a rule's refusal of a call that the operator made as an agent.
+// excepted is the refusal, by a policy rule, of a call that the operator made for an agent.
 type excepted struct {
 	error
-	seq int64 // of its entry; 0: unknown
+	seq int64 // number of the call's entry; 0: unknown
 }
 
 func (e *excepted) Unwrap() error { return e.error }
 
-// completeType completes the first argument to a message type.
+// completeType completes the first argument with the types of the syscalls.
 func completeType(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var types []cobra.Completion
 	for _, row := range schema.Syscalls() {
-		if !row.Internal { // not callable by clients
+		if !row.Internal { // clients may not call it
 			types = append(types, cobra.CompletionWithDesc(row.Type, row.Description))
 		}
 	}
 	return types, cobra.ShellCompDirectiveNoFileComp
 }
 
-// buildData makes a message's data from --data and the key=value arguments. Its errors are wrong
-// usage.
+// buildData builds a message's data from --data and the key=value arguments. Its errors are usage errors.
 func buildData(base string, members []string) ([]byte, error) {
 	data := bytes.TrimSpace([]byte(base))
 	if len(data) == 0 {
@@ -184,7 +183,7 @@ func buildData(base string, members []string) ([]byte, error) {
 	if !ok {
 		return nil, errors.New("--data must be a JSON object if key=value arguments are given too")
 	}
-	data = bytes.TrimSpace(data[:len(data)-1]) // without its closing brace
+	data = bytes.TrimSpace(data[:len(data)-1]) // without the closing brace
 	for _, member := range members {
 		name, value, found := strings.Cut(member, "=")
 		switch _, twice := taken[name]; {
@@ -205,7 +204,7 @@ func buildData(base string, members []string) ([]byte, error) {
 	return append(data, '}'), nil
 }
 
-// appendArgument appends the value of a key=value: unchanged if it is JSON, else as a string.
+// appendArgument appends the value of key=value: unchanged if it is valid JSON, else as a JSON string.
 func appendArgument(dst []byte, value string) []byte {
 	if schema.Valid([]byte(value)) {
 		return append(dst, value...)
@@ -213,7 +212,7 @@ func appendArgument(dst []byte, value string) []byte {
 	return schema.AppendString(dst, value)
 }
 
-// explain prints what a call would do, and exits as the call would.
+// explain prints what a call would do, and returns the exit status that the call would have.
 func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
 	return a.show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
@@ -232,7 +231,7 @@ func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
 	})
 }
 
-// printExplained prints the answer for people.
+// printExplained prints the answer of Capability.Check as a table.
 func (a *app) printExplained(out *schema.CheckOutput) error {
 	t := new(view.Table)
 	t.Header("stage", "verdict", "why")

@@ -45,7 +45,7 @@ func TestBuildData(t *testing.T) {
 	}
 }
 
-// Whatever is typed, it ends in valid JSON that has every member, or in an error.
+// FuzzBuildData checks that any input gives valid JSON with every member, or an error.
 func FuzzBuildData(f *testing.F) {
 	f.Add("", "a", "1")
 	f.Add(`{"a":{"b":[]}}`, "c", `"x"`)

@@ -61,7 +61,7 @@ Exit status: 0 it would pass, 3 it would not (the answer has the reason), 4 no s
 	return cmd
 }
 
-// input returns the data of the query in the command line; its errors are errors of usage.
+// input returns the query that the command line describes. Its errors are usage errors.
 func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInput, error) {
 	pid, err := pidOf(args[0], 0)
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
 			return err
 		}
 		if !out.Allowed {
-			return exitStatus(exitDenied) // the answer has the reason
+			return exitStatus(exitDenied) // the printed answer has the reason
 		}
 		return nil
 	})
@@ -159,7 +159,7 @@ granter holds, 4 no such process.`,
 	return cmd
 }
 
-// input returns the grant in the command line; its errors are errors of usage.
+// input returns the grant that the command line describes. Its errors are usage errors.
 func (f *grantFlags) input(args []string) (*schema.GrantInput, error) {
 	pid, err := pidOf(args[0], 1)
 	if err != nil {
@@ -236,7 +236,7 @@ Exit status: 4 the named process has no token.`,
 	}
 }
 
-// printToken prints the token of a Capability.Grant or Capability.Get.
+// printToken prints a token, the answer of Capability.Grant or Capability.Get.
 func (a *app) printToken(data schema.Value) error {
 	if a.wantsJSON() {
 		return a.printLine(data)
@@ -280,8 +280,8 @@ func (a *app) showTokens(ctx context.Context) error {
 	})
 }
 
-// tokenOf returns the answer of Capability.Get for a process, nil if it has no token, for example because it has
-// ended.
+// tokenOf returns the answer of Capability.Get for a process; nil if it has no token, for example because it has
+// terminated.
 func tokenOf(ctx context.Context, c *client.Client, p *view.Process) (schema.Value, error) {
 	if p.State == view.Terminated {
 		return nil, nil

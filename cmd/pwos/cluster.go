@@ -125,8 +125,7 @@ in an environment with a state directory of its own.`,
 	return cmd
 }
 
-// clusterSettings returns the settings of this environment's kernel. It fails if that kernel is in
-// no cluster.
+// clusterSettings returns the configuration of this environment's kernel. It fails if that kernel is not in a cluster.
 func clusterSettings() (*config.Config, error) {
 	cfg, _, err := config.Settings(nil, os.Getenv, io.Discard, version.Build())
 	if err != nil {
@@ -138,7 +137,7 @@ func clusterSettings() (*config.Config, error) {
 	return &cfg, nil
 }
 
-// onBus connects to the bus as this environment's kernel, and calls do.
+// onBus connects to the bus as this environment's kernel, and calls do with the connection.
 func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config, jetstream.JetStream) error) error {
 	cfg, err := clusterSettings()
 	if err != nil {
@@ -165,11 +164,11 @@ func (a *app) onBus(ctx context.Context, do func(context.Context, *config.Config
 	return do(ctx, cfg, js)
 }
 
-// busPatience bounds the time to reach the bus.
+// busPatience is the time limit for reaching the bus.
 const busPatience = 5 * time.Second
 
-// keysOf returns the keys of the hosts that may lead a kernel: those that the members file has of it, and this host's if it is this
-// environment's kernel.
+// keysOf returns the keys of the hosts that may lead a kernel, which sign its journal: those of the members file, and this host's if the
+// kernel is this environment's.
 func keysOf(cfg *config.Config, kernel string) (keys []access.PublicKey, err error) {
 	members := cluster.NewMembers(cfg.MembersFile())
 	keys, err = members.Keys(kernel)
@@ -188,7 +187,7 @@ func keysOf(cfg *config.Config, kernel string) (keys []access.PublicKey, err err
 	return keys, errors.Join(err, missing)
 }
 
-// verifyKernel checks the stream of a kernel.
+// verifyKernel verifies the copy of a kernel's journal on the bus.
 func (a *app) verifyKernel(ctx context.Context, kernel string) error {
 	return a.onBus(ctx, func(ctx context.Context, cfg *config.Config, js jetstream.JetStream) error {
 		keys, err := keysOf(cfg, kernel)
@@ -231,7 +230,7 @@ Exit status: 1 a node is away or behind, or the bus cannot be reached.`,
 	}
 }
 
-// printNodes prints the nodes of the bus, and returns an error if one of them lacks anything.
+// printNodes prints the nodes of the bus. It returns an error if a node is away or behind, or if there is no stream.
 func (a *app) printNodes(nodes []cluster.BusNode) error {
 	t := new(view.Table)
 	t.Header("node", "streams", "leads", "state")
@@ -305,7 +304,7 @@ Exit status: 10 a journal on the bus is not what its kernel wrote.`,
 	return cmd
 }
 
-// knownKernels returns the names of this kernel and of those in the members file.
+// knownKernels returns the names of this kernel and of those in the members file, sorted.
 func knownKernels(cfg *config.Config) ([]string, error) {
 	members := cluster.NewMembers(cfg.MembersFile())
 	list, _, err := members.List()
@@ -320,7 +319,7 @@ func knownKernels(cfg *config.Config) ([]string, error) {
 	return slices.Compact(known), nil
 }
 
-// journalsOn returns the known kernels with a journal on the bus, or a mirror in dir.
+// journalsOn returns the known kernels that have a journal on the bus, or a copy in dir.
 func journalsOn(ctx context.Context, cfg *config.Config, js jetstream.JetStream, dir string) ([]string, error) {
 	known, err := knownKernels(cfg)
 	if err != nil {
@@ -357,7 +356,7 @@ func (a *app) mirror(ctx context.Context, cfg *config.Config, js jetstream.JetSt
 	return a.printStream(report, dir)
 }
 
-// printStream prints the content of a stream, and returns an error if it is forged or damaged.
+// printStream prints a report about a stream, and returns its finding if the stream is forged or damaged.
 func (a *app) printStream(r *cluster.Report, dir string) error {
 	o := view.Object(nil).Text("kernel", r.Kernel).Boolean("ok", r.Finding == nil).
 		Integer("entries", int64(r.Entries)).Integer("messages", int64(r.Messages)).Integer("bytes", r.Bytes).

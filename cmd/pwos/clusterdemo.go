@@ -38,7 +38,7 @@ there continues with it.`,
 	}
 }
 
-// demoKernels names the kernels of a demo.
+// demoKernels are the names of the demo's kernels.
 var demoKernels = []string{"alpha", "beta"}
 
 func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
@@ -67,7 +67,7 @@ func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
 	}
 	defer func() {
 		_ = bus.Process.Signal(syscall.SIGTERM)
-		_ = bus.Wait() // it was told to end
+		_ = bus.Wait() // the error only says that the signal ended it
 	}()
 	line := view.Object(nil)
 	for _, name := range demoKernels {
@@ -92,7 +92,7 @@ func (a *app) clusterDemo(ctx context.Context, dir string) (err error) {
 	return context.Cause(ctx)
 }
 
-// startBus runs a bus, and returns its address.
+// startBus starts pwos-bus and returns its address, which it prints when it is ready.
 func startBus(dir, members string, stderr *os.File) (*exec.Cmd, string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -106,7 +106,7 @@ func startBus(dir, members string, stderr *os.File) (*exec.Cmd, string, error) {
 	}
 	bus := exec.Command(program, "--dir", dir, "--members", members, "--listen", "127.0.0.1:0")
 	bus.Stderr = stderr
-	bus.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is for the demo, which ends the kernels first
+	bus.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal must not end it before the kernels
 	out, err := bus.StdoutPipe()
 	if err == nil {
 		err = bus.Start()
@@ -116,13 +116,13 @@ func startBus(dir, members string, stderr *os.File) (*exec.Cmd, string, error) {
 	}
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		_ = bus.Wait() // it has ended, and printed the reason
+		_ = bus.Wait() // it has ended and printed the reason to stderr
 		return nil, "", fault.ClusterBus.New("pwos-bus ended before it was ready")
 	}
 	return bus, strings.TrimSpace(address), nil
 }
 
-// demoKernel starts a kernel whose directories are all in dir.
+// demoKernel starts a kernel with all directories in dir.
 func demoKernel(ctx context.Context, dir, settings string) (*client.Daemon, error) {
 	config := filepath.Join(dir, "config.toml")
 	if err := replace.File(config, []byte(settings), 0o600); err != nil {
@@ -136,7 +136,7 @@ func demoKernel(ctx context.Context, dir, settings string) (*client.Daemon, erro
 	return client.Launch(ctx, command, ownOptions(dir).RuntimeDir)
 }
 
-// onBus waits until a kernel has reached the bus.
+// onBus waits until the kernel in dir has connected to the bus.
 func onBus(ctx context.Context, dir string) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, busPatience, fault.ClusterBus.New("the kernel in %s does not reach the bus", dir))
 	defer cancel()
@@ -158,7 +158,7 @@ func onBus(ctx context.Context, dir string) (err error) {
 	}
 }
 
-// endKernel ends a kernel cleanly.
+// endKernel shuts down the kernel in dir and waits for its process.
 func endKernel(dir string, daemon *client.Daemon) error {
 	ctx, cancel := context.WithTimeout(context.Background(), usualTimeout)
 	defer cancel()

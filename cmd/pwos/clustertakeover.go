@@ -66,14 +66,14 @@ func (a *app) takeOver(cmd *cobra.Command, name string, acceptLoss bool) error {
 	if err != nil {
 		return err
 	}
-	a.timeout = cmp.Or(a.timeout, usualTimeout+2*time.Duration(cfg.Cluster.Lease)) // a standby that waits here notices after a while
+	a.timeout = cmp.Or(a.timeout, usualTimeout+2*time.Duration(cfg.Cluster.Lease)) // a standby needs some time to notice
 	if err := a.withKernel(ctx, 0, awaitLead); err != nil {
 		return fmt.Errorf("this host leads the kernel %s from now on, but the kernel does not start: %w", name, err)
 	}
 	return a.printTakenOver(&made)
 }
 
-// awaitLead waits until the host that led before cannot answer any more: until then this one does not.
+// awaitLead waits until the lease of the former leader has ended. Until then this host does not answer.
 func awaitLead(ctx context.Context, c *client.Client) error {
 	for {
 		s, err := client.Call(ctx, c, schema.ClusterStatus, &schema.ClusterStatusInput{})

@@ -56,12 +56,12 @@ add to grants and take them away. It cannot replace a grant or make any other ca
 	return cmd
 }
 
-// console serves the page until ctx ends.
+// console serves the page until ctx ends or the terminal hangs up.
 func (a *app) console(ctx context.Context, listener net.Listener, open bool) (err error) {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
 	var dir string
-	if err := a.withKernel(ctx, 0, func(_ context.Context, c *client.Client) error { // which also starts a kernel
+	if err := a.withKernel(ctx, 0, func(_ context.Context, c *client.Client) error { // this also starts a kernel if none runs
 		dir = c.Places().Dir
 		return nil
 	}); err != nil {
@@ -86,7 +86,7 @@ func (a *app) console(ctx context.Context, listener net.Listener, open bool) (er
 		return err
 	}
 	if a.stdinTerminal() {
-		go a.renewLinks(server, link) // it ends with the program: a read of a terminal cannot be ended
+		go a.renewLinks(server, link) // not awaited: a read of the terminal cannot be cancelled
 	}
 	return server.Serve(ctx)
 }
@@ -98,7 +98,7 @@ func (a *app) moreLinks() string {
 	return ""
 }
 
-// showLink writes a new link, and prints where it is.
+// showLink writes a new link to the file, prints the file's path, and opens it in a browser if open is set.
 func (a *app) showLink(server *console.Server, link *linkFile, open bool) error {
 	if err := link.write(server.NewLink()); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (a *app) showLink(server *console.Server, link *linkFile, open bool) error 
 	return nil
 }
 
-// renewLinks makes a new link for each line of the terminal.
+// renewLinks writes a new link for each line that is typed at the terminal.
 func (a *app) renewLinks(server *console.Server, link *linkFile) {
 	for lines := bufio.NewScanner(a.stdin); lines.Scan(); {
 		if err := a.showLink(server, link, false); err != nil {
@@ -126,8 +126,7 @@ func (a *app) renewLinks(server *console.Server, link *linkFile) {
 	}
 }
 
-// linkFile is a page that redirects to the link. The link must not be on a command line, where other users could read
-// it.
+// linkFile is an HTML file that redirects to the link. The link must not be on a command line, which other users can read.
 type linkFile struct{ path string }
 
 func (l *linkFile) write(link string) error {
@@ -140,7 +139,7 @@ func (l *linkFile) write(link string) error {
 	return nil
 }
 
-// remove removes the file. A missing file is not an error.
+// remove removes the file. It is not an error if the file does not exist.
 func (l *linkFile) remove() error {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove link: %w", err)
@@ -148,7 +147,7 @@ func (l *linkFile) remove() error {
 	return nil
 }
 
-// openFile opens a file in the user's browser, without waiting for it.
+// openFile opens a file in the user's browser and does not wait for it.
 func openFile(path string) error {
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {

@@ -20,7 +20,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// demoTimeout bounds the whole demo; it usually takes two seconds, one of which is the pause before a restart.
+// demoTimeout is the default time limit of the demo. It usually takes two seconds, half of them the pause before a restart.
 const demoTimeout = 10 * time.Second
 
 func newDemo(a *app) *cobra.Command {
@@ -58,7 +58,7 @@ func (a *app) demo(ctx context.Context) error {
 	return d.curtain()
 }
 
-// perform boots the kernel, plays the demo, and waits for the kernel's end, which ends the agents.
+// perform starts the kernel, plays the demo, and waits until the kernel and so the agents have ended.
 func (d *demo) perform(ctx context.Context) error {
 	daemon, err := launchIn(ctx, d.dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *demo) perform(ctx context.Context) error {
 	return nil
 }
 
-// demo is a running demo.
+// demo is the state of a running demo.
 type demo struct {
 	app *app
 	dir string
@@ -82,7 +82,7 @@ type demo struct {
 
 func (d *demo) options() client.Options { return ownOptions(d.dir) }
 
-// play is the demo from the kernel's first message to its last.
+// play runs the demo from its connection to the kernel's shutdown.
 func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	c, err := client.Dial(ctx, d.options())
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	return d.err
 }
 
-// role is an agent of the demo.
+// role is an agent of the demo, and its state.
 type role struct {
 	name    string
 	script  []byte
@@ -136,12 +136,12 @@ type role struct {
 	restart string
 
 	pid  int64
-	now  schema.Descriptor // when it was last described
+	now  schema.Descriptor // its latest descriptor
 	log  *agentLog
-	said bytes.Buffer // read from the log, not yet shown
+	said bytes.Buffer // output that was read from the log and is not shown yet
 }
 
-// cast asks the kernel to start a role's program in a separate directory.
+// cast makes the kernel start the program of r.
 func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	script := filepath.Join(d.dir, r.name+".sh")
 	if err := os.WriteFile(script, r.script, 0o600); err != nil {
@@ -168,7 +168,7 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	return nil
 }
 
-// listen prints the agents' standard error until the first of them, which ends by itself, has ended.
+// listen shows the agents' standard error until the first agent has ended.
 func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (err error) {
 	d.heading("They talk. This is what they write to standard error:")
 	life, err := followLife(ctx, d.options(), 0)
@@ -185,7 +185,7 @@ func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (e
 		if first.now, err = describe(ctx, c, first.pid); err != nil {
 			return err
 		}
-		// Show what they said before an event before the event.
+		// Output that precedes an event is shown before it.
 		if err := d.hear(agents); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (e
 	}
 }
 
-// pause shows the agents' output until an event of one of them.
+// pause shows the agents' output until an event of a process or the next poll.
 func (d *demo) pause(ctx context.Context, life *life, agents []*role) error {
 	look := time.NewTimer(life.pause(longLook))
 	defer look.Stop()
@@ -226,12 +226,11 @@ func (d *demo) pause(ctx context.Context, life *life, agents []*role) error {
 	}
 }
 
-// hear shows new output of the agents. The agent that wrote first comes first, so that an answer follows its
-// question.
+// hear shows new output of the agents, in the order of their latest writes, so that an answer follows its question.
 func (d *demo) hear(agents []*role) error {
 	spoke := make(map[*role]time.Time)
 	for _, r := range agents {
-		if info, err := os.Stat(r.log.path); err == nil { // else it has written nothing yet
+		if info, err := os.Stat(r.log.path); err == nil { // without a log, the agent has written nothing yet
 			spoke[r] = info.ModTime()
 		}
 	}
@@ -258,7 +257,7 @@ func (d *demo) read(r *role) error {
 	}
 }
 
-// temporaryDir makes a temporary directory whose path is short enough for sockets.
+// temporaryDir creates a temporary directory whose path is short enough for Unix sockets.
 func temporaryDir(prefix string) (string, error) {
 	base := os.TempDir()
 	if len(base) > 60 {
@@ -271,7 +270,7 @@ func temporaryDir(prefix string) (string, error) {
 	return dir, nil
 }
 
-// launchIn starts a kernel with these flags. All its directories are in dir. ownOptions connect to it.
+// launchIn starts a kernel with these flags and with all directories in dir. Clients connect with ownOptions(dir).
 func launchIn(ctx context.Context, dir string, args ...string) (*client.Daemon, error) {
 	command, err := daemonCommand()
 	if err != nil {
@@ -286,18 +285,18 @@ func launchIn(ctx context.Context, dir string, args ...string) (*client.Daemon, 
 	return client.Launch(ctx, command, ownOptions(dir).RuntimeDir)
 }
 
-// ownOptions are the client options for the kernel that launchIn started in dir.
+// ownOptions returns the client options for the kernel that launchIn started in dir.
 func ownOptions(dir string) client.Options {
 	return client.Options{RuntimeDir: filepath.Join(dir, "run")}
 }
 
-// quietWait waits for a killed kernel and ignores that it was killed.
+// quietWait waits for a killed kernel. It ignores the exit status.
 func quietWait(daemon *client.Daemon) error {
 	_ = daemon.Wait()
 	return nil
 }
 
-// recall reads the whole record, as a story.
+// recall reads the whole record as a story.
 func (d *demo) recall(ctx context.Context, c *client.Client) (story []view.Sentence, err error) {
 	t := d.app.newTimeline([]asked{{Client: c}}, auditQuestion{queries: true})
 	err = t.tell(ctx, func(s *view.Sentence) error {
@@ -307,7 +306,7 @@ func (d *demo) recall(ctx context.Context, c *client.Client) (story []view.Sente
 	return story, err
 }
 
-// text prints prose for people: with --json, stdout has only the story. A write error ends the demo at its end.
+// text prints prose for people. With --json it prints nothing. The first write error is kept in d.err.
 func (d *demo) text(format string, args ...any) {
 	if d.err != nil || d.app.json {
 		return
@@ -317,7 +316,7 @@ func (d *demo) text(format string, args ...any) {
 	}
 }
 
-// prose wraps text to the terminal's width, or to the usual one if that is smaller.
+// prose wraps text to the terminal's width, but at most to usualWidth.
 func (d *demo) prose(text string) string {
 	width := d.app.width()
 	if width == 0 || width > usualWidth {
@@ -326,10 +325,10 @@ func (d *demo) prose(text string) string {
 	return view.Hang("", text, width)
 }
 
-// usualWidth is the width of prose in characters.
+// usualWidth is the maximum width of prose in columns.
 const usualWidth = 94
 
-// below is text under a heading.
+// below indents text below a heading.
 func (d *demo) below(text string) string { return view.Hang("    ", text, d.app.width()) }
 
 func (d *demo) heading(text string) {
@@ -350,13 +349,13 @@ func (d *demo) opening(kernelPID int) {
 	d.heading("It starts two programs, shell scripts of about ten lines. Standard input and output connect them to the kernel.")
 }
 
-// enter introduces an agent.
+// enter prints the line that introduces an agent.
 func (d *demo) enter(r *role, born *schema.Descriptor) {
 	d.text("%s\n", view.Hang(fmt.Sprintf("    %-6s ", r.name), fmt.Sprintf("pid %d, may call %s; sandbox %s; restart %s",
 		r.pid, strings.Join(r.allow, ", "), view.Escaped(view.Deref(born.Sandbox)), r.restart), d.app.width()))
 }
 
-// story prints what caused what.
+// story prints the tree of causes.
 func (d *demo) story(story []view.Sentence) error {
 	d.heading("This is what the kernel recorded. An indented line was caused by the line above it.")
 	for i := range story {
@@ -376,7 +375,7 @@ func (d *demo) verified(proof *schema.AuditVerifyOutput) {
 	d.text("    %s, %d entries, the last one's hash is %.16s...\n", d.app.style(view.Good, "unbroken"), proof.Entries, proof.Head)
 }
 
-// curtain ends the demo, after the agents have ended.
+// curtain prints the end of the demo, after the agents have ended.
 func (d *demo) curtain() error {
 	d.heading("The agents have ended, the kernel has shut down, and its directory is removed.")
 	d.line(`Next: "pwos run -- PROGRAM" runs a program as an agent; see examples/ for some, and docs/agents.md for how to write one.`)

@@ -101,14 +101,14 @@ func listSyscalls(ctx context.Context, c *client.Client) ([]string, error) {
 	return list.Syscalls, nil
 }
 
-// describeOne returns what the kernel says about one syscall.
+// describeOne returns the kernel's description of one syscall.
 func describeOne(ctx context.Context, c *client.Client, typ string) ([]byte, error) {
 	data := view.Object(nil).Text("name", typ).Close()
 	answer, err := c.Call(ctx, schema.KindQuery, "Syscall.Describe", data)
 	return answer.Data, err
 }
 
-// printSyscall writes a description: unchanged as JSON, or formatted for people.
+// printSyscall prints a description: as JSON unchanged, or formatted for people.
 func (a *app) printSyscall(raw schema.Value) error {
 	if a.wantsJSON() {
 		return a.printLine(raw)

@@ -103,7 +103,7 @@ func (a *app) graph(cmd *cobra.Command, in *schema.EventGraphInput, format strin
 		switch {
 		case err != nil:
 			return err
-		case len(g.Nodes) == 0 && strings.Count(g.Mermaid, "\n") < 2: // no line but the first
+		case len(g.Nodes) == 0 && strings.Count(g.Mermaid, "\n") < 2: // it has only the line of the diagram's type
 			return nil
 		case format == "svg":
 			return a.print(view.GraphSVG(&g))

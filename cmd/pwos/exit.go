@@ -29,26 +29,24 @@ const (
 	exitInterrupted = 130
 )
 
-// errSeen means that a stream contained error frames. They are on stdout, so report prints nothing
-// more.
+// errSeen reports that a stream contained error frames. They are on stdout, so report prints nothing more.
 var errSeen = errors.New("error frames were seen")
 
-// usage is the error of an invalid command line.
+// usage returns the error of an invalid command line of cmd.
 func usage(cmd *cobra.Command, err error) error { return misuse(cmd.CommandPath(), err) }
 
-// misuse is usage for a verb given by name.
+// misuse returns the error of an invalid command line of the named verb.
 func misuse(verb string, err error) error {
 	return fault.UsageInvalid.New("%s", err.Error()).With("verb", verb).Wrap(err)
 }
 
-// arguments wraps a check of cobra: it returns a fault.UsageInvalid that names the arguments instead of counting
-// them.
+// arguments wraps an argument check of cobra. Its error is a fault.UsageInvalid that shows the verb's usage line.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch err := check(cmd, args); {
 		case err == nil:
 			return nil
-		case len(cmd.ValidArgs) > 0 && len(args) == 1: // a wrong word
+		case len(cmd.ValidArgs) > 0 && len(args) == 1: // not one of the valid words
 			return usage(cmd, err)
 		case len(args) == 1:
 			return usage(cmd, fmt.Errorf("%q does not take 1 argument", cmd.UseLine()))
@@ -58,7 +56,7 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// report prints to stderr why a verb failed and what to do, and returns the exit status.
+// report prints to stderr why a verb failed and what to do about it, and returns the exit status.
 func (a *app) report(err error, interrupted bool) int {
 	code := status(err, interrupted)
 	if code == exitOK || code == exitInterrupted || errors.Is(err, errSeen) || errors.As(err, new(exitStatus)) {
@@ -71,8 +69,7 @@ func (a *app) report(err error, interrupted bool) int {
 	return code
 }
 
-// exits maps faults of the client to exit statuses. Other faults have the exit status of their
-// kind.
+// exits maps the client's faults to exit statuses. All other faults have the exit status of their kind.
 var exits = map[fault.ID]int{
 	fault.StateDamaged: exitIntegrity, fault.BackupBroken: exitIntegrity, fault.SealBroken: exitIntegrity,
 	fault.SealSilent:        exitTimeout,
@@ -129,7 +126,7 @@ func exitOf(failure *fault.Fault) int {
 	return exitError
 }
 
-// unanswered adds the kernel that did not answer in time, if err does not name it.
+// unanswered returns a text that names the kernel that did not answer in time; "" if err names it or is another error.
 func (a *app) unanswered(err error) string {
 	if a.asked == "" || !errors.Is(err, fault.CallTimeout) || strings.Contains(err.Error(), a.asked) {
 		return ""
@@ -137,7 +134,7 @@ func (a *app) unanswered(err error) string {
 	return ": no answer from the kernel at " + a.asked
 }
 
-// codeOf returns the code of a kernel's error, for a lookup.
+// codeOf returns the code of a kernel's error as a text; "" for other errors.
 func codeOf(err error) string {
 	if code := kernelCode(err); code != 0 {
 		return fmt.Sprintf(" (%d)", code)
@@ -145,7 +142,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// kernelCode returns the code of a kernel's error, 0 for any other error.
+// kernelCode returns the code of a kernel's error; 0 for other errors.
 func kernelCode(err error) int {
 	if failure := client.Answered(err); failure != nil {
 		return failure.Code()
@@ -153,7 +150,7 @@ func kernelCode(err error) int {
 	return 0
 }
 
-// advice returns what to do about err; "" if err already says so.
+// advice returns what the user can do about err; "" if there is nothing to add.
 func advice(err error) string {
 	var refused *excepted
 	switch {

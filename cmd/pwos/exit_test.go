@@ -21,7 +21,7 @@ func unreachable(err error) error {
 	return fault.DaemonUnreachable.New("unreachable: %v", err).Wrap(err)
 }
 
-// The table of PROTOCOL 8.
+// TestStatus checks the exit statuses of PROTOCOL 8.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -67,7 +67,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Who cannot go on is told how to.
+// TestAdvice checks that errors which the user can fix have advice.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
@@ -78,7 +78,7 @@ func TestAdvice(t *testing.T) {
 		"kernel.log":           fmt.Errorf("x: %w", fault.DaemonHungUp.New("hung up")),
 		"foreground":           unreachable(fault.DaemonLaunch.New("no start").Wrap(io.EOF)),
 		"only needs more time": unreachable(fault.DaemonLaunch.New("no start").Wrap(fault.DaemonNoAnswer.New("no answer within 5s"))),
-		"":                     kernelError(404), // the kernel says it itself
+		"":                     kernelError(404), // the kernel's error has its own advice
 	} {
 		if got := pwos.Advice(err); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("advice for %v is %q, want something about %q", err, got, want)

@@ -34,7 +34,7 @@ It is redacted as it is in the journal. An agent exports what it may see.`,
 		newExportJSONL(a), newExportCloudEvents(a), newExportOTLP(a))
 }
 
-// exporting holds what the verbs of export share.
+// exporting holds the flags that all export verbs share.
 type exporting struct {
 	app       *app
 	follow    bool
@@ -48,7 +48,7 @@ func (e *exporting) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&e.cursor, "cursor", "", "file that stores the export's position, to continue from there")
 }
 
-// to exports to the sink that open returns. after is the sink's own position; if it is zero, the cursor decides.
+// to exports to the sink that open returns. after is the position stored in the sink; if it is zero, the cursor file applies.
 func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after export.Position, err error)) (err error) {
 	options := export.Options{
 		Live: e.follow, Arguments: e.arguments,
@@ -93,7 +93,7 @@ func (e *exporting) to(ctx context.Context, open func() (sink export.Sink, after
 	return export.Run(ctx, options)
 }
 
-// lines opens a file of lines, or stdout for an empty path.
+// lines opens a file of lines, or stdout if path is "".
 func (e *exporting) lines(path string, format export.Format) (export.Sink, export.Position, error) {
 	if path == "" {
 		return &export.Stream{To: e.app.stdout, Format: format}, export.Position{}, nil
@@ -227,7 +227,7 @@ export uses the cursor, or it is another kernel's.`,
 	return cmd
 }
 
-// collector returns the address for traces in the environment, by OpenTelemetry's specification.
+// collector returns the URL for traces from the environment, as OpenTelemetry specifies it.
 func collector() string {
 	if to := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); to != "" {
 		return to
@@ -238,8 +238,8 @@ func collector() string {
 	return "http://localhost:4318/v1/traces"
 }
 
-// addHeaders adds headers in the form of OTEL_EXPORTER_OTLP_HEADERS: NAME=VALUE,NAME=VALUE, with VALUE percent-encoded. One that is
-// there already stays.
+// addHeaders adds headers in the form of OTEL_EXPORTER_OTLP_HEADERS: NAME=VALUE,NAME=VALUE, with VALUE percent-encoded. It does not
+// replace an existing header.
 func addHeaders(to http.Header, list string) error {
 	for pair := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -248,7 +248,7 @@ func addHeaders(to http.Header, list string) error {
 		name, value, ok := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
 		if name = strings.TrimSpace(name); !ok || err != nil || name == "" || strings.ContainsAny(value, "\r\n") {
-			return errors.New("OTEL_EXPORTER_OTLP_HEADERS is not of the form NAME=VALUE,NAME=VALUE") // it may hold a secret
+			return errors.New("OTEL_EXPORTER_OTLP_HEADERS is not of the form NAME=VALUE,NAME=VALUE") // the list may contain a secret
 		}
 		if to.Get(name) == "" {
 			to.Set(name, value)
@@ -257,14 +257,14 @@ func addHeaders(to http.Header, list string) error {
 	return nil
 }
 
-// receiverFlags adds the flags of a verb that posts to a receiver.
+// receiverFlags adds the flags --to and --headers.
 func receiverFlags(cmd *cobra.Command, to, headers *string, usage string) {
 	cmd.Flags().StringVar(to, "to", "", usage)
 	cmd.Flags().StringVar(headers, "headers", "", "file of headers that each request has, such as Authorization: Bearer …, a line each")
 }
 
-// receiver returns the receiver of an export. Requests to an unreachable one are retried for a minute; in a live
-// export, until it is interrupted.
+// receiver returns the receiver of an export. If it is unreachable, requests are retried for a minute; with --follow,
+// until the export is interrupted.
 func (e *exporting) receiver(to, headers string) (r export.Receiver, err error) {
 	if err := export.CheckReceiver(to); err != nil {
 		return r, fmt.Errorf("--to: %w", err)
@@ -277,7 +277,7 @@ func (e *exporting) receiver(to, headers string) (r export.Receiver, err error) 
 	return r, err
 }
 
-// headersIn reads the headers in a file; "" is no file. A credential in a file is not seen in the list of processes.
+// headersIn reads headers from a file; "" means none. They are in a file because a command line is visible to other users.
 func headersIn(path string) (http.Header, error) {
 	if path == "" {
 		return make(http.Header), nil
@@ -288,7 +288,7 @@ func headersIn(path string) (http.Header, error) {
 	}
 	header, err := textproto.NewReader(bufio.NewReader(io.MultiReader(bytes.NewReader(bytes.TrimSpace(text)), strings.NewReader("\r\n\r\n")))).ReadMIMEHeader()
 	if err != nil {
-		return nil, fmt.Errorf("--headers: %s has other lines than NAME: VALUE", path) // the error has a line, which may be a secret
+		return nil, fmt.Errorf("--headers: %s has other lines than NAME: VALUE", path) // err quotes a line, which may be a secret
 	}
 	return http.Header(header), nil
 }

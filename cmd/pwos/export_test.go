@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// What the tests of this package look at.
+// Functions and values that the tests use.
 var (
 	Status    = status
 	Advice    = advice
@@ -22,7 +22,7 @@ var (
 	LastFailure = lastFailure
 )
 
-// TimedOut is the cause of a context that --timeout has ended.
+// TimedOut returns the cause of a context whose --timeout has passed.
 func TimedOut() error {
 	a := app{timeout: 1}
 	ctx, cancel := a.bound(context.Background(), 0)
@@ -31,7 +31,7 @@ func TimedOut() error {
 	return context.Cause(ctx)
 }
 
-// Usage is an error of wrong usage.
+// Usage returns a usage error.
 func Usage(err error) error { return misuse("pwos call", err) }
 
 type writer []byte
@@ -41,8 +41,8 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Newest is the numbers of the last entries that pages answer with; see newest. A page is the numbers of its entries, and
-// where the next one begins.
+// Newest returns the numbers of the entries that newest returns. page returns the numbers of the entries of a page, and the number
+// after which the next page begins.
 func Newest(floor, last, most int64, page func(since, limit int64) (seqs []int64, next int64)) ([]int64, error) {
 	found, err := newest(floor, last, most, func(since, limit int64) (part auditPart, err error) {
 		seqs, next := page(since, limit)
@@ -59,26 +59,26 @@ func Newest(floor, last, most int64, page func(since, limit int64) (seqs []int64
 	return seqs, err
 }
 
-// PrintedStatus writes the status of a kernel that refuses commands for that reason to out, as JSON.
+// PrintedStatus writes to out, as JSON, the status of a kernel that refuses commands for the given reason.
 func PrintedStatus(out *os.File, refusing string) error {
 	a := app{stdout: out, json: true}
 	return a.printStatus(kernelInfo{condition: condition{refusing: refusing}})
 }
 
-// LastLines is what `pwos logs --lines` shows.
+// LastLines returns the output of `pwos logs --lines`.
 func LastLines(text string, lines int64) string { return string(lastLines([]byte(text), lines)) }
 
-// Bearer reads the token of `pwos mcp serve --http`, or makes it.
+// Bearer reads the token of `pwos mcp serve --http`, and creates the file if it does not exist.
 func Bearer(file string) (string, error) { return bearer(file) }
 
-// ToolUse is what `pwos hook run` says of a question to the kernel in a directory, "" if the tool may be used.
+// ToolUse returns the reason of `pwos hook run` to deny the tool; "" if the tool may be used. The kernel's socket is in dir.
 func ToolUse(ctx context.Context, question *os.File, dir string) string {
 	a := newApp(question, os.Stdout, os.Stderr)
 	a.runtimeDir, a.timeout = dir, usualTimeout
 	return a.toolUse(ctx, "claude", &door.Agent{Name: "claude"})
 }
 
-// UndoneModes is what is written to a terminal to undo what a program has printed, a byte at a time.
+// UndoneModes returns what is written to the terminal to undo a program's output, which it processes byte by byte.
 func UndoneModes(printed string) string {
 	var out writer
 	m := terminalModes{to: &out}
@@ -90,8 +90,8 @@ func UndoneModes(printed string) string {
 	return string(out)
 }
 
-// MergedPages reads the records of kernels as one time line, page by page: pages returns the entries of a record after one, and
-// where the next page begins. It returns each entry as alpha:3, and the kernels that were missing.
+// MergedPages reads the records of kernels as one timeline, page by page. pages returns the entries of a kernel's record after since, and
+// the number after which the next page begins. MergedPages returns each entry in the form alpha:3, and the kernels that did not answer.
 func MergedPages(limit int64, names []string, pages func(kernel string, since int64) (entries []schema.AuditEntry, next int64, err error)) (read, missing []string, err error) {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	list := make([]asked, len(names))

@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Heard is what a life takes from what a kernel says in these pieces: who was started again, whether it is refused, and
-// whether there is news.
+// Heard writes pieces of a kernel's output to a life. It returns the restarted processes, whether the subscription has failed, and
+// whether an event was signalled.
 func Heard(pieces ...string) (restarted []schema.Descriptor, refused, news bool) {
 	l := &life{news: make(chan struct{}, 1)}
 	for _, piece := range pieces {
@@ -20,8 +20,8 @@ func Heard(pieces ...string) (restarted []schema.Descriptor, refused, news bool)
 	return l.restarts(), l.refused.Load(), len(l.news) > 0
 }
 
-// Follow follows all processes of the kernel in a runtime directory until ctx ends or the kernel is gone, and reports whether
-// it is the kernel that is.
+// Follow follows all processes of the kernel in a runtime directory until ctx ends or the subscription fails, and reports whether
+// it failed.
 func Follow(ctx context.Context, runtimeDir string) (refused bool, err error) {
 	l, err := followLife(ctx, client.Options{RuntimeDir: runtimeDir}, 0)
 	if err != nil {
@@ -36,7 +36,7 @@ func Follow(ctx context.Context, runtimeDir string) (refused bool, err error) {
 	return l.refused.Load(), l.Close()
 }
 
-// LogOf follows the log at path; each call of next returns what has come since the last.
+// LogOf follows the log at path. Each call of next returns the output since the last call.
 func LogOf(path string) (next func() (string, error), done func() error) {
 	var b writer
 	l := &agentLog{path: path, out: &b}
@@ -47,7 +47,7 @@ func LogOf(path string) (next func() (string, error), done func() error) {
 	}, l.close
 }
 
-// OldLog opens the older file of a log first, as logs does.
+// OldLog reads a log from its rotated file on, as `pwos logs` does.
 func OldLog(path string) (string, error) {
 	var b writer
 	l := &agentLog{path: path, out: &b}

@@ -5,7 +5,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// What the tests of run, learn, top and demo look at.
+// Functions that the tests of run use.
 var (
 	LimitsOf = limitsOf
 	EnvOf    = envOf
@@ -13,10 +13,10 @@ var (
 	TicksOf  = ticksOf
 )
 
-// EndStatus is the exit status of run for an agent that ended so.
+// EndStatus returns the exit status of run for an agent with this last descriptor.
 func EndStatus(d schema.Descriptor) int { return status(ended(d), false) }
 
-// ProfileFlags are the flags that a profile stands for, as they would be given.
+// ProfileFlags returns the flags of a profile as command-line arguments.
 func ProfileFlags(p *config.Profile, dir, home string) (all []string) {
 	for _, one := range profileFlags(p, dir, home) {
 		for _, value := range one.values {

@@ -8,14 +8,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// What the tests of the verbs look at.
+// Functions that the tests of the verbs use.
 var (
 	PIDOf    = pidOf
 	QuotasOf = quotasOf
 	WithRaw  = withRaw
 )
 
-// Misused is why a command line makes no sense; no kernel is asked. "" if it makes sense.
+// Misused returns the usage error of a command line; "" if it has none. It contacts no kernel.
 func Misused(ctx context.Context, args ...string) string {
 	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))
 	root.SetArgs(append([]string{"--no-spawn", "--runtime-dir", os.DevNull}, args...))
@@ -26,7 +26,7 @@ func Misused(ctx context.Context, args ...string) string {
 	return err.Error()
 }
 
-// Subjects returns the verbs, those that the help lists below no subject, and how many are below each.
+// Subjects returns all verbs, the verbs that belong to no group of the help, and the number of verbs in each group.
 func Subjects() (verbs, outside []string, subjects map[string]int) {
 	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))
 	root.InitDefaultHelpCmd()

@@ -20,7 +20,7 @@ import (
 // budgetUsage is the help of --budget.
 const budgetUsage = "most that it may use in total, as kind=amount: calls, fetches, tokens, usd, wall_seconds; separated by commas, may be repeated"
 
-// budgetOf parses --budget: kind=amount, each kind once.
+// budgetOf parses --budget: kind=amount, each kind at most once.
 func budgetOf(given []string) (*schema.BudgetGrant, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -51,7 +51,7 @@ func budgetOf(given []string) (*schema.BudgetGrant, error) {
 	})
 }
 
-// confineFlags are the flags that say how a program is confined.
+// confineFlags are the flags of a program's sandbox.
 type confineFlags struct {
 	level, net        string
 	read, write, hide []string
@@ -98,7 +98,7 @@ func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
 	return s, nil
 }
 
-// httpFlags grant requests to servers.
+// httpFlags are the flags of a grant for HTTP requests.
 type httpFlags struct {
 	hosts []string
 	plain bool
@@ -111,7 +111,7 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.open, "http-open", false, "open sealed header values for it")
 }
 
-// grant returns the grant that the flags name, nil if none was given.
+// grant returns the grant that the flags describe; nil if none of them was given.
 func (f *httpFlags) grant() *schema.HTTPGrant {
 	if f.hosts == nil && !f.plain && !f.open {
 		return nil
@@ -119,9 +119,9 @@ func (f *httpFlags) grant() *schema.HTTPGrant {
 	return &schema.HTTPGrant{Hosts: append([]string{}, f.hosts...), Plain: f.plain, Open: f.open}
 }
 
-// Numbers and names on the command line are parsed here; the errors are wrong usage.
+// The functions below parse numbers and names of the command line. Their errors are usage errors.
 
-// pidOf parses a PID; least is 0 if it may be the operator, else 1.
+// pidOf parses a PID, which must be least or greater; PID 0 is the operator.
 func pidOf(text string, least int64) (int64, error) {
 	pid, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || pid < least {
@@ -130,10 +130,10 @@ func pidOf(text string, least int64) (int64, error) {
 	return pid, nil
 }
 
-// operatorName means the operator in place of a mailbox's PID.
+// operatorName stands for PID 0 where a mailbox is expected.
 const operatorName = "operator"
 
-// mailboxOf parses a mailbox: a PID, or the operator's, which is 0.
+// mailboxOf parses a mailbox: operatorName, or a PID that is least or greater.
 func mailboxOf(text string, least int64) (int64, error) {
 	if text == operatorName {
 		return 0, nil
@@ -141,7 +141,7 @@ func mailboxOf(text string, least int64) (int64, error) {
 	return pidOf(text, least)
 }
 
-// addressOf is the receiver of a message: a process here, or with @NAME one of another kernel; kernel is nil for this one.
+// addressOf parses the receiver of a message: a mailbox of this kernel, or with @NAME of another one; kernel is nil for this one.
 func addressOf(text string) (pid int64, kernel *string, err error) {
 	process, kernel, err := processAt(text)
 	if err == nil {
@@ -150,7 +150,7 @@ func addressOf(text string) (pid int64, kernel *string, err error) {
 	return pid, kernel, err
 }
 
-// processAt splits 12@beta, process 12 of the kernel beta; kernel is nil without @.
+// processAt splits a text such as 12@beta into a process and a kernel; kernel is nil without @.
 func processAt(text string) (process string, kernel *string, err error) {
 	process, name, abroad := strings.Cut(text, "@")
 	if !abroad {
@@ -162,10 +162,10 @@ func processAt(text string) (process string, kernel *string, err error) {
 	return process, &name, nil
 }
 
-// spanFlag is a duration, 0 or more.
+// spanFlag is a flag value: a duration that is not negative.
 type spanFlag time.Duration
 
-// String returns for a zero duration the text that pflag omits from help.
+// String implements pflag.Value. Zero has the text that pflag omits from the help.
 func (f *spanFlag) String() string {
 	if *f == 0 {
 		return "0"
@@ -184,7 +184,7 @@ func (f *spanFlag) Set(text string) error {
 	return err
 }
 
-// flagError rewrites errors of the flag parser about a value, which are for programmers.
+// flagError rewrites the flag parser's error about an invalid value for users.
 func flagError(err error) error {
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -210,7 +210,7 @@ func flagError(err error) error {
 	return fmt.Errorf("--%s takes %s, not %q", wrong.GetFlag().Name, what, wrong.GetValue())
 }
 
-// textGiven returns the value of a text flag, nil if it was not given.
+// textGiven returns the value of a text flag; nil if it was not given.
 func textGiven(cmd *cobra.Command, name string, value string) *string {
 	if !cmd.Flags().Changed(name) {
 		return nil
@@ -218,7 +218,7 @@ func textGiven(cmd *cobra.Command, name string, value string) *string {
 	return &value
 }
 
-// eachPair parses values such as name=number: it calls do once for each name.
+// eachPair parses values such as name=number, and calls do with each. It refuses a name that occurs twice.
 func eachPair(flag, form string, given []string, do func(name, value string) error) error {
 	seen := make(map[string]bool)
 	for _, text := range given {
@@ -237,7 +237,7 @@ func eachPair(flag, form string, given []string, do func(name, value string) err
 	return nil
 }
 
-// quotasOf parses --quota: resource=amount, each resource once.
+// quotasOf parses --quota: resource=amount, each resource at most once.
 func quotasOf(given []string) (map[string]float64, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -253,7 +253,7 @@ func quotasOf(given []string) (map[string]float64, error) {
 	return quotas, nil
 }
 
-// amountOf parses an amount, which is a JSON number (PROTOCOL 5).
+// amountOf parses an amount: a JSON number of at least 0 (PROTOCOL 5).
 func amountOf(text string) (float64, error) {
 	if schema.Valid([]byte(text)) {
 		if n, ok := view.As[float64](schema.Value(text)); ok && n >= 0 {
@@ -263,7 +263,7 @@ func amountOf(text string) (float64, error) {
 	return 0, fmt.Errorf("%q is not an amount: give a number of at least 0", text)
 }
 
-// limitsOf parses --limit: name=number, each name once.
+// limitsOf parses --limit: name=number, each name at most once.
 func limitsOf(given []string) (*schema.Limits, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -287,7 +287,7 @@ func limitsOf(given []string) (*schema.Limits, error) {
 	})
 }
 
-// countOf parses a whole number of at least 1, with an optional suffix K, M or G for powers of 1024.
+// countOf parses a whole number of at least 1, with an optional suffix K, M or G (powers of 1024).
 func countOf(text string) (int64, error) {
 	factor := int64(1)
 	digits := strings.TrimRight(text, "KMG")

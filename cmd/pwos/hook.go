@@ -36,7 +36,7 @@ records each question. The host is trusted to ask and to obey: only "pwos run" e
 // hookHost describes the hooks in an agent host's configuration.
 type hookHost struct {
 	file   func(project bool) (string, error)
-	oldest string // the oldest version known to obey its hook's denial
+	oldest string // the oldest version that is known to enforce a hook's denial
 	entry  func(command []string, env [][2]string) []byte
 }
 
@@ -104,7 +104,7 @@ func newHookUninstall(a *app) *cobra.Command {
 	return cmd
 }
 
-// hookEntry returns our entry for a host's settings.
+// hookEntry returns the entry of pwos for a host's settings.
 func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -121,10 +121,10 @@ func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, 
 	return host.entry(command, env), nil
 }
 
-// preToolUse is the setting of both hosts for hooks before every tool.
+// preToolUse is the setting for hooks before every tool; both hosts use this name.
 const preToolUse = "PreToolUse"
 
-// setHook returns a host's settings with an entry replacing ours, or without it.
+// setHook returns a host's settings with the entry of pwos replaced; a nil entry removes it.
 func setHook(text []byte, host string, entry []byte) ([]byte, error) {
 	raw, err := hostfile.Member(text, "hooks", preToolUse)
 	if err != nil {
@@ -146,7 +146,7 @@ func setHook(text []byte, host string, entry []byte) ([]byte, error) {
 	return hostfile.SetMember(text, hostfile.Array(kept), "hooks", preToolUse)
 }
 
-// ourHook reports whether an element of a host's hooks runs "pwos hook run".
+// ourHook reports whether an element of a host's hooks runs "pwos hook run" for the host.
 func ourHook(one []byte, host string) bool {
 	members, _ := view.Members(one)
 	hooks, _ := view.Elements(members["hooks"])
@@ -161,20 +161,20 @@ func ourHook(one []byte, host string) bool {
 	return false
 }
 
-// everyTool is an element that runs a hook before every tool.
+// everyTool returns a settings element that runs a hook before every tool.
 func everyTool(hook []byte) []byte {
 	return view.Object(nil).Text("matcher", "*").Raw("hooks", hostfile.Array([][]byte{hook})).Close()
 }
 
-// claudeHook makes Claude Code start the program without a shell, and block the tool if the program cannot start,
-// fails or is too slow. Without onFailure it would proceed.
+// claudeHook makes Claude Code run the command without a shell, and block the tool if the command cannot start,
+// fails or times out. Without onFailure, Claude Code would continue.
 func claudeHook(command []string, env [][2]string) []byte {
 	return everyTool(view.Object(nil).Text("type", "command").Text("command", "/usr/bin/env").Raw("args", view.Texts(append(assignments(env), command...))).
 		Text("onFailure", "block").Integer("timeout", int64(hostTime.Seconds())).Close())
 }
 
-// codexHook makes Codex start the program through a shell, which denies if the program does not exist or fails.
-// Codex itself would proceed.
+// codexHook makes Codex run the command through a shell that denies the tool if the command does not exist or fails.
+// Codex itself would continue.
 func codexHook(command []string, env [][2]string) []byte {
 	return everyTool(view.Object(nil).Text("type", "command").Text("command", codexLine(command, env)).Integer("timeout", int64(hostTime.Seconds())).Close())
 }
@@ -196,7 +196,7 @@ func assignments(env [][2]string) (all []string) {
 
 var version3 = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// recent returns an error if the host is not installed, or older than the versions that its hooks were tried with.
+// recent returns an error if the host is not installed, or is older than the version that its hooks were tested with.
 func (h hookHost) recent(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, usualTimeout)
 	defer cancel()
@@ -214,7 +214,7 @@ func (h hookHost) recent(ctx context.Context, name string) error {
 	return nil
 }
 
-// older reports whether a version precedes another; both are three numbers.
+// older reports whether version a precedes version b. Each has three numbers.
 func older(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range x {
@@ -227,11 +227,11 @@ func older(a, b string) bool {
 	return false
 }
 
-// exitDeny is the exit status with which a hook of Claude Code and of Codex denies; stderr has the reason.
+// exitDeny is the exit status with which a hook of Claude Code or Codex denies a tool.
 const exitDeny exitStatus = 2
 
-// Time limits of a hook: to reach the kernel, and in total, since its call may wait for an approval. A host waits
-// longer, so that the hook itself refuses.
+// Time limits of a hook: for reaching the kernel, and in total, since its call may wait for approval. The host's own limit
+// is longer, so that the hook denies before the host gives up.
 const (
 	reachTime = 10 * time.Second
 	hookTime  = 55 * time.Second
@@ -264,13 +264,13 @@ answer, it prints the reason to stderr and exits with 2, which denies the use.`,
 	return cmd
 }
 
-// addAgent adds the flags that choose the process.
+// addAgent adds the flags that select the process to act as.
 func addAgent(cmd *cobra.Command, agent *door.Agent) {
 	cmd.Flags().StringVar(&agent.Name, "as", "", "name of the process to act as")
 	cmd.Flags().StringSliceVar(&agent.Allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be repeated")
 }
 
-// toolUse asks the kernel about the question on stdin, and returns why the tool must not be used; "" if it may be.
+// toolUse asks the kernel about the question on stdin. It returns why the tool is denied; "" if it is allowed.
 func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) string {
 	in, err := hook.Read(host, a.stdin)
 	if err != nil {

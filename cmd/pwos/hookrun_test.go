@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestHookOfNoKernel: whatever it is that listens instead of a kernel, a tool is denied.
+// TestHookOfNoKernel checks that a tool is denied if the server at the socket is not a kernel.
 func TestHookOfNoKernel(t *testing.T) {
 	t.Parallel()
 	const hello = `{"kind":"command","type":"Syscall.Authenticate","data":{"scheme":"none"},"metadata":{"id":"a","timestamp":0}}` + "\n"

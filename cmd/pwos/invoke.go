@@ -14,20 +14,20 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// withKernel connects, and starts a kernel if none runs, then calls do with the connection. --timeout bounds all
-// of it, or otherwise if --timeout was not given; 0 is no limit.
+// withKernel connects to the kernel, starts one if none runs, and calls do with the connection. The time limit of all that is
+// --timeout, or otherwise if --timeout was not given; 0 means no limit.
 func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(context.Context, *client.Client) error) error {
 	return a.with(ctx, otherwise, a.dial, do)
 }
 
-// asking is a verb that needs only the kernel and its arguments.
+// asking returns the RunE function of a verb that needs only the kernel and its arguments.
 func (a *app) asking(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error { return do(ctx, c, args) })
 	}
 }
 
-// with does the work of withKernel on a connection from dial.
+// with is withKernel with another dial function.
 func (a *app) with(
 	ctx context.Context, otherwise time.Duration, dial func(context.Context) (*client.Client, error), do func(context.Context, *client.Client) error,
 ) (err error) {
@@ -41,14 +41,14 @@ func (a *app) with(
 	return do(ctx, c)
 }
 
-// invoke calls a syscall of the table with an input, one of schema's types or a schema.Value that is sent unchanged,
-// and returns the data of its reply.
+// invoke calls a syscall of the table and returns the data of its reply. input is a type of schema, or a schema.Value
+// that is sent unchanged.
 func invoke(ctx context.Context, c *client.Client, typ string, input any) (schema.Value, error) {
 	answer, err := request(ctx, c, schema.Message{Type: typ}, input)
 	return answer.Data, err
 }
 
-// request makes a call like invoke, with metadata, and returns the whole answer.
+// request is invoke for a message with metadata; it returns the whole reply.
 func request(ctx context.Context, c *client.Client, m schema.Message, input any) (schema.Message, error) {
 	row, ok := schema.Lookup(m.Type)
 	if !ok {
@@ -66,7 +66,7 @@ func request(ctx context.Context, c *client.Client, m schema.Message, input any)
 	return c.Do(ctx, m)
 }
 
-// invokeAs is invoke with a decoded answer.
+// invokeAs is invoke with a typed input and a decoded reply.
 func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Callable[In, Out], in *In) (Out, error) {
 	data, err := invoke(ctx, c, row.Row().Type, in)
 	if err != nil {
@@ -75,15 +75,15 @@ func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Cal
 	return view.AnswerAs[Out](row.Row().Type, data)
 }
 
-// subscribe makes a call that events follow, and calls each with the data of every event until it returns an
-// error. id is the id of the call.
+// subscribe makes a call that starts a subscription, and calls each with every event until each returns an error. id is
+// the id of the call.
 func subscribe[In, Out, Event any](
 	ctx context.Context, a *app, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
 ) error {
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error { return subscribeOn(ctx, c, row, in, each) })
 }
 
-// subscribeOn does the work of subscribe on a given connection.
+// subscribeOn is subscribe on an existing connection.
 func subscribeOn[In, Out, Event any](
 	ctx context.Context, c *client.Client, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
 ) error {
@@ -101,13 +101,13 @@ func subscribeOn[In, Out, Event any](
 	})
 }
 
-// listPage is the number of keys or entries in a request: the kernel's maximum.
+// listPage is the number of elements that one request asks for, the kernel's maximum.
 const listPage = 1000
 
-// errEnough ends a loop early, without being an error.
+// errEnough ends a loop early and is not returned to its caller.
 var errEnough = errors.New("limit is reached")
 
-// pages requests the pages of a list until its end, or up to most elements; nil means all.
+// pages requests the pages of a list until its end, or until it has most elements; nil means all.
 func pages(most *int64, page func(limit int64) (got int, more bool, err error)) error {
 	left := int64(math.MaxInt64)
 	if most != nil {
@@ -126,7 +126,7 @@ func pages(most *int64, page func(limit int64) (got int, more bool, err error)) 
 	return nil
 }
 
-// group makes a command that only has subcommands.
+// group returns a command that has only subcommands.
 func group(use, short, long, example string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Example: example,

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// kernelName is the value of a flag: the name of a kernel. An empty one is refused, since it would mean the own kernel.
+// kernelName is a flag value: the name of a kernel. An empty name is refused, since as a value "" means the connected kernel.
 type kernelName string
 
 // Set implements pflag.Value.
@@ -32,10 +32,10 @@ func (k *kernelName) String() string { return string(*k) }
 // Type implements pflag.Value.
 func (k *kernelName) Type() string { return "string" }
 
-// kernelChoice selects the kernels of the cluster that a verb queries. The zero value is the connected one.
+// kernelChoice selects the kernels of the cluster that a verb asks. The zero value selects the connected kernel.
 type kernelChoice struct {
-	name kernelName // one; "": see all
-	all  bool       // of a cluster: all of them
+	name kernelName // this kernel; "": all applies
+	all  bool       // all kernels of the cluster
 }
 
 // flag adds --kernel to a verb.
@@ -43,7 +43,7 @@ func (k *kernelChoice) flag(cmd *cobra.Command) {
 	cmd.Flags().Var(&k.name, "kernel", "ask this kernel of the cluster, through the one that pwos connects to")
 }
 
-// kernelsOf returns the name of the kernel that a client is connected to, "" if it is in no cluster, and the names of the others.
+// kernelsOf returns the name of the kernel that c is connected to, "" if it is not in a cluster, and the names of the other kernels.
 func kernelsOf(ctx context.Context, c *client.Client) (own string, others []string, err error) {
 	status, err := invokeAs(ctx, c, schema.ClusterStatus, &schema.ClusterStatusInput{})
 	if errors.Is(err, fault.ClusterOff) || errors.Is(err, fault.Forbidden) || errors.Is(err, fault.WireUnknownSyscall) {
@@ -59,12 +59,12 @@ func kernelsOf(ctx context.Context, c *client.Client) (own string, others []stri
 type asked struct {
 	*client.Client
 
-	kernel string         // its name, shown with what it answers; "": there is only one
-	own    *client.Client // of the kernel that pwos connects to
+	kernel string         // the kernel's name, shown with its answers; "": it is the only kernel
+	own    *client.Client // the client of the connected kernel
 }
 
-// withKernels connects to the chosen kernels, to others through the one that pwos connects to, and calls do with them. The
-// own kernel is the first.
+// withKernels connects to the selected kernels, to the others through the connected kernel, and calls do with them. The connected
+// kernel comes first.
 func (a *app) withKernels(ctx context.Context, otherwise time.Duration, k kernelChoice, do func(ctx context.Context, list []asked) error) error {
 	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) (err error) {
 		if k.name == "" && !k.all {
@@ -93,14 +93,14 @@ func (a *app) withKernels(ctx context.Context, otherwise time.Duration, k kernel
 	})
 }
 
-// unanswered are the kernels that did not answer.
+// unanswered collects the errors of kernels that did not answer.
 type unanswered struct {
-	show  func(kernel string, err error) error // shows one of them
-	first error                                // of them, which the verb ends with
+	show  func(kernel string, err error) error // prints one error
+	first error                                // the first error, which the verb returns at its end
 }
 
-// pass shows that a kernel of several did not answer, so that the verb continues with the others. It returns an error
-// that ends the verb: that of the own kernel, or of the only one.
+// pass handles the error of kernel i of several. An answered error of another kernel is shown and recorded, and the verb continues with
+// the other kernels. pass returns any other error, and that of kernel 0, which ends the verb.
 func (u *unanswered) pass(i int, kernel string, err error) error {
 	if err == nil || i == 0 || client.Answered(err) == nil {
 		return err
@@ -111,8 +111,8 @@ func (u *unanswered) pass(i int, kernel string, err error) error {
 	return u.show(kernel, err)
 }
 
-// atKernels calls do with each chosen kernel. A kernel that does not answer is shown, and the first of their errors is returned
-// in the end.
+// atKernels calls do with each selected kernel. The error of another kernel is shown; after the last kernel, the first of these errors is
+// returned.
 func (a *app) atKernels(ctx context.Context, otherwise time.Duration, k kernelChoice, do func(ctx context.Context, one asked) error) error {
 	return a.withKernels(ctx, otherwise, k, func(ctx context.Context, list []asked) error {
 		missing := unanswered{show: a.printUnanswered}
@@ -125,7 +125,7 @@ func (a *app) atKernels(ctx context.Context, otherwise time.Duration, k kernelCh
 	})
 }
 
-// printUnanswered shows a kernel that did not answer.
+// printUnanswered prints the error of a kernel that did not answer.
 func (a *app) printUnanswered(kernel string, err error) error {
 	if a.wantsJSON() {
 		return a.printLine(view.Unanswered(kernel, fault.Of(err)))

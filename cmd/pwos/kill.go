@@ -53,8 +53,8 @@ Exit status: 4 no process ever had this PID.`,
 	return cmd
 }
 
-// killAll ends the processes that the operator spawned, and so all processes. It also ends those that are spawned
-// meanwhile.
+// killAll ends all processes: those that the operator spawned, and so their descendants. It repeats until none is left, since
+// processes may be spawned meanwhile.
 func (a *app) killAll(ctx context.Context, reason *string) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		for {
@@ -75,8 +75,7 @@ func (a *app) killAll(ctx context.Context, reason *string) error {
 	})
 }
 
-// killsAtOnce is the number of agents that are ended at a time: each may use its whole grace
-// period.
+// killsAtOnce is the number of agents that are ended concurrently. Each may take its whole grace period.
 const killsAtOnce = 64
 
 func (a *app) killEach(ctx context.Context, c *client.Client, living []view.Process, reason *string) error {
@@ -124,7 +123,7 @@ it resumed.`,
 	})
 }
 
-// pausing completes the command of a syscall that takes a PID, or all.
+// pausing completes the command of a syscall that takes a PID or all.
 func pausing(a *app, typ string, cmd *cobra.Command) *cobra.Command {
 	in := new(schema.PauseInput)
 	cmd.Flags().BoolVar(&in.All, "all", false, "all agents")

@@ -10,7 +10,7 @@ import (
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 )
 
-// Of what the log of the daemon has, only the end of the last one counts.
+// TestLastFailure checks that only the end of the latest daemon in the log counts.
 func TestLastFailure(t *testing.T) {
 	t.Parallel()
 	const (
@@ -42,7 +42,7 @@ func TestLastFailure(t *testing.T) {
 	}
 }
 
-// A kernel that refuses commands says so in its status; of one that does not, there is no such member.
+// TestStatusSaysThatCommandsAreRefused checks that the status has the member refusing only if the kernel refuses commands.
 func TestStatusSaysThatCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	for refusing, want := range map[string]bool{"no space left on device": true, "": false} {

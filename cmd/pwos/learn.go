@@ -10,9 +10,9 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// learnFrom reads the calls of a process and its descendants. The process itself needs every right that any of them
-// used, since it can grant no more than it has. Of each resource it needs the most that all of them held at once,
-// since their holdings count against its quota.
+// learnFrom derives a grant from the calls of a process and its descendants. The process needs every right that any of them
+// used, since it can grant no more than it has. Of each resource it needs the peak of what all of them held together,
+// since what descendants hold counts against its quota.
 func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, error) {
 	l := view.NewLesson()
 	request := true
@@ -43,8 +43,7 @@ func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, 
 	return l, err
 }
 
-// learned prints the grant that the agent of j would have needed, and the calls that would have
-// been denied without it.
+// learned prints the grant that the agent of j needs, and the calls that the flags, or the default grant, would have denied.
 func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
 	defer cancel()
@@ -80,12 +79,12 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 	return a.printText(line)
 }
 
-// profileLine is the command that runs the same program under a profile.
+// profileLine returns the command that runs the same program under the profile.
 func (j *job) profileLine(name string) string {
 	words := []string{"pwos", "run", "--profile", name}
 	for _, flag := range j.kept {
 		given, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
-		if !slices.Contains([]string{"sandbox", "net", "read", "write", "hide"}, given) { // the profile has these
+		if !slices.Contains([]string{"sandbox", "net", "read", "write", "hide"}, given) { // the profile sets these
 			words = append(words, flag)
 		}
 	}

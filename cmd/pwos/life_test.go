@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// Events are read in whatever pieces they come; an answer that is no reply means asking again and again instead.
+// TestHeard checks that events are decoded however the output is split, and that an error makes the client poll instead.
 func TestHeard(t *testing.T) {
 	t.Parallel()
 	const event = `{"kind":"event","type":"Process.Restarted","data":{"pid":7,"agent_id":"x","parent_pid":0,"state":"RUNNING","priority":"NORMAL",` +
@@ -38,7 +38,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// That the kernel is gone is news, though nothing of it comes any more.
+// TestFollowEndsWithTheKernel checks that a connection that the kernel closes is signalled, although it delivers no event.
 func TestFollowEndsWithTheKernel(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)
@@ -57,7 +57,7 @@ func TestFollowEndsWithTheKernel(t *testing.T) {
 		defer conn.Close()
 		_, err = io.WriteString(conn, `{"kind":"command","type":"Syscall.Authenticate","data":{"scheme":"none"},"metadata":{"id":"1","timestamp":1}}`+"\n")
 		lines := bufio.NewReader(conn)
-		for range 2 { // its part of the prologue, and what it asks for
+		for range 2 { // the client's part of the handshake, and its subscription
 			if err == nil {
 				_, err = lines.ReadString('\n')
 			}
@@ -74,7 +74,7 @@ func TestFollowEndsWithTheKernel(t *testing.T) {
 	}
 }
 
-// A log is shown once and in order, also where the kernel begins a new file in between.
+// TestLog checks that a log is shown once and in order, also across a rotation.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "stderr.log")
@@ -93,7 +93,7 @@ func TestLog(t *testing.T) {
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
-	expect("two\n") // between two files
+	expect("two\n") // the kernel has not created the new file yet
 	appendTo(t, path, "three\n")
 	expect("three\n")
 	appendTo(t, path, "four\n")

@@ -21,14 +21,14 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// agentLog follows a program's standard error in the files that the kernel keeps.
+// agentLog follows a program's standard error in the log files that the kernel writes.
 type agentLog struct {
 	path string
-	file *os.File // nil: none is open yet
+	file *os.File // nil: no file is open
 	out  io.Writer
 }
 
-// newAgentLog follows the log of a process from its oldest kept byte, and writes it to out.
+// newAgentLog returns a follower of a process's log that writes to out. It escapes control characters if out is a terminal.
 func newAgentLog(pid int64, out *os.File) (*agentLog, error) {
 	path, err := agentLogFile(pid)
 	if err != nil {
@@ -41,7 +41,7 @@ func newAgentLog(pid int64, out *os.File) (*agentLog, error) {
 	return l, nil
 }
 
-// open opens the file at path, and reports whether it exists.
+// open opens the file at path. It reports whether the file exists.
 func (l *agentLog) open(path string) (bool, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func (l *agentLog) open(path string) (bool, error) {
 	return true, nil
 }
 
-// copy writes what was added since the last call, and continues in the next file if the kernel has rotated the log.
+// copy writes the output since the last call. If the kernel has rotated the log, it continues with the new file.
 func (l *agentLog) copy() error {
 	if l.file == nil {
 		if found, err := l.open(l.path); err != nil || !found {
@@ -62,7 +62,7 @@ func (l *agentLog) copy() error {
 		}
 	}
 	for {
-		// Checked before reading: after the rotation nothing is added to the old file.
+		// This check precedes the read: after the rotation nothing is appended to the old file.
 		moved, err := l.moved()
 		if err != nil {
 			return err
@@ -82,13 +82,13 @@ func (l *agentLog) copy() error {
 	}
 }
 
-// copyLast copies only the last lines; nil means all. An unfinished line counts as one.
+// copyLast copies only the last lines of the log; nil means all. An incomplete line counts as one.
 func (l *agentLog) copyLast(lines *int64) error {
 	if lines == nil {
 		return l.copy()
 	}
 	out := l.out
-	var all bytes.Buffer // a mebibyte or two
+	var all bytes.Buffer // at most two mebibytes
 	l.out = &all
 	err := l.copy()
 	l.out = out
@@ -101,7 +101,7 @@ func (l *agentLog) copyLast(lines *int64) error {
 	return nil
 }
 
-// lastLines returns the end of text with that many lines.
+// lastLines returns the last lines of text.
 func lastLines(text []byte, lines int64) []byte {
 	begin := len(text)
 	for ; lines > 0 && begin > 0; lines-- {
@@ -110,7 +110,7 @@ func lastLines(text []byte, lines int64) []byte {
 	return text[begin:]
 }
 
-// moved reports whether the open file has been rotated.
+// moved reports whether the open file is the rotated one.
 func (l *agentLog) moved() (bool, error) {
 	own, err := l.file.Stat()
 	if err != nil {
@@ -126,7 +126,7 @@ func (l *agentLog) moved() (bool, error) {
 	return !os.SameFile(own, current), nil
 }
 
-// wait shows the log as it grows until there is news, the pause is over, or ctx ends.
+// wait shows the log as it grows, until an event is signalled, the pause is over, or ctx ends.
 func (l *agentLog) wait(ctx context.Context, pause time.Duration, news <-chan struct{}) error {
 	const glance = 25 * time.Millisecond
 	end := time.NewTimer(pause)
@@ -149,7 +149,7 @@ func (l *agentLog) wait(ctx context.Context, pause time.Duration, news <-chan st
 	}
 }
 
-// close closes the open file, which was only read.
+// close closes the open file, if any.
 func (l *agentLog) close() error {
 	if l.file == nil {
 		return nil
@@ -162,24 +162,24 @@ func (l *agentLog) close() error {
 	return nil
 }
 
-// life signals events of processes over its own connection. The process's descriptor tells what happened.
-// Reading it after a signal costs one journal entry per event, instead of one per poll.
+// life signals events of processes, which it receives on its own connection. On a signal, its owner reads the process's
+// descriptor: one journal entry per event, instead of one per poll.
 type life struct {
-	news chan struct{} // buffered: a signal since the last one was received
+	news chan struct{} // has room for one signal
 
 	client  *client.Client
 	in      *io.PipeWriter
 	cancel  context.CancelFunc
 	stream  sync.WaitGroup
 	refused atomic.Bool
-	half    []byte // an incomplete line
+	half    []byte // an incomplete line of the kernel's output
 
 	mu        sync.Mutex
-	restarted []schema.Descriptor // descriptors of processes whose program was restarted, not yet taken
+	restarted []schema.Descriptor // descriptors from restart events, until restarts returns them
 }
 
-// followLife follows a process, or all if pid is 0. The first signal says that the subscription is active; no later
-// event is missed.
+// followLife subscribes to the events of a process, or of all if pid is 0. The first signal means that the subscription is
+// active: no later event is missed.
 func followLife(ctx context.Context, options client.Options, pid int64) (*life, error) {
 	c, err := client.Dial(ctx, options)
 	if err != nil {
@@ -190,7 +190,7 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.stream.Go(func() {
 		if _, err := c.Stream(ctx, letGo{in}, l); err != nil && ctx.Err() == nil {
-			l.refused.Store(true) // the kernel has ended, as the next call finds out
+			l.refused.Store(true) // the kernel has closed the connection; the next call returns the error
 			l.tell()
 		}
 		_ = in.Close() // always nil
@@ -210,10 +210,10 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 // letGo is the input of a stream. It lets the stream stop reading once the kernel has closed the connection.
 type letGo struct{ *io.PipeReader }
 
-// SetReadDeadline ends reading at once; a stream only sets past deadlines.
+// SetReadDeadline ends reading at once: a stream sets only deadlines that have passed.
 func (l letGo) SetReadDeadline(time.Time) error { return l.Close() }
 
-// Write receives the kernel's output, in pieces that may end anywhere.
+// Write accepts the kernel's output, split at any byte.
 func (l *life) Write(p []byte) (int, error) {
 	l.half = append(l.half, p...)
 	for {
@@ -228,7 +228,7 @@ func (l *life) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hear handles one line. After an error the process is polled.
+// hear handles one line. After an error the processes are polled.
 func (l *life) hear(line []byte) {
 	m, failure := schema.Decode(bytes.Clone(line), schema.OsMessage)
 	if failure != nil || m.Kind == schema.KindError {
@@ -245,7 +245,7 @@ func (l *life) hear(line []byte) {
 	}
 }
 
-// restarts takes the descriptors of restarted processes since the last call: Exit is the end before the restart.
+// restarts returns and removes the descriptors from restart events. Their Exit is the end before the restart.
 func (l *life) restarts() []schema.Descriptor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,17 +257,17 @@ func (l *life) restarts() []schema.Descriptor {
 func (l *life) tell() {
 	select {
 	case l.news <- struct{}{}:
-	default: // there is one already
+	default: // a signal is pending
 	}
 }
 
-// Bounds of the pause between two polls of a process without events.
+// Bounds of the poll interval of a process without events.
 const (
 	shortLook = 5 * time.Millisecond
 	longLook  = 250 * time.Millisecond
 )
 
-// pause returns how long to wait for an event before polling, given the last pause.
+// pause returns the maximum wait for an event. Without a subscription it is the next poll interval, which grows from last.
 func (l *life) pause(last time.Duration) time.Duration {
 	if !l.refused.Load() {
 		return time.Minute
@@ -314,7 +314,7 @@ Exit status: 4 no process ever had this PID, or it runs no program.`,
 	return cmd
 }
 
-// logs prints the last lines of the log, nil: all of it.
+// logs prints the last lines of a process's log; nil means all. With follow it continues until the process has ended.
 func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) error {
 	limit := usualTimeout
 	if follow {
@@ -346,7 +346,7 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 	})
 }
 
-// tailLog shows the log until the process has ended.
+// tailLog shows the log as it grows, until the process has ended.
 func (a *app) tailLog(ctx context.Context, c *client.Client, log *agentLog, pid int64) (err error) {
 	options, err := a.options()
 	if err != nil {
@@ -372,8 +372,8 @@ func (a *app) tailLog(ctx context.Context, c *client.Client, log *agentLog, pid 
 	}
 }
 
-// closer is a function that closes something.
+// closer is a function that implements io.Closer.
 type closer func() error
 
-// Close calls the function.
+// Close implements io.Closer.
 func (c closer) Close() error { return c() }

@@ -22,7 +22,7 @@ type recvFlags struct {
 	follow bool
 }
 
-// maxWait is the maximum wait of one Ipc.Receive.
+// maxWait is the longest wait of one Ipc.Receive.
 const maxWait = 10 * time.Minute
 
 func newRecv(a *app) *cobra.Command {
@@ -66,7 +66,7 @@ never existed; 1 it has ended, unless --follow saw it end.`,
 	return cmd
 }
 
-// input returns the data of the call in the command line; its errors are errors of usage.
+// input returns the call's data for the command line. Its errors are usage errors.
 func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveInput, error) {
 	pid, err := mailboxOf(mailbox, 1)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveIn
 	return in, nil
 }
 
-// recv prints what the mailbox holds.
+// recv receives once and prints the messages.
 func (a *app) recv(ctx context.Context, in *schema.ReceiveInput, otherwise time.Duration) error {
 	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) error {
 		messages, err := receive(ctx, c, in)
@@ -102,7 +102,7 @@ func (a *app) recv(ctx context.Context, in *schema.ReceiveInput, otherwise time.
 	})
 }
 
-// receive takes messages out of a mailbox.
+// receive receives messages from a mailbox.
 func receive(ctx context.Context, c *client.Client, in *schema.ReceiveInput) ([]schema.Value, error) {
 	data, err := invoke(ctx, c, schema.IPCReceive.Type, in)
 	if err != nil {
@@ -117,7 +117,7 @@ func mailFeed(a *app) *feed {
 	return newFeed(a, column{"id", 5}, column{"from", 5}, column{"priority", 8}, column{"intent", 12}, column{"payload", 0})
 }
 
-// messages prints messages of a mailbox, and returns the numbers of those printed.
+// messages prints messages and returns the ids of those that it printed.
 func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 	for _, raw := range list {
 		m, err := view.AnswerAs[schema.MailMessage](schema.IPCReceive.Type, raw)
@@ -137,18 +137,18 @@ func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 	return written, nil
 }
 
-// noMessage is a number that no message can have.
+// noMessage is an id that no message has.
 const noMessage = 1<<53 - 1
 
-// recvFollow prints messages as they arrive, without end. It receives instead of subscribing, because a mailbox has
-// one subscriber, which may be the process itself, and a subscription cannot select. It acknowledges what it has
-// printed; the rest is delivered again when the connection ends.
+// recvFollow prints messages as they arrive. It polls Ipc.Receive instead of subscribing, because a mailbox has
+// only one subscriber, which may be the process itself, and a subscription has no filter. It acknowledges the messages that it
+// printed; the others are delivered again when the connection ends.
 func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 	keep := true
 	in.Ack = &keep
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		// A process that may not acknowledge is refused before the first message. Otherwise it would receive the
-		// same messages again and again.
+		// This fails before the first receive if the process may not acknowledge: otherwise it would receive the same messages
+		// again and again.
 		if err := acknowledge(ctx, c, in, []int64{noMessage}); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 				err = acknowledge(ctx, c, in, printed)
 			}
 			if kernelCode(err) == 410 {
-				err = nil // the process has ended: no more messages come
+				err = nil // the process has ended, so no further message arrives
 				ended = true
 			}
 			if err := errors.Join(unprinted, err); err != nil || ended {
@@ -174,7 +174,7 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 	})
 }
 
-// acknowledge acknowledges messages, even after an interruption.
+// acknowledge acknowledges messages, even if ctx has ended.
 func acknowledge(ctx context.Context, c *client.Client, in *schema.ReceiveInput, ids []int64) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
@@ -241,8 +241,8 @@ Exit status: 0 delivered or queued, 1 it had expired, 3 denied by capability or 
 	return cmd
 }
 
-// notOperator refuses the operator as the sender: the kernel would broadcast its message to PID 0. Only the
-// operator may ask about PID 0, so the kernel's answer says who the sender is.
+// notOperator returns an error if the caller is the operator, whose message to PID 0 would be a broadcast. Only the
+// operator may query PID 0, so the kernel's answer tells whether the caller is the operator.
 func notOperator(ctx context.Context, c *client.Client) error {
 	var operator int64
 	_, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &operator})
@@ -255,7 +255,7 @@ func notOperator(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// sendMessage sends in. A successful call does not mean that the message was delivered.
+// sendMessage sends in, and returns an error if the message was neither delivered nor queued.
 func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.SendMsgInput) error {
 	const typ = "Syscall.SendMsg"
 	payload := in.Payload

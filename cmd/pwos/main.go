@@ -1,4 +1,4 @@
-// Command pwos is the single entry point to a kernel: client by default, daemon with --mode=daemon.
+// Command pwos is the client of a kernel; with --mode=daemon it is the daemon.
 package main
 
 import (
@@ -14,11 +14,11 @@ import (
 )
 
 func main() {
-	daemon.Shim() // before anything else: an agent's program is started here
+	daemon.Shim() // must run first: the daemon starts the programs of agents through this binary
 	os.Exit(start(os.Args[1:]))
 }
 
-// start chooses the mode of this process, runs it, and returns its exit status (PROTOCOL 8).
+// start runs the mode that args select, and returns the exit status (PROTOCOL 8).
 func start(args []string) int {
 	mode, rest := cutMode(args)
 	switch mode {
@@ -29,9 +29,9 @@ func start(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	// A closed stdout must be a write error, not the end of the process. A daemon would inherit it if the signal were
-	// ignored.
+	context.AfterFunc(ctx, stop) // a second signal has its default action
+	// With a handler for SIGPIPE, a closed stdout is a write error and does not kill this process. Ignoring the signal would have the same
+	// effect, but a daemon would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
@@ -40,8 +40,8 @@ func start(args []string) int {
 	return a.report(root.ExecuteContext(ctx), ctx.Err() != nil)
 }
 
-// cutMode removes --mode from args if it precedes the first operand: flags after a verb belong to the verb, or to a
-// program that it runs. It runs before all other parsing, since a daemon has its own flags.
+// cutMode removes --mode from args if it precedes the first operand; flags after a verb belong to the verb, or to a
+// program that it runs. It precedes all other parsing, since a daemon has its own flags.
 func cutMode(args []string) (mode string, rest []string) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -54,13 +54,13 @@ func cutMode(args []string) (mode string, rest []string) {
 		case arg == "--mode" && i+1 < len(args):
 			return args[i+1], slices.Concat(args[:i], args[i+2:])
 		case !strings.Contains(arg, "=") && !lone(arg):
-			i++ // its value
+			i++ // skip the flag's value
 		}
 	}
 	return "", args
 }
 
-// lone reports whether a flag before a verb, or a flag of the daemon, takes no value.
+// lone reports whether a flag before the verb takes no value.
 func lone(flag string) bool {
 	switch flag {
 	case "--json", "--no-spawn", "--help", "-h", "--version":

@@ -32,11 +32,11 @@ runs MCP servers in a sandbox, and offers their tools as syscalls.`,
 // addedServer is an MCP server that was added.
 type addedServer struct {
 	name  string
-	agent *schema.Descriptor // nil: it has ended
-	tools []string           // accepted tools
+	agent *schema.Descriptor // nil: its agent has terminated
+	tools []string           // names of the accepted tools
 }
 
-// entries are the added MCP servers, by name.
+// entries returns the added MCP servers, sorted by name.
 func entries(ctx context.Context, c *client.Client) ([]*addedServer, error) {
 	list, err := client.Call(ctx, c, schema.SyscallList, &schema.ListInput{})
 	if err != nil {
@@ -75,7 +75,7 @@ func entries(ctx context.Context, c *client.Client) ([]*addedServer, error) {
 	return all, nil
 }
 
-// findEntry returns the server with that name, nil if there is none.
+// findEntry returns the server with that name; nil if there is none.
 func findEntry(ctx context.Context, c *client.Client, name string) (*addedServer, error) {
 	all, err := entries(ctx, c)
 	if err != nil {
@@ -89,7 +89,7 @@ func findEntry(ctx context.Context, c *client.Client, name string) (*addedServer
 	return nil, nil
 }
 
-// entryNamed is findEntry, with an error if there is none.
+// entryNamed is findEntry, but returns an error if there is none.
 func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServer, error) {
 	e, err := findEntry(ctx, c, name)
 	if err == nil && e == nil {
@@ -98,7 +98,7 @@ func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServe
 	return e, err
 }
 
-// offer returns the server's present offer.
+// offer requests the server's current offer.
 func (e *addedServer) offer(ctx context.Context, c *client.Client) (*upstream.Offer, error) {
 	if e.agent == nil {
 		return nil, fault.ProviderAway.New(`the agent of the MCP server %s has ended: "pwos mcp rm %[1]s" takes it away, so that it can be added again`, e.name)
@@ -106,7 +106,7 @@ func (e *addedServer) offer(ctx context.Context, c *client.Client) (*upstream.Of
 	return upstream.Ask(ctx, c, e.name)
 }
 
-// acceptTools accepts the server's present offer, only the named tools if any are named. It returns the changes.
+// acceptTools accepts the server's current offer, or only the named tools if only is not nil. It returns the accepted changes.
 func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, only []string) ([]upstream.Change, error) {
 	e, err := entryNamed(ctx, c, name)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, on
 			return nil, fmt.Errorf("accept %s/%s: %w", name, changes[i].Tool, err)
 		}
 	}
-	if offer.Away != "" && only == nil { // only the executable was known
+	if offer.Away != "" && only == nil { // this offer had only the executable: ask again for the tools
 		more, err := a.acceptTools(ctx, c, name, nil)
 		return append(changes, more...), err
 	}
@@ -143,10 +143,10 @@ func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, on
 // mcpRow is a row of `pwos mcp ls`.
 type mcpRow struct {
 	Name    string `json:"name"`
-	PID     int64  `json:"pid"` // 0: its agent has ended
+	PID     int64  `json:"pid"` // 0: the agent has terminated
 	State   string `json:"state"`
-	Tools   int64  `json:"tools"`   // accepted
-	Changes int64  `json:"changes"` // not accepted yet
+	Tools   int64  `json:"tools"`   // number of accepted tools
+	Changes int64  `json:"changes"` // number of changes that are not accepted
 	Server  string `json:"server"`
 }
 
@@ -165,7 +165,7 @@ and what it runs.`,
 	}
 }
 
-// listServers prints the servers that were added.
+// listServers prints the added servers.
 func (a *app) listServers(ctx context.Context, c *client.Client) error {
 	all, err := entries(ctx, c)
 	if err != nil {
@@ -187,10 +187,10 @@ func (a *app) listServers(ctx context.Context, c *client.Client) error {
 	return a.print(view.TableOf(data).Text())
 }
 
-// lookTime bounds how long `pwos mcp ls` waits for one server.
+// lookTime is the time limit of `pwos mcp ls` for each server.
 const lookTime = 3 * time.Second
 
-// rowOf asks a server.
+// rowOf asks a server for its state and its changes.
 func rowOf(ctx context.Context, c *client.Client, e *addedServer) (mcpRow, error) {
 	row := mcpRow{Name: e.name, State: "ended", Tools: int64(len(e.tools))}
 	if e.agent == nil {
@@ -220,7 +220,7 @@ func rowOf(ctx context.Context, c *client.Client, e *addedServer) (mcpRow, error
 	return row, nil
 }
 
-// serverOf parses the server from its agent's command: pwos mcp bridge NAME -- COMMAND, or --url URL.
+// serverOf returns the server's part of its agent's command, which is pwos mcp bridge NAME -- COMMAND, or --url URL.
 func serverOf(command []string) string {
 	const before = 5
 	if len(command) <= before {
@@ -298,7 +298,7 @@ login.`,
 					return err
 				}
 			}
-			paths := []string{"mcp/" + e.name} // last: rm finds the server until then
+			paths := []string{"mcp/" + e.name} // the entry comes last: rm can find the server until it is removed
 			for _, tool := range e.tools {
 				paths = append([]string{"mcp/" + e.name + "/" + tool}, paths...)
 			}
@@ -345,7 +345,7 @@ func (a *app) printChanges(changes []upstream.Change) error {
 	return a.print(b.String())
 }
 
-// lines returns a tool's own description, split into lines.
+// lines returns a tool's description, one member a line; nil for no tool.
 func lines(t *upstream.Tool) []string {
 	if t == nil {
 		return nil

@@ -32,10 +32,10 @@ type mcpAddFlags struct {
 // mcpServer is an MCP server to be added.
 type mcpServer struct {
 	name    string
-	command []string // empty: it is reached by its URL
+	command []string // empty: the server is reached by its URL
 	url     string
 	pin     bool
-	program schema.Program // how its agent runs; without the command
+	program schema.Program // how its agent runs, without the command
 	http    *schema.HTTPGrant
 	allow   []string
 }
@@ -92,7 +92,7 @@ server's messages are in "pwos logs".`,
 	return cmd
 }
 
-// server reads the command line; its errors are wrong usage.
+// server returns the server that the command line describes. Its errors are usage errors.
 func (f *mcpAddFlags) server(cmd *cobra.Command, name string, command []string) (*mcpServer, error) {
 	s := &mcpServer{name: name, url: f.url, pin: f.pin, http: f.http.grant()}
 	env, err := envOf(f.env, os.LookupEnv)
@@ -120,7 +120,7 @@ func (f *mcpAddFlags) server(cmd *cobra.Command, name string, command []string) 
 	return s, s.complete(command, f.bearer)
 }
 
-// setEnv sets the variables of a server; the kernel opens those that name a secret.
+// setEnv sets the variables of a server. The kernel opens those whose value is the key of a secret.
 func (s *mcpServer) setEnv(env map[string]string) {
 	for name, value := range env {
 		to := &s.program.Env
@@ -134,7 +134,7 @@ func (s *mcpServer) setEnv(env map[string]string) {
 	}
 }
 
-// complete adds the command or the address of a server. Its errors are wrong usage.
+// complete sets the command or the address of a server. Its errors are usage errors.
 func (s *mcpServer) complete(command []string, bearer string) (err error) {
 	switch {
 	case !schema.ValidMCPName(s.name):
@@ -176,10 +176,10 @@ func (s *mcpServer) complete(command []string, bearer string) (err error) {
 	return nil
 }
 
-// loginKey returns the memory key of the login at the server with that name.
+// loginKey returns the memory key of the login at a server.
 func loginKey(name string) string { return "vault/mcp/" + name }
 
-// addServer registers a server's entry, starts its agent, and accepts its offer.
+// addServer registers a server's entry, starts its agent, and accepts its current offer.
 func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]upstream.Change, error) {
 	e, err := findEntry(ctx, c, s.name)
 	switch {
@@ -213,7 +213,7 @@ func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]
 	return changes, err
 }
 
-// spawn returns the data that spawns a server's agent.
+// spawn returns the data of the Syscall.Spawn call for a server's agent.
 func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	entry, always, channel, intent := "mcp/"+s.name, "always", "fd3", "MCP server "+s.name
 	in := &schema.SpawnInput{
 		ChildAgentID: schema.MCPAgent(entry), Intent: &intent, Program: s.program,
-		// The agent may make no call, in particular none of its own entry.
+		// Besides upstreams, the agent may call only its own entry, and none of the tools below that.
 		Capabilities: &schema.SpawnCapability{AllowedSyscalls: append([]string{"Call:" + entry}, s.allow...), HTTP: s.http},
 	}
 	in.Restart, in.Channel = &always, &channel
@@ -235,7 +235,7 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	if s.url != "" {
 		in.Command = append(in.Command, "--url", s.url)
 		if u := s.program.Upstream; u != nil && u.From != loginKey(s.name) {
-			in.Command = append(in.Command, "--bearer", u.From) // for people reading the command
+			in.Command = append(in.Command, "--bearer", u.From) // shows the key to a user who reads the command
 		}
 	} else {
 		in.Command = append(append(in.Command, "--"), s.command...)
@@ -293,7 +293,7 @@ does. The PIDs and states are printed, as "pwos mcp ls" does.`,
 	}
 }
 
-// importOf reads the servers of a .mcp.json, by name. Its errors are those of the file.
+// importOf returns the servers of a .mcp.json, sorted by name. Its errors are about the file.
 func importOf(text []byte) ([]*mcpServer, error) {
 	if !schema.Valid(text) {
 		return nil, errors.New("is not one strict JSON value")

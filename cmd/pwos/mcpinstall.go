@@ -31,7 +31,7 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 // mcpHost describes the MCP servers in an agent host's configuration.
 type mcpHost struct {
 	file  func(project bool) (string, error)
-	table string // of the servers by name
+	table string // name of the table that has the servers by name
 	toml  bool
 }
 
@@ -110,7 +110,7 @@ host. The process and its data stay: see "pwos ps", "pwos kill".`,
 	return cmd
 }
 
-// changeHost changes a host's file, and shows the change.
+// changeHost changes a host's file and prints the change.
 func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), edit func([]byte) ([]byte, error)) error {
 	path, err := file(f.project)
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), 
 	return nil
 }
 
-// mcpEntry is a server in a host's configuration.
+// mcpEntry is the entry of a server in a host's configuration.
 type mcpEntry struct {
 	command string
 	args    []string
@@ -167,8 +167,8 @@ func (a *app) mcpEntry(f *mcpInstallFlags) (*mcpEntry, error) {
 	return e, nil
 }
 
-// kernelEnv returns variables that name this command's kernel, for programs with a reduced environment. Otherwise
-// they would find or start another kernel.
+// kernelEnv returns the variables that select this command's kernel, for programs with a reduced environment. Otherwise
+// these would connect to another kernel, or start one.
 func (a *app) kernelEnv() ([][2]string, error) {
 	options, err := a.options()
 	if err != nil {
@@ -207,7 +207,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// json is the entry of a JSON file.
+// json returns the entry for a JSON file.
 func (e *mcpEntry) json() []byte {
 	var env view.Object
 	for _, one := range e.env {
@@ -216,8 +216,8 @@ func (e *mcpEntry) json() []byte {
 	return view.Object(nil).Text("type", "stdio").Text("command", e.command).Raw("args", view.Texts(e.args)).Raw("env", env.Close()).Close()
 }
 
-// toml is the body of a table of a TOML file. JSON strings are also TOML strings, except for an escaped slash, which
-// is never written.
+// toml returns the body of the entry's table for a TOML file. Each JSON string that it writes is also a TOML string, since
+// none has an escaped slash.
 func (e *mcpEntry) toml() string {
 	var env []string
 	for _, one := range e.env {
@@ -226,7 +226,7 @@ func (e *mcpEntry) toml() string {
 	return fmt.Sprintf("command = %s\nargs = %s\nenv = { %s }\n", schema.AppendString(nil, e.command), view.Texts(e.args), strings.Join(env, ", "))
 }
 
-// install returns a file's text with the entry.
+// install returns a file's text with the entry added.
 func (h mcpHost) install(text []byte, name string, e *mcpEntry) ([]byte, error) {
 	if err := h.ours(text, name); err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func (h mcpHost) uninstall(text []byte, name string) ([]byte, error) {
 	return hostfile.RemoveMember(text, h.table, name)
 }
 
-// ours returns an error if a server with that name is not ours.
+// ours returns an error if the entry with that name was not written by pwos.
 func (h mcpHost) ours(text []byte, name string) error {
 	var args []string
 	if h.toml {
@@ -274,17 +274,17 @@ func (h mcpHost) ours(text []byte, name string) error {
 	return nil
 }
 
-// isServerName reports whether hosts accept a text as the name of a server.
+// isServerName reports whether name is valid for all hosts.
 func isServerName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	})
 }
 
-// errNoHome says that a host's file cannot be found.
+// errNoHome reports that the path of a host's file is unknown.
 var errNoHome = errors.New("find the host's configuration: HOME is not set")
 
-// inHome returns a path below the user's home, or below the directory that a variable names.
+// inHome returns a path below the user's home directory, or the directory that the variable names if that is set.
 func inHome(variable, otherwise string) (string, error) {
 	if dir := os.Getenv(variable); variable != "" && dir != "" {
 		return filepath.Abs(dir)
@@ -296,8 +296,8 @@ func inHome(variable, otherwise string) (string, error) {
 	return filepath.Join(home, otherwise), nil
 }
 
-// hostFile finds a host's file: of a project by its path there, of the user by its name in a directory below the
-// home, or in the directory that a variable names.
+// hostFile returns a function that finds a host's file: that of the project, relative to the current directory, or that of the user,
+// below the home directory or the directory that a variable names.
 func hostFile(project, variable, dir, name string) func(bool) (string, error) {
 	return func(ofProject bool) (string, error) {
 		if ofProject {
@@ -308,7 +308,7 @@ func hostFile(project, variable, dir, name string) func(bool) (string, error) {
 	}
 }
 
-// vscodeFile finds the file of VS Code's servers.
+// vscodeFile returns the path of VS Code's file of MCP servers.
 func vscodeFile(project bool) (string, error) {
 	variable, dir := "XDG_CONFIG_HOME", ".config"
 	if runtime.GOOS == "darwin" {

@@ -29,7 +29,7 @@ type mcpLoginFlags struct {
 	scopes                 []string
 }
 
-// loginTime bounds how long a person may take to log in.
+// loginTime is the time limit of a login, which includes the user's part in the browser.
 const loginTime = 5 * time.Minute
 
 func newMCPLogin(a *app) *cobra.Command {
@@ -69,7 +69,7 @@ http://127.0.0.1/callback on any port.`,
 	return cmd
 }
 
-// logIn logs in at the server with that name.
+// logIn logs in at the server with that name, and stores the login, sealed.
 func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLoginFlags) (err error) {
 	e, err := entryNamed(ctx, c, name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	if err != nil {
 		return err
 	}
-	if _, err := client.Call(ctx, c, schema.CryptoDerive, &schema.DeriveInput{}); err != nil { // before anybody logs in
+	if _, err := client.Call(ctx, c, schema.CryptoDerive, &schema.DeriveInput{}); err != nil { // checks that the kernel can seal
 		return err
 	}
 	o := &oauth.Options{ClientID: f.clientID, Scopes: f.scopes, Show: a.browse}
@@ -116,7 +116,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	}
 	a.say("logged in at %s", name)
 	if len(e.tools) > 0 {
-		_, err = e.offer(ctx, c) // starts the server again
+		_, err = e.offer(ctx, c) // makes the server start again
 		return err
 	}
 	changes, err := a.acceptTools(ctx, c, name, nil)
@@ -126,9 +126,9 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	return a.printChanges(changes)
 }
 
-// address returns the address of a remote server, for its login.
+// address returns the URL of a remote server.
 func (e *addedServer) address() (*url.URL, error) {
-	const flag = 4 // in an agent's command, see serverOf
+	const flag = 4 // index of --url in an agent's command; see serverOf
 	if e.agent == nil || len(e.agent.Command) <= flag+1 || e.agent.Command[flag] != "--url" {
 		return nil, misuse("pwos mcp login", fmt.Errorf(`the MCP server %s was not added with "pwos mcp add %[1]s --url", or its agent has ended: there is nowhere to log in`, e.name))
 	}
@@ -142,7 +142,7 @@ func (e *addedServer) address() (*url.URL, error) {
 	return at, nil
 }
 
-// openSecret opens a secret.
+// openSecret returns the plaintext of a sealed value in memory.
 func openSecret(ctx context.Context, c *client.Client, key string) (string, error) {
 	stored, err := client.Call(ctx, c, schema.MemoryGet, &schema.MemoryGetInput{Key: key})
 	if err != nil {
@@ -159,7 +159,7 @@ func openSecret(ctx context.Context, c *client.Client, key string) (string, erro
 	return strings.TrimRight(opened.Plaintext, "\r\n"), nil
 }
 
-// browse prints an address, and opens it in a browser if there is a terminal.
+// browse prints an address, and opens it in a browser if stdin and stdout are a terminal.
 func (a *app) browse(address string) error {
 	fmt.Fprintf(a.stderr, "pwos: log in here:\n\n%s\n\n", view.Escaped(address))
 	if !a.stdinTerminal() || !a.stdoutTerminal() {
@@ -170,7 +170,7 @@ func (a *app) browse(address string) error {
 		opener = "open"
 	}
 	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), address)
-	browser.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it may outlive this program and this terminal
+	browser.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that it survives this program and this terminal
 	if err := browser.Start(); err != nil {
 		a.say("no browser was opened: %v", err)
 		return nil

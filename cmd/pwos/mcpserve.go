@@ -65,7 +65,7 @@ func (a *app) mcpBridge(ctx context.Context, name, address string, command []str
 // upstreamScheme is the scheme of a URL whose host is an upstream of the configuration.
 const upstreamScheme = "upstream"
 
-// endpointOf returns the address of a server as seen from inside the sandbox.
+// endpointOf returns the address at which the agent reaches a server from inside its sandbox.
 func endpointOf(address string) (string, error) {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -162,7 +162,7 @@ says.`,
 	return cmd
 }
 
-// mcpServe runs serve with a connected bridge.
+// mcpServe calls serve with a bridge to the kernel.
 func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context.Context, *mcp.Bridge) error) error {
 	redial := func(ctx context.Context) (*client.Client, error) { return a.dialRunning(ctx) }
 	return serve(ctx, mcp.New(mcp.Options{

@@ -10,8 +10,8 @@ import (
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 )
 
-// TestBearer: a token is made if there is none, for its owner alone, and read again; a file that others may read, or that holds no
-// token, is refused.
+// TestBearer checks that a missing token file is created with mode 0600 and read again, and that a file is refused if other users may read
+// it or if it has no valid token.
 func TestBearer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -22,7 +22,7 @@ values. A leading slash makes no difference.`,
 		newMemGet(a), newMemSet(a), newMemLs(a), newMemRm(a))
 }
 
-// asHelp is the flag --as of the verbs that act for a process.
+// asHelp is the help of --as for verbs that act for a process.
 const asHelp = "process to act as (default 0, the operator)"
 
 func newMemGet(a *app) *cobra.Command {
@@ -55,7 +55,7 @@ Exit status: 3 denied, 4 no such key.`,
 	return cmd
 }
 
-// printText prints a line of text unchanged.
+// printText prints text as a line, unchanged.
 func (a *app) printText(text string) error { return a.print(text + "\n") }
 
 func newMemLs(a *app) *cobra.Command {
@@ -88,7 +88,7 @@ listed. Keys under proc/ are listed only if PREFIX begins with that.`,
 	return cmd
 }
 
-// memLs prints pages of keys until the list ends, or until in.Limit keys.
+// memLs prints the keys page by page, at most in.Limit of them.
 func (a *app) memLs(ctx context.Context, in schema.MemoryListInput, raw bool) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		return pages(in.Limit, func(limit int64) (int, bool, error) {

@@ -65,7 +65,7 @@ token file is made if it is missing; Prometheus sends its content as a bearer to
 	return cmd
 }
 
-// metrics serves until ctx ends.
+// metrics serves until ctx ends or the terminal hangs up.
 func (a *app) metrics(ctx context.Context, listener net.Listener, certificate *tls.Certificate, token string) (err error) {
 	ctx, stop := untilHangup(ctx)
 	defer stop()

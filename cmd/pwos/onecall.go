@@ -14,10 +14,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A verb that makes one syscall takes its operands and flags from the type of the call's data. Each sets a
-// member, which has the type and the bounds.
+// A verb that makes one syscall derives its operands and flags from the type of the call's data: each sets a member, whose field has
+// the type and the bounds.
 
-// oneCall completes the command of a verb that makes one syscall. Its arguments set the named members of in, in order.
+// oneCall completes the command of a verb that makes one syscall. The arguments set the members of in that operands names, in order.
 func (a *app) oneCall(cmd *cobra.Command, typ string, in any, operands ...string) *cobra.Command {
 	cmd.Args = arguments(cobra.ExactArgs(len(operands)))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -31,7 +31,7 @@ func (a *app) oneCall(cmd *cobra.Command, typ string, in any, operands ...string
 	return cmd
 }
 
-// show makes a call and prints its answer.
+// show makes a call and passes the answer's data to print.
 func (a *app) show(ctx context.Context, typ string, input any, print func(schema.Value) error) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
 		data, err := invoke(ctx, c, typ, input)
@@ -44,11 +44,11 @@ func (a *app) show(ctx context.Context, typ string, input any, print func(schema
 
 // member is a member of a call's data that a flag or an operand sets. It implements pflag.Value.
 type member struct {
-	to  reflect.Value // an int64 or a string, or a pointer to one: nil if not given
+	to  reflect.Value // an int64, a string, or a pointer to one; a nil pointer: not given
 	tag reflect.StructTag
 }
 
-// memberOf returns the member with that name.
+// memberOf returns the member of in with that JSON name. It panics if there is none.
 func memberOf(in any, name string) member {
 	data := reflect.ValueOf(in).Elem()
 	for _, f := range reflect.VisibleFields(data.Type()) {
@@ -64,12 +64,12 @@ func memberFlag(cmd *cobra.Command, in any, member, name, what string) {
 	cmd.Flags().Var(memberOf(in, member), name, what)
 }
 
-// number is a number that may be zero, with a minimum.
+// number returns the value of a flag for a number that must be least or greater; to stays nil if the flag is not given.
 func number(to **int64, least int64) member {
 	return member{reflect.ValueOf(to).Elem(), reflect.StructTag(fmt.Sprintf(`min:"%d"`, least))}
 }
 
-// Type returns the name of the flag's type in a help text.
+// Type implements pflag.Value: it is the type in the help.
 func (m member) Type() string {
 	if t := m.to.Type(); t.Kind() == reflect.Pointer {
 		return t.Elem().String()
@@ -77,7 +77,7 @@ func (m member) Type() string {
 	return m.to.Type().String()
 }
 
-// String returns for an unset member the text that pflag omits from help.
+// String implements pflag.Value. An unset member has the text that pflag omits from the help.
 func (m member) String() string {
 	switch at := reflect.Indirect(m.to); {
 	case at.IsValid():
@@ -88,12 +88,12 @@ func (m member) String() string {
 	return ""
 }
 
-// unfit is the reason why a value is invalid for a member. The text follows the member's name.
+// unfit is the reason why a value is invalid for a member. In messages it follows the member's name.
 type unfit string
 
 func (u unfit) Error() string { return string(u) }
 
-// Set implements pflag.Value.
+// Set implements pflag.Value. It checks the bounds and the enumeration of the field's tag.
 func (m member) Set(text string) error {
 	if m.Type() == "string" {
 		words := strings.Fields(m.tag.Get("enum"))
@@ -117,7 +117,7 @@ func (m member) Set(text string) error {
 	return nil
 }
 
-// operand sets a member that is a PID, or a text.
+// operand sets the member from an argument: a string, or a PID.
 func (m member) operand(text string) error {
 	if m.Type() == "string" {
 		return m.Set(text)

@@ -6,7 +6,7 @@ import (
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 )
 
-// What a flag or an operand may be, the type of the call's data says; what it is not, is told in words of the command line.
+// TestMembers checks that flags and operands have the bounds of the call's type, and that errors use the terms of the command line.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -53,7 +53,7 @@ func TestQuotasOf(t *testing.T) {
 	}
 }
 
-// What a verb has found itself has its own exit status, however it is wrapped.
+// TestVerdict checks that a fault that the client itself raises has its exit status also if it is joined with other errors.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	err := errors.Join(fault.StateDamaged.New("damaged"), errors.New("and more"))
@@ -62,7 +62,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Values go out byte for byte, and the data is what the syscall takes.
+// TestData checks that a value is sent byte for byte, and that the syscall's type accepts the data.
 func TestData(t *testing.T) {
 	t.Parallel()
 	pid, tick := int64(7), int64(0)

@@ -125,7 +125,7 @@ func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
 	return nil
 }
 
-// reloadPolicy makes the kernel read its policy files again, if one runs.
+// reloadPolicy makes the kernel reload its policy files; if none runs, it only prints that.
 func (a *app) reloadPolicy(ctx context.Context) error {
 	ctx, cancel := a.bound(ctx, usualTimeout)
 	defer cancel()
@@ -144,7 +144,7 @@ func (a *app) reloadPolicy(ctx context.Context) error {
 	return nil
 }
 
-// entryAt reads the journal up to an entry, and records all entries before it in past.
+// entryAt reads the journal up to entry seq, and adds the entries before it to past.
 func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint64) (*policy.Entry, error) {
 	for {
 		record, err := r.Next(ctx)
@@ -156,7 +156,7 @@ func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint
 		}
 		e := &policy.Entry{PID: record.PID, Tick: record.Tick, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
 		if record.Seq == seq {
-			e.Request, e.Outcome = slices.Clone(e.Request), slices.Clone(e.Outcome) // the record's memory is reused by the reader
+			e.Request, e.Outcome = slices.Clone(e.Request), slices.Clone(e.Outcome) // the reader reuses the record's memory
 			return e, nil
 		}
 		if _, _, _, err := past.Judge(e, false); err != nil {
@@ -165,7 +165,7 @@ func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint
 	}
 }
 
-// replaceFile replaces the text of a file atomically.
+// replaceFile replaces a file atomically. It keeps the mode and follows a symbolic link.
 func replaceFile(path string, text []byte) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -199,7 +199,7 @@ Exit status: 0 the rules can be loaded, 2 they cannot.`,
 	}
 }
 
-// policyOf compiles the rules of files, or of the configuration if none is named. Problems are printed to stderr.
+// policyOf compiles the rules of the named files, or of the configuration if none is named. It prints problems to stderr.
 func (a *app) policyOf(paths []string) (*policy.Set, error) {
 	var files []policy.File
 	var err error
@@ -269,7 +269,7 @@ files, and the number of calls that each has decided since it was loaded.`,
 	}
 }
 
-// printPolicy prints an answer of Policy.Show for people.
+// printPolicy prints an answer of Policy.Show as a table.
 func (a *app) printPolicy(shown *schema.PolicyShowOutput) error {
 	switch {
 	case shown.Invalid != "":
@@ -325,7 +325,7 @@ Exit status: 0 done, 2 the rules cannot be loaded.`,
 	return cmd
 }
 
-// sinceOf parses the first entry, or the first time in Unix milliseconds.
+// sinceOf parses --since: the number of the first entry, or a duration before now, which it returns as Unix milliseconds.
 func sinceOf(text string, now time.Time) (from uint64, after int64, err error) {
 	if text == "" {
 		return 0, 0, nil
@@ -370,7 +370,7 @@ func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, afte
 	return l.end()
 }
 
-// judgePast judges all entries, and shows progress at a terminal.
+// judgePast applies the rules to the journal's entries. It shows its progress if stderr is a terminal.
 func (a *app) judgePast(ctx context.Context, r *journal.Reader, past *policy.Past, found *policy.Findings, from uint64, after int64) (read int, err error) {
 	const step = 50_000
 	watched := term.IsTerminal(int(a.stderr.Fd()))

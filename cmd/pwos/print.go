@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// feed is a table that is printed row by row: its columns have fixed widths. For programs each row is a line of JSON.
+// feed prints a table row by row, with columns of fixed width. As JSON, each row is a line.
 type feed struct {
 	app     *app
 	columns []column
 	begun   bool
 }
 
-// column is a name, and the width in characters that cells are padded to.
+// column has the name of a column, and the minimum width of its cells in characters.
 type column struct {
 	name  string
 	width int
@@ -26,7 +26,7 @@ type column struct {
 
 func newFeed(a *app, columns ...column) *feed { return &feed{app: a, columns: columns} }
 
-// write writes one row: raw, or the cells.
+// write prints one row: raw as JSON, or the cells.
 func (f *feed) write(raw schema.Value, cells ...string) error {
 	if f.app.wantsJSON() {
 		return f.app.printLine(raw)
@@ -56,7 +56,7 @@ func (f *feed) line(cells []string) error {
 	return f.app.print(strings.TrimRight(b.String(), " ") + "\n")
 }
 
-// printValue writes one JSON value: as a line of JSON, or as a table for people.
+// printValue prints a JSON value: as one line, or as a table.
 func (a *app) printValue(raw schema.Value) error {
 	if a.wantsJSON() {
 		return a.printLine(raw)
@@ -64,10 +64,10 @@ func (a *app) printValue(raw schema.Value) error {
 	return a.print(view.TableOf(raw).Text())
 }
 
-// printLine writes raw as a line.
+// printLine prints raw as a line.
 func (a *app) printLine(raw []byte) error { return a.print(string(raw) + "\n") }
 
-// print writes text as it is.
+// print writes text to stdout, unchanged.
 func (a *app) print(text string) error {
 	if _, err := a.stdout.WriteString(text); err != nil {
 		return fmt.Errorf("write output: %w", err)
@@ -75,7 +75,7 @@ func (a *app) print(text string) error {
 	return nil
 }
 
-// printEither writes what a verb shows as a line of JSON, or for people as a table.
+// printEither prints the output of a verb: as a line of JSON, or as a table.
 func (a *app) printEither(json []byte, t *view.Table) error {
 	if a.wantsJSON() {
 		return a.printLine(json)
@@ -83,7 +83,7 @@ func (a *app) printEither(json []byte, t *view.Table) error {
 	return a.printTable(t)
 }
 
-// listing prints a list: a line of JSON for each element, or a table for people.
+// listing prints a list: each element as a line of JSON, or all as a table.
 type listing struct {
 	view.Table
 
@@ -94,7 +94,7 @@ func (a *app) listing(header ...string) *listing {
 	return &listing{app: a, Table: view.Table{Head: header}}
 }
 
-// add adds an element, as JSON and as the cells of a row.
+// add prints an element as JSON, or adds its cells as a row.
 func (l *listing) add(json []byte, cells ...string) error {
 	if l.app.wantsJSON() {
 		return l.app.printLine(json)
@@ -103,11 +103,10 @@ func (l *listing) add(json []byte, cells ...string) error {
 	return nil
 }
 
-// end ends the list.
+// end prints the table.
 func (l *listing) end() error { return l.app.printTable(&l.Table) }
 
-// withRaw returns the data of a call with one member as it was written: marshalling would normalize the
-// value.
+// withRaw returns the data of a call with one member unchanged, which marshalling would normalize.
 func withRaw(in any, name string, value schema.Value) (schema.Value, error) {
 	data, err := schema.Marshal(in)
 	if err != nil {
@@ -120,7 +119,7 @@ func withRaw(in any, name string, value schema.Value) (schema.Value, error) {
 	return o.Raw(name, value).Close(), nil
 }
 
-// printEach writes the elements of a list, one line of JSON each.
+// printEach prints each element of a list as a line of JSON.
 func printEach[T any](a *app, list []T) error {
 	for i := range list {
 		line, err := schema.Marshal(&list[i])
@@ -134,7 +133,7 @@ func printEach[T any](a *app, list []T) error {
 	return nil
 }
 
-// closeInto closes c, and adds its error to err.
+// closeInto closes c and joins its error to err.
 func closeInto(err *error, c io.Closer) {
 	if closeErr := c.Close(); closeErr != nil {
 		*err = errors.Join(*err, closeErr)

@@ -15,10 +15,10 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// withBudgets adds what processes have left of their budgets.
+// withBudgets adds the remaining budgets to the processes.
 func withBudgets(ctx context.Context, c *client.Client, processes []view.Process) error {
 	out, err := invokeAs(ctx, c, schema.BudgetShow, &schema.BudgetShowInput{})
-	if errors.Is(err, fault.WireUnknownSyscall) || errors.Is(err, fault.Forbidden) { // the kernel has no budgets, or shows none
+	if errors.Is(err, fault.WireUnknownSyscall) || errors.Is(err, fault.Forbidden) { // no budgets, or not readable
 		return nil
 	}
 	if err != nil {
@@ -34,7 +34,7 @@ func withBudgets(ctx context.Context, c *client.Client, processes []view.Process
 	return nil
 }
 
-// listProcesses returns the processes by PID, only those in the given state if it is not nil.
+// listProcesses returns the processes by PID, or only those in a state if state is not nil.
 func listProcesses(ctx context.Context, c *client.Client, state *string) ([]view.Process, error) {
 	const typ = "Process.List"
 	data, err := invoke(ctx, c, typ, &schema.ProcessListInput{State: state})
@@ -123,7 +123,7 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 	return errors.Join(a.print(t.Text()), err)
 }
 
-// psOf adds the processes of a kernel to a table, or prints them.
+// psOf adds the processes of one kernel to t, or prints them as JSON.
 func (a *app) psOf(ctx context.Context, one asked, f psFlags, t *view.Table) error {
 	c, kernel := one.Client, one.kernel
 	var state *string

@@ -67,8 +67,8 @@ Exit status: 8 the directory is in use or not empty, 10 the backup is broken.`,
 	return cmd
 }
 
-// restore makes the state directory from a backup. It writes beside the final path, then renames
-// the whole directory.
+// restore creates the state directory from a backup. It writes to a temporary directory beside the final path, and then renames
+// that directory.
 func (a *app) restore(ctx context.Context, path string, agents bool) (made state.Restored, err error) {
 	ctx, cancel := a.bound(ctx, 0)
 	defer cancel()
@@ -78,7 +78,7 @@ func (a *app) restore(ctx context.Context, path string, agents bool) (made state
 		if err != nil {
 			return made, err
 		}
-		defer f.Close() // read only
+		defer f.Close() // opened for reading only
 		in = f
 	}
 	dir, err := journalDir()
@@ -113,14 +113,14 @@ func (a *app) restore(ctx context.Context, path string, agents bool) (made state
 	if made, err = offline.Restore(ctx, nil, getenv, a.stderr, agents); err != nil {
 		return made, err
 	}
-	if err := os.Rename(beside, dir); err != nil { // over an empty directory, or none
+	if err := os.Rename(beside, dir); err != nil { // dir is an empty directory, or does not exist
 		return made, fmt.Errorf("put the restored state in its place: %w", err)
 	}
 	made.StateDir = dir
 	return made, syncDir(filepath.Dir(dir))
 }
 
-// vacant refuses a directory that has something in it.
+// vacant returns an error if the directory exists and is not empty.
 func vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -132,13 +132,13 @@ func vacant(dir string) error {
 	return err
 }
 
-// roomIn returns how many bytes can be written in a directory.
+// roomIn returns the free space, in bytes, of the file system of dir.
 func roomIn(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, fmt.Errorf("find room for the backup: %w", err)
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // their types are the platform's
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // the fields' types differ between platforms
 }
 
 func (a *app) printRestored(made state.Restored) error {

@@ -120,7 +120,7 @@ changed since it ended.`,
 	return cmd
 }
 
-// reported makes a call and prints its progress to stderr.
+// reported makes a call and prints its progress to stderr. It returns the answer, decoded and raw.
 func reported[In, Out any](ctx context.Context, a *app, c *client.Client, row schema.Callable[In, Out], in *In) (*Out, schema.Value, error) {
 	data, err := row.Encode(in)
 	if err != nil {

@@ -40,7 +40,7 @@ types. It needs no kernel.`,
 	}
 }
 
-// newHelp returns cobra's help command, except that an unknown verb is wrong usage.
+// newHelp returns the help command. Unlike cobra's, it treats an unknown verb as a usage error.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB]",
@@ -64,7 +64,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// completeVerb completes the verbs below a command.
+// completeVerb completes the names of verbs.
 func completeVerb(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	above, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 {
@@ -79,7 +79,7 @@ func completeVerb(cmd *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return verbs, cobra.ShellCompDirectiveNoFileComp
 }
 
-// newRoot makes the root command.
+// newRoot returns the root command with all verbs.
 func newRoot(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pwos",
@@ -144,7 +144,7 @@ value is damaged or altered, 130 interrupted. "pwos run" exits with the status o
 	return cmd
 }
 
-// subject is a group of verbs, as the help lists them.
+// subject is a group of verbs in the help.
 type subject struct {
 	title string
 	verbs []*cobra.Command
@@ -152,7 +152,7 @@ type subject struct {
 
 const operate = "Operate the kernel"
 
-// verbs are all verbs, each in the group of its subject.
+// verbs returns all verbs, grouped by subject.
 func verbs(a *app) []subject {
 	return []subject{
 		{"Run agents", []*cobra.Command{
@@ -176,7 +176,7 @@ func verbs(a *app) []subject {
 	}
 }
 
-// noVerb refuses an unknown verb.
+// noVerb returns a usage error for an unknown verb or mode.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage(cmd, unknownCommand(cmd, args[0]))
@@ -187,7 +187,7 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownCommand says that cmd has no such subcommand, and which one was probably meant.
+// unknownCommand returns an error that suggests the most similar subcommand, if there is one.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	like := schema.Nearest(name, func(yield func(string) bool) {
 		for _, below := range cmd.Commands() {

@@ -7,7 +7,7 @@ import (
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 )
 
-// Each verb is in the list of one subject, once; no list is empty.
+// TestSubjects checks that each verb is in exactly one group, and that no group is empty.
 func TestSubjects(t *testing.T) {
 	t.Parallel()
 	verbs, outside, subjects := pwos.Subjects()

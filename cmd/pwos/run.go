@@ -122,7 +122,7 @@ a directory above --snapshot-limit is not copied, and nothing is started.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // flags after PROGRAM are the program's
+	flags.SetInterspersed(false) // flags after PROGRAM belong to the program
 	flags.StringVar(&f.name, "name", "", "name of the agent (default: that of the program)")
 	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas; may be repeated")
 	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be repeated")
@@ -145,15 +145,14 @@ a directory above --snapshot-limit is not copied, and nothing is started.`,
 	flags.Var(&f.learn, "learn", "grant everything, and print the grant that would have been enough; with =NAME, write it as a profile")
 	flags.Lookup("learn").NoOptDefVal = "true"
 	if err := cmd.RegisterFlagCompletionFunc("profile", completeProfile); err != nil {
-		panic(err) // the flag is there
+		panic(err) // fails only for an unknown flag
 	}
 	return cmd
 }
 
-// job describes what `pwos run` does. Its grant is completed when the kernel's clock and pools are
-// known.
+// job describes an agent that `pwos run` starts. Its grant is completed when the kernel's clock and resources are known.
 type job struct {
-	input schema.SpawnInput // grant fills in Capabilities
+	input schema.SpawnInput // Capabilities is set by spawn
 
 	allow   []string          // nil: the default grant
 	http    *schema.HTTPGrant // nil: none
@@ -161,21 +160,21 @@ type job struct {
 	ttl     time.Duration
 	budget  *schema.BudgetGrant // nil: none
 	detach  bool
-	learn   learnFlag // allow and http are for comparison
+	learn   learnFlag // with it, allow and http are the grant to compare with
 	tty     bool
-	unnamed bool         // its name comes from the program, with a number if the name is taken
-	moved   *fault.Fault // why it works in a new directory although none was named
+	unnamed bool         // the name is the program's, with a number added if that is taken
+	moved   *fault.Fault // why the program runs in a new directory instead of the current one; nil: it does not
 
-	sandbox *schema.Sandbox // by the flags, for a learned profile
-	profile *config.Profile // that it is run under; nil: none
+	sandbox *schema.Sandbox // the sandbox of the flags, for a learned profile
+	profile *config.Profile // the profile that the agent runs under; nil: none
 
-	copied *copyFlags // how the working directory is copied; nil: it is not
+	copied *copyFlags // how the working directory is copied; nil: it is not copied
 
 	kept []string // flags that a learned command line repeats
-	args []string // the program as typed
+	args []string // the program and its arguments as typed
 }
 
-// job reads the command line; its errors are wrong usage.
+// job returns the job that the command line describes. Its errors are usage errors.
 func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*job, error) {
 	j := &job{allow: f.allow, http: f.http.grant(), ttl: f.ttl, detach: f.detach, learn: f.learn, tty: f.tty, args: args, kept: keptFlags(cmd)}
 	if err := f.contradiction(cmd); err != nil {
@@ -222,7 +221,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		if err != nil {
 			return nil, err
 		}
-		// Without --dir, a new directory replaces the current one; a named one must be used.
+		// A new directory may replace only the default working directory, not one that --dir names.
 		switch dir, err := workDir(f.dir, state, runtimeDir); {
 		case err == nil:
 			program.Cwd = &dir
@@ -240,7 +239,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	return j, nil
 }
 
-// surroundings adds --home to the environment, and the terminal's type with --tty.
+// surroundings sets HOME from --home, and TERM with --tty.
 func (f *runFlags) surroundings(program *schema.Program) error {
 	if program.Env == nil {
 		program.Env = make(map[string]string)
@@ -266,7 +265,7 @@ func (f *runFlags) surroundings(program *schema.Program) error {
 	return nil
 }
 
-// contradiction returns an error for flags that are invalid or exclude each other.
+// contradiction returns an error if flags are invalid or exclude each other.
 func (f *runFlags) contradiction(cmd *cobra.Command) error {
 	for _, flag := range []struct {
 		name, value string
@@ -303,7 +302,7 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 	return nil
 }
 
-// keptFlags returns the given flags about how the program runs.
+// keptFlags returns the given flags that do not describe the grant.
 func keptFlags(cmd *cobra.Command) []string {
 	var kept []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -323,8 +322,8 @@ func keptFlags(cmd *cobra.Command) []string {
 	return kept
 }
 
-// workDir makes a directory absolute; the default is the current one. It refuses a directory that contains the
-// kernel's own, where an agent could rewrite its history.
+// workDir returns a directory as an absolute path without symbolic links; "" is the current one. It refuses a directory that contains
+// one of places, where an agent could alter the kernel's files.
 func workDir(dir string, places ...string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -341,13 +340,13 @@ func workDir(dir string, places ...string) (string, error) {
 				place, abs).With("place", place).With("dir", abs)
 		}
 	}
-	if abs, err = filepath.EvalSymlinks(abs); err != nil { // the kernel accepts no links here
+	if abs, err = filepath.EvalSymlinks(abs); err != nil { // the kernel accepts no symbolic link here
 		return "", fmt.Errorf("find working directory: %w", err)
 	}
 	return abs, nil
 }
 
-// inside reports whether path is in dir. If path does not exist, its existing part counts.
+// inside reports whether path is dir or below it. Symbolic links are resolved, also in the existing part of a path that does not exist.
 func inside(path, dir string) bool {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		if real, err := filepath.EvalSymlinks(at); err == nil {
@@ -365,8 +364,8 @@ func inside(path, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// commandOf resolves the program for the kernel, whose PATH and directory differ from this shell's. A program that is
-// not found is sent unchanged: the kernel may find it.
+// commandOf returns args with the program's absolute path, since the kernel's PATH and directory differ from this shell's. A name that
+// is not found is returned unchanged: the kernel may find it.
 func commandOf(args []string) ([]string, error) {
 	command := slices.Clone(args)
 	if command[0] == "" {
@@ -385,7 +384,7 @@ func commandOf(args []string) ([]string, error) {
 	return command, nil
 }
 
-// envOf parses --env: NAME=value, or the NAME of a variable that lookup knows.
+// envOf parses --env: NAME=value, or NAME for the value that lookup returns.
 func envOf(given []string, lookup func(string) (string, bool)) (map[string]string, error) {
 	if len(given) == 0 {
 		return nil, nil

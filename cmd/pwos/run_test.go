@@ -13,7 +13,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// Limits are named, whole, at least 1, given once; K, M and G are powers of 1024.
+// TestLimitsOf checks that a limit is a known name, given once, with a whole number of at least 1; K, M and G are powers of 1024.
 func TestLimitsOf(t *testing.T) {
 	t.Parallel()
 	got, err := pwos.LimitsOf([]string{"memory_bytes=256M", "cpu_seconds=3", "open_files=1K"})
@@ -42,7 +42,7 @@ func TestLimitsOf(t *testing.T) {
 	}
 }
 
-// A variable has a value, or the one that it has here; one that is not set is not taken for empty.
+// TestEnvOf checks that a variable has the given value or that of this environment, and that an unset one is an error.
 func TestEnvOf(t *testing.T) {
 	t.Parallel()
 	here := func(name string) (string, bool) {
@@ -60,7 +60,7 @@ func TestEnvOf(t *testing.T) {
 	}
 }
 
-// A place lies in a directory also where it is reached through a symbolic link, or does not exist yet.
+// TestInside checks paths that contain symbolic links or do not exist.
 func TestInside(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// The end of an agent is the exit status of run, as shells have it.
+// TestEndStatus checks that run exits with the status of the program, in the convention of shells.
 func TestEndStatus(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -115,7 +115,7 @@ func TestEndStatus(t *testing.T) {
 	}
 }
 
-// A time to live lasts at least as long as was asked for.
+// TestTicksOf checks that a duration is rounded up to ticks.
 func TestTicksOf(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]int64{time.Second: 1, 1500 * time.Millisecond: 2, 5 * time.Minute: 300} {

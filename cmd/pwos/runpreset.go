@@ -18,25 +18,24 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// preset describes how to run an agent host that does not know the kernel (PROTOCOL 9, 11). The command line
-// connects it to the kernel and turns off its own sandbox, since the command line takes precedence over anything
-// that the host writes.
+// preset describes how to run an agent host that has no support for pwos (PROTOCOL 9, 11). It connects the host to the kernel and turns
+// off the host's own sandbox by options of the command line, since these take precedence over any file that the host writes.
 type preset struct {
-	// upstream is the service with its key, if that is granted.
+	// upstream is the service whose key the kernel adds, if the agent is granted that.
 	upstream string
 	settings map[string]string // files below its home that it may only read, with their initial content
 	env      map[string]string // in addition to --env
-	own      string            // an option of the host that only the preset may set
+	own      string            // an option that the user may not give, since the preset sets it; "": none
 	command  func(argv []string, d *doors) []string
-	// keyed are lines of sh that configure what only the kernel knows, if the kernel has the key.
+	// keyed is a shell script that configures what only the kernel knows; it is used if the kernel has the key.
 	keyed string
 }
 
 // doors are the commands that connect a host to the kernel: its MCP server and its hook.
 type doors struct {
 	server mcpEntry
-	hook   []string // also gets the environment of the server
-	keyed  bool     // the kernel has its key
+	hook   []string // it also gets the variables of server
+	keyed  bool     // the kernel has the host's key
 }
 
 func presets() map[string]preset {
@@ -46,7 +45,7 @@ func presets() map[string]preset {
 			settings: map[string]string{".claude/settings.json": "{}\n"},
 			env: map[string]string{
 				"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-				"IS_SANDBOX": "1", // user 0 may tell it not to ask
+				"IS_SANDBOX": "1", // allows root to skip the host's permission prompts
 			},
 			own:     "--settings",
 			command: claudeCommand,
@@ -64,7 +63,7 @@ func presets() map[string]preset {
 
 func presetNames() []string { return []string{"claude", "codex", "none"} }
 
-// presetOf returns the preset of the program, or the requested one; ok is false if there is none.
+// presetOf returns the preset that --preset names, or else that of the program; ok is false if there is none.
 func (f *runFlags) presetOf(program string) (name string, p preset, ok bool) {
 	name = f.preset
 	if name == "" {
@@ -74,7 +73,7 @@ func (f *runFlags) presetOf(program string) (name string, p preset, ok bool) {
 	return name, p, ok
 }
 
-// setUp completes the job of a host with a preset.
+// setUp completes the job of a program that has a preset.
 func (a *app) setUp(f *runFlags, j *job) error {
 	host, p, ok := f.presetOf(j.args[0])
 	if !ok {
@@ -84,7 +83,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		return misuse("pwos run", fmt.Errorf("%s would override what pwos run sets for %s: use the settings in its home, or --preset none", p.own, host))
 	}
 	program := &j.input.Program
-	if f.channel == "" { // standard input and output are the host's own
+	if f.channel == "" { // the host uses standard input and output itself
 		fd3 := "fd3"
 		program.Channel = &fd3
 	}
@@ -110,7 +109,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 	}
 	d.keyed = program.Sandbox.Network() == "kernel" && (slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*"))
 	env := maps.Clone(p.env)
-	for _, one := range d.server.env { // for programs that it runs; the doors have it in their settings
+	for _, one := range d.server.env { // for programs that the host starts; the doors have them in their own settings
 		env[one[0]] = one[1]
 	}
 	maps.Copy(env, program.Env)
@@ -120,9 +119,9 @@ func (a *app) setUp(f *runFlags, j *job) error {
 	return nil
 }
 
-// jobControl are lines of sh that run a program as a job of a session, as an interactive shell does. Otherwise
-// Ctrl-Z could not stop it, since the system stops no process whose parent is in another session. They also stop
-// the session's leader, which this process notices: see terminal.control.
+// jobControl is a shell script that runs a program as a job, as an interactive shell does. Otherwise
+// Ctrl-Z could not stop the program, since the system stops no process whose parent is in another session. When the program stops, the
+// script stops the session's leader, which terminal.control detects.
 const jobControl = `set -m
 "$@"
 status=$?
@@ -133,7 +132,7 @@ while jobs %1 >/dev/null 2>&1; do
 done
 exit $status`
 
-// started returns the command that starts the program.
+// started returns the command that starts the program, in a shell if it needs a script.
 func (p preset) started(argv []string, d *doors, tty bool) []string {
 	argv = p.command(argv, d)
 	script := ""
@@ -151,12 +150,12 @@ func (p preset) started(argv []string, d *doors, tty bool) []string {
 	return append([]string{"/bin/sh", "-c", script, "pwos"}, argv...)
 }
 
-// doors returns the doors of an agent under this kernel. They name no agent, since the kernel
-// recognises its processes.
+// doors returns the doors for an agent of this kernel. They name no agent, since the kernel recognises the processes that it
+// started.
 func (a *app) doors(host string) (*doors, error) {
 	self, err := os.Executable()
 	if err == nil {
-		self, err = filepath.EvalSymlinks(self) // the kernel takes no link to one
+		self, err = filepath.EvalSymlinks(self) // the kernel accepts no symbolic link here
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
@@ -165,14 +164,14 @@ func (a *app) doors(host string) (*doors, error) {
 	if err != nil {
 		return nil, err
 	}
-	env = env[:1] // the runtime directory: all else is hidden from it
+	env = env[:1] // only the runtime directory: the other paths are hidden from the agent
 	return &doors{
 		server: mcpEntry{command: self, args: []string{"mcp", "serve", "--no-spawn"}, env: env},
 		hook:   []string{self, "hook", "run", host},
 	}, nil
 }
 
-// presetHome returns the host's home: --home, or a permanent one below the kernel's state that is hidden from all
+// presetHome returns the host's home directory: --home, or else a permanent one in the state directory, which is hidden from
 // other agents.
 func (f *runFlags) presetHome(host string) (string, error) {
 	home := f.home
@@ -195,7 +194,7 @@ func (f *runFlags) presetHome(host string) (string, error) {
 	}
 	home, err := filepath.Abs(home)
 	if err == nil {
-		home, err = filepath.EvalSymlinks(home) // the kernel takes no link to one
+		home, err = filepath.EvalSymlinks(home) // the kernel accepts no symbolic link here
 	}
 	if err != nil {
 		return "", fmt.Errorf("find home directory: %w", err)
@@ -203,8 +202,8 @@ func (f *runFlags) presetHome(host string) (string, error) {
 	return home, nil
 }
 
-// makeSettings creates missing settings files, and returns all. The host may write beside them, so it may have
-// placed links there: nothing outside its home is touched.
+// makeSettings creates missing settings files, and returns the paths of all. The host can write beside them and may have
+// created links there, so nothing outside home is opened.
 func (p preset) makeSettings(home string) (paths []string, err error) {
 	root, err := os.OpenRoot(home)
 	if err != nil {
@@ -228,19 +227,19 @@ func (p preset) makeSettings(home string) (paths []string, err error) {
 	return paths, nil
 }
 
-// claudeCommand completes the command line of Claude Code.
+// claudeCommand adds the preset's options to the command line of Claude Code.
 func claudeCommand(argv []string, d *doors) []string {
 	settings := view.Object(nil).
 		Boolean("disableAllHooks", false).
 		Raw("hooks", view.Object(nil).Raw(preToolUse, hostfile.Array([][]byte{claudeHook(d.hook, d.server.env)})).Close()).
 		Raw("sandbox", view.Object(nil).Boolean("enabled", false).Close()).
-		Raw("permissions", view.Object(nil).Raw("allow", view.Texts([]string{"mcp__pwos"})).Close()). // the kernel judges those itself
+		Raw("permissions", view.Object(nil).Raw("allow", view.Texts([]string{"mcp__pwos"})).Close()). // the kernel checks the tools of pwos itself
 		Close()
 	servers := view.Object(nil).Raw("mcpServers", view.Object(nil).Raw("pwos", d.server.json()).Close()).Close()
 	return slices.Concat(argv[:1], []string{"--settings=" + string(settings), "--mcp-config=" + string(servers)}, argv[1:])
 }
 
-// codexCommand completes the command line of Codex, which runs a hook only if its hash is trusted.
+// codexCommand adds the preset's options to the command line of Codex, which runs a hook only if the hook's hash is trusted.
 func codexCommand(argv []string, d *doors) []string {
 	text := func(s string) string { return string(schema.AppendString(nil, s)) }
 	line := codexLine(d.hook, d.server.env)
@@ -268,13 +267,13 @@ func codexCommand(argv []string, d *doors) []string {
 	return append(command, argv[1:]...)
 }
 
-// claudeToken gives the host a placeholder for the key.
+// claudeToken sets a placeholder for the key that the kernel adds.
 const claudeToken = `if [ -n "$PWOS_UPSTREAM_ANTHROPIC" ]; then
 	export ANTHROPIC_AUTH_TOKEN="${ANTHROPIC_AUTH_TOKEN-held-by-the-kernel}"
 fi
 `
 
-// codexProvider sets the address of the kernel's upstream, which Codex reads from no variable.
+// codexProvider sets the address of the kernel's upstream as an option, since Codex reads it from no variable.
 const codexProvider = `if [ -n "$PWOS_UPSTREAM_OPENAI" ]; then
 	program=$1
 	shift

@@ -22,7 +22,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// learnFlag is --learn, or --learn=NAME, which writes the result as the profile with that name.
+// learnFlag is the value of --learn, or of --learn=NAME, which writes the result as a profile with that name.
 type learnFlag struct {
 	on   bool
 	name string
@@ -35,7 +35,7 @@ func (f *learnFlag) Type() string { return "NAME" }
 // Set implements pflag.Value.
 func (f *learnFlag) Set(text string) error {
 	f.on, f.name = true, text
-	if text == "true" { // without a name
+	if text == "true" { // --learn without a name
 		f.name = ""
 	} else if !config.IsProfileName(text) {
 		return fmt.Errorf("%q cannot be the name of a profile: use letters and digits, such as mine", text)
@@ -43,13 +43,13 @@ func (f *learnFlag) Set(text string) error {
 	return nil
 }
 
-// profilePaths are the files to write for a profile: its grant and its rules.
+// profilePaths returns the files of a learned profile: its grant and its rules.
 func profilePaths(name string) (grant, rules string) {
 	at := filepath.Join(policy.Profiles(client.ConfigFile()), name)
 	return at + ".toml", at + ".cedar"
 }
 
-// free returns an error if the profile exists already.
+// free returns an error if a file of the profile exists.
 func free(name string) error {
 	grant, rules := profilePaths(name)
 	for _, path := range []string{grant, rules} {
@@ -60,7 +60,7 @@ func free(name string) error {
 	return nil
 }
 
-// writeProfile writes what was learned: a grant, the program's sandbox, and rules.
+// writeProfile writes a learned profile: a grant, the program's sandbox, and rules.
 func (j *job) writeProfile(l *view.Lesson, peaks map[string]float64, servers view.Servers) error {
 	grant, rules := profilePaths(j.learn.name)
 	if err := os.MkdirAll(filepath.Dir(grant), 0o700); err != nil {
@@ -72,7 +72,7 @@ func (j *job) writeProfile(l *view.Lesson, peaks map[string]float64, servers vie
 	return writeNew(grant, []byte(j.profileText(filepath.Base(rules), l.Allow(), peaks, servers)))
 }
 
-// profileText returns the text of a profile's file.
+// profileText returns the TOML text of a learned profile.
 func (j *job) profileText(rules string, allow []string, quotas map[string]float64, servers view.Servers) string {
 	var b strings.Builder
 	list := func(name string, all []string) {
@@ -119,7 +119,7 @@ func (j *job) profileText(rules string, allow []string, quotas map[string]float6
 	return b.String()
 }
 
-// writeNew writes a file, which must not exist yet.
+// writeNew writes and syncs a file, which must not exist.
 func writeNew(path string, text []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -132,14 +132,13 @@ func writeNew(path string, text []byte) (err error) {
 	return nil
 }
 
-// flag is a flag of a profile, with its values.
+// flag is the name of a flag, with its values.
 type flag struct {
 	name   string
 	values []string
 }
 
-// profileFlags returns the flags of pwos run for a profile. Relative paths are below dir, or with ~/ below
-// home.
+// profileFlags returns the flags of pwos run that a profile sets. A relative path is below dir, or below home if it begins with ~/.
 func profileFlags(p *config.Profile, dir, home string) []flag {
 	paths := func(list []string) (all []string) {
 		for _, path := range list {
@@ -187,7 +186,7 @@ func profileFlags(p *config.Profile, dir, home string) []flag {
 	return append(all, flag{"quota", quotas}, flag{"limit", limits})
 }
 
-// budgetOfProfile returns the value of --budget, or nil without one.
+// budgetOfProfile returns the values of --budget; nil if the profile has no budget.
 func budgetOfProfile(p *config.Profile) (parts []string) {
 	for _, one := range []struct {
 		name  string
@@ -203,7 +202,7 @@ func budgetOfProfile(p *config.Profile) (parts []string) {
 	return parts
 }
 
-// applyProfile sets the flags of --profile. Given flags take precedence, which is printed.
+// applyProfile sets the flags of --profile. Flags of the command line take precedence, and it prints which.
 func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, error) {
 	if !cmd.Flags().Changed("profile") {
 		return nil, nil
@@ -228,7 +227,7 @@ func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, er
 		case len(one.values) == 0:
 		case given.Changed:
 			a.say("--%s overrides the profile %s", one.name, p.Name)
-		case f.learn.on && (one.name == "quota" || one.name == "ttl"): // everything is granted
+		case f.learn.on && (one.name == "quota" || one.name == "ttl"): // --learn grants everything
 		default:
 			for _, value := range one.values {
 				if err := setFlag(given, value); err != nil {
@@ -241,14 +240,14 @@ func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, er
 	return p, nil
 }
 
-// placed reports whether the profile has paths relative to the working directory.
+// placed reports whether the profile has paths that are relative to the working directory.
 func placed(p *config.Profile) bool {
 	return p != nil && slices.ContainsFunc(slices.Concat(p.Sandbox.Read, p.Sandbox.Write, p.Sandbox.Hide), func(path string) bool {
 		return !filepath.IsAbs(path) && !strings.HasPrefix(path, "~/")
 	})
 }
 
-// under marks the job's process as running under a profile.
+// under records the profile in the job, and in the intent of its process.
 func (j *job) under(p *config.Profile) {
 	if p != nil {
 		intent := policy.ProfileIntent + p.Name
@@ -256,7 +255,7 @@ func (j *job) under(p *config.Profile) {
 	}
 }
 
-// setFlag adds a value to a flag; a list takes it unsplit.
+// setFlag sets a flag; to a list it adds the value unsplit.
 func setFlag(f *pflag.Flag, value string) error {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		if err := list.Append(value); err != nil {
@@ -270,7 +269,7 @@ func setFlag(f *pflag.Flag, value string) error {
 	return nil
 }
 
-// ruled returns an error if the kernel does not enforce the profile's rules.
+// ruled returns an error if the kernel has not loaded the profile's rules in their current form.
 func ruled(ctx context.Context, c *client.Client, p *config.Profile) error {
 	if p == nil || p.Policy == "" {
 		return nil

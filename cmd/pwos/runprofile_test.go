@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 )
 
-// TestProfileFlags: paths of a profile stand below the working directory or the home directory, and zero is no absence of a budget.
+// TestProfileFlags checks that paths are relative to the working directory or the home directory, and that a budget of 0 is kept.
 func TestProfileFlags(t *testing.T) {
 	t.Parallel()
 	p, none := new(config.Profile), int64(0)

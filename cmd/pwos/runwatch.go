@@ -15,12 +15,12 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// exitStatus passes on another program's exit status. report prints nothing for it.
+// exitStatus is an error that only sets the exit status. report prints nothing for it.
 type exitStatus int
 
 func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
 
-// ended returns the exit status of run for the end of an agent's program.
+// ended returns the error of run for an agent's end; nil if the program exited with 0.
 func ended(d schema.Descriptor) error {
 	end := d.Exit
 	switch {
@@ -40,7 +40,7 @@ func ended(d schema.Descriptor) error {
 
 // tellEnd prints to stderr how a program ended, and how many calls it made (PROTOCOL 9).
 func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descriptor) error {
-	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // run's error says it
+	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // the error of run has the reason
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
@@ -53,13 +53,13 @@ func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descripto
 	return nil
 }
 
-// tally counts the calls of a process.
+// tally has the numbers of a process's calls.
 type tally struct {
 	calls, refused int
-	more           bool // there are more, not counted
+	more           bool // there are calls beyond those counted
 }
 
-// String describes the number of calls.
+// String returns the number of calls as a text.
 func (t tally) String() string {
 	switch {
 	case t.more:
@@ -70,10 +70,10 @@ func (t tally) String() string {
 	return fmt.Sprintf("%d calls", t.calls)
 }
 
-// mostPages bounds the pages of the record that are read to count calls.
+// mostPages bounds the pages of the record that countCalls reads.
 const mostPages = 50
 
-// countCalls counts the calls of a process, and the refused ones.
+// countCalls counts the calls of a process and the refused ones among them.
 func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err error) {
 	pages := 0
 	err = eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []view.Entry, more bool) error {
@@ -94,7 +94,7 @@ func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err 
 	return t, err
 }
 
-// grant completes the grant of the agent of j. Without flags it is the kernel's default grant.
+// grant returns the grant of the agent of j. It is nil, which means the kernel's default grant, if no flag sets a part of it.
 func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapability, error) {
 	if !j.learn.on && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 && j.budget == nil {
 		return nil, nil
@@ -138,9 +138,9 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 }
 
 // everything returns the grant of --learn for a kernel with these syscalls: all except those that open secrets, which
-// need an explicit flag.
+// the flags must name.
 func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
-	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // patterns do not include them
+	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // patterns do not include these
 	allow = append(allow, "*")
 	for _, pattern := range j.allow {
 		if row, ok := view.Named(pattern); !ok || row.Grant == schema.ByName {
@@ -154,11 +154,10 @@ func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
 	return allow, http
 }
 
-// ticksOf returns a duration in ticks: one a second unless the kernel's clock is configured otherwise
-// (PROTOCOL 6).
+// ticksOf converts a duration to ticks, rounded up: one a second, the default of the kernel's clock (PROTOCOL 6).
 func ticksOf(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
-// defaultGrant lists what an agent may call by default: the syscalls with a code (CAP 2), and receiving messages.
+// defaultGrant returns the syscalls of the default grant: those with a code (CAP 2), and Ipc.Receive.
 func defaultGrant() []string {
 	codes := []string{"Ipc.Receive"}
 	for _, row := range schema.Syscalls() {
@@ -169,7 +168,7 @@ func defaultGrant() []string {
 	return codes
 }
 
-// defaultQuota is the quota of each resource in the default grant (CAP 3).
+// defaultQuota is the default quota of each resource (CAP 3).
 const defaultQuota = 200.0
 
 // resources returns the capacity of each resource.
@@ -188,10 +187,10 @@ func describe(ctx context.Context, c *client.Client, pid int64) (schema.Descript
 	return invokeAs(ctx, c, schema.ProcessGet, &schema.ProcessGetInput{PID: pid})
 }
 
-// exitNotStarted is the exit status if the program could not be started, as in shells.
+// exitNotStarted is the exit status for a program that could not be started, as in shells.
 const exitNotStarted = 127
 
-// run starts the agent of j, and in the foreground waits until it has ended.
+// run starts the agent of j. Without --detach, it returns after the agent's end.
 func (a *app) run(ctx context.Context, j *job) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
@@ -202,8 +201,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 		}
 		pid := end.PID
 		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != view.NotStarted || err != nil && ctx.Err() != nil) {
-			// An agent may run until the user interrupts it. The user still wants the learned
-			// grant.
+			// The user may interrupt an agent that does not end by itself, and still wants the learned grant.
 			if err := a.learned(context.WithoutCancel(ctx), c, j, pid); err != nil {
 				return err
 			}
@@ -218,8 +216,8 @@ func (a *app) run(ctx context.Context, j *job) error {
 	})
 }
 
-// start starts the agent of j. In the foreground it returns after the agent's end with the last descriptor, of which
-// only the PID is certain if there is an error too.
+// start starts the agent of j. Without --detach, it returns after the agent's end, with the agent's last descriptor. If it also returns an
+// error, only the descriptor's PID is valid.
 func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.Descriptor, err error) {
 	if j.copied != nil {
 		if err := a.copyBefore(ctx, j); err != nil {
@@ -240,7 +238,7 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	}
 	if j.copied != nil {
 		if err := a.tellCopied(ctx, c, j, pid); err != nil {
-			a.say("%v", err) // the agent runs
+			a.say("%v", err) // only a warning, since the agent runs
 		}
 	}
 	if j.detach {
@@ -251,14 +249,14 @@ func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.D
 	return end, err
 }
 
-// attend waits until an agent has ended. If it cannot, or ctx ends, it ends the agent and returns why.
+// attend waits until an agent has ended. If it cannot, or if ctx ends first, it ends the agent and returns the cause.
 func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *terminal) (end schema.Descriptor, err error) {
 	w := &watch{app: a, client: c, pid: pid}
 	if t != nil {
 		if err := t.attach(); err != nil {
 			return end, w.takeDown(ctx, err)
 		}
-		defer context.AfterFunc(ctx, func() { _ = t.hangUp() })() // the program is told first
+		defer context.AfterFunc(ctx, func() { _ = t.hangUp() })() // the program gets SIGHUP before the kernel ends it
 	}
 	if w.log, err = newAgentLog(pid, a.stderr); err != nil {
 		return end, w.takeDown(ctx, err)
@@ -281,8 +279,8 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 	return end, nil
 }
 
-// spawn makes the kernel start the program, and returns the PID. It ignores interruptions: otherwise the agent would
-// run, and its PID would not be known.
+// spawn makes the kernel start the program, and returns the PID. It ignores the end of ctx: otherwise an agent with an
+// unknown PID could be left running.
 func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error) {
 	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
@@ -301,7 +299,7 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 	return out.ChildPID, err
 }
 
-// mostAlike bounds how many living agents are named after one program.
+// mostAlike bounds the number of living agents that are named after one program.
 const mostAlike = 1000
 
 // taken reports whether a spawn was refused because a living agent has the name.
@@ -309,7 +307,7 @@ func taken(err error) bool {
 	return kernelCode(err) == 409
 }
 
-// announce prints the PID of a detached agent, or says why it did not start.
+// announce prints the PID of a detached agent, or returns why its program did not start.
 func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
 	d, err := describe(ctx, c, pid)
 	if err != nil {
@@ -328,10 +326,10 @@ type watch struct {
 	pid      int64
 	log      *agentLog
 	life     *life
-	restarts int64 // restarts printed so far
+	restarts int64 // number of restarts that were printed
 }
 
-// follow shows the agent's log until it has ended, and returns its last descriptor, or the cause of ctx's end.
+// follow shows the agent's log until the agent has ended, and returns its last descriptor. If ctx ends first, it returns the cause.
 func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 	pause := shortLook
 	for {
@@ -349,7 +347,7 @@ func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 	}
 }
 
-// look prints what is new about the agent. Its last output is there once it has ended.
+// look prints new output and restarts of the agent. It reads the log after the descriptor, so the output of an ended agent is complete.
 func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 	d, err := describe(ctx, w.client, w.pid)
 	if err != nil {
@@ -361,13 +359,13 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 	for _, then := range w.life.restarts() {
 		w.restarted(&then)
 	}
-	if w.life.refused.Load() || view.Ended(&d) { // an event may be late or missing
+	if w.life.refused.Load() || view.Ended(&d) { // the event may be late or missing
 		w.restarted(&d)
 	}
 	return d, nil
 }
 
-// restarted prints each restart once.
+// restarted prints a restart, unless it was printed before.
 func (w *watch) restarted(d *schema.Descriptor) {
 	if n := view.Deref(d.Restarts); d.PID == w.pid && n > w.restarts {
 		w.restarts = n
@@ -375,8 +373,8 @@ func (w *watch) restarted(d *schema.Descriptor) {
 	}
 }
 
-// takeDown ends the agent and its descendants, waits for that, and returns cause. Their last output is shown if
-// possible. A kernel that has ended has ended its agents too.
+// takeDown ends the agent with its descendants, waits for their end, and returns cause. It shows their last output if
+// that can be read. If the kernel has ended, so have its agents, and takeDown does nothing.
 func (w *watch) takeDown(ctx context.Context, cause error) error {
 	if errors.Is(cause, fault.DaemonHungUp) {
 		return cause
@@ -394,7 +392,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 			continue
 		}
 		if w.log.copy() != nil || !over && w.log.wait(ctx, 10*shortLook, nil) != nil {
-			w.log = nil // not read; the error is in cause
+			w.log = nil // no longer read; cause already has the error
 		}
 	}
 	if err != nil {

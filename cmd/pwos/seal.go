@@ -94,7 +94,7 @@ for byte. A JSON string will do, as "pwos mem get" prints it.
 	return cmd
 }
 
-// sealedValue returns the argument, or stdin.
+// sealedValue returns the sealed value in the argument or, without one, on stdin. It may be quoted as a JSON string.
 func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 	text := strings.Join(args, "")
 	if len(args) == 0 {
@@ -111,7 +111,7 @@ func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 	return text, nil
 }
 
-// printSecret prints a secret unchanged; at a terminal escaped, since anybody may have written it.
+// printSecret prints a secret unchanged; to a terminal it is escaped, since its content is untrusted.
 func (a *app) printSecret(plaintext []byte) error {
 	if a.stdoutTerminal() {
 		if !utf8.Valid(plaintext) {
@@ -125,7 +125,7 @@ func (a *app) printSecret(plaintext []byte) error {
 	return nil
 }
 
-// shownLines returns a text escaped, without its last line end.
+// shownLines escapes each line of a text, and removes the last line end.
 func shownLines(text string) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, line := range lines {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// serving is the address at which a verb serves HTTP.
+// serving has the flags of a verb that serves HTTP.
 type serving struct{ address, cert, key string }
 
 // flags adds the flags for TLS.
@@ -23,7 +23,7 @@ func (f *serving) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.key, "tls-key", "", "file of the certificate's key")
 }
 
-// certificate is the server's certificate, nil if there is none.
+// certificate returns the server's certificate; nil if the flags name none.
 func (f *serving) certificate() (*tls.Certificate, error) {
 	switch {
 	case (f.cert == "") != (f.key == ""):
@@ -38,7 +38,7 @@ func (f *serving) certificate() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// listen listens on the address of the flag, which must be loopback unless there is TLS.
+// listen listens on the address, which must be a loopback address unless TLS is configured. flag is the flag's name, for errors.
 func (f *serving) listen(flag string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", f.address)
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *serving) listen(flag string) (net.Listener, error) {
 // shortestToken is the minimum length of a bearer token in bytes.
 const shortestToken = 16
 
-// bearer returns the token in a file that only its owner may read. It creates both if there is no file.
+// bearer returns the token in a file, which must be closed to other users. If the file does not exist, it creates one with a new token.
 func bearer(file string) (string, error) {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

@@ -21,14 +21,14 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// copyFlags configure the copy of a working directory.
+// copyFlags are the flags for the copy of a working directory.
 type copyFlags struct {
 	on    bool
 	limit byteCount
 	skip  []string
 }
 
-// byteCount is a flag: a number of bytes such as 256M.
+// byteCount is a flag value: a number of bytes such as 256M.
 type byteCount int64
 
 func (b *byteCount) String() string { return strconv.FormatInt(int64(*b), 10) }
@@ -40,7 +40,7 @@ func (b *byteCount) Set(text string) error {
 	return err
 }
 
-// addLimit adds --snapshot-limit, which an undo has too.
+// addLimit adds --snapshot-limit, with its default.
 func addLimit(flags *pflag.FlagSet, limit *byteCount) {
 	*limit = snapshot.DefaultLimit
 	flags.Var(limit, "snapshot-limit", "most bytes that a copy may take where the file system cannot share blocks, such as 512M (default 2G)")
@@ -53,12 +53,12 @@ func (f *copyFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.skip, "snapshot-skip", nil, "leave this name, or path with a slash, out of the copy and of the undo, such as node_modules or build/*.o; may be repeated")
 }
 
-// alone names a flag that says how to copy although nothing is copied.
+// alone returns a given flag that requires --snapshot; "" if there is none.
 func (f *copyFlags) alone(cmd *cobra.Command) string {
 	return given(cmd, "snapshot-limit", "snapshot-skip")
 }
 
-// given is the first of the flags that is on the command line, "" if none is.
+// given returns the first of the flags that is on the command line; "" if there is none.
 func given(cmd *cobra.Command, names ...string) string {
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
@@ -68,7 +68,7 @@ func given(cmd *cobra.Command, names ...string) string {
 	return ""
 }
 
-// copies opens the directory of copies.
+// copies opens the store of copies in the state directory.
 func copies() (*snapshot.Store, error) {
 	dir, err := stateDir()
 	if err != nil {
@@ -77,7 +77,7 @@ func copies() (*snapshot.Store, error) {
 	return snapshot.Open(dir)
 }
 
-// copyBefore copies the working directory of an agent that is about to start.
+// copyBefore copies the working directory of an agent before its start.
 func (a *app) copyBefore(ctx context.Context, j *job) error {
 	store, err := copies()
 	if err != nil {
@@ -91,9 +91,9 @@ func (a *app) copyBefore(ctx context.Context, j *job) error {
 	return nil
 }
 
-// uncopy removes the copy of an agent that the kernel refused to start.
+// uncopy removes the copy if the kernel refused to start the agent.
 func (j *job) uncopy(refused error) error {
-	if j.input.Snapshot == nil || kernelCode(refused) == 0 { // it may have started
+	if j.input.Snapshot == nil || kernelCode(refused) == 0 { // without the kernel's answer, the agent may have started
 		return nil
 	}
 	store, err := copies()
@@ -103,7 +103,7 @@ func (j *job) uncopy(refused error) error {
 	return store.Remove(*j.input.Snapshot)
 }
 
-// tellCopied describes the copy, and removes old copies.
+// tellCopied prints what was copied, and removes old copies.
 func (a *app) tellCopied(ctx context.Context, c *client.Client, j *job, pid int64) error {
 	store, err := copies()
 	if err != nil {
@@ -177,9 +177,9 @@ func (a *app) undoFiles(cmd *cobra.Command, f *undoFiles) error {
 		if !view.Ended(agent) {
 			return fault.ProcessAlive.New("pid %d is running", agent.PID).WithFix(`end it first: "pwos kill %d"`, agent.PID)
 		}
-		end := time.Time{} // unknown: everything counts as changed since
+		end := time.Time{} // zero: the end is unknown, and every file counts as changed after it
 		if agent.Exit != nil {
-			end = time.UnixMilli(agent.Exit.Time + 1) // it was cut to milliseconds
+			end = time.UnixMilli(agent.Exit.Time + 1) // the time was truncated to milliseconds
 		}
 		r, err := store.Restore(ctx, id, end)
 		if err != nil {
@@ -189,7 +189,7 @@ func (a *app) undoFiles(cmd *cobra.Command, f *undoFiles) error {
 	})
 }
 
-// undone finds the copy that is restored, and the agent whose work is undone.
+// undone returns the copy to restore, and the process whose changes it undoes.
 func undone(ctx context.Context, c *client.Client, store *snapshot.Store, of string, pid int64) (id string, agent *schema.Descriptor, err error) {
 	if id = of; snapshot.IsID(of) {
 		if pid, err = ownerOf(ctx, c, store, of); err != nil {
@@ -210,7 +210,7 @@ func undone(ctx context.Context, c *client.Client, store *snapshot.Store, of str
 	return *d.Snapshot, &d, nil
 }
 
-// ownerOf is the process that a copy is about.
+// ownerOf returns the PID of the process that a copy belongs to.
 func ownerOf(ctx context.Context, c *client.Client, store *snapshot.Store, id string) (int64, error) {
 	about, err := store.Get(id)
 	if err != nil {
@@ -230,7 +230,7 @@ func ownerOf(ctx context.Context, c *client.Client, store *snapshot.Store, id st
 		WithFix("its files are in the directory snapshots/%s/tree of the state directory", id)
 }
 
-// ownersOf are the processes by the copies that were made before them.
+// ownersOf returns the PIDs of the processes that started after a copy, by the id of the copy.
 func ownersOf(ctx context.Context, c *client.Client) (map[string]int64, error) {
 	processes, err := listProcesses(ctx, c, nil)
 	owners := make(map[string]int64)
@@ -242,7 +242,7 @@ func ownersOf(ctx context.Context, c *client.Client) (map[string]int64, error) {
 	return owners, err
 }
 
-// restoreFiles does what was asked for, once the copy and the directory are compared.
+// restoreFiles applies a prepared restore, or only prints it with --dry-run.
 func (a *app) restoreFiles(ctx context.Context, c *client.Client, r *snapshot.Restore, pid int64, f *undoFiles) error {
 	if r.Nothing() {
 		a.say("%s is as it was before pid %d: nothing to restore", view.Escaped(r.Dir), pid)
@@ -279,7 +279,7 @@ func (a *app) restoreFiles(ctx context.Context, c *client.Client, r *snapshot.Re
 	return nil
 }
 
-// printPlan prints a line for each change.
+// printPlan prints one line for each change, and for each file that changed after the agent's end.
 func (a *app) printPlan(p *snapshot.Plan) error {
 	list := a.listing("what", "path", "")
 	for _, change := range p.Changes {
@@ -323,7 +323,7 @@ restores one.`,
 	return cmd
 }
 
-// subVerb refuses an unknown verb below one that does something by itself.
+// subVerb returns a usage error for an unknown subcommand of a verb that also runs without one.
 func subVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage(cmd, unknownCommand(cmd, args[0]))
@@ -355,7 +355,7 @@ Exit status: 4 there is no such copy, 8 it is being restored.`,
 	}
 }
 
-// pidOrNone is a PID, "" if there is none.
+// pidOrNone formats a PID; 0 is "".
 func pidOrNone(pid int64) string {
 	if pid == 0 {
 		return ""

@@ -60,7 +60,7 @@ or syscall has that name.`,
 	return cmd
 }
 
-// input returns the spawn that the command line describes. Its errors are wrong usage.
+// input returns the spawn that the command line describes. Its errors are usage errors.
 func (f *spawnFlags) input(cmd *cobra.Command, agent string) (*schema.SpawnInput, error) {
 	in, grant := &f.in, &f.grant
 	in.ChildAgentID = agent

@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// home prints the output of pwos without a verb: whether a kernel runs and where, and what to try.
+// home prints the output of pwos without a verb: the kernel's state, and commands to try.
 func (a *app) home(ctx context.Context) error {
 	s, err := a.inspect(ctx)
 	switch {
@@ -42,7 +42,7 @@ try:
 `)
 }
 
-// withLastStart adds to the error that no kernel runs why the last start by a client failed, if it did.
+// withLastStart adds to err, if it says that no kernel runs, why the last start by a client failed.
 func (a *app) withLastStart(err error) error {
 	if !errors.Is(err, fault.DaemonNotRunning) {
 		return err
@@ -58,9 +58,9 @@ func (a *app) withLastStart(err error) error {
 	return err
 }
 
-// lastFailure returns why the last daemon failed, from the last lines of its log; "" if it did not fail, or the
-// log has no reason. The reason is in the line about its end or, if it failed before its log was configured,
-// after its name.
+// lastFailure returns why the last daemon failed, from the last lines of the log; "" if it did not fail, or if the
+// log does not tell. The reason is in the log entry of the daemon's end or, if the daemon failed before its log was configured, in a plain
+// line that begins with its name.
 func lastFailure(lines []string) string {
 	const start, run = "the last start failed: ", "the last one ended with an error: "
 	why := ""
@@ -69,24 +69,24 @@ func lastFailure(lines []string) string {
 		switch {
 		case why != "" && message == "ready":
 			return run + why
-		case why != "" && message == "ended": // of the daemon before it
+		case why != "" && message == "ended": // logged by an earlier daemon
 			return start + why
 		case message == "ended" && reason != "":
 			why = view.Escaped(reason)
-		case message == "ready" || message == "ended": // killed, or ended cleanly
+		case message == "ready" || message == "ended": // it was killed, or ended cleanly
 			return ""
 		}
 	}
 	switch {
 	case why == "":
 		return ""
-	case len(lines) < client.LogTailLines: // the log has no more
+	case len(lines) < client.LogTailLines: // this is the whole log
 		return start + why
 	}
 	return run + why
 }
 
-// logLine returns the message of a line of the log, and its error.
+// logLine returns the message and the error of a line of the log.
 func logLine(line string) (message, reason string) {
 	if text, ok := strings.CutPrefix(line, "pwosd: "); ok {
 		return "ended", text
@@ -147,7 +147,7 @@ file of keys whose mode became unsafe.`,
 	}
 }
 
-// kernelInfo describes a running kernel from outside.
+// kernelInfo is the state of a running kernel, as a client sees it.
 type kernelInfo struct {
 	pid          int
 	socket       string
@@ -156,25 +156,25 @@ type kernelInfo struct {
 	ping         time.Duration
 	condition
 	parameters
-	others map[string]int64 // number of keys of each origin with memory, except the operator's
+	others map[string]int64 // number of keys in memory by origin, without the operator's
 }
 
-// condition describes the problem that a kernel reports, if any.
+// condition has the problems that a kernel reports.
 type condition struct {
 	refusing string   // why commands are refused; "" if they are not
-	warnings []string // what the operator should look at
+	warnings []string // warnings for the operator
 }
 
-// parameters are the kernel's start parameters, if it reports them; else "" and nil.
+// parameters are the kernel's start parameters; zero if the caller may not read them.
 type parameters struct {
-	version string   // of the running kernel, which may be older or newer than this program
-	origin  string   // the operator's
-	sync    string   // when a command is answered
-	sandbox string   // what confines an agent's program
-	gaps    []string // what that does not refuse
+	version string   // version of the running kernel, which may differ from this program's
+	origin  string   // the operator's origin
+	sync    string   // the sync setting: when a command is durable
+	sandbox string   // what confines the program of an agent
+	gaps    []string // what the sandbox does not prevent
 }
 
-// inspect asks the running kernel.
+// inspect queries the running kernel.
 func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 	err = a.with(ctx, usualTimeout, a.dialRunning, func(ctx context.Context, c *client.Client) error {
 		types, err := listSyscalls(ctx, c)
@@ -196,7 +196,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 	return s, a.withLastStart(err)
 }
 
-// readParameters reads the parameter block, which the caller may be denied.
+// readParameters reads the kernel's start parameters, if the caller may.
 func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
@@ -211,7 +211,7 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	return p
 }
 
-// readOrigins reads which origins have memory. Only the operator may read that.
+// readOrigins reads which origins have keys in memory. Only the operator may; otherwise it returns nil.
 func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/origins"})
 	if err != nil {
@@ -221,8 +221,8 @@ func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	return keys
 }
 
-// readCondition asks whether commands are refused, and what else is wrong. The caller may be denied that. It comes
-// last: the earlier queries are journaled, so the kernel knows by then whether it can write.
+// readCondition reads whether commands are refused, and the warnings, if the caller may. It is called
+// after other queries: these are journaled, so the kernel already knows whether it can write.
 func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	data, err := invoke(ctx, c, schema.AuditMetrics.Type, &schema.AuditMetricsInput{})
 	if err != nil {
@@ -234,7 +234,7 @@ func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	return is
 }
 
-// durability returns what a command's answer guarantees.
+// durability describes a sync setting.
 func durability(sync string) string {
 	switch sync {
 	case "always":
@@ -246,7 +246,7 @@ func durability(sync string) string {
 	}
 }
 
-// measurePing returns the time of one round trip.
+// measurePing returns the duration of one round trip.
 func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
 	begin := time.Now()
 	_, err := c.Call(ctx, schema.KindQuery, "Syscall.Ping", []byte(`{"payload":null}`))

@@ -19,13 +19,12 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// maxPassphrase bounds a typed passphrase, in bytes.
+// maxPassphrase is the most bytes of a typed passphrase.
 const maxPassphrase = 1 << 10
 
 var errNoPassphrase = errors.New("no passphrase was typed")
 
-// askPassphrase asks for the passphrase of a key file at the terminal of this process, even if its stdin is not that
-// terminal.
+// askPassphrase asks for the passphrase of a key file at the controlling terminal, which need not be stdin.
 func askPassphrase(ctx context.Context, path string) (passphrase []byte, err error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -35,12 +34,12 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 	if err != nil {
 		return nil, errors.Join(err, tty.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails only on a closed file, which is not read
+	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails only on a closed file
 	defer func() {
 		stop()
 		err = errors.Join(err, in.Close(), tty.Close())
 	}()
-	// Raw mode: a read in line mode could not be interrupted, and would be echoed.
+	// Raw mode, since a read in line mode could not be interrupted, and the terminal would echo the keys.
 	before, err := term.MakeRaw(int(tty.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("ask for a passphrase: %w", err)
@@ -57,9 +56,9 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 	return passphrase, errors.Join(err, endErr)
 }
 
-// typed reads up to the end of a line, byte by byte, and handles the editing keys.
+// typed reads a line byte by byte, and handles the editing keys.
 func typed(in *patientFile) ([]byte, error) {
-	line := make([]byte, 0, maxPassphrase) // allocated at once, so that no copy stays in memory
+	line := make([]byte, 0, maxPassphrase) // at its full size, so that growing leaves no copy in memory
 	var key [1]byte
 	for {
 		if _, err := in.Read(key[:]); err != nil {
@@ -84,7 +83,7 @@ func typed(in *patientFile) ([]byte, error) {
 	}
 }
 
-// canAsk reports whether there is a terminal.
+// canAsk reports whether this process has a controlling terminal.
 func canAsk() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -93,10 +92,10 @@ func canAsk() bool {
 	return tty.Close() == nil
 }
 
-// maxPayload bounds a stdin without end, in bytes. The kernel accepts less (PROTOCOL 2).
+// maxPayload is the most bytes that are read from stdin, which may have no end. The kernel's own limit is lower (PROTOCOL 2).
 const maxPayload = 64 << 20
 
-// payload is a value on the command line.
+// payload has the flag of a verb that takes a value.
 type payload struct{ text bool }
 
 func (p *payload) add(cmd *cobra.Command) {
@@ -108,7 +107,7 @@ const payloadHelp = `A value that is valid JSON is sent as JSON, any other value
 sends a string. With - it is read from stdin; one line end at the end of a string is
 removed.`
 
-// value makes a JSON value of an argument, or of stdin if that is "-".
+// value returns an argument, or stdin if that is "-", as a JSON value.
 func (a *app) value(ctx context.Context, cmd *cobra.Command, p payload, arg string) (schema.Value, error) {
 	text := []byte(arg)
 	if arg == "-" {
@@ -129,13 +128,13 @@ func (a *app) value(ctx context.Context, cmd *cobra.Command, p payload, arg stri
 	return schema.AppendString(nil, string(text)), nil
 }
 
-// readStdin reads all of stdin, until ctx ends.
+// readStdin reads stdin to its end. It stops when ctx ends.
 func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
 	in, err := newPatientFile(a.stdin)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails only on a closed file, which is not read
+	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails only on a closed file
 	defer func() {
 		stop()
 		err = errors.Join(err, in.Close())
@@ -152,12 +151,12 @@ func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
 	return text, nil
 }
 
-// patientFile reads a file whose Read may block forever, such as a pipe that another process holds open. Its reads
-// can be interrupted. The runtime's poller could do that for a non-blocking descriptor, but stdin is shared with
+// patientFile reads a file whose Read may block forever, such as a pipe that another process keeps open. Its reads
+// can be interrupted. A deadline of os.File would need a non-blocking descriptor, but stdin is shared with
 // other processes, for which it would become non-blocking too.
 type patientFile struct {
 	file  *os.File
-	awake *os.File // readable when reading must stop
+	awake *os.File // readable once reading must stop
 	wake  func() error
 }
 
@@ -169,7 +168,7 @@ func newPatientFile(file *os.File) (*patientFile, error) {
 	return &patientFile{file: file, awake: awake, wake: sync.OnceValue(wake.Close)}, nil
 }
 
-// Read returns os.ErrDeadlineExceeded once SetReadDeadline was called.
+// Read reads from the file. It returns os.ErrDeadlineExceeded once SetReadDeadline was called.
 func (f *patientFile) Read(p []byte) (int, error) {
 	fds := []unix.PollFd{
 		{Fd: int32(f.file.Fd()), Events: unix.POLLIN},
@@ -189,8 +188,8 @@ func (f *patientFile) Read(p []byte) (int, error) {
 	}
 }
 
-// SetReadDeadline stops reading, whatever the time: no caller sets a later one.
+// SetReadDeadline interrupts reading at once and for good. It ignores the time, since callers set only past ones.
 func (f *patientFile) SetReadDeadline(time.Time) error { return f.wake() }
 
-// Close closes everything except the file itself.
+// Close releases the wake pipe. It does not close the file.
 func (f *patientFile) Close() error { return errors.Join(f.wake(), f.awake.Close()) }

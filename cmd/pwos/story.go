@@ -56,7 +56,7 @@ kernel where several are asked.`,
 	return cmd
 }
 
-// story prints the story of the wanted entries, to stdout or as a page.
+// story prints the story of the selected entries, to stdout or as an HTML page.
 func (a *app) story(ctx context.Context, q auditQuestion, page string) error {
 	return a.withKernels(ctx, 0, q.at, func(ctx context.Context, list []asked) (err error) {
 		t := a.newTimeline(list, q)
@@ -72,7 +72,7 @@ func (a *app) story(ctx context.Context, q auditQuestion, page string) error {
 	})
 }
 
-// storyPage writes a story as a page, atomically.
+// storyPage writes the story to a file as an HTML page, atomically.
 func storyPage(ctx context.Context, t *timeline, page string) (err error) {
 	file, err := renameio.NewPendingFile(page, renameio.WithPermissions(0o600))
 	if err != nil {
@@ -88,7 +88,7 @@ func storyPage(ctx context.Context, t *timeline, page string) (err error) {
 	return nil
 }
 
-// tellPage writes the page of a story. A kernel that does not answer is named in it.
+// tellPage writes the HTML page of a story. The page names the kernels that did not answer.
 func tellPage(ctx context.Context, t *timeline, file io.Writer) error {
 	put := func(text string) error {
 		if _, err := io.WriteString(file, text); err != nil {

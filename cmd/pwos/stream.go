@@ -15,9 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// stream copies stdin to the kernel and its answers to stdout until both ends are done (BRIDGE 4.4). A stream whose
-// first frame is an OsEvent goes to events.sock, where lines may be longer. With inline the kernel is in this
-// process.
+// stream copies stdin to the kernel and the answers to stdout until both directions have ended (BRIDGE 4.4). If the
+// first frame is an OsEvent, it uses events.sock, whose line limit is higher. With inline, the kernel runs in this process.
 func (a *app) stream(ctx context.Context, inline bool) (err error) {
 	ctx, cancel := a.bound(ctx, 0)
 	defer cancel()
@@ -27,7 +26,7 @@ func (a *app) stream(ctx context.Context, inline bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	in := &begun{patientFile: file}
-	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Time{}) }) // it fails when closed
+	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Time{}) }) // fails only on a closed file
 	dialect := in.dialect()
 	stop()
 	if ctx.Err() != nil {
@@ -58,15 +57,14 @@ func (a *app) converse(ctx context.Context, c *client.Client, in io.Reader) (err
 	return err
 }
 
-// begun is the input of a stream. Its first line may already have been read.
+// begun is the input of a stream, whose beginning may already have been read.
 type begun struct {
 	*patientFile
-	head []byte // read, not passed on
-	err  error  // that ended it
+	head []byte // read ahead, not yet returned by Read
+	err  error  // the error that ended the input
 }
 
-// dialect returns the dialect of the first frame: OsMessage if that is not a frame, or is longer than any
-// line may be.
+// dialect returns the dialect of the first frame. It is OsMessage if the first line is not a frame, or exceeds the limit of both dialects.
 func (b *begun) dialect() schema.Dialect {
 	const most = schema.MaxEventLine + 1
 	for from, read := 0, 0; ; {
@@ -81,14 +79,14 @@ func (b *begun) dialect() schema.Dialect {
 			line = b.head[from : read+end]
 		}
 		if len(bytes.TrimLeft(line, " \t\r")) > 0 || end < 0 {
-			m, _ := schema.Decode(line, schema.OsMessage) // the kernel refuses anything that is not a frame
+			m, _ := schema.Decode(line, schema.OsMessage) // the kernel reports an invalid frame
 			return m.Dialect
 		}
 		from, read = read+end+1, read+end+1
 	}
 }
 
-// fill reads more of it.
+// fill reads more input into head.
 func (b *begun) fill() {
 	const chunk = 64 << 10
 	if cap(b.head)-len(b.head) < chunk {

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// respond prints the one JSON-RPC 2.0 response of a call, and returns err, which decides the exit status.
+// respond prints the JSON-RPC 2.0 response of a call and returns err, which sets the exit status.
 func (a *app) respond(data []byte, err error, failure *fault.Fault) error {
 	var response []byte
 	if failure == nil {
@@ -66,7 +66,7 @@ func rpcFault(err error, in *schema.CallInput) *fault.Fault {
 	return &fault.Fault{Kind: kind, Message: err.Error()}
 }
 
-// remote is a kernel's error with its original kind.
+// remote restores the kind of a kernel's error from its code.
 func remote(answer *fault.Fault) *fault.Fault {
 	failure := *answer
 	switch failure.Code() {
@@ -81,8 +81,8 @@ func remote(answer *fault.Fault) *fault.Fault {
 	return &failure
 }
 
-// unknownName reports whether a 404 means an unknown syscall rather than a missing object: JSON-RPC has different
-// codes for them, the wire has one.
+// unknownName reports whether a 404 means an unknown syscall and not a missing object: JSON-RPC has two
+// codes for these, the kernel's protocol has one.
 func unknownName(in *schema.CallInput) bool {
 	if schema.UserSpace(in.Syscall) {
 		return true
@@ -148,7 +148,7 @@ to name others is an error.`,
 	return cmd
 }
 
-// input returns the data of the call that the command line describes.
+// input returns the call that the command line describes.
 func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInput, *fault.Fault) {
 	in := &schema.CallInput{Syscall: args[0]}
 	for _, arg := range args {
@@ -168,7 +168,7 @@ func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInp
 	return in, nil
 }
 
-// daemonArgs returns the flags of a daemon that is started for the call, with absolute paths.
+// daemonArgs returns the flags for a daemon that the call starts, with absolute paths.
 func (f *syscallFlags) daemonArgs() (args []string, err error) {
 	root, state := f.root, f.stateDir
 	if root != "" && !strings.HasPrefix(strings.ToLower(root), "https:") {
@@ -188,7 +188,7 @@ func (f *syscallFlags) daemonArgs() (args []string, err error) {
 	return args, nil
 }
 
-// syscall makes the call, on the running kernel or one that it starts, else in this process (ABI 7).
+// syscall makes the call on the running kernel, on one that it starts, or else in this process (ABI 7).
 func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput) (data []byte, err error) {
 	ctx, cancel := a.bound(ctx, usualTimeout)
 	defer cancel()
@@ -214,7 +214,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 	return answer.Data, err
 }
 
-// verbatim returns the data of a call with its arguments as they were written.
+// verbatim returns the data of a call with the arguments unchanged.
 func verbatim(in *schema.CallInput) schema.Value {
 	o := view.Object(nil).Text("syscall", in.Syscall)
 	args := []byte{'['}
@@ -231,8 +231,7 @@ func verbatim(in *schema.CallInput) schema.Value {
 	return o.Close()
 }
 
-// once makes the call in CLI mode (ABI 7.2), after no kernel could be reached because of
-// unreachable.
+// once makes the call in CLI mode (ABI 7.2). unreachable is the error of the attempt to reach a kernel.
 func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *schema.CallInput, unreachable error) ([]byte, error) {
 	if f.idempotencyKey != "" {
 		return nil, fmt.Errorf("%w; --idempotency-key needs a running kernel", unreachable)
@@ -248,8 +247,8 @@ func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *sche
 	return nil, fault.DaemonUnreachable.New("%s; and the call cannot be made here: %s", unreachable, err).Wrap(errors.Join(unreachable, err))
 }
 
-// sameParameters checks that a running kernel has the root and the origin that the flags name: they cannot be changed
-// by asking (ABI 6.4).
+// sameParameters returns an error if the running kernel's root or origin differs from the flags: a running kernel cannot change them
+// (ABI 6.4).
 func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, args []string) error {
 	root, origin, err := offline.Parameters(args, os.Getenv)
 	if err != nil {

@@ -19,24 +19,24 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is an agent's pseudo-terminal. The agent's program has one end. This process copies between the other end
-// and its own terminal, which is in raw mode meanwhile, so that every key reaches the program.
+// terminal is the pseudo-terminal of an agent. The agent's program has one end. This process copies between the other end
+// and its own terminal, which is in raw mode, so that every key reaches the program.
 type terminal struct {
 	app    *app
-	name   string   // of the program's end
-	ours   *os.File // closing it hangs up: the program gets SIGHUP
-	theirs *os.File // open until the program has it: otherwise our end would read a hang-up
+	name   string   // path of the program's end
+	ours   *os.File // our end; closing it hangs up, and the program gets SIGHUP
+	theirs *os.File // the program's end, open until the program has it: without an open end, reading ours fails
 
 	before  *term.State
 	in      *patientFile
 	out     terminalModes
 	signals chan os.Signal
-	shown   chan struct{} // closed when all output is shown
+	shown   chan struct{} // closed when all output was shown
 	workers sync.WaitGroup
 	hangUp  func() error
 }
 
-// newTerminal makes a pseudo-terminal with the size of this process's terminal.
+// newTerminal creates a pseudo-terminal with the size of this process's terminal.
 func newTerminal(a *app) (*terminal, error) {
 	ours, theirs, err := openPair()
 	if err != nil {
@@ -49,7 +49,7 @@ func newTerminal(a *app) (*terminal, error) {
 	return t, nil
 }
 
-// resize gives the pseudo-terminal the size of this process's terminal; the system tells the program.
+// resize copies the size of this process's terminal to the pseudo-terminal. The system notifies the program.
 func (t *terminal) resize() error {
 	size, err := unix.IoctlGetWinsize(int(t.app.stdin.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -66,7 +66,7 @@ func (t *terminal) resize() error {
 	return nil
 }
 
-// attach connects the terminal of this process, once the program has its end.
+// attach connects this process's terminal to the pseudo-terminal. The program must already have its end.
 func (t *terminal) attach() (err error) {
 	if err := t.theirs.Close(); err != nil {
 		return fmt.Errorf("connect terminal: %w", err)
@@ -80,7 +80,7 @@ func (t *terminal) attach() (err error) {
 	}
 	t.signals, t.shown = make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
-	_ = t.resize() // it may have changed before the signal was subscribed to
+	_ = t.resize() // the size may have changed before signal.Notify
 	t.workers.Go(func() {
 		defer close(t.shown)
 		_, _ = io.Copy(&t.out, t.ours) // until the program's end is closed, or the output fails
@@ -91,9 +91,9 @@ func (t *terminal) attach() (err error) {
 	return nil
 }
 
-// control handles the signals of this process's terminal, and stops this process when the program has stopped.
+// control handles SIGWINCH and SIGCONT, and suspends this process when the program has stopped.
 func (t *terminal) control() {
-	const glance = 200 * time.Millisecond // the system does not report that another process's child has stopped
+	const glance = 200 * time.Millisecond // poll interval: the system does not report that a process which is not a child has stopped
 	every := time.NewTicker(glance)
 	defer every.Stop()
 	for {
@@ -102,10 +102,10 @@ func (t *terminal) control() {
 			switch {
 			case !ok:
 				return
-			case sig == syscall.SIGCONT: // the shell had the terminal meanwhile
+			case sig == syscall.SIGCONT: // the shell may have changed the terminal
 				t.takeBack()
 			default:
-				_ = t.resize() // a closed terminal has no size; its reader finds out
+				_ = t.resize() // fails if the terminal is closed, which its reader reports
 			}
 		case <-every.C:
 			if leader, stopped := t.leader(); stopped {
@@ -115,8 +115,8 @@ func (t *terminal) control() {
 	}
 }
 
-// suspend gives the terminal back and stops this process, as the program has stopped, until the shell continues it.
-// Without a shell the system does not stop it, and both continue at once.
+// suspend restores the terminal and stops this process, as the program has stopped, until the shell continues it; then it continues the
+// program. Without a shell the system ignores the stop, and the program continues after settle.
 func (t *terminal) suspend(leader int, settle time.Duration) {
 	_ = term.Restore(int(t.app.stdin.Fd()), t.before)
 	_ = syscall.Kill(0, syscall.SIGTSTP)
@@ -134,23 +134,21 @@ func (t *terminal) suspend(leader int, settle time.Duration) {
 	_ = syscall.Kill(-leader, syscall.SIGCONT)
 }
 
-// takeBack sets the terminal of this process to raw mode again. It ignores a closed terminal, which its
-// reader reports.
+// takeBack sets this process's terminal to raw mode again. It ignores errors: the reader reports a closed terminal.
 func (t *terminal) takeBack() {
 	_, _ = term.MakeRaw(int(t.app.stdin.Fd()))
 	_ = t.resize()
 }
 
-// lastOutput bounds the wait for output after the program's end: another process may keep the
-// terminal open.
+// lastOutput bounds the wait for output after the program's end, since another process may keep the terminal open.
 const lastOutput = time.Second
 
-// detach restores the terminal of this process. The program has ended or gets SIGHUP.
+// detach restores this process's terminal and hangs up. A program that still runs gets SIGHUP.
 func (t *terminal) detach() error {
 	if t.before == nil { // it was never attached
 		return errors.Join(ignoreClosed(t.hangUp()), ignoreClosed(t.theirs.Close()))
 	}
-	_ = t.in.SetReadDeadline(time.Time{}) // stops reading keys
+	_ = t.in.SetReadDeadline(time.Time{}) // stops the copying of keys
 	err := ignoreClosed(t.hangUp())
 	signal.Stop(t.signals)
 	close(t.signals)
@@ -162,7 +160,7 @@ func (t *terminal) detach() error {
 	return errors.Join(err, t.in.Close())
 }
 
-// finish shows the last output of a program that has ended.
+// finish waits until the last output of an ended program was shown, at most lastOutput.
 func (t *terminal) finish() {
 	late := time.NewTimer(lastOutput)
 	defer late.Stop()
@@ -179,19 +177,19 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// terminalModes passes on a program's output, and tracks which modes of the terminal it has changed: the alternate
-// screen, a hidden cursor, mouse reports. A program that is killed leaves them behind.
+// terminalModes copies a program's output, and records which modes of the terminal the program has changed, such as the alternate
+// screen, a hidden cursor or mouse reports. A killed program does not reset them.
 type terminalModes struct {
 	to      io.Writer
-	changed map[int]bool // private modes (DEC) that are not at their default
-	keys    int          // keyboard reports that were requested and not released (kitty protocol)
-	part    []byte       // of an incomplete control sequence
+	changed map[int]bool // private modes (DEC) that differ from their default
+	keys    int          // keyboard modes that were pushed and not popped (kitty protocol)
+	part    []byte       // an incomplete control sequence
 }
 
-// longestSequence bounds a control sequence that is kept; longer ones change no mode.
+// longestSequence bounds the buffered control sequence. A longer one changes no mode.
 const longestSequence = 64
 
-// Write writes p unchanged.
+// Write copies p to the terminal, unchanged.
 func (m *terminalModes) Write(p []byte) (int, error) {
 	for _, b := range p {
 		m.note(b)
@@ -199,7 +197,7 @@ func (m *terminalModes) Write(p []byte) (int, error) {
 	return m.to.Write(p)
 }
 
-// note handles one byte: ESC [ begins a sequence, a byte from @ to ~ ends it.
+// note handles one byte. ESC [ begins a sequence; a byte from @ to ~ ends it.
 func (m *terminalModes) note(b byte) {
 	const escape = 0x1b
 	switch {
@@ -249,10 +247,10 @@ func (m *terminalModes) end(parameters string, final byte) {
 	}
 }
 
-// usuallyOn reports whether a private mode is on by default: line wrapping, the cursor.
+// usuallyOn reports whether a private mode is on by default: line wrapping (7) and the cursor (25).
 func usuallyOn(mode int) bool { return mode == 7 || mode == 25 }
 
-// undo resets the modes that the program has left changed.
+// undo resets the modes that the program left changed.
 func (m *terminalModes) undo() error {
 	var b bytes.Buffer
 	if m.keys > 0 {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPair makes a pseudo-terminal: our end, which does not block, and the program's.
+// openPair creates a pseudo-terminal: our end, which is non-blocking, and the program's.
 func openPair() (ours, theirs *os.File, err error) {
 	ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	var number int
-	raw, err := ours.SyscallConn() // Fd would make it block
+	raw, err := ours.SyscallConn() // Fd would make it blocking
 	if err == nil {
 		controlErr := raw.Control(func(fd uintptr) {
 			if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
@@ -34,7 +34,7 @@ func openPair() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// leader returns the leader of the session of the program's end, and whether it is stopped.
+// leader returns the PID of the leader of the session at the program's end, and whether it is stopped.
 func (t *terminal) leader() (pid int, stopped bool) {
 	raw, err := t.ours.SyscallConn()
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *terminal) leader() (pid int, stopped bool) {
 	}
 	controlErr := raw.Control(func(fd uintptr) { pid, err = unix.IoctlGetInt(int(fd), unix.TIOCGSID) })
 	if errors.Join(err, controlErr) != nil || pid <= 0 {
-		return 0, false // it has ended, or has not begun
+		return 0, false // the session has ended, or does not exist yet
 	}
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

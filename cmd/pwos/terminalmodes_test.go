@@ -6,7 +6,7 @@ import (
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 )
 
-// TestTerminalModes: what a program has changed of a terminal is changed back, and nothing else, however it was written.
+// TestTerminalModes checks that undo resets exactly the modes that a program left changed, however its output is split.
 func TestTerminalModes(t *testing.T) {
 	t.Parallel()
 	for printed, want := range map[string]string{

@@ -10,34 +10,34 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// record is the record of one kernel, read page by page: no more than one is kept.
+// record reads the record of one kernel page by page, and buffers one page.
 type record struct {
 	asked
 
 	names     view.Names
-	narrative *view.Narrative // of a story
+	narrative *view.Narrative // the state of its story
 
-	fetch func(ctx context.Context, since, limit int64) (auditPart, error) // the wanted entries after one
-	end   int64                                                            // entries from this one on are left out: those that were made by reading
-	since int64                                                            // the next page begins after this one
-	last  int64                                                            // entry that was read
+	fetch func(ctx context.Context, since, limit int64) (auditPart, error) // returns the selected entries after since
+	end   int64                                                            // entries from this one on are omitted: reading appended them
+	since int64                                                            // the next page begins after this entry
+	last  int64                                                            // the latest entry that was read
 	page  []view.Entry
 	begun bool
-	more  bool // pages follow
+	more  bool // another page follows
 }
 
-// timeline reads the records of kernels as one.
+// timeline merges the records of kernels.
 type timeline struct {
 	app     *app
 	records []*record
-	most    int64 // entries
+	most    int64 // the most entries that remain to be read
 	missing unanswered
 
 	names func(ctx context.Context, c *client.Client) (view.Names, error)
-	end   func(ctx context.Context, c *client.Client) (int64, error) // of a record that is read; nil: it may grow meanwhile
+	end   func(ctx context.Context, c *client.Client) (int64, error) // returns the number at which reading ends; nil: no end
 }
 
-// clocksDiffer is said of the entries of several kernels.
+// clocksDiffer is printed with the entries of several kernels.
 const clocksDiffer = "calls of several kernels are in the order of their times: the clocks of different hosts differ"
 
 func (a *app) newTimeline(list []asked, q auditQuestion) *timeline {
@@ -48,7 +48,7 @@ func (a *app) newTimeline(list []asked, q auditQuestion) *timeline {
 	told := new(view.NarratedCalls)
 	for _, one := range list {
 		r := &record{asked: one, since: view.Deref(q.SinceSeq), end: math.MaxInt64, more: true}
-		question := q // each kernel answers for itself
+		question := q // a copy for each kernel, since it records what the kernel refuses
 		question.archived = a.sayArchived
 		r.fetch = func(ctx context.Context, since, limit int64) (auditPart, error) {
 			return question.page(ctx, one.Client, since, limit)
@@ -62,7 +62,7 @@ func (a *app) newTimeline(list []asked, q auditQuestion) *timeline {
 	return t
 }
 
-// each calls do with the wanted entries of all records, by time, up to the limit. Kernels that do not answer are missing.
+// each calls do with the selected entries of all records, ordered by time, up to the limit. It passes over kernels that do not answer.
 func (t *timeline) each(ctx context.Context, do func(r *record, e *view.Entry) error) error {
 	if t.most == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (t *timeline) each(ctx context.Context, do func(r *record, e *view.Entry) e
 	return err
 }
 
-// next returns the next wanted entry of a record; nil at its end.
+// next returns the next selected entry of a record; nil at its end.
 func (t *timeline) next(ctx context.Context, r *record) (*view.Entry, error) {
 	if err := t.begin(ctx, r); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (t *timeline) next(ctx context.Context, r *record) (*view.Entry, error) {
 	return e, nil
 }
 
-// begin asks for what must be known before a record is read.
+// begin queries the names of the processes, and the end of the record, before the first page.
 func (t *timeline) begin(ctx context.Context, r *record) (err error) {
 	if r.begun {
 		return nil
@@ -129,7 +129,7 @@ func (t *timeline) begin(ctx context.Context, r *record) (err error) {
 	return err
 }
 
-// read requests the wanted entries after one.
+// read requests a page of the selected entries after since.
 func (r *record) read(ctx context.Context, since, limit int64) (auditPart, error) {
 	part, err := r.fetch(ctx, since, limit)
 	if err == nil && part.next != 0 && part.next <= since {
@@ -138,12 +138,12 @@ func (r *record) read(ctx context.Context, since, limit int64) (auditPart, error
 	return part, err
 }
 
-// disordered is the error of a kernel whose record goes back: reading it might not end.
+// disordered returns the error for a record whose numbers do not increase: reading it might not end.
 func (r *record) disordered(seq, after int64) error {
 	return client.AsAnswered(fault.ClusterRequest.New("the kernel %s answers with entry %d after entry %d", r.kernel, seq, after))
 }
 
-// last calls do with the newest wanted entries of all records, at most that many, by time.
+// last calls do with the newest selected entries of all records, limited to most, ordered by time.
 func (t *timeline) last(ctx context.Context, most int64, do func(r *record, e *view.Entry) error) error {
 	records := make([]view.Record, len(t.records))
 	var total int64
@@ -163,7 +163,7 @@ func (t *timeline) last(ctx context.Context, most int64, do func(r *record, e *v
 	})
 }
 
-// newest returns the newest wanted entries of a record, at most that many.
+// newest returns the newest selected entries of one record, limited to most.
 func (t *timeline) newest(ctx context.Context, r *record, most int64) ([]view.Entry, error) {
 	if err := t.begin(ctx, r); err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (t *timeline) newest(ctx context.Context, r *record, most int64) ([]view.En
 	})
 }
 
-// tell calls write with each sentence of the story of the records.
+// tell calls write with each sentence of the story, in order.
 func (t *timeline) tell(ctx context.Context, write func(s *view.Sentence) error) error {
 	all := func(sentences []view.Sentence) error {
 		for i := range sentences {

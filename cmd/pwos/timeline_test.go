@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// rowsAt are entries from a number on, at these times.
+// rowsAt returns entries with these times, numbered from seq.
 func rowsAt(seq int64, times ...int64) (rows []schema.AuditEntry) {
 	for i, at := range times {
 		rows = append(rows, schema.AuditEntry{Seq: seq + int64(i), Time: at, Type: "Memory.Set", PID: 1})
@@ -19,8 +19,8 @@ func rowsAt(seq int64, times ...int64) (rows []schema.AuditEntry) {
 	return rows
 }
 
-// Records are read page by page, and are one time line. A kernel that is away, also in between, or whose record goes back or stays
-// where it is, is named, and the others are read to their end.
+// TestTimeline checks that records are read page by page and merged by time. A kernel that does not answer, at the start or later, or whose
+// record does not advance, is reported, and the other records are read to their end.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	away := client.AsAnswered(fault.ClusterKernelAway.New("the kernel beta cannot be reached"))

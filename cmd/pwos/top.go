@@ -59,7 +59,7 @@ an entry in the journal.`,
 	return cmd
 }
 
-// top owns the terminal until the user quits, ctx ends, or the kernel stops. It always restores the terminal.
+// top uses the terminal until the user quits, ctx ends, or a call fails. It always restores the terminal.
 func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
@@ -70,7 +70,7 @@ func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) err
 		}
 		m.away = make([]bool, len(list))
 		m.name()
-		first := m.look(m.Top) // an error of the first look is printed on the usual screen
+		first := m.look(m.Top) // an error of the first look is printed before the screen is switched
 		if first.err != nil {
 			return first.err
 		}
@@ -88,20 +88,20 @@ func (a *app) top(ctx context.Context, every time.Duration, at kernelChoice) err
 	})
 }
 
-// source is a kernel that top shows.
+// source is a kernel that top can show.
 type source struct {
 	asked
 
-	abroad bool // it is asked through another one
+	abroad bool // it is asked through the connected kernel
 }
 
-// probeEvery is the interval of queries to kernels that are not displayed. Each query is an entry of both records.
+// probeEvery is the interval of queries to kernels that are not shown. Each query is an entry of both records.
 const probeEvery = 10 * time.Second
 
-// probed has the kernels that answer; nil: a query is due.
+// probed reports for each source whether it did not answer; nil means that a probe is due.
 type probed []bool
 
-// probe asks the kernels that are not shown whether they answer.
+// probe queries the other kernels that are not shown.
 func (m *topModel) probe() tea.Msg {
 	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (m *topModel) probe() tea.Msg {
 	return away
 }
 
-// next shows the next kernel. Nothing of the one before stays on the screen: a key would act on a PID of another kernel.
+// next shows the next kernel. It clears the screen's rows first, since a key must not act on a PID of another kernel.
 func (m *topModel) next() tea.Cmd {
 	if len(m.sources) < 2 {
 		return nil
@@ -127,14 +127,14 @@ func (m *topModel) next() tea.Cmd {
 	return m.choose(0)
 }
 
-// name names the shown kernel, if it is not the own one.
+// name sets the name of the shown kernel; "" for the connected one.
 func (m *topModel) name() {
 	if m.Other = ""; m.sources[m.shown].abroad {
 		m.Other = m.sources[m.shown].kernel
 	}
 }
 
-// kernels is the line that names the kernels, the shown one in brackets.
+// kernels returns the line with the names of the kernels; the shown one is in brackets.
 func (m *topModel) kernels() string {
 	if len(m.sources) < 2 && m.sources[0].kernel == "" {
 		return ""
@@ -156,37 +156,37 @@ func (m *topModel) kernels() string {
 	return line
 }
 
-// topModel is the state of top. Calls to the kernel run as concurrent commands, one at a time.
+// topModel is the state of top. Each call to the kernel runs in a command, concurrently with Update, on a copy of the state.
 type topModel struct {
 	view.Top
 
 	app     *app
 	sources []source
-	away    []bool // the sources that did not answer at the latest look or probe
+	away    []bool // the sources that did not answer the latest look or probe
 	shown   int    // index of the kernel that is shown
 	ctx     context.Context
 	every   time.Duration
 	width   int
 	height  int
-	err     error // that ended it
+	err     error // the error that ended top
 }
 
-// look is the kernel's state at a time, or why it cannot be read.
+// look is the kernel's state at one time, or the error of reading it.
 type look struct {
 	at        time.Time
 	tick      int64
 	metrics   schema.AuditMetricsOutput
 	processes []view.Process
 	tokens    map[int64]schema.Value
-	said      string // the outcome of an action; "": there was none
-	loud      bool   // which failed
-	timed     bool   // the timer asked for it, and must be set again
+	said      string // the outcome of an action; "": no action
+	loud      bool   // the action failed
+	timed     bool   // the timer caused it and must be restarted
 	err       error
-	of        int    // index of the kernel
-	trouble   string // why another kernel than the own one did not answer
+	of        int    // index of the source
+	trouble   string // the error of another kernel than the connected one
 }
 
-// due says that it is time for another look.
+// due is the message that another look is due.
 type due struct{}
 
 // Init implements tea.Model.
@@ -198,7 +198,7 @@ func (m *topModel) Init() tea.Cmd {
 	return tea.Batch(m.wait(), now.probe)
 }
 
-// wait asks for another look after a pause.
+// wait returns a command that sends due after the refresh interval.
 func (m *topModel) wait() tea.Cmd {
 	return tea.Tick(m.every, func(time.Time) tea.Msg { return due{} })
 }
@@ -226,7 +226,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.err = msg.err
 			return m, tea.Quit
 		}
-		if msg.of == m.shown { // else another kernel was chosen meanwhile
+		if msg.of == m.shown { // else the user has chosen another kernel
 			m.take(msg)
 		}
 		if msg.timed {
@@ -306,15 +306,15 @@ func (m *topModel) press(key string) tea.Cmd {
 	return nil
 }
 
-// choose moves the choice, and reads the state of the rows that come into view.
+// choose moves the selection, and reads the state of the rows that scroll into view.
 func (m *topModel) choose(by int) tea.Cmd {
 	m.Choose(by)
 	looks := m.looker()
 	return func() tea.Msg { return looks() }
 }
 
-// looker returns a function that looks at the shown kernel, on a copy of what it needs. An error of another kernel is shown; that of
-// the own one ends top.
+// looker returns a function that looks at the shown kernel, on a copy of the state. An answered error of another kernel is shown;
+// any other error ends top.
 func (m *topModel) looker() func() look {
 	now := *m
 	return func() look {
@@ -327,7 +327,7 @@ func (m *topModel) looker() func() look {
 	}
 }
 
-// act kills the chosen process, at another kernel as "pwos kill 12@beta" does, or revokes its grant. It shows a refusal.
+// act kills the chosen process, at another kernel through the connected one, or revokes its grant. It shows a refusal.
 func (m *topModel) act(what rune, shown view.Top) look {
 	pid, s := shown.Chosen, m.sources[m.shown]
 	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
@@ -356,13 +356,13 @@ func (m *topModel) act(what rune, shown view.Top) look {
 	return l
 }
 
-// look asks the kernel for its state. Quotas are asked for the rows that fit the screen.
+// look queries the shown kernel. It reads the tokens only of the visible rows.
 func (m *topModel) look(shown view.Top) (l look) {
 	ctx, cancel := context.WithTimeoutCause(m.ctx, usualTimeout, errTimeout)
 	defer cancel()
 	l.at = time.Now()
 	s := m.sources[m.shown]
-	missing := func(err error) bool { return err != nil && (!s.abroad || !errors.Is(err, fault.Forbidden)) } // a part that is not shown is left out
+	missing := func(err error) bool { return err != nil && (!s.abroad || !errors.Is(err, fault.Forbidden)) } // another kernel may refuse parts
 	clock, err := invokeAs(ctx, s.Client, schema.ClockGet, &schema.ClockGetInput{})
 	if missing(err) {
 		return look{err: err}

@@ -8,6 +8,6 @@ import (
 )
 
 func main() {
-	daemon.Shim() // before anything else: a program of an agent begins here
+	daemon.Shim() // must run first: the daemon starts the programs of agents through this binary
 	os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// client is the other end of a connection, used by one goroutine.
+// client is the client's end of a connection. Only one goroutine uses it.
 type client struct {
 	link   *link
-	served chan struct{} // closed when the kernel has released the connection
+	served chan struct{} // closed once the kernel has released the connection
 	frame  func([]byte) []byte
 	last   int64
-	rest   []byte // answers that arrived with the previous one
+	rest   []byte // answers that arrived together with an earlier one
 }
 
-// request is a call as it is sent.
+// request is a call to be sent.
 type request struct {
 	typ, data string
-	key       string // idempotency key, if any
+	key       string // idempotency key; "": none
 }
 
 func (r request) String() string {
@@ -31,12 +31,12 @@ func (r request) String() string {
 	return r.typ + " " + r.data + " key " + r.key
 }
 
-// answer is the kernel's answer.
+// answer is an answer of the kernel.
 type answer struct {
-	code int    // 0: it succeeded
-	data []byte // of a reply
-	text string // of an error
-	id   string // of the request
+	code int    // code of an error; 0: success
+	data []byte // data of a reply
+	text string // message of an error
+	id   string // id of the request
 }
 
 func (a answer) String() string {
@@ -48,7 +48,7 @@ func (a answer) String() string {
 
 var errHungUp = errors.New("kernel closed the connection")
 
-// ask makes a call and waits for its answer. An error is that of the connection, never of the call.
+// ask makes a call and waits for its answer. It returns an error only for a failure of the connection.
 func (c *client) ask(r request) (answer, error) {
 	list, err := c.burst(r)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *client) ask(r request) (answer, error) {
 	return list[0], nil
 }
 
-// burst makes calls that arrive together, and waits for all answers.
+// burst sends calls together, and waits for all answers.
 func (c *client) burst(list ...request) ([]answer, error) {
 	var frames []byte
 	for _, r := range list {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// compare queries everything that the model knows from the kernel.
+// compare queries the kernel's state, and compares it with the model.
 func (r *run) compare() error {
 	m := r.model
 	pools := slices.Sorted(maps.Keys(m.Pools))
@@ -54,7 +54,7 @@ func (r *run) compare() error {
 	return errors.Join(errs...)
 }
 
-// read decodes an answer of the named syscall.
+// read decodes the answer of a syscall.
 func read[T any](typ string, a answer) (*T, error) {
 	row, _ := schema.Lookup(typ)
 	if a.code != 0 {
@@ -140,8 +140,8 @@ func sameUnits(a map[string]float64, b map[string]model.Tenths) bool {
 	return maps.EqualFunc(a, b, func(units float64, amount model.Tenths) bool { return units == amount.Units() })
 }
 
-// replay rebuilds the state from the journal alone. Ended processes have nothing, the clock is that of the model, and
-// nothing ran for a call that was refused.
+// replay rebuilds the state from the journal alone. It checks that ended processes have nothing, that the clock is that of the model, and
+// that no step ran for a refused call.
 func (r *run) replay() error {
 	if err := r.sameHoldings(); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (r *run) replay() error {
 	replayed, err := r.sys.replay(func(call *kernel.Call) {
 		tick = max(tick, call.Tick)
 		if call.Syscall == nil {
-			return // the entry of a query shows only its tick
+			return // the entry of a query has only its tick
 		}
 		if call.Err != nil {
 			refused[call.Caller.Conn+"/"+call.Message.Meta.ID] = true
@@ -177,7 +177,7 @@ func (r *run) replay() error {
 	return nil
 }
 
-// sameHoldings compares the ledger, since no query shows what processes without a token hold.
+// sameHoldings compares the ledger, since no query returns what a process without a token holds.
 func (r *run) sameHoldings() error {
 	for pid := range int64(len(r.model.Procs) + 1) {
 		held := map[string]string{}

@@ -1,2 +1,2 @@
-// Package authority_test tests the rules of authority with random sequences of commands, also under load.
+// Package authority_test tests the rules of authority with random sequences of commands, and under concurrent load.
 package authority_test

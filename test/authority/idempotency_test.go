@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// race is a round of 64 callers with one key: the call of the first half, and that of the second.
+// race is a kind of race between callers with the same key: half of them make one call, half the other.
 type race struct {
 	name        string
 	half, other request
-	code        int // answer to the other body when the first has the key; 0: the bodies are the same
+	code        int // error for the other call once the first has the key; 0: both calls are the same
 }
 
-// races are made as a process that may do everything except for Memory.*.
+// races returns the races. Their process may make all calls except Memory.*.
 func races() []race {
 	alloc := request{typ: "Syscall.Alloc", data: `{"resource_id":"gpu","amount":0.1}`}
 	spawn := request{typ: "Syscall.Spawn", data: `{"child_agent_id":"b"}`}
@@ -36,8 +36,8 @@ func races() []race {
 	}
 }
 
-// TestKeyRunsOnce has 64 callers of one process send the same key concurrently, and each of them once more: one call runs,
-// and all with its body get exactly its outcome, whatever other calls use the key meanwhile.
+// TestKeyRunsOnce makes 64 callers of one process send a key concurrently, and each of them again: one call runs, and all callers with
+// its body get exactly its outcome, whatever other calls use the key.
 func TestKeyRunsOnce(t *testing.T) {
 	t.Parallel()
 	rounds := 12
@@ -65,7 +65,7 @@ func TestKeyRunsOnce(t *testing.T) {
 	}
 }
 
-// run makes all clients send twice, concurrently, and compares the answers.
+// run makes all clients send their call twice, concurrently, and checks the answers.
 func (r *race) run(t *testing.T, clients []*client, key string) {
 	t.Helper()
 	told := make([][2]answer, len(clients))
@@ -77,7 +77,7 @@ func (r *race) run(t *testing.T, clients []*client, key string) {
 			call = r.other
 		}
 		call.key = key
-		call.data = strings.ReplaceAll(call.data, `"b"`, `"b-`+key+`"`) // siblings have different names
+		call.data = strings.ReplaceAll(call.data, `"b"`, `"b-`+key+`"`) // siblings must have different names
 		all.Go(func() {
 			<-begin
 			for j := range told[i] {
@@ -110,7 +110,7 @@ func (r *race) run(t *testing.T, clients []*client, key string) {
 	}
 }
 
-// ranOnce counts in the journal what ran with each key: one call; all others were repetitions or refused.
+// ranOnce checks in the journal that exactly one call ran for each key; the others repeat its outcome or were refused.
 func ranOnce(t *testing.T, s *system, keys int) {
 	t.Helper()
 	entries, err := s.entries()

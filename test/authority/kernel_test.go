@@ -26,21 +26,21 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// config configures a kernel under test.
+// config is the configuration of a kernel under test.
 type config struct {
 	pools   map[string]float64
 	mailbox int // capacity of a mailbox
 	breach  breach
 }
 
-// breach breaks the kernel on purpose. Each of its functions that is set changes what the kernel uses.
+// breach plants a fault in the kernel. Each function that is set replaces what the kernel uses.
 type breach struct {
 	tokens func(kernel.Tokens) kernel.Tokens
 	domain func(schema.Domain, kernel.Domain) kernel.Domain
-	frame  func([]byte) []byte // a line before it reaches the kernel
+	frame  func([]byte) []byte // changes a line before it reaches the kernel
 }
 
-// domains are the state machines, connected as in the daemon.
+// domains are the kernel's domains, connected as in the daemon.
 type domains struct {
 	all       map[schema.Domain]kernel.Domain
 	processes *process.Domain
@@ -71,7 +71,7 @@ func newDomains(cfg *config) (*domains, error) {
 	return d, nil
 }
 
-// snapshot returns the whole state, in each domain's own format.
+// snapshot returns the whole state, each domain in its own format.
 func (d *domains) snapshot() (map[schema.Domain][]byte, error) {
 	state := make(map[schema.Domain][]byte, len(d.all))
 	for name, domain := range d.all {
@@ -88,7 +88,7 @@ func (d *domains) snapshot() (map[schema.Domain][]byte, error) {
 	return state, nil
 }
 
-// differ returns an error with the first domain whose state differs, or nil.
+// differ returns an error with the first domain whose state differs; nil if there is none.
 func differ(a, b map[schema.Domain][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if !bytes.Equal(a[name], b[name]) {
@@ -141,7 +141,7 @@ func boot(cfg *config) (*system, error) {
 
 const origin = "https://test.local/"
 
-// connect serves a connection as pid. Clients are created one after the other, and each is used by one goroutine.
+// connect connects a client as pid. Calls of connect must not overlap.
 func (s *system) connect(pid int64) *client {
 	c := &client{link: newLink(), served: make(chan struct{}), frame: s.cfg.breach.frame}
 	caller := kernel.Caller{PID: pid, Conn: "c-" + strconv.FormatInt(s.conns.Add(1), 10)}
@@ -161,7 +161,7 @@ func (s *system) shutDown() error {
 	return errors.Join(s.kernel.Close(), s.journal.Close())
 }
 
-// replay rebuilds the state from the journal in new domains, and compares all of it with the live state. It calls seen as
+// replay rebuilds the state from the journal in new domains, and compares it with the live state. It calls seen as
 // actors.Replay does. The kernel must have been shut down.
 func (s *system) replay(seen func(*kernel.Call)) (*domains, error) {
 	fresh, err := newDomains(s.cfg)

@@ -12,30 +12,30 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// link is a channel in memory that accepts all writes.
+// link is a connection in memory that accepts all writes.
 type link struct {
 	out chan []byte // answers, as the kernel wrote them
 
 	mu    sync.Mutex
-	in    []byte // sent by the peer, not received yet
-	ended error  // the final error of the peer's side
+	in    []byte // sent by the peer, not yet received by the kernel
+	ended error  // how the peer has ended its side; nil: it has not
 	ready func(poll.Event)
 
-	received []byte // not returned yet
-	final    error  // the error after it
+	received []byte // received, not yet returned by Next
+	final    error  // the error that follows it
 }
 
 var _ actors.Link = (*link)(nil)
 
-// room is how many writes a link can have, which is more than a burst has answers.
+// room is the most writes that a link buffers, more than a burst has answers.
 const room = 1 << 10
 
 func newLink() *link { return &link{out: make(chan []byte, room)} }
 
-// send sends frames that the kernel receives together.
+// send sends frames that the kernel receives at once.
 func (l *link) send(frames []byte) { l.change(poll.In, func() { l.in = append(l.in, frames...) }) }
 
-// finish ends the peer's side completely.
+// finish ends the peer's side cleanly.
 func (l *link) finish() { l.end(io.EOF) }
 
 func (l *link) end(why error) {

@@ -12,11 +12,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// callers is how many connections call concurrently.
+// callers is the number of connections that make concurrent calls.
 const callers = 64
 
-// start boots a kernel for a test with many callers. done must be called at the end of the test: it shuts down, and
-// compares the state of a replay with the live one.
+// start boots a kernel for a test with concurrent callers. done shuts it down; it is also called at the end of the test.
 func start(t *testing.T, cfg *config) (s *system, done func()) {
 	t.Helper()
 	s, err := boot(cfg)
@@ -35,7 +34,7 @@ func start(t *testing.T, cfg *config) (s *system, done func()) {
 	return s, done
 }
 
-// must makes a call that must succeed.
+// must makes a call, and fails the test unless the call succeeds.
 func (c *client) must(t *testing.T, typ, data string) answer {
 	t.Helper()
 	a, err := c.ask(request{typ: typ, data: data})
@@ -45,7 +44,7 @@ func (c *client) must(t *testing.T, typ, data string) answer {
 	return a
 }
 
-// spawn adds a process below the operator, who owns the connection c.
+// spawn makes the operator, whose connection c is, spawn a process.
 func (c *client) spawn(t *testing.T, capabilities string) int64 {
 	t.Helper()
 	a := c.must(t, "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":%s}`, c.last, capabilities))
@@ -54,7 +53,7 @@ func (c *client) spawn(t *testing.T, capabilities string) int64 {
 	return out.ChildPID
 }
 
-// entry is a command in the journal with its outcome.
+// entry is the entry of a command in the journal.
 type entry struct {
 	seq     uint64
 	pid     int64
@@ -64,7 +63,7 @@ type entry struct {
 	outcome schema.Outcome
 }
 
-// entries returns the commands in the journal that ran or were refused, in order, including steps and repetitions.
+// entries returns all commands in the journal in order, including steps, repetitions and refused calls.
 func (s *system) entries() (list []entry, err error) {
 	r := journal.NewReader(s.disk, journalDir, journal.ReaderOptions{})
 	defer func() { err = errors.Join(err, r.Close()) }()
@@ -85,7 +84,7 @@ func (s *system) entries() (list []entry, err error) {
 			continue
 		}
 		e := entry{seq: record.Seq, pid: record.PID, typ: m.Type, key: m.Meta.IdempotencyKey}
-		// The record is valid until the next one is read.
+		// The record's memory is reused for the next one.
 		if e.outcome, fault = schema.DecodeOutcome(append([]byte(nil), record.Outcome...)); fault != nil {
 			return nil, fault
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestMain makes garbage collection rarer: each sequence boots a kernel, which leaves some megabytes of garbage.
+// TestMain reduces the frequency of garbage collection: each sequence boots a kernel, which leaves megabytes of garbage.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1000)

@@ -10,11 +10,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// tries is how many sequences a broken kernel may pass. Most breaches are found in the first 20 sequences, the rarest in
+// tries is the most sequences that are run for a mutation. Most mutations are found in the first 20 sequences, the rarest in
 // about 200.
 const tries = 2000
 
-// TestMutations breaks one rule at a time: the property must find each, with a sequence that the correct kernel passes.
+// TestMutations breaks one rule at a time, and checks that the test of a sequence finds it, with a sequence that the correct kernel passes.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	for _, m := range mutations() {
@@ -46,7 +46,7 @@ type mutation struct {
 func mutations() []mutation {
 	return []mutation{
 		{"a revoked token holds", breach{tokens: func(v kernel.Tokens) kernel.Tokens {
-			last := map[int64]*kernel.Token{} // sequences have one call at a time
+			last := map[int64]*kernel.Token{} // a sequence makes one call at a time
 			return viewOf(func(pid int64) *kernel.Token {
 				if t := v.Token(pid); t != nil {
 					last[pid] = t
@@ -160,12 +160,12 @@ func mutations() []mutation {
 	}
 }
 
-// viewOf is a view of tokens as a function.
+// viewOf is a function that implements kernel.Tokens.
 type viewOf func(pid int64) *kernel.Token
 
 func (f viewOf) Token(pid int64) *kernel.Token { return f(pid) }
 
-// changed makes every token look different.
+// changed returns a breach that changes every token.
 func changed(change func(*schema.Token)) breach {
 	return breach{tokens: func(v kernel.Tokens) kernel.Tokens {
 		return viewOf(func(pid int64) *kernel.Token {
@@ -180,12 +180,12 @@ func changed(change func(*schema.Token)) breach {
 	}}
 }
 
-// mutant is a domain that decides or applies differently, if the functions are set.
+// mutant is a domain whose functions that are set replace its own.
 type mutant struct {
 	kernel.Domain
 	decide func(*kernel.Call) (kernel.Result, error)
 	apply  func(*kernel.Call)
-	shown  func() // called before it is published
+	shown  func() // called before Publish
 }
 
 func (m *mutant) Decide(call *kernel.Call) (kernel.Result, error) {
@@ -212,7 +212,7 @@ func (m *mutant) Publish() {
 	}
 }
 
-// in breaks one domain.
+// in returns a breach of one domain.
 func in(name schema.Domain, mutate func(kernel.Domain) kernel.Domain) breach {
 	return breach{domain: func(at schema.Domain, d kernel.Domain) kernel.Domain {
 		if at == name {
@@ -222,7 +222,7 @@ func in(name schema.Domain, mutate func(kernel.Domain) kernel.Domain) breach {
 	}}
 }
 
-// decides makes a domain decide another call than the one that was made.
+// decides makes a domain decide a changed copy of each call.
 func decides(change func(*kernel.Call)) func(kernel.Domain) kernel.Domain {
 	return func(d kernel.Domain) kernel.Domain {
 		return &mutant{Domain: d, decide: func(call *kernel.Call) (kernel.Result, error) {
@@ -233,7 +233,7 @@ func decides(change func(*kernel.Call)) func(kernel.Domain) kernel.Domain {
 	}
 }
 
-// skips makes a domain leave a command unapplied.
+// skips makes a domain not apply a type of command.
 func skips(typ string) func(kernel.Domain) kernel.Domain {
 	return func(d kernel.Domain) kernel.Domain {
 		return &mutant{Domain: d, apply: func(call *kernel.Call) {
@@ -255,7 +255,7 @@ func uncut(t *kernel.Token) *kernel.Token {
 	return other
 }
 
-// unlimited makes a call be judged by a token that allows everything.
+// unlimited replaces the token of a call by one that allows everything.
 func unlimited(call *kernel.Call) {
 	call.Token = &kernel.Token{Granted: schema.Token{
 		PID: call.PID, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}, ResourceQuotas: map[string]float64{"gpu": 1000, "ram": 1000}},

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// plan is a step in the form in which it is sent, and the result of the rules for it.
+// plan is a step as it is sent, with its verdict.
 type plan struct {
 	op   int
 	conn int64 // owner of the connection
@@ -37,13 +37,13 @@ const (
 	ops
 )
 
-// callOf has the syscalls of the commands.
+// callOf has the type of each command's call.
 var callOf = [ops]string{
 	"Syscall.Spawn", "Capability.Grant", "Capability.GrantDefault", "Capability.Revoke", "Capability.RevokeExpired", "Syscall.Terminate",
 	"Syscall.Alloc", "Syscall.Release", "Syscall.SendMsg", "Memory.Set", "Syscall.CommitDelta", "Clock.Advance", "Capability.Check",
 }
 
-// planned returns the call of a step and what its outcome must be.
+// planned returns the call of a step, with its verdict.
 func planned(m *model.Model, s *step) *plan {
 	p := &plan{op: s.op, request: request{typ: callOf[s.op]}}
 	row, _ := schema.Lookup(p.typ)
@@ -59,13 +59,13 @@ func planned(m *model.Model, s *step) *plan {
 	p.data = dataOf(m, s, who, members)
 	input, fault := row.Input().Decode([]byte(p.data))
 	if fault != nil {
-		panic(fmt.Sprintf("%s: %v", p.request, fault)) // the test has composed it
+		panic(fmt.Sprintf("%s: %v", p.request, fault)) // a fault of the test
 	}
 	p.Verdict = m.Judge(&model.Call{From: p.conn, Type: p.typ, Input: input})
 	return p
 }
 
-// target adds the process that makes a call, and its tick.
+// target returns the members that name a process and a tick.
 func (p *plan) target(m *model.Model, s *step, who int64) (members string) {
 	if who != model.Operator {
 		switch s.as {
@@ -82,10 +82,10 @@ func (p *plan) target(m *model.Model, s *step, who int64) (members string) {
 	return members
 }
 
-// someone returns a PID, which in most cases exists: from 1 to one more than there are.
+// someone returns a PID from 1 to one more than the number of processes.
 func someone(m *model.Model, n int) int64 { return int64(1 + n%(len(m.Procs)+1)) }
 
-// dataOf returns the data of a step, with the members of its target.
+// dataOf returns the data of a step; members are those of its target.
 func dataOf(m *model.Model, s *step, who int64, members string) string {
 	agent, pid, resource := agents[s.on%len(agents)], someone(m, s.on), poolNames[s.pool]
 	switch s.op {
@@ -128,7 +128,7 @@ func dataOf(m *model.Model, s *step, who int64, members string) string {
 	panic("no such command")
 }
 
-// resolve returns the grant of an offer by a process.
+// resolve returns the grant that a process offers.
 func resolve(m *model.Model, o offer, who int64) *model.Grant {
 	if o.like == drawn || m.Token(who) == nil {
 		g := &model.Grant{Allowed: o.allowed, Quotas: o.quotas, Expires: o.expires}

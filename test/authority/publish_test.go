@@ -11,14 +11,14 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// TestRevocationIsSeenFirst stops the registry after it has revoked a token, and before the other domains see that. The
-// revocation must not be acknowledged then: a later call would succeed.
+// TestRevocationIsSeenFirst delays the registry after it has revoked a token, before other domains see that. The
+// revocation must not be acknowledged before they do: a later call would succeed.
 func TestRevocationIsSeenFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var armed atomic.Bool
 		decide, publish := make(chan struct{}), make(chan struct{})
-		var decided atomic.Bool // the revocation
+		var decided atomic.Bool // the revocation was decided
 		s, _ := start(t, &config{mailbox: 50, breach: in(schema.Capability, func(d kernel.Domain) kernel.Domain {
 			return &mutant{
 				Domain: d,
@@ -44,7 +44,7 @@ func TestRevocationIsSeenFirst(t *testing.T) {
 		agent := s.connect(victim)
 		armed.Store(true)
 
-		// The grant keeps the registry's actor on its own connection's goroutine, and the revocation is queued after it.
+		// The grant blocks the registry's actor, and the revocation is queued behind it.
 		granted, revoked := make(chan answer, 1), make(chan answer, 1)
 		send := func(c *client, to chan<- answer, r request) {
 			go func() {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	holders     = 16 // processes, with callers/holders connections each
+	holders     = 16 // processes; each has callers/holders connections
 	holderQuota = model.Tenths(33)
 	poolSize    = model.Tenths(250) // less than the sum of all quotas
 )
 
-// TestConcurrentQuota has 64 callers that allocate from one pool and release, four for each process. At no entry of the
-// journal does a process hold more than its quota, or all together more than the pool; every refusal was justified; and
-// what is held at the end is exactly the sum of the callers' answers.
+// TestConcurrentQuota makes 64 callers, four for each process, allocate from one pool and release. At no entry of the
+// journal does a process exceed its quota, or all processes the pool; each refusal was justified; and
+// the final holdings are the sum of the callers' answers.
 func TestConcurrentQuota(t *testing.T) {
 	t.Parallel()
 	calls := 120
@@ -29,7 +29,7 @@ func TestConcurrentQuota(t *testing.T) {
 	}
 	s, done := start(t, &config{pools: map[string]float64{"ram": poolSize.Units()}, mailbox: 50})
 	op := s.connect(model.Operator)
-	held := make([]model.Tenths, callers) // as counted by each caller
+	held := make([]model.Tenths, callers) // by caller, according to its answers
 	refused := make([]map[int]int, callers)
 	var all sync.WaitGroup
 	for range holders {
@@ -73,7 +73,7 @@ func TestConcurrentQuota(t *testing.T) {
 	}
 }
 
-// trade allocates and releases at random, and returns what it holds by its answers.
+// trade allocates and releases random amounts, and returns what it holds according to its answers.
 func trade(t *testing.T, c *client, seed uint64, calls int, refused map[int]int) (mine model.Tenths) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range calls {
@@ -99,7 +99,7 @@ func trade(t *testing.T, c *client, seed uint64, calls int, refused map[int]int)
 	return mine
 }
 
-// walkQuota follows the allocations through the journal, entry by entry.
+// walkQuota checks each entry of the journal against the quotas and the pool.
 func walkQuota(t *testing.T, s *system, want map[int64]model.Tenths) {
 	t.Helper()
 	entries, err := s.entries()

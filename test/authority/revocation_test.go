@@ -10,18 +10,18 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// The states of the victim of TestRevocation, by the answers that the operator got. It only advances, four steps a round.
+// The phases of TestRevocation's victim, according to the operator's answers. A round has four phases, in this order.
 const (
-	granted  = iota // a grant was acknowledged, no revocation requested
-	revoking        // requested
-	revoked         // acknowledged, no grant requested
-	granting        // requested
+	granted  = iota // a grant was acknowledged
+	revoking        // a revocation was requested
+	revoked         // the revocation was acknowledged
+	granting        // a grant was requested
 	phases
 )
 
-// TestRevocation grants and revokes while others call, in every domain and on separate connections: no call that starts
-// after the revocation was acknowledged succeeds, and none that starts after the grant was is denied. Others keep the
-// registry busy, so that other goroutines than the revoker's also revoke the token.
+// TestRevocation grants and revokes during concurrent calls in every domain: no call that starts after the revocation was acknowledged
+// succeeds, and none that starts after the grant was acknowledged is denied. Other callers keep the registry busy, so that the revocation
+// also runs on other goroutines than the revoker's.
 func TestRevocation(t *testing.T) {
 	t.Parallel()
 	rounds := testkit.Rounds(10, 50, 50)
@@ -61,7 +61,7 @@ func TestRevocation(t *testing.T) {
 			t.Errorf("%s: %s", r, a)
 		}
 		if before != after {
-			return // it may have been requested before
+			return // the phase changed during the call
 		}
 		if a.code == 0 && before%phases == revoked {
 			t.Errorf("%s succeeded, which began after the revocation was acknowledged", r)
@@ -89,7 +89,7 @@ func TestRevocation(t *testing.T) {
 			}
 		})
 	}
-	// Enough calls of the phase must be made completely in it, but not without a limit.
+	// Each phase must contain enough complete calls, but the wait for them is bounded.
 	await := func(count *atomic.Int64) {
 		for past, asked := count.Load(), 0; count.Load() < past+16; asked++ {
 			if asked == 100_000 {

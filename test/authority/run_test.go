@@ -9,18 +9,18 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// run is a running sequence, with a kernel and the model.
+// run is the run of a sequence on a kernel and on the model.
 type run struct {
 	sys   *system
 	model *model.Model
 	keys  map[keyOf]first
 	conns map[int64]*client
 	seen  *tally
-	last  *plan // with an idempotency key
+	last  *plan // the last plan with an idempotency key
 	trace []string
 }
 
-// keyOf is an idempotency key of a caller; first is the outcome of its first use.
+// keyOf is an idempotency key of a process; first is the call that determines the key's outcome.
 type keyOf struct {
 	pid int64
 	key string
@@ -31,8 +31,8 @@ type first struct {
 	answer answer
 }
 
-// sequence runs steps on a separate kernel and compares it with the model: each answer, what a refused call must not
-// change, the final state, and the state of a replay. Its error has all steps and the difference.
+// sequence runs steps on a new kernel and compares it with the model: each answer, the state after a refused
+// call, the final state, and the state of a replay. Its error has the steps and the difference.
 func sequence(cfg *config, steps []step, seen *tally) error {
 	sys, err := boot(cfg)
 	if err != nil {
@@ -83,8 +83,8 @@ func (r *run) steps(list []step) error {
 	return nil
 }
 
-// take makes a call for the first time. If its key was used before (PROTOCOL 7), the same body gets the first outcome
-// again, another body a conflict, and nothing runs.
+// take makes a planned call. If its key was used before (PROTOCOL 7), the same body must get the first outcome
+// again, and another body a conflict; nothing may run.
 func (r *run) take(p *plan) error {
 	if p.key == "" || len(p.Barred) > 0 {
 		return r.ask(p, append(p.Barred, p.Refused...), nil)
@@ -100,7 +100,7 @@ func (r *run) take(p *plan) error {
 	return r.ask(p, p.Refused, nil)
 }
 
-// again repeats the last call with a key exactly.
+// again repeats the last call that had a key.
 func (r *run) again() error {
 	if r.last == nil {
 		return nil
@@ -117,10 +117,10 @@ func (r *run) again() error {
 	case ok:
 		return r.ask(&p, []int{409}, nil)
 	}
-	return nil // it was refused before, and may have another outcome now
+	return nil // it was refused, and may have another outcome now
 }
 
-// ask makes a call that must fail with one of the faults, or be answered like another, or succeed as planned.
+// ask makes a call that must fail with one of faults, or be answered like as, or else succeed as planned.
 func (r *run) ask(p *plan, faults []int, as *answer) error {
 	still := len(faults) > 0 || as != nil
 	var before, after map[schema.Domain][]byte
@@ -167,7 +167,7 @@ func (r *run) ask(p *plan, faults []int, as *answer) error {
 	return nil
 }
 
-// remember stores the outcome of a key's first call. A denial and a failure do not count, since nothing ran.
+// remember records the call that determines a key's outcome. A denial or an internal failure does not: nothing ran.
 func (r *run) remember(p *plan, a answer) {
 	id := keyOf{p.Who, p.key}
 	if _, ok := r.keys[id]; !ok && a.code != 403 && a.code != 410 && a.code != 429 && a.code < 500 {

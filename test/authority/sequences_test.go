@@ -13,19 +13,18 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// fewSequences is how many sequences a plain run of the tests runs; PWOS_SEQUENCES=100000 sets another number.
+// fewSequences is the default number of sequences. PWOS_SEQUENCES=100000 sets another number.
 const fewSequences = 400
 
-// shards run in parallel.
+// shards is the number of subtests, which run in parallel.
 const shards = 4
 
 func house() *config {
 	return &config{pools: map[string]float64{"gpu": 1, "ram": 5}, mailbox: 2}
 }
 
-// TestSequences: for any calls of the operator and its agents, each answer is what the rules of authority require, a
-// refused call and a repeated one change nothing, the kernel's final state is that of the model, and a replay of the
-// journal gives it again.
+// TestSequences checks for random calls of the operator and its agents that each answer is what the rules require, that refused
+// and repeated calls change nothing, that the final state is that of the model, and that a replay of the journal gives the same state.
 func TestSequences(t *testing.T) {
 	n := fewSequences
 	if text := os.Getenv("PWOS_SEQUENCES"); text != "" {
@@ -61,11 +60,11 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// tally counts the outcomes of each command, to find sequences that test nothing.
+// tally counts the outcomes of each command, to detect commands that are not really tested.
 type tally struct {
-	runs  atomic.Int64 // sequences
+	runs  atomic.Int64 // number of sequences
 	mu    sync.Mutex
-	count [ops]map[int]int // by code; 0: it succeeded
+	count [ops]map[int]int // by error code; 0: success
 }
 
 func (y *tally) add(op, code int) {
@@ -77,8 +76,8 @@ func (y *tally) add(op, code int) {
 	y.count[op][code]++
 }
 
-// report fails if fewer sequences ran than requested, which happens silently near the test's deadline, or if a command
-// never succeeded, or was never denied or refused because its process has ended, with enough sequences for both.
+// report fails if fewer sequences ran than requested, which happens silently near the test's deadline, or, given enough sequences, if a
+// command never succeeded, or never failed because of a missing right or an ended process.
 func (y *tally) report(t *testing.T, n int) {
 	t.Logf("%d sequences", y.runs.Load())
 	if int(y.runs.Load()) < n && !testing.Short() {

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// TestSpawnBehindAnother has an agent that spawns in a burst, after another call of the same domain: the child's authority
-// is still its parent's, and is revoked with it.
+// TestSpawnBehindAnother makes an agent spawn in a burst, after another call of the same domain: the child's grant
+// must still depend on its parent's.
 func TestSpawnBehindAnother(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, &config{mailbox: 50})

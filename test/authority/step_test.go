@@ -6,30 +6,30 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// step is one command of a sequence, drawn before anything has run. Its numbers are mapped to processes when it runs, so
-// that a sequence stays valid when other steps are removed.
+// step is one command of a sequence. It is drawn before the sequence runs, and its numbers are mapped to processes when it runs, so
+// that a sequence stays valid when steps are removed.
 type step struct {
 	op     int
 	by, on int   // the caller and the subject, modulo the number of processes
-	as     int   // ownName, through the operator, or with another's name
+	as     int   // how the call names its process
 	offer  offer // the grant
-	add    bool  // add to earlier grants
+	add    bool  // add to the earlier grant
 	pool   int
 	amount model.Tenths
-	ticks  int64 // how far the clock advances, or which tick the call names
+	ticks  int64 // ticks by which the clock advances, or the tick that the call names
 	key    int   // idempotency key; 0: none
 }
 
 // How a call names its process.
 const (
-	itself       = iota // on its own connection
+	itself       = iota // by its own connection
 	byOperator          // the operator's connection names it
 	underAnother        // its own connection names another process
 )
 
-// offer is a grant to make. What a process has itself is offered more often than by chance, since it must be granted.
+// offer is a grant. Offers of what the granter has itself are frequent, since others are usually refused.
 type offer struct {
-	like    int // ownGrant, less, or as drawn
+	like    int // drawn, ownGrant or less
 	none    bool
 	allowed []string
 	quotas  map[string]model.Tenths
@@ -42,7 +42,7 @@ const (
 	less
 )
 
-// noPool is a resource that is not configured.
+// noPool is a resource that does not exist.
 const noPool = "tpu"
 
 var (
@@ -85,7 +85,7 @@ func weighted() []int {
 	return ops
 }
 
-// sequences draws steps: first some that create useful processes, then 7 to 17 of any kind.
+// sequences draws steps: one to three spawns with wide grants, then 7 to 17 of any kind.
 func sequences() *rapid.Generator[[]step] {
 	op, small := rapid.SampledFrom(weighted()), rapid.IntRange(0, 7)
 	how := rapid.SampledFrom([]int{itself, itself, itself, itself, byOperator, byOperator, underAnother})

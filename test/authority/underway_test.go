@@ -12,14 +12,14 @@ import (
 )
 
 // TestKeyUnderWay makes other calls with the key of a spawn that is in flight: one that is denied, and one with another
-// body. Neither may take the key: when the spawn is done, a repetition gets its outcome, and runs nothing.
+// body. Neither may take the key: after the spawn, a repetition gets the spawn's outcome, and runs nothing.
 func TestKeyUnderWay(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
 		call  request
 		code  int
-		after bool // made when the spawn is done, not while it is in flight
+		after bool // made after the spawn instead of while it is in flight
 	}{
 		{"denied", request{typ: "Memory.Set", data: `{"key":"k","value":1}`}, 403, false},
 		{"another body", request{typ: "Syscall.CommitDelta", data: `{"changes":{"n":1}}`}, 409, false},
@@ -46,7 +46,7 @@ func TestKeyUnderWay(t *testing.T) {
 				agent, beside, holder := s.connect(pid), s.connect(pid), s.connect(model.Operator)
 				spawn := request{typ: "Syscall.Spawn", data: `{"child_agent_id":"b"}`, key: "k"}
 				var asking sync.WaitGroup
-				if !test.after { // so that both are in one turn, and the second is decided between the steps of the first
+				if !test.after { // both are in one turn, and the second is decided between the steps of the first
 					armed.Store(true)
 					asking.Go(func() {
 						if _, err := holder.ask(request{typ: "Capability.Revoke", data: `{"pid":99}`}); err != nil {

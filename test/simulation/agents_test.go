@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What there is to hand out. Amounts are whole tenths, as the model keeps them.
+// The values that requests draw from. Amounts are whole tenths, as in the model.
 var (
 	pools    = map[string]float64{"gpu": 1, "ram": 5}
 	amounts  = []string{"0.1", "0.3", "1", "2.5"}
@@ -17,13 +17,13 @@ var (
 	intents = []string{"", "", "", "a", "b"}
 )
 
-// boxCapacity is how many messages a mailbox holds.
+// boxCapacity is the capacity of a mailbox in messages.
 const boxCapacity = 6
 
-// pick draws an element.
+// pick draws an element of a list.
 func pick[T any](w *world, list []T) T { return list[w.r.IntN(len(list))] }
 
-// somebody is a PID: mostly one that clients were told of, at times 0 or one that is not there.
+// somebody draws a PID: mostly that of a recent spawn, sometimes 0 or one that does not exist.
 func (w *world) somebody() int64 {
 	if len(w.agents) == 0 || w.r.IntN(12) == 0 {
 		return int64(w.r.IntN(len(w.agents) + 2))
@@ -31,10 +31,10 @@ func (w *world) somebody() int64 {
 	return pick(w, w.agents[max(0, len(w.agents)-4):])
 }
 
-// process is somebody that is no operator.
+// process draws a PID like somebody, but not the operator's.
 func (w *world) process() int64 { return max(1, w.somebody()) }
 
-// grant are the members of a grant.
+// grant draws the members of a grant.
 func (w *world) grant() string {
 	allowed := `"*"`
 	if w.r.IntN(2) > 0 {
@@ -54,7 +54,7 @@ func (w *world) grant() string {
 	return text
 }
 
-// budget is what the operator gives a child to use up at times: more than it does. What it is spent on is a fold over the journal.
+// budget draws the budget that the operator grants to a child at times. It is larger than a run uses.
 func (w *world) budget(c *client) string {
 	if c.pid != 0 || w.r.IntN(2) == 0 {
 		return ""
@@ -62,14 +62,14 @@ func (w *world) budget(c *client) string {
 	return `,"budget":{"calls":1000000}`
 }
 
-// errand is something to ask for, and how often it is: data are the members of its data.
+// errand is a kind of request. weight is its relative frequency; data draws the members of its data.
 type errand struct {
 	weight int
 	typ    string
 	data   func(*world, *client) string
 }
 
-// errands are what agents and their operator ask for beside memory.
+// errands are the requests besides those for memory.
 var errands = []errand{
 	{6, "Syscall.Spawn", func(w *world, c *client) string {
 		name := fmt.Sprintf("a%d", w.requests)
@@ -85,7 +85,7 @@ var errands = []errand{
 		mode := pick(w, []string{"", "", `,"mode":"add"`})
 		budget := ""
 		if w.r.IntN(6) == 0 {
-			budget = `,"budget":{"tokens":0}` // which nobody here needs, and everybody has
+			budget = `,"budget":{"tokens":0}` // never used up: nobody uses tokens
 		}
 		return fmt.Sprintf(`"pid":%d,%s%s%s`, w.process(), w.grant(), mode, budget)
 	}},
@@ -129,7 +129,7 @@ var errands = []errand{
 		if w.r.IntN(4) == 0 {
 			list = append(list, `"intent":"a"`)
 		}
-		switch w.r.IntN(8) { // no two come to their end at the same time
+		switch w.r.IntN(8) { // no two waits end at the same time
 		case 0:
 			list = append(list, fmt.Sprintf(`"wait_ms":%d`, 2000+w.requests))
 		case 1:
@@ -138,7 +138,7 @@ var errands = []errand{
 		if w.r.IntN(3) > 0 {
 			list = append(list, `"ack":true`)
 		}
-		if as := w.target(c); strings.Contains(as, "pid") { // a tick would move the clock before it is in the journal
+		if as := w.target(c); strings.Contains(as, "pid") { // a tick would advance the clock before the entry is in the journal
 			list = append(list, as[1:])
 		}
 		return strings.Join(list, ",")
@@ -161,13 +161,13 @@ var errands = []errand{
 	}},
 }
 
-// operators are what the operator alone asks for here.
+// operators are the types that only the operator requests here.
 var operators = []string{"Approval.Decide", "Process.Pause", "Process.Resume"}
 
-// mail are the errands about mail: from Syscall.SendMsg on.
+// mail are the errands about mail, which begin with Syscall.SendMsg.
 var mail = errands[slices.IndexFunc(errands, func(e errand) bool { return e.typ == "Syscall.SendMsg" }):]
 
-// longWait is as long as a receive may wait, in milliseconds.
+// longWait is the longest wait of a receive, in milliseconds.
 const longWait = 600_000
 
 func (w *world) units(c *client) string {
@@ -182,18 +182,18 @@ func (w *world) letter() string {
 	return text
 }
 
-// target has the operator act as somebody, or name a tick; an agent tries to at times.
+// target draws a target: the operator acts for a process or names a tick, and an agent tries to sometimes.
 func (w *world) target(c *client) string {
 	switch n := w.r.IntN(40); {
 	case len(w.agents) > 0 && (n < 12 && c.pid == 0 || n == 0):
-		return fmt.Sprintf(`,"pid":%d`, pick(w, w.agents)) // of one that is there: a child's token is, before the child
+		return fmt.Sprintf(`,"pid":%d`, pick(w, w.agents)) // an existing one: a child's token exists before the child
 	case n == 13:
 		return fmt.Sprintf(`,"tick":%d`, w.oracle.Tick+int64(w.r.IntN(2)))
 	}
 	return ""
 }
 
-// draw draws one of the errands.
+// draw draws an errand of a list by weight, and returns its request.
 func (w *world) draw(c *client, list []errand) (typ, data string) {
 	if len(w.agents) == 0 && w.r.IntN(3) == 0 {
 		return w.run(errands[0], c)
@@ -210,16 +210,16 @@ func (w *world) draw(c *client, list []errand) (typ, data string) {
 	return w.run(list[i], c)
 }
 
-// run has a client go on an errand.
+// run returns the request of an errand, or a ping if the client or the scenario excludes the errand.
 func (w *world) run(e errand, c *client) (typ, data string) {
-	if w.drops(e.typ) || c.pid != 0 && slices.Contains(operators, e.typ) || e.typ == "Audit.Subscribe" && c.audits { // so that it is plain whose an event is
+	if w.drops(e.typ) || c.pid != 0 && slices.Contains(operators, e.typ) || e.typ == "Audit.Subscribe" && c.audits { // at most one subscription each
 		return "Syscall.Ping", fmt.Sprintf(`{"payload":%d}`, w.requests)
 	}
 	c.audits = c.audits || e.typ == "Audit.Subscribe"
 	return e.typ, "{" + e.data(w, c) + "}"
 }
 
-// caller draws who a new connection is: the operator, or an agent, which may have ended.
+// caller draws the PID of a new connection: the operator, or a process, which may have ended.
 func (w *world) caller() int64 {
 	if len(w.agents) == 0 || w.r.IntN(3) == 0 {
 		return 0

@@ -14,28 +14,28 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// askWait is how long a call waits for an answer.
+// askWait is how long a call waits for approval.
 const askWait = 3 * time.Second
 
-// serveApprovals joins the questions of a state to the kernel that is made of it.
+// serveApprovals connects the approval domain of s to its kernel.
 func serveApprovals(s *state, k *actors.Kernel) {
 	s.approvals.Serve(approval.Shell{
 		Ask: k.Ask, Repeats: k.Repeats, Answered: k.Answered, Raised: func(*approval.Approval) {}, Wait: askWait,
 	})
 }
 
-// question is what the journal says of a call that somebody is asked about.
+// question is an approval question, as the journal records it.
 type question struct {
 	pid       int64
 	typ, data string
 	expires   int64  // Unix milliseconds
-	decision  string // "": nobody has answered
-	until     int64  // it may be made as often as it is until then; 0: once
-	usedFor   string // the message that has used it up; "": none has
-	ran       bool   // that call has been made
+	decision  string // "": not answered
+	until     int64  // the end of an approval for a period; 0: it is for one call
+	usedFor   string // id of the message that used the approval; "": none
+	ran       bool   // the call of an approval for one call was made
 }
 
-// asks reports whether the rules have somebody asked before a call that is made as who, written down once more.
+// asks reports whether the policy requires approval of a call made as who. It repeats the rules independently.
 func asks(q *request, who int64) bool {
 	return who != model.Operator && changes(q) && (strings.Contains(q.frame, `"key":"k1"`) || strings.Contains(q.frame, `"key":"k2"`))
 }
@@ -45,13 +45,13 @@ func changes(q *request) bool {
 	return slices.Contains([]string{"Memory.Set", "Memory.Delete", "Memory.CompareAndSet"}, q.typ)
 }
 
-// waiting draws the id of a question, mostly of one that is there.
+// waiting draws the id of a question, mostly of an existing one.
 func (w *world) waiting() string {
 	n := len(w.oracle.questions)
 	return fmt.Sprintf("q-%d", max(1, n+1-w.r.IntN(min(n, 5)+2)))
 }
 
-// answer has the operator answer a question, if one waits.
+// answer makes the operator answer a waiting question, if there is one.
 func (w *world) answer() {
 	var waiting []string
 	for id, q := range w.oracle.questions {
@@ -70,7 +70,7 @@ func (w *world) answer() {
 	w.turn()
 }
 
-// operator is a client of the operator's that waits for nothing; nil: there are too many clients for it to connect.
+// operator returns a client of the operator without pending requests. It connects one if there is none; nil: there are too many clients.
 func (w *world) operator() *client {
 	i := slices.IndexFunc(w.clients, func(c *client) bool { return c.pid == model.Operator && len(c.pending) == 0 && !c.link.ended })
 	if i < 0 {
@@ -83,7 +83,7 @@ func (w *world) operator() *client {
 	return w.clients[i]
 }
 
-// order has a client of the operator's send a command.
+// order makes a client of the operator send a command.
 func (w *world) order(c *client, typ, data string) {
 	q := w.request(c, typ)
 	w.frame(q, data)
@@ -91,7 +91,7 @@ func (w *world) order(c *client, typ, data string) {
 	c.send(q)
 }
 
-// asked takes in a question, or that an approval is used up: a step of the kernel's own.
+// asked checks and records a step that raises a question or uses up an approval.
 func (o *oracle) asked(m *schema.Message, input any) error {
 	switch in := input.(type) {
 	case *schema.ApprovalRequestedInput:
@@ -113,7 +113,7 @@ func (o *oracle) asked(m *schema.Message, input any) error {
 	return nil
 }
 
-// decides takes in an answer.
+// decides checks and records an answer to a question.
 func (o *oracle) decides(e *entry, in *schema.ApprovalDecideInput) error {
 	q := o.questions[in.ID]
 	switch err := e.outcome.Err; {
@@ -137,7 +137,7 @@ func (o *oracle) decides(e *entry, in *schema.ApprovalDecideInput) error {
 	return nil
 }
 
-// let judges a call by who was asked about it, and reports whether it was not made for that.
+// let checks a call against the approval that it needs. over reports whether the call was not made because of that.
 func (o *oracle) let(e *entry, q *request, m *schema.Message) (over bool, err error) {
 	failed, let := e.outcome.Err, e.outcome.Let
 	of := changes(q) && failed != nil && failed.ID.Domain() == fault.ApprovalPending.Domain()
@@ -172,7 +172,7 @@ func (o *oracle) let(e *entry, q *request, m *schema.Message) (over bool, err er
 	return false, nil
 }
 
-// halts takes in a pause, or its end.
+// halts records that a process and its descendants are paused, or resumed.
 func (o *oracle) halts(e *entry, pid int64, on bool) error {
 	if e.outcome.Err != nil {
 		return nil
@@ -188,8 +188,8 @@ func (o *oracle) halts(e *entry, pid int64, on bool) error {
 	return nil
 }
 
-// stands checks that a process which is paused is still where it was: of memory it reads and changes nothing. Calls that are in flight are
-// made: those that others have steps for.
+// stands checks that a paused process neither reads nor changes memory. Calls that were in flight before the pause are exempt,
+// since other entries account for them.
 func (o *oracle) stands(e *entry, q *request) error {
 	if !o.paused[q.pid] || q.pid == model.Operator || !strings.HasPrefix(q.typ, "Memory.") || lost(e) || e.outcome.Let != nil {
 		return nil
@@ -200,7 +200,7 @@ func (o *oracle) stands(e *entry, q *request) error {
 	return errors.New("is carried out, and its process is paused")
 }
 
-// resume has the operator let every process go on. It returns false if none is paused.
+// resume makes the operator resume every paused process. It returns false if none is paused.
 func (w *world) resume() bool {
 	var paused []int64
 	w.state.procs.Living(func(p *schema.Descriptor) {

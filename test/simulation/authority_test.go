@@ -15,34 +15,34 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// realm is what the journal says of agents: the rules' model after the last entry, and who is to be pushed what.
+// realm is the authority that the journal records: the model after the last entry, and the expected events.
 type realm struct {
 	*model.Model
-	sent      map[string]*request       // by id, whatever became of it
-	begun     map[string]*model.Verdict // of calls whose first step is there, by id
-	endowed   map[int64]bool            // who has a token, and is not there yet
-	ruled     uint64                    // the entry that changed last who may do what
-	booked    uint64                    // or what is held
-	mail      map[follower]*pushed      // what is delivered to subscribers
-	watches   map[string]*watch         // by connection: a subscription to the audit log
-	questions map[string]*question      // by id
-	paused    map[int64]bool            // processes
-	exited    map[int64]bool            // likewise: that have ended
-	faulted   bool                      // an operation of the disk has failed in this life
-	rereads   bool                      // the entries are those of lives before
+	sent      map[string]*request       // all requests, by id
+	begun     map[string]*model.Verdict // verdicts of calls whose first step is in the journal, by id
+	endowed   map[int64]bool            // PIDs that have a token but do not exist yet
+	ruled     uint64                    // the last entry that changed authority
+	booked    uint64                    // the last entry that changed allocations
+	mail      map[follower]*pushed      // the messages that are delivered to subscribers
+	watches   map[string]*watch         // subscriptions to the audit log, by connection
+	questions map[string]*question      // approval questions, by id
+	paused    map[int64]bool            // paused processes
+	exited    map[int64]bool            // ended processes
+	faulted   bool                      // an operation of the disk has failed in this life of the kernel
+	rereads   bool                      // the entries are read again, by restart
 }
 
-// follower is a connection that a mailbox is pushed to.
+// follower is a subscription of a connection to a mailbox.
 type follower struct {
 	conn string
-	pid  int64 // whose mailbox it is
+	pid  int64 // owner of the mailbox
 }
 
-// pushed are the messages that the journal delivers to a connection.
+// pushed are the messages that the journal delivers to a follower.
 type pushed struct {
 	list  []push
-	heard int  // so many have come
-	ended bool // the last question was refused
+	heard int  // number of messages that the client has received
+	ended bool // the last delivery was refused
 }
 
 type push struct {
@@ -53,8 +53,8 @@ type push struct {
 // watch is a subscription to the audit log.
 type watch struct {
 	pid    int64
-	next   uint64 // all before it that are to come have come
-	barred bool   // it was not allowed at times
+	next   uint64 // the next entry that may have to be pushed
+	barred bool   // it lost the right to subscribe at some entry
 	over   bool
 }
 
@@ -70,7 +70,7 @@ func (r *realm) reset() {
 	r.endowed, r.ruled, r.booked = make(map[int64]bool), 0, 0
 }
 
-// boxOf is the mailbox of a process, empty if it has none.
+// boxOf returns the mailbox of a process, or an empty one if it has none.
 func (r *realm) boxOf(pid int64) *model.Box {
 	if b := r.BoxOf(pid); b != nil {
 		return b
@@ -88,11 +88,11 @@ func (r *realm) asks(q *request) *model.Verdict {
 	return v
 }
 
-// judge finds out what the rules say of an entry, and runs it where it is a step of the kernel's own. A call that has steps was judged
-// when the first of them was made.
+// judge computes the verdict for an entry of a client's call, and applies an entry of an internal step to the model. The verdict of a call
+// with steps is computed at its first step.
 func (o *oracle) judge(e *entry, record *journal.Record, m *schema.Message) error {
 	q := o.sent[m.Meta.ID]
-	if o.faulted || o.rereads { // what moved the clock may be lost
+	if o.faulted || o.rereads { // the entry that advanced the clock may be lost
 		before := record.Tick
 		if q != nil && e.outcome.Err == nil {
 			if in, ok := q.input.(*schema.ClockAdvanceInput); ok {
@@ -126,14 +126,14 @@ func (o *oracle) judge(e *entry, record *journal.Record, m *schema.Message) erro
 	return o.fits(e, v)
 }
 
-// moves notes that an entry moved the clock.
+// moves records that an entry advanced the clock to tick.
 func (o *oracle) moves(e *entry, tick int64) {
 	if tick > o.Tick {
 		o.Tick, o.ruled = tick, e.seq
 	}
 }
 
-// sees notes what the answer to a query says by having succeeded, or not.
+// sees records which entries the answer to a query reveals by its success or its failure.
 func (o *oracle) sees(e *entry, q *request) {
 	switch {
 	case q.command:
@@ -148,10 +148,10 @@ func (o *oracle) sees(e *entry, q *request) {
 	}
 }
 
-// lost reports whether a call was not made: the journal could not be written, or nobody waits for mail any more.
+// lost reports whether a call was not made: the journal could not be written, or the client of a receive had gone.
 func lost(e *entry) bool { return e.outcome.Err != nil && e.outcome.Err.Code() == 503 }
 
-// fits compares an outcome with the verdict.
+// fits checks an outcome against the verdict.
 func (o *oracle) fits(e *entry, v *model.Verdict) error {
 	err := e.outcome.Err
 	if lost(e) {
@@ -168,15 +168,15 @@ func (o *oracle) fits(e *entry, v *model.Verdict) error {
 	return nil
 }
 
-// comply compares the outcome of a client's call with its verdict, and applies it to the model. What calls leave to their steps is
-// done by those.
+// comply checks the outcome of a client's call against its verdict, and applies the call to the model. What the steps of a call do
+// is not applied here.
 func (o *oracle) comply(e *entry, m *schema.Message) error {
 	q, v := o.sent[m.Meta.ID], e.verdict
-	if in, ok := q.input.(*schema.RevokeInput); ok && o.endowed[in.PID] && v.Who == model.Operator { // of a spawn in flight, or cut short
+	if in, ok := q.input.(*schema.RevokeInput); ok && o.endowed[in.PID] && v.Who == model.Operator { // of an incomplete spawn
 		v.Refused, v.Want = nil, fmt.Sprintf(`{"pid":%d,"revoked":true}`, in.PID)
 		v.Apply = func() { delete(o.endowed, in.PID) }
 	}
-	if _, ok := q.input.(*schema.RevokeExpiredInput); ok && len(o.endowed) > 0 { // which may be among them
+	if _, ok := q.input.(*schema.RevokeExpiredInput); ok && len(o.endowed) > 0 { // these may have expired
 		v.Want, v.Open = "", true
 	}
 	o.sees(e, q)
@@ -189,10 +189,10 @@ func (o *oracle) comply(e *entry, m *schema.Message) error {
 		}
 	}
 	if e.outcome.Err != nil && e.outcome.Err.ID == fault.IdempotencyUnderWay && q.key != "" && !o.keys[q.key].final() {
-		return nil // who asked first under this key waits
+		return nil // the first call under this key is in flight
 	}
 	if e.outcome.Err != nil && strings.HasPrefix(q.typ, "Memory.") {
-		return nil // apply has judged it
+		return nil // apply has checked it
 	}
 	if err := o.fits(e, v); err != nil || e.outcome.Err != nil || !q.command {
 		return err
@@ -201,7 +201,7 @@ func (o *oracle) comply(e *entry, m *schema.Message) error {
 		return fmt.Errorf("want %s", v.Want)
 	}
 	switch in := q.input.(type) {
-	case *schema.TerminateInput: // see step
+	case *schema.TerminateInput: // its steps are applied by step
 	case *schema.SpawnInput:
 		v.Apply()
 		if child := int64(len(o.Procs)); !o.endowed[child] {
@@ -231,7 +231,7 @@ func (o *oracle) comply(e *entry, m *schema.Message) error {
 	return nil
 }
 
-// step runs a step of the kernel's own on the model.
+// step checks an internal step, and applies it to the model.
 func (o *oracle) step(e *entry, record *journal.Record, m *schema.Message) error {
 	row, ok := schema.Lookup(m.Type)
 	if !ok || e.outcome.Err != nil && m.Type != "Ipc.Deliver" {
@@ -288,7 +288,7 @@ func (o *oracle) step(e *entry, record *journal.Record, m *schema.Message) error
 	return nil
 }
 
-// gone checks that what is cleared away is nobody's who is alive.
+// gone checks that a cleanup step affects only processes that have ended.
 func (o *oracle) gone(pids []int64) error {
 	for _, pid := range pids {
 		if p := o.Proc(pid); p != nil && p.Exit == nil {
@@ -298,7 +298,7 @@ func (o *oracle) gone(pids []int64) error {
 	return nil
 }
 
-// deliver checks what a subscription to a mailbox goes on with.
+// deliver checks a delivery to a subscription of a mailbox.
 func (o *oracle) deliver(e *entry, record *journal.Record, in *schema.MailDeliverInput) error {
 	v := o.Deliver(record.PID, record.Conn, in)
 	p := o.mail[follower{record.Conn, record.PID}]
@@ -328,7 +328,7 @@ func (o *oracle) deliver(e *entry, record *journal.Record, in *schema.MailDelive
 	return nil
 }
 
-// event checks what a connection is pushed.
+// event checks an event that a connection has received.
 func (o *oracle) event(conn string, m *schema.Message, disk *faultfs.Disk) error {
 	switch m.Type {
 	case "Ipc.MessageDelivered":
@@ -366,7 +366,7 @@ func (o *oracle) event(conn string, m *schema.Message, disk *faultfs.Disk) error
 	return nil
 }
 
-// recorded checks that the audit log is pushed without gaps, once, and in order.
+// recorded checks that the audit log is pushed in order, without gaps or repetitions.
 func (o *oracle) recorded(conn string, m *schema.Message, disk *faultfs.Disk) error {
 	var row struct {
 		Seq     uint64
@@ -392,7 +392,7 @@ func (o *oracle) recorded(conn string, m *schema.Message, disk *faultfs.Disk) er
 	return nil
 }
 
-// shows is the next entry that a subscription to the audit log is to be pushed, nil if there is none yet.
+// shows returns the next entry that a subscription to the audit log must receive; nil if there is none yet.
 func (o *oracle) shows(w *watch) *entry {
 	for ; w != nil && w.next <= uint64(len(o.entries)); w.next++ {
 		e := &o.entries[w.next-1]
@@ -406,17 +406,17 @@ func (o *oracle) shows(w *watch) *entry {
 	return nil
 }
 
-// watched notes the subscriptions to the audit log that may not go on.
+// watched marks the subscriptions to the audit log that are no longer allowed.
 func (o *oracle) watched() {
 	for _, w := range o.watches {
 		w.barred = w.barred || len(o.Bar(w.pid, "Audit.Subscribe")) > 0
 	}
 }
 
-// quiescent checks that every push has been made when nothing is in flight.
+// quiescent checks, when nothing is in flight, that every event was pushed.
 func (o *oracle) quiescent(clients []*client) error {
 	for _, c := range clients {
-		if c.link.ended { // and was answered all that it asked for
+		if c.link.ended { // an ended connection receives no more
 			continue
 		}
 		for key, p := range o.mail {
@@ -430,7 +430,7 @@ func (o *oracle) quiescent(clients []*client) error {
 			}
 		}
 	}
-	if o.faulted { // wake-ups of mailboxes may wait for the next entry
+	if o.faulted { // after a fault, a mailbox may not be served before the next entry
 		return nil
 	}
 	live := map[string]bool{"": true}
@@ -449,7 +449,7 @@ func (o *oracle) quiescent(clients []*client) error {
 	return nil
 }
 
-// overslept checks that nobody waits for mail that is there, while the kernel is at rest.
+// overslept checks, while the kernel is idle, that no receive waits although matching mail is in the mailbox.
 func (o *oracle) overslept(clients []*client) error {
 	calling := make(map[int64]int)
 	for _, c := range clients {
@@ -458,7 +458,7 @@ func (o *oracle) overslept(clients []*client) error {
 		}
 	}
 	for _, c := range clients {
-		if len(c.pending) == 0 || o.paused[c.pid] || o.faulted || c.pid != model.Operator && calling[c.pid] > 1 { // it may not be read, as its agent has too much in flight
+		if len(c.pending) == 0 || o.paused[c.pid] || o.faulted || c.pid != model.Operator && calling[c.pid] > 1 { // it may be unread
 			continue
 		}
 		in, ok := c.pending[0].input.(*schema.ReceiveInput)

@@ -13,13 +13,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// longLink is what a line of some connections may have, in bytes: enough for one that is decoded beside the loop.
+// longLink is the line limit of some connections, in bytes. A line of that length is decoded outside the loop.
 const longLink = 256 << 10
 
-// nowhere is where no blob is.
+// nowhere is the path of a blob that does not exist.
 const nowhere = "/blobs/none"
 
-// shelf keeps blobs in memory, for all lives.
+// shelf stores blobs in memory, across restarts of the kernel.
 type shelf struct {
 	mu    sync.Mutex
 	blobs map[string][]byte
@@ -52,17 +52,17 @@ func (s *shelf) Read(_ int64, _ string, p schema.BlobPointer, most int64) ([]byt
 	return bytes.Clone(content), nil
 }
 
-// value is a member that sets a value: usually short, now and then long, or elsewhere.
+// value draws the member of a value to set: usually short, sometimes long, sometimes a reference to a blob.
 func (w *world) value(c *client, id string) string {
 	elsewhere := w.r.IntN(30) == 0
 	long := w.r.IntN(1 + w.r.IntN(400))
-	if c.pid != kernel.Operator || w.drops("long") { // an agent may not have much in flight
+	if c.pid != kernel.Operator || w.drops("long") { // an agent has a bound on what is in flight
 		return fmt.Sprintf(`"value":{"by":%q,"pad":%q}`, id, strings.Repeat("x", long))
 	}
 	switch n := w.r.IntN(80); {
-	case n == 0 && c.link.LineLimit() > schema.MaxLine: // decoded beside the loop
+	case n == 0 && c.link.LineLimit() > schema.MaxLine: // decoded outside the loop
 		long = 64<<10 + w.r.IntN(4<<10)
-	case n < 3 && (elsewhere || c.link.LineLimit() > schema.MaxLine): // too long for the answers of some
+	case n < 3 && (elsewhere || c.link.LineLimit() > schema.MaxLine): // exceeds the line limit of some connections
 		long = schema.MaxLine + w.r.IntN(4<<10)
 	case n < 5:
 		long = w.r.IntN(12 << 10)
@@ -78,7 +78,7 @@ func (w *world) value(c *client, id string) string {
 	return `"valueRef":` + string(p.Append(nil))
 }
 
-// whole is the data of an answer, with what was put elsewhere.
+// whole returns the data of an answer, with the content of blobs that it refers to.
 func (w *world) whole(q *request) string {
 	if q.refs == "" {
 		return q.data

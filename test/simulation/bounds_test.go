@@ -7,15 +7,15 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// Bounds of a connection, in frames (its window), and of each agent.
+// The bounds of a connection (its window, in frames) and of each agent.
 const window = 128
 
 var bounds = actors.Bounds{InFlightBytes: 4 << 10, JournalBytesPerSecond: 32 << 10, JournalBurstBytes: 48 << 10}
 
-// slack is what a connection may have read beyond what it has credits for, in bytes: the rest of a read, and of a frame before it.
+// slack is how much a connection may read beyond its credits, in bytes: the rest of one read, and of the frame before it.
 const slack = mostRead + 2<<10
 
-// bounded checks that nobody has more in flight than it may.
+// bounded checks that no connection, agent or mailbox exceeds its bounds.
 func (w *world) bounded() error {
 	taken, conns := make(map[int64]int), make(map[int64]int)
 	for _, c := range w.clients {

@@ -10,26 +10,26 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// client is the far end of a link. It knows what it has sent and in which order the answers have to come.
+// client is the client's end of a link. It checks the order of the answers.
 type client struct {
 	number  int
 	pid     int64
 	link    *link
 	done    chan struct{}     // closed when Serve has returned
-	pending []*request        // sent, not answered, oldest first
-	sent    int               // bytes so far
-	events  []*schema.Message // that have come, and nobody has looked at
-	audits  bool              // it has asked for the audit log
-	part    []byte            // of an answer
+	pending []*request        // sent and not answered, oldest first
+	sent    int               // number of bytes sent
+	events  []*schema.Message // received events that are not checked yet
+	audits  bool              // it has subscribed to the audit log
+	part    []byte            // the beginning of an incomplete line
 }
 
-// request is a frame with its fate.
+// request is a frame and its answer.
 type request struct {
 	id       string
 	frame    string
-	pid      int64  // whose connection it is sent on
-	conn     string // the name of that
-	end      int    // bytes that the connection has sent with it
+	pid      int64  // the process that it is sent as
+	conn     string // name of its connection
+	end      int    // number of bytes that the connection has sent, up to the end of this frame
 	typ      string
 	input    any
 	command  bool
@@ -37,12 +37,12 @@ type request struct {
 	answered bool
 	kind     schema.Kind
 	data     string
-	refs     string // of what of data is elsewhere
+	refs     string // refs of the answer: the parts of data that are blobs
 }
 
 const keysOfMemory = 5
 
-// A mood is what a burst is about.
+// A mood selects what the requests of a burst are about.
 type mood int
 
 const (
@@ -52,8 +52,8 @@ const (
 	moods
 )
 
-// compose makes a random frame that fits a mood, or an errand where only names one. Each value that is set is set once, so that a
-// value tells who has set it.
+// compose draws a request that fits a mood, or that of errands[only] if it exists. Each value is set at most once, so that a
+// value identifies the request that set it.
 func (w *world) compose(c *client, about mood, only int) *request {
 	q := w.request(c, "")
 	key := fmt.Sprintf(`"key":"k%d"`, w.r.IntN(keysOfMemory))
@@ -83,13 +83,13 @@ func (w *world) compose(c *client, about mood, only int) *request {
 	return q
 }
 
-// request is one of c with the next id.
+// request returns a request of c with the next id, without a frame.
 func (w *world) request(c *client, typ string) *request {
 	w.requests++
 	return &request{id: fmt.Sprintf("m%d", w.requests), typ: typ, pid: c.pid, conn: c.name()}
 }
 
-// frame makes the line of q. A command may get a key.
+// frame encodes the frame of q, and draws an idempotency key for some commands.
 func (w *world) frame(q *request, data string) {
 	row, _ := schema.Lookup(q.typ)
 	var invalid error
@@ -107,7 +107,7 @@ func (w *world) frame(q *request, data string) {
 	w.oracle.sent[q.id] = q
 }
 
-// alone has a client that waits for nothing send frames, which the kernel gets in a turn of their own.
+// alone makes an idle client send frames, which the kernel receives in a turn of their own.
 func (w *world) alone(many int, typ, format string) {
 	i := slices.IndexFunc(w.clients, func(c *client) bool { return len(c.pending) == 0 })
 	if i < 0 {
@@ -128,13 +128,13 @@ func (w *world) alone(many int, typ, format string) {
 	w.turn()
 }
 
-// ask has somebody ask questions.
+// ask makes an idle client send queries.
 func (w *world) ask(many int) { w.alone(many, "Memory.Get", `{"key":"k%d"%.0s}`) }
 
-// tell has somebody set a value.
+// tell makes an idle client set a value.
 func (w *world) tell() { w.alone(1, "Memory.Set", `{"key":"k%d","value":{"by":%q}}`) }
 
-// decoded is data as the row decodes it.
+// decoded returns data in the input type of the row.
 func decoded(row *schema.Syscall, data string) (any, error) {
 	input, invalid := row.Input().Decode([]byte(data))
 	if invalid != nil {
@@ -143,7 +143,7 @@ func decoded(row *schema.Syscall, data string) (any, error) {
 	return input, nil
 }
 
-// again is q as a client of the same process sends it that does not know its outcome: under the same key.
+// again returns a copy of q with a new id and the same key, as a client sends it that does not know q's outcome.
 func (w *world) again(c *client, q *request) *request {
 	w.requests++
 	r := *q
@@ -155,7 +155,7 @@ func (w *world) again(c *client, q *request) *request {
 	return &r
 }
 
-// unsure has what clients were not told of asked for again, under the same keys.
+// unsure queues the unanswered requests of ended clients to be sent again under the same keys.
 func (w *world) unsure(gone ...*client) {
 	for _, c := range gone {
 		for _, q := range c.pending {
@@ -167,7 +167,7 @@ func (w *world) unsure(gone ...*client) {
 	}
 }
 
-// send puts frames in flight.
+// send queues frames on the link.
 func (c *client) send(list ...*request) {
 	for _, q := range list {
 		c.sent += len(q.frame)
@@ -177,7 +177,7 @@ func (c *client) send(list ...*request) {
 	}
 }
 
-// hear takes what the kernel has written since, and returns the requests that are answered with it.
+// hear decodes what the kernel has written, and returns the requests that were answered.
 func (c *client) hear() (answered []*request, err error) {
 	c.part = append(c.part, c.link.said...)
 	c.link.said = nil
@@ -205,7 +205,7 @@ func (c *client) hear() (answered []*request, err error) {
 	}
 }
 
-// name is that of the connection.
+// name returns the name of the connection.
 func (c *client) name() string { return fmt.Sprintf("c-%d", c.number) }
 
 func (c *client) waits() string {
@@ -215,11 +215,11 @@ func (c *client) waits() string {
 	return c.pending[0].id
 }
 
-// code is that of an error.
+// code returns the code of an error answer.
 func (q *request) code() string {
 	var data struct {
 		Code json.RawMessage `json:"code"`
 	}
-	_ = json.Unmarshal([]byte(q.data), &data) // what is no error has none
+	_ = json.Unmarshal([]byte(q.data), &data) // data without a code gives ""
 	return strings.Trim(string(data.Code), `"`)
 }

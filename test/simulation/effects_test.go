@@ -16,36 +16,36 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Bounds of effects that run at a time (docs/architecture.md).
+// The bounds of effects that run concurrently: for each process, and in total (docs/architecture.md).
 const (
 	mostEach = 16
 	mostRun  = 64
 )
 
-// effects are what the runner of Http.Fetch does in all lives. Each runs until the seed ends it, or its context does.
+// effects is the runner of Http.Fetch, across restarts of the kernel. Each effect runs until the seed ends it, or its context ends.
 type effects struct {
 	mu      sync.Mutex
-	running []*effect          // in the order in which they began
-	byID    map[string]*effect // of the message that asked for it
-	fresh   []*effect          // that the oracle has not judged
+	running []*effect          // in the order of their beginning
+	byID    map[string]*effect // by the id of the message that requested it
+	fresh   []*effect          // not checked by the oracle yet
 	err     error
 }
 
-// effect is one that was begun.
+// effect is an effect that has begun.
 type effect struct {
 	job   kernel.Job
-	end   chan string // how it ends
+	end   chan string // receives the way in which it ends
 	ended bool
 	data  []byte // what the runner returned
 	err   error
 }
 
-// The ways in which an effect ends.
+// The ways in which an effect ends, weighted.
 var ways = []string{"reply", "reply", "reply", "long", "fail", "panic", "junk"}
 
 func newEffects() *effects { return &effects{byID: make(map[string]*effect)} }
 
-// run is the runner.
+// run is the kernel.Runner of Http.Fetch.
 func (x *effects) run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	e := &effect{job: *job, end: make(chan string)}
 	x.begin(e)
@@ -96,7 +96,7 @@ func (x *effects) begin(e *effect) {
 	}
 }
 
-// judge returns what is wrong with the effects that have begun since.
+// judge checks the effects that have begun since the last call.
 func (x *effects) judge(o *oracle, disk *faultfs.Disk) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -109,17 +109,17 @@ func (x *effects) judge(o *oracle, disk *faultfs.Disk) error {
 	return x.err
 }
 
-// forget leaves what has begun since unjudged: the power was cut.
+// forget drops the unchecked effects, because the power was cut.
 func (x *effects) forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.fresh = nil
 }
 
-// fetchData asks for an effect.
+// fetchData is the data of a request that has an effect.
 const fetchData = `{"url":"https://far.local/"}`
 
-// finish ends one that runs, as the seed says. It returns false if none does.
+// finish ends a running effect in a way that the seed draws. It returns false if none runs.
 func (w *world) finish() bool {
 	w.effects.mu.Lock()
 	n := len(w.effects.running)
@@ -136,7 +136,7 @@ func (w *world) finish() bool {
 	return true
 }
 
-// crowd has more effects asked for, each on a connection of its own, than may run at a time.
+// crowd requests more effects than may run concurrently, each on a separate connection.
 func (w *world) crowd() {
 	many := 17 + w.r.IntN(8)
 	before := len(w.clients)
@@ -157,7 +157,7 @@ func (w *world) crowd() {
 	}
 }
 
-// starts checks an effect as it begins: its intent is durable, and nobody has done it before.
+// starts checks an effect at its beginning: its intent must be durable.
 func (o *oracle) starts(e *effect, disk *faultfs.Disk) error {
 	intent := o.byID[e.job.ID]
 	if intent == nil || !intent.intends() {
@@ -175,7 +175,7 @@ func (o *oracle) starts(e *effect, disk *faultfs.Disk) error {
 // intends reports whether an entry of Http.Fetch is an intent.
 func (e *entry) intends() bool { return e.outcome.Err == nil && e.outcome.Repeats == 0 }
 
-// fetched takes in an entry of Http.Fetch.
+// fetched checks and records an entry of Http.Fetch.
 func (o *oracle) fetched(e *entry, m *schema.Message) error {
 	key := m.Meta.IdempotencyKey
 	first := o.fetches[key]
@@ -184,11 +184,11 @@ func (o *oracle) fetched(e *entry, m *schema.Message) error {
 		switch {
 		case key == "" || first == nil:
 			return errors.New("repeats what was never asked for")
-		case first.end != nil && e.outcome.Repeats == first.end.seq: // as it ended
+		case first.end != nil && e.outcome.Repeats == first.end.seq: // repeats the effect's end
 			if !sameOutcome(e, first.end) {
 				return fmt.Errorf("does not repeat the outcome of entry %d", first.seq)
 			}
-		case e.outcome.Repeats != first.seq || e.outcome.Err == nil: // its outcome is unknown
+		case e.outcome.Repeats != first.seq || e.outcome.Err == nil: // the outcome is unknown
 			return fmt.Errorf("repeats entry %d, want the outcome of %d", e.outcome.Repeats, first.seq)
 		}
 	case e.outcome.Err != nil:
@@ -203,7 +203,7 @@ func (o *oracle) fetched(e *entry, m *schema.Message) error {
 	return nil
 }
 
-// ends takes in the end of an effect.
+// ends checks and records the end of an effect.
 func (o *oracle) ends(e *entry, m *schema.Message) error {
 	end := schema.EndOf(m)
 	if end == nil {
@@ -215,7 +215,7 @@ func (o *oracle) ends(e *entry, m *schema.Message) error {
 	}
 	delete(o.open, intent.seq)
 	intent.end, intent.free = e, !end.Ran
-	shown := &o.entries[e.seq-1] // in the audit log as the call that it ends
+	shown := &o.entries[e.seq-1] // the audit log shows the end as the call that it ends
 	shown.typ, shown.pid = intent.typ, intent.pid
 	o.effects.mu.Lock()
 	defer o.effects.mu.Unlock()
@@ -235,7 +235,7 @@ func (o *oracle) ends(e *entry, m *schema.Message) error {
 	return nil
 }
 
-// noneOpen checks that a start leaves no intent without an outcome.
+// noneOpen checks that every intent has an outcome after a start.
 func (o *oracle) noneOpen() error {
 	for seq := range o.open {
 		return fmt.Errorf("%d intents have no outcome after a start, one of them entry %d", len(o.open), seq)
@@ -243,7 +243,7 @@ func (o *oracle) noneOpen() error {
 	return nil
 }
 
-// outcomeOf is the entry that says what an answer to q has to be: the end of an effect in place of its intent.
+// outcomeOf returns the entry that determines the answer to q: for an effect, its end instead of its intent; nil if it has not ended.
 func (o *oracle) outcomeOf(q *request, e *entry) *entry {
 	if q.typ != "Http.Fetch" || e == nil || !e.intends() {
 		return e

@@ -13,8 +13,8 @@ import (
 
 var found = regexp.MustCompile(`seed (\d+), step`)
 
-// TestFaults builds the tree with each of the faults planted, and wants the simulation to find it. Without PWOS_LONG=1 it only
-// checks that each still applies. One fault alone: -run TestFaults/key-forgotten.
+// TestFaults builds the tree with one planted fault at a time, and checks that the simulation finds it. Without PWOS_LONG=1 it only
+// checks that each patch applies. To run one fault: -run TestFaults/key-forgotten.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {

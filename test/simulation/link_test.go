@@ -10,30 +10,30 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// link is a connection in memory. What was sent is in flight until arrive; what was written takes room until the peer reads it. The
-// oracle looks at it before that: from said.
+// link is a connection in memory. Sent data is in flight until arrive is called; written data takes room until the peer reads it. The
+// oracle reads written data earlier, from said.
 type link struct {
 	lines *schema.LineReader
-	limit int // of a line, in bytes
+	limit int // line limit in bytes
 	ready func(poll.Event)
-	chunk func(most int) int // how much one read or write moves, from 1 on
+	chunk func(most int) int // draws how many bytes one read or write moves, at least 1
 
-	flying []byte // sent, not arrived
-	in     []byte // arrived, not read by the kernel
-	taken  int    // bytes read by the kernel so far
-	unread int    // bytes written by the kernel, not read by the peer
-	said   []byte // written by the kernel, not seen by the oracle
+	flying []byte // sent, not yet arrived
+	in     []byte // arrived, not yet read by the kernel
+	taken  int    // number of bytes that the kernel has read
+	unread int    // number of bytes that the kernel has written and the peer has not read
+	said   []byte // written by the kernel, not yet seen by the oracle
 	ended  bool   // the peer sends no more
-	cut    bool   // reset, or interrupted
-	full   bool   // a write was short: ready is to be told when there is room
+	cut    bool   // it was reset or interrupted
+	full   bool   // a write was short: ready must be called when there is room
 }
 
 var _ actors.Link = (*link)(nil)
 
-// mostRead is what one read takes, in bytes.
+// mostRead is the most bytes that one read returns.
 const mostRead = 4 << 10
 
-// room is what a link takes before its peer reads, in bytes.
+// room is the most bytes that a link buffers for the peer.
 const room = 2 << 10
 
 func newLink(limit int, chunk func(most int) int) *link {
@@ -93,26 +93,26 @@ func (l *link) Close() error {
 	return nil
 }
 
-// arrive has n bytes of what is in flight get to the kernel's side.
+// arrive makes n bytes that are in flight available to the kernel.
 func (l *link) arrive(n int) {
 	l.in = append(l.in, l.flying[:n]...)
 	l.flying = l.flying[n:]
 	l.tell(poll.In)
 }
 
-// end half-closes the link.
+// end closes the peer's sending side.
 func (l *link) end() {
 	l.ended = true
 	l.tell(poll.In)
 }
 
-// reset breaks the link.
+// reset breaks the connection.
 func (l *link) reset() {
 	l.cut = true
 	l.tell(poll.In | poll.Out | poll.Hup)
 }
 
-// read has the peer read n bytes, and tells the kernel that there is room where it waits for that.
+// read makes the peer read n bytes. It signals room to the kernel after a short write.
 func (l *link) read(n int) {
 	l.unread -= n
 	if l.full && l.unread < room {
@@ -127,7 +127,7 @@ func (l *link) tell(e poll.Event) {
 	}
 }
 
-// idlePoller is the kernel's poller: links tell by themselves.
+// idlePoller is the kernel's poller. It does nothing, since links signal events themselves.
 type idlePoller struct{ poll.Poller }
 
 func (idlePoller) Wait(time.Duration, func()) error { return nil }

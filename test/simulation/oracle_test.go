@@ -18,41 +18,41 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// oracle knows what the journal says, and with a model of memory of its own, what clients may have been told on the strength of it.
+// oracle has the content of the journal, and a model of memory that determines what clients may have been told.
 type oracle struct {
 	realm
-	entries []entry           // by seq-1
-	byID    map[string]*entry // of the message
-	memory  map[string]string // key to value, after the last entry
-	changed map[string]uint64 // key to the entry that changed it last
-	sets    map[string]uint64 // value to the entry that set it
-	keys    map[string]*entry // idempotency key to the first entry that succeeded under it
-	last    map[string]int    // connection to the number of its last message
-	durable uint64            // entries that a power cut leaves, as far as anybody has looked
-	acked   uint64            // the last entry that anybody was told of
+	entries []entry           // the entry with number n at n-1
+	byID    map[string]*entry // by the id of the message
+	memory  map[string]string // value by key, after the last entry
+	changed map[string]uint64 // the entry that last changed a key
+	sets    map[string]uint64 // the entry that set a value
+	keys    map[string]*entry // the first entry that determines the outcome of an idempotency key
+	last    map[string]int    // the number of the last message of each connection
+	durable uint64            // number of entries that survive a power cut, as of the last look
+	acked   uint64            // the last entry whose content a client was told
 
-	effects *effects          // that were begun, in all lives
-	open    map[uint64]*entry // intents that have no end
-	fetches map[string]*entry // idempotency key to the last intent under it
+	effects *effects          // the effects that have begun, across restarts
+	open    map[uint64]*entry // intents without an end
+	fetches map[string]*entry // the last intent under each idempotency key
 }
 
-// entry is an entry of the journal.
+// entry is an entry of the journal, with the oracle's conclusions.
 type entry struct {
 	seq     uint64
 	time    int64 // Unix milliseconds
 	hash    journal.Hash
 	outcome schema.Outcome
-	needs   uint64 // its answer reveals what this entry says
-	want    string // value that its answer has, where it is a Memory.Get
+	needs   uint64 // its answer reveals the content of this entry
+	want    string // for Memory.Get: the value in its answer
 	typ     string
-	pid     int64          // that it was made as
-	verdict *model.Verdict // of a client's call
+	pid     int64          // the process that made it
+	verdict *model.Verdict // for a client's call
 
-	id   string // of an intent: that of its message
-	end  *entry // of an intent: its outcome
-	free bool   // of an intent: it was never begun
+	id   string // of an intent: the id of its message
+	end  *entry // of an intent: the entry of its end
+	free bool   // of an intent: the effect never began
 
-	hidden bool // an intent: an effect is shown in the audit log with its end
+	hidden bool // the audit log does not show it: an effect is shown at its end
 }
 
 func newOracle(x *effects) *oracle {
@@ -61,7 +61,7 @@ func newOracle(x *effects) *oracle {
 	return o.reset()
 }
 
-// reset forgets what the journal says, for it to be read again.
+// reset drops the content of the journal, before it is read again.
 func (o *oracle) reset() *oracle {
 	o.entries, o.byID, o.keys = nil, make(map[string]*entry), make(map[string]*entry)
 	o.last = make(map[string]int)
@@ -71,7 +71,7 @@ func (o *oracle) reset() *oracle {
 	return o
 }
 
-// read takes in what was written to the journal since, up to the entry limit.
+// read processes the entries that were written since the last call, up to the entry limit.
 func (o *oracle) read(disk journal.FS, limit uint64) error {
 	if uint64(len(o.entries)) == limit {
 		return nil
@@ -95,7 +95,7 @@ func (o *oracle) read(disk journal.FS, limit uint64) error {
 	}
 }
 
-// take runs an entry on the model.
+// take checks an entry and applies it to the models.
 func (o *oracle) take(record *journal.Record) error {
 	e := &entry{seq: record.Seq, time: record.Time, hash: record.Hash, needs: record.Seq, pid: record.PID}
 	if e.seq != uint64(len(o.entries))+1 {
@@ -112,7 +112,7 @@ func (o *oracle) take(record *journal.Record) error {
 		return errors.New("the message was carried out before")
 	}
 	var number int
-	if _, err := fmt.Sscanf(m.Meta.ID, "m%d", &number); err == nil { // else it is the kernel's own
+	if _, err := fmt.Sscanf(m.Meta.ID, "m%d", &number); err == nil { // other ids are internal
 		if number < o.last[record.Conn] {
 			return fmt.Errorf("carried out after m%d of the same connection", o.last[record.Conn])
 		}
@@ -149,7 +149,7 @@ func (o *oracle) take(record *journal.Record) error {
 	return o.comply(e, &m)
 }
 
-// keyed takes in an entry with an idempotency key, and reports whether it repeats one.
+// keyed checks an entry with an idempotency key. again reports whether the entry repeats an outcome.
 func (o *oracle) keyed(e *entry, key string) (again bool, err error) {
 	first := o.keys[key]
 	switch again = e.outcome.Repeats > 0; {
@@ -164,8 +164,8 @@ func (o *oracle) keyed(e *entry, key string) (again bool, err error) {
 	return again, nil
 }
 
-// final reports whether an entry is the outcome of its idempotency key: a success, or a failure that is neither a refusal nor the
-// kernel's own (PROTOCOL 7).
+// final reports whether an entry determines the outcome of its idempotency key: a success, or a failure that is neither a refusal nor
+// internal (PROTOCOL 7).
 func (e *entry) final() bool {
 	err := e.outcome.Err
 	if err == nil {
@@ -185,7 +185,7 @@ func sameOutcome(a, b *entry) bool {
 	return a.outcome.Err == b.outcome.Err && bytes.Equal(a.outcome.Data, b.outcome.Data)
 }
 
-// apply runs a syscall on the model of memory, and compares.
+// apply checks a syscall of memory against the model, and applies it.
 func (o *oracle) apply(e *entry, m *schema.Message) error {
 	var in struct {
 		Key   string
@@ -202,7 +202,7 @@ func (o *oracle) apply(e *entry, m *schema.Message) error {
 		want = there
 	case "Memory.Delete":
 		want = there
-	case "Memory.CompareAndSet": // none names what it expects: nothing
+	case "Memory.CompareAndSet": // without an expected value: the key must not exist
 		want = !there
 	case "Memory.Set":
 	case "Syscall.Ping":
@@ -229,13 +229,13 @@ func (o *oracle) apply(e *entry, m *schema.Message) error {
 	return nil
 }
 
-// told checks an answer, as it is given.
+// told checks an answer.
 func (o *oracle) told(q *request, disk *faultfs.Disk) error {
 	e := o.outcomeOf(q, o.byID[q.id])
 	if q.kind == schema.KindError && q.code() == "503" {
-		return nil // the journal cannot be written, or it is unknown whether it was
+		return nil // the journal cannot be written, or the outcome of the write is unknown
 	}
-	if e == nil { // while the journal cannot be written: what was there before is told all the same
+	if e == nil { // while the journal cannot be written, reads of older content are answered without an entry
 		if e = o.unrecorded(q); e == nil {
 			return fmt.Errorf("%s %s was answered %s, and the journal has no such entry", q.typ, q.id, q.data)
 		}
@@ -258,7 +258,7 @@ func (o *oracle) told(q *request, disk *faultfs.Disk) error {
 	return nil
 }
 
-// revealed notes that somebody was told what an entry says.
+// revealed records that a client was told the content of an entry. It returns an error if the entry is not durable.
 func (o *oracle) revealed(seq uint64, disk *faultfs.Disk) error {
 	o.acked = max(o.acked, seq)
 	if seq <= o.durable {
@@ -270,13 +270,13 @@ func (o *oracle) revealed(seq uint64, disk *faultfs.Disk) error {
 	return nil
 }
 
-// unrecorded is what an answer without an entry may be made of; nil: it may not be.
+// unrecorded returns the entry that an answer without an entry of its own may be based on; nil: the answer is not allowed.
 func (o *oracle) unrecorded(q *request) *entry {
 	switch {
 	case q.kind == schema.KindError && (o.faulted || q.code() == "429" && q.pid != model.Operator):
 		return &entry{outcome: schema.Outcome{Err: fault.JournalUnavailable.New("")}}
 	case q.kind == schema.KindError && q.code() == "404" && strings.Contains(q.frame, nowhere):
-		return &entry{outcome: schema.Outcome{Err: fault.BlobNotFound.New("")}} // before it is a call
+		return &entry{outcome: schema.Outcome{Err: fault.BlobNotFound.New("")}} // refused before it is a call
 	case !o.faulted:
 	case q.typ == "Syscall.Ping", !q.command && q.typ != "Memory.Get":
 		return new(entry)
@@ -292,7 +292,7 @@ func (o *oracle) unrecorded(q *request) *entry {
 	return nil
 }
 
-// look finds out what a power cut would leave.
+// look updates durable: the number of entries that would survive a power cut now.
 func (o *oracle) look(disk *faultfs.Disk) {
 	left := disk.Crash(rand.New(rand.NewPCG(0, 0)), faultfs.LoseAll)
 	r := journal.NewReader(left, journalDir, journal.ReaderOptions{From: o.durable + 1})
@@ -306,7 +306,7 @@ func (o *oracle) look(disk *faultfs.Disk) {
 	}
 }
 
-// restart reads the journal as a new life finds it: all that anybody was told has to be in it, unchanged.
+// restart reads the journal at a new start, and checks that it has every entry that a client was told of, unchanged.
 func (o *oracle) restart(disk journal.FS, head uint64) error {
 	before := slices.Clone(o.entries)
 	o.rereads, o.faulted = true, false

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/test/authority/model"
 )
 
-// rules are what agents may not do in a simulation, from a tick on.
+// rules are the policy of the simulation. Most rules apply from tick 2 on.
 const rules = `
 @id("kept") forbid(principal, action in [Syscall::"Memory.Set", Syscall::"Memory.Delete", Syscall::"Memory.CompareAndSet"], resource)
 when { context.args.key == "k0" && context.tick >= 2 };
@@ -26,14 +26,14 @@ var ruleSet = func() *policy.Set {
 	return set
 }()
 
-// guard is the policy's stage of a kernel.
+// guard returns the policy stage of a kernel.
 func guard(processes kernel.Processes) kernel.Stage {
 	g := policy.NewGuard(policy.Forms{}, processes, nil)
 	g.Use(ruleSet)
 	return g.Stage
 }
 
-// forbidden is what the rules say of a call that is made as who, written down once more.
+// forbidden reports whether the policy denies a call made as who. It repeats the rules independently.
 func forbidden(q *request, who, tick int64) bool {
 	if who == model.Operator || tick < 2 {
 		return false

@@ -18,9 +18,9 @@ import (
 	"github.com/promptware-os/pwos/kernel/process"
 )
 
-// powerCut is one that comes before an operation of the disk, in the middle of whatever does it.
+// powerCut is a power cut before an operation of the disk, whatever the kernel is doing.
 type powerCut struct {
-	at  int // operations that change the disk until then; 0: none is to come
+	at  int // number of operations that change the disk, counted down to the cut; 0: no cut is planned
 	how faultfs.Outcome
 }
 
@@ -34,7 +34,7 @@ func (w *world) hook(op faultfs.Op) {
 	w.gate.Hook(op)
 }
 
-// blackout cuts the power: what was said until now counts, what the kernel does from now on is lost. It goes on until rise.
+// blackout cuts the power. Everything said so far counts; what the kernel does afterwards is lost. The old kernel runs until rise.
 func (w *world) blackout(when string) {
 	if w.kernel != nil {
 		w.listen()
@@ -49,14 +49,14 @@ func (w *world) blackout(when string) {
 	w.gate.Open()
 }
 
-// rise starts again on what a blackout has left.
+// rise starts a kernel on the disk that a blackout has left.
 func (w *world) rise() {
 	w.shut()
 	w.found()
 	w.boot()
 }
 
-// stop has a kernel that ends do so, and starts the next one on the same disk, which knows what it has not written.
+// stop waits for the end of a kernel that is ending, and starts another one on the same disk, whose unsynced writes are still there.
 func (w *world) stop() {
 	w.note("the kernel stops")
 	w.shut()
@@ -69,20 +69,20 @@ func (w *world) stop() {
 	w.boot()
 }
 
-// found puts what a blackout has left in place of what there was.
+// found replaces the disk and the store by what a blackout has left.
 func (w *world) found() {
 	w.toSecond()
 	w.disk, w.store, w.dead = w.left, w.kept, false
 	w.effects.forget()
 }
 
-// toSecond waits for a full second: how long the end of a life takes depends on its goroutines.
+// toSecond sleeps until the next full second, since the duration of a kernel's end depends on its goroutines.
 func (w *world) toSecond() {
 	now := time.Now()
 	time.Sleep(now.Truncate(time.Second).Add(time.Second).Sub(now))
 }
 
-// open lets every sync go on, one after the other, and those that come.
+// open completes all held syncs one by one, and lets later ones through.
 func (w *world) open() {
 	for len(w.gate.Held()) > 0 {
 		w.gate.Complete(0)
@@ -91,14 +91,14 @@ func (w *world) open() {
 	w.gate.Open()
 }
 
-// boot starts kernels until one has come up.
+// boot starts kernels until one is up.
 func (w *world) boot() {
 	for !w.start() && w.err == nil {
 		w.toSecond()
 	}
 }
 
-// start starts a kernel on what the disk holds. It returns false if the power went meanwhile, or the disk failed.
+// start starts a kernel on the disk. It returns false if the power was cut during the start, or the disk failed.
 func (w *world) start() bool {
 	w.gate = new(faultfs.Gate)
 	w.gate.Open()
@@ -136,7 +136,7 @@ func (w *world) start() bool {
 	return false
 }
 
-// life opens the journal, makes the state of it and starts a kernel.
+// life opens the journal, restores the state and starts a kernel.
 func (w *world) life() (err error) {
 	w.journal, _, err = journal.Open(journal.Options{
 		Dir: journalDir, FS: w.files, SegmentBytes: 16 << 10, ReserveBytes: w.reserve, Signer: hostKey, CheckpointEvery: 16,
@@ -181,7 +181,7 @@ func (w *world) life() (err error) {
 	return w.oracle.noneOpen()
 }
 
-// verify has the journal verified, with the key that it was signed with.
+// verify verifies the journal with its key.
 func (w *world) verify() error {
 	report, err := journal.Verify(context.Background(), w.disk, journalDir, journal.VerifyOptions{Keys: []string{hostKey.Public()}})
 	if err == nil && !report.OK() {
@@ -190,13 +190,13 @@ func (w *world) verify() error {
 	return err
 }
 
-// restart ends the kernel cleanly, and starts the next one.
+// restart ends the kernel cleanly and starts another one.
 func (w *world) restart() {
 	w.settle()
 	for _, c := range w.clients {
 		c.link.end()
 	}
-	w.settle() // they read what they are pushed until the kernel has done with them
+	w.settle() // clients read the pushed events until the kernel has closed the connections
 	for _, c := range slices.Clone(w.clients) {
 		w.leave(c)
 	}
@@ -224,7 +224,7 @@ func (w *world) restart() {
 	w.boot()
 }
 
-// hostKey signs the journal.
+// hostKey signs the checkpoints of the journal.
 var hostKey = signer(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 
 type signer ed25519.PrivateKey
@@ -241,7 +241,7 @@ func (k signer) Sign(data []byte) ([]byte, error) {
 	return ed25519.Sign(ed25519.PrivateKey(k), data), nil
 }
 
-// nextOutside takes a step of what lies outside the kernel: effects, the disk, the power.
+// nextOutside takes a step outside of the kernel: an effect, the disk, the power.
 func (w *world) nextOutside() {
 	n := w.r.IntN(100)
 	switch {

@@ -17,10 +17,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// snapshotEvery is how many entries there are between two snapshots.
+// snapshotEvery is the number of entries between two snapshots.
 const snapshotEvery = 30
 
-// parts is all that has a state.
+// parts returns every part of the kernel that has a state.
 func (s *state) parts() map[schema.Domain]actors.Part {
 	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics, actors.BudgetsPart: s.budgets}
 	for name, d := range s.domains {
@@ -29,7 +29,7 @@ func (s *state) parts() map[schema.Domain]actors.Part {
 	return parts
 }
 
-// replay makes the states of snapshots, if there are any, and of what the journal says behind them up to the entry limit.
+// replay restores the states from snapshots, if from is not nil, and from the journal's entries after them, up to the entry limit.
 func (s *state) replay(disk journal.FS, from *actors.Snapshots, limit uint64) error {
 	made := make(map[schema.Domain]actors.Position)
 	least, most := uint64(math.MaxUint64), uint64(0)
@@ -64,14 +64,14 @@ func (s *state) replay(disk journal.FS, from *actors.Snapshots, limit uint64) er
 	return err
 }
 
-// read replays the journal from where the oldest of the states ends.
+// read replays the journal from the position of the oldest state.
 func read(disk journal.FS, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, limit uint64, seen func(*kernel.Call)) error {
 	first := slices.MinFunc(slices.Collect(maps.Values(made)), func(a, b actors.Position) int { return int(a.Seq) - int(b.Seq) })
 	r := journal.NewReader(disk, journalDir, journal.ReaderOptions{From: first.Seq + 1, Limit: func() uint64 { return limit }})
 	return errors.Join(actors.Replay(context.Background(), r, domains, made, seen), r.Close())
 }
 
-// replayed is the state that the journal alone makes.
+// replayed returns the state that the journal alone gives.
 func (w *world) replayed(limit uint64) (*state, error) {
 	s, err := newState()
 	if err == nil {
@@ -80,7 +80,7 @@ func (w *world) replayed(limit uint64) (*state, error) {
 	return s, err
 }
 
-// restoreState makes the state of a new life, of snapshots and the journal, and checks that the journal alone makes the same.
+// restoreState restores the state from snapshots and the journal, and checks that the journal alone gives the same state.
 func (w *world) restoreState(head uint64) (err error) {
 	w.store.full, w.store.broken = false, ""
 	if err := w.store.dropForeign(func(at journal.Head) (bool, error) {
@@ -108,7 +108,7 @@ func (w *world) restoreState(head uint64) (err error) {
 	return same(w.state.parts(), alone.parts())
 }
 
-// same returns the first part in which two states differ.
+// same returns an error with the first part in which two states differ.
 func same[P actors.Part](live, again map[schema.Domain]P) error {
 	for _, name := range slices.Sorted(maps.Keys(live)) {
 		if l, a := picture(live[name]), picture(again[name]); l != a {
@@ -118,7 +118,7 @@ func same[P actors.Part](live, again map[schema.Domain]P) error {
 	return nil
 }
 
-// picture is a state, with the chunks of metrics in any order, and without counts of nothing: entries that were lost are taken back.
+// picture returns a state as text. Chunks of metrics are sorted, and zero counts are removed, since lost entries are subtracted.
 func picture(d actors.Part) string {
 	var chunks []string
 	_ = d.Snapshot()(func(chunk []byte) error {
@@ -132,7 +132,7 @@ func picture(d actors.Part) string {
 	return strings.Join(chunks, "")
 }
 
-// restore rebuilds the state of a domain while the kernel runs.
+// restore restores the state of a domain while the kernel runs.
 func (w *world) restore(name schema.Domain, d kernel.Domain) error {
 	at, err := w.snapshots.Load(context.Background(), name, d)
 	if err != nil {

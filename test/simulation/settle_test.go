@@ -12,10 +12,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// pauses are how long settle waits while nothing moves. A turn that did something shows that in the rounds after it.
+// pauses are the sleeps of settle between rounds in which nothing moves. The effect of a turn is visible only in later rounds.
 var pauses = []time.Duration{0, 0, 11 * time.Minute, time.Second, 0, 0, 0}
 
-// settle waits until nothing is in flight: then every frame is answered.
+// settle runs the kernel until nothing is in flight, and checks that every frame is answered.
 func (w *world) settle() {
 	w.note("settle")
 	w.fault(faultfs.Fault{})
@@ -42,14 +42,14 @@ func (w *world) settle() {
 			continue
 		}
 		if quiet == len(pauses) && w.resume() {
-			w.open() // the power may have been cut meanwhile
+			w.open() // in case of a power cut
 			quiet = 0
 			continue
 		}
 		if pauses[quiet-1] > 0 {
 			w.fail(w.oracle.overslept(w.clients))
 		}
-		time.Sleep(pauses[quiet-1]) // for what the kernel retries, and for receives
+		time.Sleep(pauses[quiet-1]) // for retries of the kernel, and the waits of receives
 	}
 	if w.err != nil || !w.alive() {
 		return
@@ -63,7 +63,7 @@ func (w *world) settle() {
 	w.compare()
 }
 
-// nothingKept checks that no budget is reserved when nothing is in flight.
+// nothingKept checks that no calls of a budget are reserved when nothing is in flight.
 func (w *world) nothingKept() error {
 	call := &kernel.Call{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}
 	result, err := budget.NewDomain(w.state.budgets, w.state.procs.Processes()).Decide(call)
@@ -82,7 +82,7 @@ func (w *world) nothingKept() error {
 	return nil
 }
 
-// compare checks that a replay makes the states that there are.
+// compare checks that a replay of the journal gives the current state.
 func (w *world) compare() {
 	fresh, err := w.replayed(w.journal.Written())
 	if err != nil {

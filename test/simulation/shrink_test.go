@@ -11,25 +11,25 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// scenario is what a run is drawn from.
+// scenario are the parameters of a simulation.
 type scenario struct {
 	seed    uint64
-	steps   int      // at most
-	clients int      // at a time at most
-	without []string // kinds of steps and of calls that are left out
+	steps   int      // the most steps
+	clients int      // the most clients at a time
+	without []string // kinds of steps and calls that are left out
 	breach  func(map[schema.Domain]kernel.Domain)
 }
 
-// kinds are the steps that a scenario may go without. Beside them it may go without each errand.
+// kinds are the kinds of steps that a scenario can leave out, besides the types of errands.
 var kinds = []string{
 	"crash", "fault", "reset", "half-close", "flood", "again", "settle", "sleep", "connect", "ask", "answer", "cut", "full disk",
 	"full store", "crowd", "restart", "bad start", "long", "Http.Fetch",
 }
 
-// drops reports whether a kind is left out.
+// drops reports whether the scenario leaves out a kind.
 func (s *scenario) drops(kind string) bool { return slices.Contains(s.without, kind) }
 
-// String is how a scenario is run again.
+// String returns the command that runs the scenario.
 func (s *scenario) String() string {
 	text := fmt.Sprintf("go test ./test/simulation -run TestSimulation -seed %d -steps %d -clients %d", s.seed, s.steps, s.clients)
 	if len(s.without) > 0 {
@@ -38,22 +38,22 @@ func (s *scenario) String() string {
 	return text
 }
 
-// failure is where a scenario fails, and why.
+// failure is a scenario that fails, and its error.
 type failure struct {
 	scenario
 	err error
 }
 
-// varies is what differs between two failures of a kind.
+// varies matches the parts of an error that differ between failures of the same kind.
 var varies = regexp.MustCompile(`\{.*\}|\[.*\]|"[^"]*"|[a-z]?[0-9]+`)
 
-// alike reports whether two runs fail in the same way.
+// alike reports whether two errors are of the same kind.
 func alike(a, b error) bool {
 	return varies.ReplaceAllString(a.Error(), "") == varies.ReplaceAllString(b.Error(), "")
 }
 
-// shrink makes a failing scenario smaller as long as it fails in the same way: fewer steps, which are ended at once by all coming to
-// rest; fewer clients; without each kind of step and of call.
+// shrink reduces a failing scenario as long as it fails in the same way: fewer clients, without single kinds of steps and calls, and fewer
+// steps. The last step is always followed by settle.
 func shrink(t *testing.T, f failure) failure {
 	t.Helper()
 	try := func(s scenario) bool {
@@ -90,7 +90,7 @@ func shrink(t *testing.T, f failure) failure {
 	return f
 }
 
-// forgetful loses what every ninth Memory.Set says.
+// forgetful does not apply every ninth Memory.Set.
 type forgetful struct {
 	kernel.Domain
 	calls int
@@ -102,14 +102,14 @@ func (f *forgetful) Apply(call *kernel.Call) {
 	}
 }
 
-// TestShrinks: what is left of a failing scenario is smaller, fails in the same way, and at the same line each time.
+// TestShrinks checks that a shrunk scenario is smaller, fails in the same way, and is deterministic.
 func TestShrinks(t *testing.T) {
 	t.Parallel()
 	s := scenario{seed: 1, steps: *steps, clients: *clients, breach: func(all map[schema.Domain]kernel.Domain) {
 		all[schema.Memory] = &forgetful{Domain: all[schema.Memory]}
 	}}
 	_, step, err := simulate(t, s, nil)
-	for err == nil && s.seed < 50 { // a seed whose ninth Memory.Set nobody reads finds nothing
+	for err == nil && s.seed < 50 { // a seed passes if no ninth Memory.Set is read
 		s.seed++
 		_, step, err = simulate(t, s, nil)
 	}

@@ -29,7 +29,7 @@ func simulate(t *testing.T, s scenario, log io.Writer) (trace string, step int, 
 	return trace, step, err
 }
 
-// TestSimulation runs seeds: so many, or with PWOS_SIMULATE=5m fresh ones for that long. What one finds is found again with -seed.
+// TestSimulation runs a fixed number of seeds; with PWOS_SIMULATE=5m, new seeds for that duration. -seed repeats one of them.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	if *oneSeed != 0 {
@@ -57,7 +57,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// scenarioOf is that of the flags.
+// scenarioOf returns the scenario of a seed with the parameters of the flags.
 func scenarioOf(seed uint64) scenario {
 	s := scenario{seed: seed, steps: *steps, clients: *clients}
 	if *without != "" {
@@ -66,7 +66,7 @@ func scenarioOf(seed uint64) scenario {
 	return s
 }
 
-// report runs a seed. What is left of one that fails, once it is shrunk, is reported with it.
+// report runs a seed. If it fails, report shrinks its scenario and reports the result.
 func report(t *testing.T, seed uint64, log io.Writer) {
 	t.Helper()
 	s := scenarioOf(seed)
@@ -82,7 +82,7 @@ func report(t *testing.T, seed uint64, log io.Writer) {
 	t.Errorf("seed %d, step %d: %v\n%s", seed, f.steps, f.err, &f.scenario)
 }
 
-// TestReplays shows that a seed is one run.
+// TestReplays checks that a seed is deterministic.
 func TestReplays(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(testkit.Rounds(8, 20, 20)) {
@@ -96,6 +96,6 @@ func TestReplays(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(400) // a third of the time would else go into collecting disks in memory
+	debug.SetGCPercent(400) // collecting the disks in memory would otherwise take a third of the time
 	os.Exit(testkit.Main(m))
 }

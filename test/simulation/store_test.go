@@ -16,13 +16,13 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// projections are an index.Index in memory. It keeps what that one promises: a snapshot is saved as a whole or not at all, and a power
-// cut has it fall back, as a whole, to what it was some commits before.
+// projections is an index.Index in memory with the same guarantees: a snapshot is saved completely or not at all, and a power cut
+// restores the state after an earlier commit.
 type projections struct {
 	mu     sync.Mutex
-	states []snapshots // after each of the last commits, the present one last
+	states []snapshots // the states after the last commits, the current one last
 	full   bool        // nothing can be saved
-	broken string      // the snapshot that is found damaged; "": none
+	broken string      // name of a snapshot that is damaged; "": none
 }
 
 type snapshots map[string]snapshot
@@ -39,7 +39,7 @@ func newProjections() *projections { return &projections{states: []snapshots{{}}
 
 func (p *projections) now() snapshots { return p.states[len(p.states)-1] }
 
-// crash returns what a power cut leaves.
+// crash returns the store after a power cut.
 func (p *projections) crash(r *rand.Rand, how faultfs.Outcome) *projections {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,16 +49,16 @@ func (p *projections) crash(r *rand.Rand, how faultfs.Outcome) *projections {
 	return &projections{states: []snapshots{p.states[r.IntN(len(p.states))]}}
 }
 
-// commit has change made of a copy.
+// commit applies change to a copy of the state.
 func (p *projections) commit(change func(snapshots)) {
 	next := maps.Clone(p.now())
 	change(next)
 	p.states = append(p.states, next)
-	const most = 12 // one round and a half
+	const most = 12 // one and a half rounds of snapshots
 	p.states = p.states[max(0, len(p.states)-most):]
 }
 
-// dropForeign drops the snapshots of entries that the journal does not have, as index.Load refuses them.
+// dropForeign drops the snapshots of entries that are not in the journal, as index.Load does.
 func (p *projections) dropForeign(holds func(journal.Head) (bool, error)) error {
 	for _, name := range slices.Sorted(maps.Keys(p.now())) {
 		at := p.now()[name].at
@@ -118,7 +118,7 @@ func (p *projections) Save(_ context.Context, name string, at journal.Head, tick
 	return nil
 }
 
-// Ranges implements actors.Store: nothing is indexed.
+// Before implements actors.Store. It has no index: any entry may match.
 func (p *projections) Before(_ context.Context, _ index.Filter, seq uint64, _ int) ([]index.Range, error) {
 	return []index.Range{{First: 1, Last: seq}}, nil
 }

@@ -36,11 +36,11 @@ import (
 
 const journalDir = "/journal"
 
-// world is one run of a seed: a disk, the kernel that lives on it now, and its clients.
+// world is the simulation of a seed: a disk, the kernel that runs on it, and its clients.
 type world struct {
 	r *rand.Rand
 	scenario
-	log      io.Writer // of the steps; nil: none
+	log      io.Writer // receives the steps; nil: no log
 	trace    hash.Hash
 	step     int
 	requests int
@@ -50,29 +50,29 @@ type world struct {
 	store   *projections
 	blobs   *shelf
 	effects *effects
-	reserve int64 // of the journal, in bytes
+	reserve int64 // reserve of the journal, in bytes
 	files   *faultfs.Failing
 	gate    *faultfs.Gate
-	ends    bool // a sync has failed: the kernel is to end
+	ends    bool // a sync has failed, so the kernel must end
 
 	cut  powerCut
-	dead bool          // the power is cut: nothing counts until the next life
-	left *faultfs.Disk // by the power cut
+	dead bool          // the power is cut: nothing counts until the next start
+	left *faultfs.Disk // the disk and the store that the power cut has left
 	kept *projections
 
 	kernel    *actors.Kernel
 	journal   *journal.Log
 	state     *state
 	snapshots *actors.Snapshots
-	beside    []func() // what the kernel has to have done and nobody has begun
+	beside    []func() // work that the last turns returned and that has not begun
 	clients   []*client
-	agents    []int64    // processes that clients were told of
-	told      []*request // recent commands that had a key
+	agents    []int64    // processes that clients have spawned
+	told      []*request // recent commands with a key, to be sent again
 	oracle    *oracle
-	err       error // the first thing that does not hold
+	err       error // the first failure
 }
 
-// state is what the journal makes.
+// state is the state that the journal determines.
 type state struct {
 	domains   map[schema.Domain]kernel.Domain
 	tokens    *capability.Registry
@@ -84,7 +84,7 @@ type state struct {
 	budgets   *budget.Ledger
 	approvals *approval.Domain
 	tick      int64
-	made      uint64 // the entry that every snapshot is of; 0 if they differ
+	made      uint64 // the entry of all snapshots; 0 if they differ
 }
 
 type noNames struct{ kernel.Names }
@@ -109,7 +109,7 @@ func newState() (*state, error) {
 	return s, nil
 }
 
-// run takes the steps of a scenario, and returns the hash of what happened.
+// run runs a scenario, and returns a hash of its events.
 func run(s scenario, log io.Writer) (trace string, step int, err error) {
 	w := &world{r: rand.New(rand.NewPCG(s.seed, 12)), scenario: s, log: log, trace: sha256.New(), effects: newEffects()}
 	w.disk, w.store, w.blobs = faultfs.NewDisk(), newProjections(), &shelf{blobs: make(map[string][]byte)}
@@ -129,11 +129,11 @@ func run(s scenario, log io.Writer) (trace string, step int, err error) {
 	if w.kernel != nil {
 		w.shut()
 	}
-	time.Sleep(time.Minute) // the actor library counts messages to the dead on a goroutine for a second
+	time.Sleep(time.Minute) // the actor library counts dead letters on a goroutine for a second
 	return fmt.Sprintf("%x", w.trace.Sum(nil)), w.step, w.err
 }
 
-// note adds a line to the trace.
+// note appends a line to the trace.
 func (w *world) note(format string, args ...any) {
 	if w.dead {
 		return
@@ -152,7 +152,7 @@ func (w *world) fail(err error) {
 	}
 }
 
-// logger is the kernel's: what it says is shown, and no part of the trace.
+// logger returns the kernel's logger. Its output is not part of the trace.
 func (w *world) logger() *slog.Logger {
 	if w.log == nil {
 		return slog.New(slog.DiscardHandler)
@@ -160,7 +160,7 @@ func (w *world) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(w.log, nil))
 }
 
-// drive has the kernel run until call returns.
+// drive runs turns of the kernel until call returns.
 func (w *world) drive(call func()) {
 	done := make(chan struct{})
 	go func() {
@@ -183,7 +183,7 @@ func (w *world) drive(call func()) {
 	panic(fmt.Sprintf("seed %d, step %d: %v", w.seed, w.step, w.err)) // its goroutines cannot be ended
 }
 
-// turn takes a turn. Where that waits for a sync, it completes one: the journal begins a segment, or cuts a write off.
+// turn runs a turn. If the turn waits for a sync, as when the journal begins a segment or truncates a file, turn completes one.
 func (w *world) turn() (more bool) {
 	done := make(chan struct{})
 	var beside []func()
@@ -213,7 +213,7 @@ func (w *world) runAll() {
 	}
 }
 
-// begin has begun what was number i of beside.
+// begin begins the work with index i in beside.
 func (w *world) begin(i int) {
 	work := w.beside[i]
 	w.beside = slices.Delete(w.beside, i, i+1)
@@ -224,7 +224,7 @@ func (w *world) begin(i int) {
 	}
 }
 
-// shut ends the kernel and its clients, also if a step fails.
+// shut ends the clients and the kernel, even after a failure.
 func (w *world) shut() {
 	w.fault(faultfs.Fault{})
 	w.gate.Open()
@@ -246,14 +246,14 @@ func (w *world) shut() {
 	w.kernel, w.journal = nil, nil
 }
 
-// crash cuts the power between two steps, and starts again on what is left.
+// crash cuts the power between two steps, and starts a kernel on the disk that is left.
 func (w *world) crash() {
 	w.cut.how = faultfs.Outcome(w.r.IntN(faultfs.Outcomes))
 	w.blackout("between steps")
 	w.rise()
 }
 
-// connect has a client of a process connect.
+// connect connects a client of a process.
 func (w *world) connect(pid int64) {
 	w.conns++
 	c := &client{number: w.conns, pid: pid, done: make(chan struct{})}
@@ -352,7 +352,7 @@ func (w *world) next() {
 func (w *world) sendSome(c *client) {
 	many := 1 + w.r.IntN(1+w.r.IntN(12))
 	if w.r.IntN(40) == 0 && !w.drops("flood") {
-		many = 150 // more than a connection may have in flight
+		many = 150 // exceeds the window of a connection
 	}
 	about, only := mood(w.r.IntN(int(moods))), w.r.IntN(8*len(errands))
 	for range many {
@@ -367,7 +367,7 @@ func (w *world) sendSome(c *client) {
 	}
 }
 
-// leave waits until the kernel has done with a client that ends, an agent's with the others of that agent.
+// leave waits until the kernel has released a client that ends. The other clients of the same agent end with it.
 func (w *world) leave(c *client) {
 	if w.err != nil {
 		return
@@ -379,7 +379,7 @@ func (w *world) leave(c *client) {
 			gone = append(gone, o)
 		}
 		if left(o) && o != c {
-			o.link.reset() // what c has sent may wait for what the others of its agent have in flight
+			o.link.reset() // the requests of c may wait for those that the agent's other clients have in flight
 		}
 	}
 	w.open()
@@ -401,7 +401,7 @@ func (w *world) arm() {
 	w.fault(f)
 }
 
-// fault has an operation of the disk fail, or none.
+// fault arms a fault of the disk; the zero fault is none.
 func (w *world) fault(f faultfs.Fault) {
 	hit := w.files.Hit()
 	w.ends = w.ends || hit == "sync" || hit == "syncdir"
@@ -409,7 +409,7 @@ func (w *world) fault(f faultfs.Fault) {
 	w.files.Arm(f)
 }
 
-// alive reports whether the kernel has not asked for its end.
+// alive reports whether the kernel has not begun to end.
 func (w *world) alive() bool {
 	select {
 	case <-w.kernel.Stopping():
@@ -419,7 +419,7 @@ func (w *world) alive() bool {
 	}
 }
 
-// check is the oracle's, after each step.
+// check runs the oracle after a step. It restarts a kernel that has ended after a failed sync.
 func (w *world) check() {
 	if w.dead {
 		w.rise()
@@ -445,7 +445,7 @@ func (w *world) check() {
 	}
 }
 
-// listen takes in what was written and said since.
+// listen passes new entries, effects and answers to the oracle.
 func (w *world) listen() {
 	w.oracle.faulted = w.oracle.faulted || w.files.Hit() != ""
 	w.fail(w.oracle.read(w.disk, w.journal.Written()))
@@ -459,7 +459,7 @@ func (w *world) hear(c *client) {
 	answered, err := c.hear()
 	w.fail(err)
 	for _, m := range c.events {
-		w.note("client %d: %s", c.number, m.Type) // rows of the audit log have ids that are random
+		w.note("client %d: %s", c.number, m.Type) // the data of audit events has random ids
 		if w.err == nil {
 			w.fail(w.oracle.event(c.name(), m, w.disk))
 		}

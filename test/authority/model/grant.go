@@ -23,10 +23,10 @@ func (a Tenths) String() string {
 // Units returns the amount as a number of units.
 func (a Tenths) Units() float64 { return float64(a) / 10 }
 
-// InTenths returns an amount that has at most one decimal.
+// InTenths converts an amount of units, which has at most one decimal.
 func InTenths(units float64) Tenths { return Tenths(math.Round(units * 10)) }
 
-// Grant is what one granter allows (CAP 2): what may be called, how much may be held, until when.
+// Grant is the grant of one granter (CAP 2): what may be called, how much may be held, and until when.
 type Grant struct {
 	By      int64
 	Allowed []string
@@ -34,7 +34,7 @@ type Grant struct {
 	Expires *int64 // the last tick at which it is valid; nil: no end
 }
 
-// codes are the syscalls that CAP 1 gives a code to, by their Types in PROTOCOL 5.
+// codes are the codes of syscalls in CAP 1, by the types of PROTOCOL 5.
 var codes = map[string]string{
 	"Syscall.Alloc": "SYS_ALLOC", "Syscall.Release": "SYS_RELEASE", "Syscall.Query": "SYS_QUERY",
 	"Syscall.Spawn": "SYS_SPAWN", "Syscall.Terminate": "SYS_TERMINATE", "Syscall.CommitDelta": "SYS_COMMIT_DELTA",
@@ -42,8 +42,8 @@ var codes = map[string]string{
 	"Syscall.GetState": "SYS_GET_STATE",
 }
 
-// Types are what a token can allow: the rows of PROTOCOL 5 that need one, and Syscall.Shutdown, for which no token is
-// sufficient, but which a pattern includes.
+// Types are the types that a token can allow: the rows of PROTOCOL 5 that need a token, and Syscall.Shutdown, which a pattern
+// includes although no token is sufficient for it.
 var Types = []string{
 	"Syscall.Alloc", "Syscall.Release", "Syscall.Query", "Syscall.Spawn", "Syscall.Terminate", "Syscall.CommitDelta",
 	"Syscall.Rollback", "Syscall.SendMsg", "Syscall.Checkpoint", "Syscall.GetState", "Syscall.Shutdown",
@@ -69,7 +69,7 @@ func DefaultGrant(resources []string) *Grant {
 	return g
 }
 
-// Names reports whether the grant names a syscall, by type, code, domain or *.
+// Names reports whether the grant includes a syscall, by its type, code or domain, or by *.
 func (g *Grant) Names(typ string) bool {
 	domain, _, _ := strings.Cut(typ, ".")
 	return slices.ContainsFunc(g.Allowed, func(p string) bool {
@@ -77,17 +77,17 @@ func (g *Grant) Names(typ string) bool {
 	})
 }
 
-// Expired reports whether the grant is no longer valid at tick (CAP 2).
+// Expired reports whether the grant has expired at tick (CAP 2).
 func (g *Grant) Expired(tick int64) bool { return g.Expires != nil && tick > *g.Expires }
 
-// canonical returns the grant as a token shows it: what is allowed is sorted, without duplicates.
+// canonical returns the grant in the form of a token: the allowed syscalls are sorted and have no duplicates.
 func (g *Grant) canonical() *Grant {
 	c := *g
 	c.Allowed = slices.Compact(slices.Sorted(slices.Values(g.Allowed)))
 	return &c
 }
 
-// with returns the grant after another grant of the same granter was added at a tick (PROTOCOL 5).
+// with returns the grant after the same granter has added another grant at tick (PROTOCOL 5).
 func (g *Grant) with(more *Grant, tick int64) *Grant {
 	if g == nil || (g.Expired(tick) && more.Expires == nil) {
 		return more
@@ -101,10 +101,10 @@ func (g *Grant) with(more *Grant, tick int64) *Grant {
 	return sum.canonical()
 }
 
-// Token is what a process was granted: by the Operator, by an agent, or by both, in this order.
+// Token has the grants of a process: the operator's, an agent's, or both in this order.
 type Token []*Grant
 
-// by returns the grant of one granter, or nil.
+// by returns the grant of a granter; nil if there is none.
 func (t Token) by(granter int64) *Grant {
 	for _, g := range t {
 		if g.By == granter {
@@ -114,10 +114,10 @@ func (t Token) by(granter int64) *Grant {
 	return nil
 }
 
-// agent returns the agent that granted, or Operator.
+// agent returns the agent that granted a part of the token, or else Operator.
 func (t Token) agent() int64 { return t[len(t)-1].By }
 
-// of returns the grant that names a resource, or nil.
+// of returns the grant with a quota of a resource; nil if there is none.
 func (t Token) of(resource string) *Grant {
 	for _, g := range t {
 		if _, ok := g.Quotas[resource]; ok {
@@ -127,12 +127,12 @@ func (t Token) of(resource string) *Grant {
 	return nil
 }
 
-// Expired reports whether no grant is valid any more at tick.
+// Expired reports whether all grants of the token have expired at tick.
 func (t Token) Expired(tick int64) bool {
 	return !slices.ContainsFunc(t, func(g *Grant) bool { return !g.Expired(tick) })
 }
 
-// Sum returns the token as one grant.
+// Sum returns the token's grants combined into one.
 func (t Token) Sum() *Grant {
 	sum := &Grant{By: t.agent(), Quotas: map[string]Tenths{}}
 	never := false
@@ -149,7 +149,7 @@ func (t Token) Sum() *Grant {
 	return sum.canonical()
 }
 
-// Shown returns a token as it is answered.
+// Shown returns the token as the kernel's answers have it, without the closing brace.
 func (t Token) Shown(pid int64) string {
 	text := fmt.Sprintf(`{"pid":%d,%s`, pid, t.Sum().Shown())
 	for i, g := range t {
@@ -163,7 +163,7 @@ func (t Token) Shown(pid int64) string {
 	return text
 }
 
-// Shown returns a grant as it is answered.
+// Shown returns the members of a grant in the kernel's answers.
 func (g *Grant) Shown() string {
 	text := fmt.Sprintf(`"granted_by":%d,%s`, g.By, g.canonical().Members())
 	if g.Expires == nil {
@@ -172,7 +172,7 @@ func (g *Grant) Shown() string {
 	return text
 }
 
-// Members returns a grant as JSON members. It differs from the text of a token only by its PID.
+// Members returns the members of a grant in the data of a call.
 func (g *Grant) Members() string {
 	var b strings.Builder
 	b.WriteString(`"allowed_syscalls":[`)

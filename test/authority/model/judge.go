@@ -9,29 +9,29 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Call is a call.
+// Call is a call of a client.
 type Call struct {
 	From  int64  // owner of the connection
 	Conn  string // name of the connection
 	Type  string
 	Meta  schema.Metadata
-	Input any // its data, as its row decodes it
+	Input any // the data, decoded by the syscall's row
 }
 
-// Verdict is the result of the rules for a call.
+// Verdict is the outcome that the rules require for a call.
 type Verdict struct {
-	Who int64 // the process that makes the call
+	Who int64 // the process that the call is made as
 
-	// Barred has the reasons why the call may not be made at all, Refused those why it cannot be done. If there are
-	// several, any of them may be the answer; if there is none, the call must succeed.
+	// Barred has the error codes if the call is not allowed, Refused those if it is allowed and must fail. With
+	// several codes, any of them is correct; with none, the call must succeed.
 	Barred, Refused []int
 
-	Want  string // the reply's data; with Open, its beginning
+	Want  string // the data of the reply; with Open, a prefix of it
 	Open  bool
-	Apply func() // changes the model
+	Apply func() // applies the call to the model
 }
 
-// deny adds a code with which the call fails, if bad is true.
+// deny adds a code of Refused if bad is true.
 func (v *Verdict) deny(bad bool, code int) {
 	if bad {
 		v.Refused = append(v.Refused, code)
@@ -41,7 +41,7 @@ func (v *Verdict) deny(bad bool, code int) {
 // Syscalls that all processes may call without a token.
 var everyone = []string{"Syscall.Ping", "Syscall.Echo", "Syscall.List", "Syscall.Describe"}
 
-// Bar returns the reasons why a process may not call a syscall at all, or nothing.
+// Bar returns the error codes if a process may not call a syscall; nil if it may.
 func (m *Model) Bar(who int64, typ string) []int {
 	switch p := m.Proc(who); {
 	case p != nil && p.Exit != nil:
@@ -52,8 +52,8 @@ func (m *Model) Bar(who int64, typ string) []int {
 	return nil
 }
 
-// Judge returns what the outcome of a call must be now. A tick that the operator names advances the clock, also if the call
-// fails; an agent's tick must not be later than the clock (PROTOCOL 6).
+// Judge returns the required outcome of a call now. If the operator names a later tick, Judge advances the clock, even if the call
+// must fail; an agent's tick must not be later than the clock (PROTOCOL 6).
 func (m *Model) Judge(c *Call) *Verdict {
 	v := &Verdict{Who: c.From, Apply: func() {}}
 	if in, ok := c.Input.(schema.Targeted); ok {
@@ -123,7 +123,7 @@ func (m *Model) Judge(c *Call) *Verdict {
 	return v
 }
 
-// granted returns the requested grant.
+// granted returns the grant with these parts.
 func granted(allowed []string, units map[string]float64, expires *int64) *Grant {
 	g := &Grant{Allowed: allowed, Quotas: map[string]Tenths{}, Expires: expires}
 	for resource, amount := range units {
@@ -132,7 +132,7 @@ func granted(allowed []string, units map[string]float64, expires *int64) *Grant 
 	return g
 }
 
-// granting applies the rules for granting authority: only resources that exist, and no more than the granter has.
+// granting applies the rules for a grant: its resources must exist, and it must not exceed what the granter may do.
 func (m *Model) granting(v *Verdict, g *Grant) {
 	for resource := range g.Quotas {
 		_, ok := m.Pools[resource]
@@ -165,7 +165,7 @@ func (m *Model) spawn(v *Verdict, in *schema.SpawnInput) {
 	}
 }
 
-// grant judges both commands that replace a token, or add to one. An agent may grant to its descendants.
+// grant judges the commands that replace a token or add to one. An agent may grant only to its descendants.
 func (m *Model) grant(v *Verdict, pid int64, g *Grant, add bool) {
 	target := m.Proc(pid)
 	v.deny(target == nil, 404)
@@ -197,7 +197,7 @@ func (m *Model) grant(v *Verdict, pid int64, g *Grant, add bool) {
 	v.Apply = func() { target.Token = made }
 }
 
-// holdsAny reports whether pid has a quota of anything, or was granted nothing at all.
+// holdsAny reports whether pid has any effective quota, or a token that grants nothing.
 func (m *Model) holdsAny(pid int64) bool {
 	sum := m.Token(pid).Sum()
 	for resource := range sum.Quotas {
@@ -208,7 +208,7 @@ func (m *Model) holdsAny(pid int64) bool {
 	return len(sum.Allowed) == 0 && len(sum.Quotas) == 0
 }
 
-// added returns the token of pid with another grant. A grant of the same granter is extended; otherwise there are two
+// added returns the token of pid after a grant was added. It joins grants of the same granter. A token has at most two
 // grants: the operator's and one agent's.
 func (m *Model) added(v *Verdict, pid int64, g *Grant) Token {
 	before, made := m.Token(pid), Token{}
@@ -223,7 +223,7 @@ func (m *Model) added(v *Verdict, pid int64, g *Grant) Token {
 		}
 		kept, more := *other, *joined
 		kept.Quotas, more.Quotas = maps.Clone(kept.Quotas), maps.Clone(more.Quotas)
-		for resource, amount := range more.Quotas { // each is in one of the two
+		for resource, amount := range more.Quotas { // only one of the two grants has each resource
 			switch had, both := kept.Quotas[resource]; {
 			case both && (g.By == Operator || amount > had):
 				delete(kept.Quotas, resource)
@@ -256,7 +256,7 @@ func (m *Model) revokeExpired(v *Verdict) {
 	v.Apply = func() { m.Strip(pids...) }
 }
 
-// terminate: a process may end itself and its descendants, the operator any process; it may be repeated.
+// terminate judges a termination: a process may end itself and its descendants, the operator any process, also repeatedly.
 func (m *Model) terminate(v *Verdict, in *schema.TerminateInput) {
 	pid := in.TargetPID
 	v.deny(m.Proc(pid) == nil, 404)
@@ -271,8 +271,8 @@ func (m *Model) terminate(v *Verdict, in *schema.TerminateInput) {
 	}
 }
 
-// room applies the rules for holding more: within the quota of the process and of each granter above it except for the
-// operator, and within the pool.
+// room applies the rules for an allocation: it must fit the quotas of the process and of each granter above it except the operator,
+// and the pool. It returns these granters, and the error codes.
 func (m *Model) room(pid int64, resource string, amount Tenths) (against []int64, faults []int) {
 	capacity, ok := m.Pools[resource]
 	if !ok {
@@ -325,7 +325,7 @@ func (m *Model) release(v *Verdict, in *schema.AllocInput) {
 	v.Apply = func() { m.repay(v.Who, in.ResourceID, amount) }
 }
 
-// audience returns the processes that a message to all reaches, and those whose mailbox is full.
+// audience returns the processes that a broadcast reaches, and those whose mailbox is full.
 func (m *Model) audience(who int64) (get, full []int64) {
 	for _, q := range m.Procs {
 		switch {
@@ -339,9 +339,8 @@ func (m *Model) audience(who int64) (get, full []int64) {
 	return get, full
 }
 
-// send judges a message: to one process, or to 0, which means all processes with a mailbox if the operator sends, and the
-// operator if an agent sends. A full mailbox is an error if no process gets the message. A message that has already expired
-// also gets a number.
+// send judges a message. PID 0 is a broadcast if the operator sends, and the operator's mailbox if an agent sends. A broadcast fails
+// because of full mailboxes only if no process gets it. A message that has already expired also gets an id.
 func (m *Model) send(v *Verdict, c *Call, in *schema.SendMsgInput) {
 	late := in.ExpiresAtTick != nil && m.Tick > *in.ExpiresAtTick
 	get := []int64{in.ReceiverPID}
@@ -388,7 +387,7 @@ func mailOf(v *Verdict, c *Call, intent *string, payload schema.Value) schema.Ma
 	return mail
 }
 
-// mailbox returns that of the caller.
+// mailbox returns the mailbox of the caller, or an empty one if there is none, and denies the call then.
 func (m *Model) mailbox(v *Verdict) *Box {
 	b := m.BoxOf(v.Who)
 	if v.deny(b == nil, 404); b == nil {
@@ -397,7 +396,7 @@ func (m *Model) mailbox(v *Verdict) *Box {
 	return b
 }
 
-// receive judges a receive of short messages, so that all requested messages fit the answer.
+// receive judges a receive. It assumes that all messages fit in the answer.
 func (m *Model) receive(v *Verdict, c *Call, in *schema.ReceiveInput) {
 	b := m.mailbox(v)
 	got := m.Readable(b, in.Intent)
@@ -416,7 +415,7 @@ func (m *Model) subscribe(v *Verdict, c *Call, in *schema.MailSubscribeInput) {
 	v.Apply = func() { b.Follower = c.Conn }
 }
 
-// Deliver judges a delivery for a subscription of a process to its mailbox, which is allowed while it may subscribe.
+// Deliver judges a delivery to the subscription of a process, which needs the right to subscribe.
 func (m *Model) Deliver(who int64, conn string, in *schema.MailDeliverInput) *Verdict {
 	v := &Verdict{Who: who, Barred: m.Bar(who, "Ipc.Subscribe")}
 	b := m.mailbox(v)
@@ -434,7 +433,7 @@ func (m *Model) ack(v *Verdict, in *schema.MailAckInput) {
 	v.Apply = func() { b.Letters = left }
 }
 
-// commit: an agent may commit only to its own memory, the operator to that of any process.
+// commit judges a commit: an agent may commit only to its own state, the operator to that of any agent.
 func (m *Model) commit(v *Verdict, in *schema.CommitDeltaInput) {
 	own := ""
 	if p := m.Proc(v.Who); p != nil {
@@ -451,7 +450,7 @@ func (m *Model) commit(v *Verdict, in *schema.CommitDeltaInput) {
 	v.Apply = func() { m.deltas[agent]++ }
 }
 
-// check judges whether a call would be allowed; a process itself and its ancestors may ask.
+// check judges a check of whether a call would be allowed. The process itself and its ancestors may make it.
 func (m *Model) check(v *Verdict, in *schema.CheckInput) {
 	pid := in.Of(v.Who)
 	v.deny(v.Who != Operator && v.Who != pid && !m.Below(pid, v.Who), 403)

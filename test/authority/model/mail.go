@@ -8,17 +8,17 @@ import (
 
 // Box is a mailbox.
 type Box struct {
-	Letters  []*Letter // in the order in which they were sent
-	Follower string    // the connection that it is pushed to; "": none
+	Letters  []*Letter // in the order of sending
+	Follower string    // the connection that has subscribed to it; "": none
 }
 
 // Letter is a message in a mailbox.
 type Letter struct {
 	schema.MailMessage
-	Conn string // the connection that it was delivered to and must be acknowledged on; "": not delivered yet
+	Conn string // the connection that must acknowledge it; "": not delivered
 }
 
-// BoxOf returns the mailbox of pid, or nil.
+// BoxOf returns the mailbox of pid; nil if there is none.
 func (m *Model) BoxOf(pid int64) *Box {
 	if pid == Operator {
 		return m.Box
@@ -31,7 +31,7 @@ func (m *Model) BoxOf(pid int64) *Box {
 
 func (l *Letter) expired(tick int64) bool { return l.ExpiresAtTick != nil && tick > *l.ExpiresAtTick }
 
-// Readable returns the letters of a mailbox in the order in which they are received: urgent letters first, then the oldest.
+// Readable returns the letters that a receive returns, in order: urgent ones first, then by age. A nil intent selects all.
 func (m *Model) Readable(b *Box, intent *string) []*Letter {
 	list := slices.DeleteFunc(slices.Clone(b.Letters), func(l *Letter) bool {
 		return l.Conn != "" || l.expired(m.Tick) || intent != nil && *intent != l.Intent
@@ -46,7 +46,7 @@ func (m *Model) Readable(b *Box, intent *string) []*Letter {
 	return list
 }
 
-// Full reports whether a mailbox has no room: expired letters take none, letters that are not acknowledged do.
+// Full reports whether a mailbox is full. Expired letters do not count, unless they were delivered and are not acknowledged.
 func (m *Model) Full(b *Box) bool {
 	n := 0
 	for _, l := range b.Letters {
@@ -68,7 +68,7 @@ func (m *Model) post(to []int64, mail schema.MailMessage) {
 	}
 }
 
-// take removes letters from a mailbox, or marks them as delivered to a connection that must acknowledge them.
+// take removes letters from a mailbox; with ack, it marks them as delivered to a connection, which must acknowledge them.
 func (b *Box) take(list []*Letter, ack bool, conn string) {
 	for _, l := range list {
 		if ack {
@@ -79,8 +79,8 @@ func (b *Box) take(list []*Letter, ack bool, conn string) {
 	}
 }
 
-// acknowledge removes the letters with ids, and returns them. A letter that was returned can still be acknowledged until it
-// has expired.
+// acknowledge returns the letters that remain after an acknowledgement of ids, and the ids that it found. A letter that was returned can
+// still be acknowledged until it expires.
 func (m *Model) acknowledge(b *Box, ids []int64) (left []*Letter, found []int64) {
 	left = slices.Clone(b.Letters)
 	for _, id := range ids {
@@ -94,7 +94,7 @@ func (m *Model) acknowledge(b *Box, ids []int64) (left []*Letter, found []int64)
 	return left, found
 }
 
-// Return returns the letters that a connection has not acknowledged to their mailboxes; "" stands for every connection.
+// Return returns unacknowledged letters of a connection to the mailboxes of pids, and ends its subscriptions; "" means all connections.
 func (m *Model) Return(conn string, pids ...int64) {
 	ended := func(of string) bool { return of != "" && (conn == "" || of == conn) }
 	for _, pid := range pids {
@@ -113,7 +113,7 @@ func (m *Model) Return(conn string, pids ...int64) {
 	}
 }
 
-// read returns the answer of a receive of letters.
+// read returns the data of the reply to a receive.
 func read(list []*Letter) string {
 	var out schema.ReceiveOutput
 	for _, l := range list {

@@ -1,34 +1,34 @@
-// Package model computes what the outcome of a call must be by the rules of PROTOCOL 5, 6 (CAP). It models the tree of
-// processes, and for each one its capabilities, its budget and its mail, independently of the kernel's implementation.
+// Package model computes the outcome of calls that PROTOCOL 5 and 6 (CAP) require. It models the tree of
+// processes, and the capabilities, quotas and mail of each process, independently of the kernel's implementation.
 package model
 
 import "slices"
 
-// Model is the state of a kernel by the rules.
+// Model is the state of a kernel, as the rules define it.
 type Model struct {
 	Pools    map[string]Tenths // capacity by name
 	Capacity int               // capacity of a mailbox
 	Tick     int64
-	Procs    []*Proc           // the process with PID n at n-1
-	Box      *Box              // the operator's
-	Messages int64             // number of messages so far
-	Memory   map[string]string // value by key, as in Memory.Set
-	deltas   map[string]int64  // number of commits, by agent
-	loans    []*loan           // the oldest first
+	Procs    []*Proc           // the process with PID n is at n-1
+	Box      *Box              // the operator's mailbox
+	Messages int64             // number of messages sent
+	Memory   map[string]string // values that Memory.Set has set, by key
+	deltas   map[string]int64  // number of commits by agent
+	loans    []*loan           // oldest first
 }
 
-// Proc is a process, which may have ended.
+// Proc is a process. Exit is nil while it is alive.
 type Proc struct {
 	PID, Parent int64
 	Agent       string
 	Birth       int64
 	Exit        *int64
-	Quota       map[string]Tenths // at its spawn
-	Token       Token             // nil: none
-	Box         *Box              // nil: removed
+	Quota       map[string]Tenths // quota of its spawn
+	Token       Token             // nil: it has none
+	Box         *Box              // nil: the mailbox is closed
 }
 
-// loan is an allocation from a pool, and the processes whose quota it counts for, in addition to the holder's.
+// loan is an allocation. against are the granters whose quota it also counts towards.
 type loan struct {
 	pid      int64
 	resource string
@@ -36,15 +36,15 @@ type loan struct {
 	against  []int64
 }
 
-// New returns a kernel without processes.
+// New returns the model of a kernel without processes.
 func New(pools map[string]Tenths, capacity int) *Model {
 	return &Model{Pools: pools, Capacity: capacity, Box: new(Box), Memory: map[string]string{}, deltas: map[string]int64{}}
 }
 
-// Operator is the PID that may do everything.
+// Operator is the PID of the operator, who may make every call.
 const Operator int64 = 0
 
-// Proc returns the process with this PID, or nil.
+// Proc returns the process with this PID; nil if there is none.
 func (m *Model) Proc(pid int64) *Proc {
 	if pid < 1 || pid > int64(len(m.Procs)) {
 		return nil
@@ -52,7 +52,7 @@ func (m *Model) Proc(pid int64) *Proc {
 	return m.Procs[pid-1]
 }
 
-// Token returns the token of pid, or nil.
+// Token returns the token of pid; nil if it has none.
 func (m *Model) Token(pid int64) Token {
 	if p := m.Proc(pid); p != nil {
 		return p.Token
@@ -76,11 +76,11 @@ func (m *Model) May(pid int64, typ string) bool {
 		return true
 	}
 	return m.Token(pid) != nil && slices.ContainsFunc(m.Token(pid), func(g *Grant) bool {
-		return !g.Expired(m.Tick) && g.Names(typ) && m.May(g.By, typ) // a grant is valid while its granter may do it
+		return !g.Expired(m.Tick) && g.Names(typ) && m.May(g.By, typ) // a grant counts only while its granter may make the call
 	})
 }
 
-// Quota returns how much pid may hold of a resource, at most as much as its granter.
+// Quota returns the effective quota of pid: its grant's, limited to that of the granter.
 func (m *Model) Quota(pid int64, resource string) Tenths {
 	g := m.Token(pid).of(resource)
 	switch {
@@ -92,7 +92,7 @@ func (m *Model) Quota(pid int64, resource string) Tenths {
 	return min(g.Quotas[resource], m.Quota(g.By, resource))
 }
 
-// Last returns the last tick at which any grant of a token is valid, or nil if it does not expire.
+// Last returns the last tick at which any grant of a token is valid; nil if it does not expire.
 func (m *Model) Last(pid int64) (last *int64) {
 	for i, g := range m.Token(pid) {
 		until := g.Expires
@@ -111,7 +111,7 @@ func (m *Model) Last(pid int64) (last *int64) {
 	return last
 }
 
-// within reports whether a grant allows no more than its granter may do: no further syscall, quota or tick (PROTOCOL 5).
+// within reports whether a grant exceeds its granter in no syscall, quota or expiry (PROTOCOL 5).
 func (m *Model) within(g *Grant, granter int64) bool {
 	for _, typ := range Types {
 		if g.Names(typ) && !m.May(granter, typ) {
@@ -127,7 +127,7 @@ func (m *Model) within(g *Grant, granter int64) bool {
 	return last == nil || (g.Expires != nil && *g.Expires <= *last)
 }
 
-// cut returns the part of the default grant that a granter may do, which a child without an explicit grant gets.
+// cut returns the part of the default grant that a granter may grant. A child that is spawned without a grant gets it.
 func (m *Model) cut(g *Grant, granter int64) *Grant {
 	c := &Grant{Quotas: map[string]Tenths{}, Expires: m.Last(granter)}
 	for _, name := range g.Allowed {
@@ -143,7 +143,7 @@ func (m *Model) cut(g *Grant, granter int64) *Grant {
 	return c
 }
 
-// Held returns what pid holds of a resource.
+// Held returns the amount of a resource that pid holds.
 func (m *Model) Held(pid int64, resource string) (sum Tenths) {
 	for _, l := range m.loans {
 		if l.pid == pid && l.resource == resource {
@@ -153,7 +153,7 @@ func (m *Model) Held(pid int64, resource string) (sum Tenths) {
 	return sum
 }
 
-// Used returns what counts towards the quota of pid.
+// Used returns the amount that counts towards the quota of pid.
 func (m *Model) Used(pid int64, resource string) (sum Tenths) {
 	for _, l := range m.loans {
 		if l.resource == resource && (l.pid == pid || slices.Contains(l.against, pid)) {
@@ -163,7 +163,7 @@ func (m *Model) Used(pid int64, resource string) (sum Tenths) {
 	return sum
 }
 
-// repay returns an amount, from the latest loans first.
+// repay releases an amount, from the latest loans first.
 func (m *Model) repay(pid int64, resource string, amount Tenths) {
 	for _, l := range slices.Backward(m.loans) {
 		if l.pid == pid && l.resource == resource {
@@ -175,7 +175,7 @@ func (m *Model) repay(pid int64, resource string, amount Tenths) {
 	m.loans = slices.DeleteFunc(m.loans, func(l *loan) bool { return l.amount == 0 })
 }
 
-// Total returns what is held of a pool in total.
+// Total returns the allocated amount of a pool.
 func (m *Model) Total(resource string) (sum Tenths) {
 	for _, l := range m.loans {
 		if l.resource == resource {
@@ -185,7 +185,7 @@ func (m *Model) Total(resource string) (sum Tenths) {
 	return sum
 }
 
-// subtree returns the living processes among pid and its descendants.
+// subtree returns pid and its descendants, without those that have ended.
 func (m *Model) subtree(pid int64) (pids []int64) {
 	for _, p := range m.Procs {
 		if p.Exit == nil && (p.PID == pid || m.Below(p.PID, pid)) {
@@ -195,7 +195,7 @@ func (m *Model) subtree(pid int64) (pids []int64) {
 	return pids
 }
 
-// Exit ends processes, and all their descendants. Each of the later steps removes a part of what they leave (PROTOCOL 6).
+// Exit ends processes and their descendants. Strip, Free and Close then remove what they leave, as the kernel's steps do (PROTOCOL 6).
 func (m *Model) Exit(pids ...int64) {
 	at := m.Tick
 	for _, root := range pids {
@@ -205,17 +205,17 @@ func (m *Model) Exit(pids ...int64) {
 	}
 }
 
-// Strip removes tokens.
+// Strip removes the tokens of processes.
 func (m *Model) Strip(pids ...int64) {
 	m.each(pids, func(p *Proc) { p.Token = nil })
 }
 
-// Free releases what processes hold.
+// Free releases the allocations of processes.
 func (m *Model) Free(pids ...int64) {
 	m.loans = slices.DeleteFunc(m.loans, func(l *loan) bool { return slices.Contains(pids, l.pid) })
 }
 
-// Close removes mailboxes.
+// Close removes the mailboxes of processes.
 func (m *Model) Close(pids ...int64) {
 	m.each(pids, func(p *Proc) { p.Box = nil })
 }
