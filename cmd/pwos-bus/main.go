@@ -86,7 +86,7 @@ an existing NATS server. That needs JetStream with "sync_interval: always".`,
 	cmd.SetVersionTemplate("pwos-bus {{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{err} })
 	f := cmd.Flags()
-	f.StringVar(&s.Dir, "dir", "", "directory of the streams (made where it is missing)")
+	f.StringVar(&s.Dir, "dir", "", "directory of the streams, created if it is missing")
 	f.StringVar(&s.members, "members", "", "file of the kernels that may join")
 	f.BoolVar(&s.printUsers, "print-users", false, "print the members as users of a NATS configuration, and end")
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "HOST:PORT for kernels; port 0 takes a free one")
