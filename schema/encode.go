@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// AppendMessage appends m as one line in its own dialect, with its '\
-// '. Data must be one valid JSON value on one line; nil is written as null, absent metadata is omitted.
+// AppendMessage appends m as one line in its own dialect, with its line break. Data must be one valid JSON value on one line; nil
+// becomes null. Absent metadata is omitted.
 func AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendData(appendHead(dst, m.Dialect, m.Kind, m.Type), m.Data)
 	if m.Meta.Present {
@@ -37,8 +37,8 @@ func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
 	return appendTail(dst, req, st, nil)
 }
 
-// AppendEvent appends an event of the kernel, with its '\
-// ' (MESSAGE 4.2.3). It writes causation and correlation of meta. Data is as in AppendMessage.
+// AppendEvent appends an event of the kernel, with its line break (MESSAGE 4.2.3). It writes causation and correlation of meta. Data is
+// as in AppendMessage.
 func AppendEvent(dst []byte, d Dialect, typ string, data []byte, meta Metadata, st *Stamp) []byte {
 	dst = appendData(appendHead(dst, d, KindEvent, typ), data)
 	return appendTail(dst, &Message{Meta: Metadata{ID: meta.Causation, Correlation: meta.Correlation}}, st, nil)
@@ -82,7 +82,7 @@ func appendData(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// appendTail ends an answer: its own id and time, what it answers, the error's id, the approval that would be needed,
+// appendTail appends the end of an answer: its own id and time, the ids of its request, the id of an error, the approval it needs,
 // and the proof of its audit record.
 func appendTail(dst []byte, req *Message, st *Stamp, failure *fault.Fault) []byte {
 	dst = append(dst, `,"metadata":{"id":"`...)

@@ -81,7 +81,7 @@ func TestRequestDecodesData(t *testing.T) {
 	})
 }
 
-// However long a name or a member is, the message about it fits a line (MESSAGE 4.3.2 #1).
+// TestRequestFaultsAreShort checks that a fault about a name or a member of any length fits a line (MESSAGE 4.3.2 #1).
 func TestRequestFaultsAreShort(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Zz", 4000)

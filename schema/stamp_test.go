@@ -58,7 +58,7 @@ func TestStampsAreUnique(t *testing.T) {
 	const count = 1_000_000
 	stamps := []*schema.Stamper{schema.NewStamper(), schema.NewStamper(), schema.NewStamper()}
 	seen := make(map[[36]byte]struct{}, count)
-	var zero, one uuid.UUID // bits that were seen clear, and set
+	var zero, one uuid.UUID // bits that were 0, and 1, in some id
 	for i := range count {
 		st := stamps[i%len(stamps)].Next(schemaTime)
 		seen[st.ID] = struct{}{}

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// secret stands for a value that no message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
+// secret is a value that no error message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
 const secret = "hunter2"
 
 // EVENT 4.7.3 #4, MESSAGE 8.2 #2, EVENT 8.2 #2-#3: a fault names its place and the expected form, and never repeats
