@@ -26,7 +26,8 @@ const (
 	wantType = "@type must be a string of the form Domain.Action, such as Memory.Set"
 )
 
-// envelopeFaults: BRIDGE 4.2.1 #2-#5, MESSAGE 4.1.1 and 4.6.1, EVENT 4.1.1 and 4.6.1, MESSAGE 9.2 #1, EVENT 9.2 #1.
+// envelopeFaults returns frames with an invalid envelope (BRIDGE 4.2.1 #2-#5, MESSAGE 4.1.1 and 4.6.1, EVENT 4.1.1 and 4.6.1, MESSAGE 9.2
+// #1, EVENT 9.2 #1).
 func envelopeFaults() []envelopeFault {
 	kind := func(name, value string) envelopeFault {
 		return envelopeFault{

@@ -17,8 +17,8 @@ func stampOf(proof schema.Proof) *schema.Stamp {
 
 const stamped = `"metadata":{"id":"01961d2c-0000-7000-8000-000000000001","timestamp":1735000001000`
 
-// MESSAGE 4.1, MESSAGE 4.2.4 #1-#2, MESSAGE 4.2.5 #1-#2, MESSAGE 4.3.1, MESSAGE 4.5.1 #1-#2, MESSAGE 4.5.2 #1, MESSAGE 4.7.2,
-// and the same of EVENT: the lines, byte by byte. Words with @ are those of `in`.
+// TestEncodeGolden checks the bytes of lines (MESSAGE 4.1, MESSAGE 4.2.4 #1-#2, MESSAGE 4.2.5 #1-#2, MESSAGE 4.3.1, MESSAGE 4.5.1 #1-#2,
+// MESSAGE 4.5.2 #1, MESSAGE 4.7.2, and the same of EVENT). Words with @ are those of `in`.
 func TestEncodeGolden(t *testing.T) {
 	t.Parallel()
 	full := schema.Metadata{Present: true, ID: "m-1", Timestamp: 1735000000000, Correlation: "flow-1", Causation: "m-0", IdempotencyKey: "k-1"}

@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BRIDGE 4.2.2 #2 and #4, MESSAGE 4.3.2 #1-#4, MESSAGE 4.3.3 #4-#5, EVENT 4.3.2, EVENT 4.3.3 #4: lines, however they arrive. A
-// "!" stands for one ErrLineTooLong.
+// TestLineReader checks the lines of texts for all sizes of reads (BRIDGE 4.2.2 #2 and #4, MESSAGE 4.3.2 #1-#4, MESSAGE 4.3.3 #4-#5, EVENT
+// 4.3.2, EVENT 4.3.3 #4). A "!" means ErrLineTooLong.
 func TestLineReader(t *testing.T) {
 	t.Parallel()
 	const limit = 8

@@ -13,8 +13,8 @@ import (
 // (MESSAGE 4.4.1, EVENT 4.4.1).
 var pattern = regexp.MustCompile(`\A[A-Z][a-zA-Z0-9]*\.[A-Z][a-zA-Z0-9]*\z`)
 
-// MESSAGE 4.4.1 #1-#5, MESSAGE 4.6.1 #4, EVENT 4.4.1 #1-#3, EVENT 4.6.1 #4: the examples of the specs, and near
-// misses.
+// TestValidType checks the examples of the specs and similar invalid types (MESSAGE 4.4.1 #1-#5, MESSAGE 4.6.1 #4, EVENT 4.4.1 #1-#3,
+// EVENT 4.6.1 #4).
 func TestValidType(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
