@@ -103,8 +103,8 @@ var abi = sync.OnceValue(func() *abiIndex {
 // ShortNames returns the table of short names. It is shared and must not be changed.
 func ShortNames() []ShortName { return abi().rows }
 
-// ToolPath is the path below root of a user-space syscall, by which it is granted (Call:PATH). ok is false if the
-// name must be resolved first: relative to an identity, with . or .. in it, or with escaped characters.
+// ToolPath returns the path below root of a user-space syscall, which is its name in grants (Call:PATH). ok is false if the
+// name must be resolved first, because it is relative to an identity, or has . or .. or escaped characters.
 func ToolPath(name string) (path string, ok bool) {
 	path = strings.TrimPrefix(name, "os/")
 	for part := range strings.SplitSeq(path, "/") {

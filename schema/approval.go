@@ -120,7 +120,7 @@ type ApprovalState struct {
 	Advisory bool             `json:"advisory,omitzero" keep:"always" doc:"The approval does not prove that a person gave it: the kernel does not confine the agent, which could have answered as the operator itself."`
 }
 
-// ApprovalDecided says who answered a question.
+// ApprovalDecided describes when, with which key and on which connection a question was answered.
 type ApprovalDecided struct {
 	At   int64  `json:"at" keep:"always" doc:"When, in Unix milliseconds."`
 	Key  string `json:"key,omitzero" keep:"always" doc:"Fingerprint of the key that the connection has shown; absent: it needed none."`

@@ -45,8 +45,8 @@ func Decode(line []byte, fallback Dialect) (m Message, invalid *fault.Fault) {
 	return m, m.decodeEnvelope(&e)
 }
 
-// DecodeRequest is Decode of a client's frame, whose answer is a line of at most limit bytes: it also refuses a timestamp
-// above 2^53-1 (PROTOCOL 5), which a journal may contain, and what the answer cannot repeat, which it removes (Shorten).
+// DecodeRequest is Decode for a client's frame, whose answer is a line of at most limit bytes. It also refuses a timestamp
+// above 2^53-1 (PROTOCOL 5), which a journal may contain, and members that the answer cannot repeat, which it removes (Shorten).
 func DecodeRequest(line []byte, fallback Dialect, limit int) (Message, *fault.Fault) {
 	m, invalid := Decode(line, fallback)
 	if invalid == nil && m.Meta.Timestamp > maxTimestamp {

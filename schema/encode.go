@@ -127,12 +127,12 @@ func appendMember(dst []byte, name, value string) []byte {
 // AppendString is jsontype.AppendString.
 func AppendString(dst []byte, s string) []byte { return jsontype.AppendString(dst, s) }
 
-// answerRoom is how many bytes of a line an answer has besides what it repeats of the request: for an error and the
-// answer's own metadata, or a reference.
+// answerRoom is the number of bytes of a line that are reserved for the parts of an answer that do not repeat the request: an error
+// and the answer's own metadata, or a reference.
 const answerRoom = 4 << 10
 
-// Shorten removes what an answer on a line of at most limit bytes cannot repeat (MESSAGE 4.3.2): the longest of type,
-// id and correlation first. It returns the fault of the first one, nil if all fit.
+// Shorten removes members that an answer on a line of at most limit bytes cannot repeat (MESSAGE 4.3.2): the longest of type,
+// id and correlation first. It returns the fault of the first removed member, nil if all fit.
 func (m *Message) Shorten(limit int) (first *fault.Fault) {
 	room := max(limit, MaxLine) - answerRoom // no configuration allows shorter lines
 	// An escaped byte takes at most six.
@@ -161,10 +161,10 @@ func (m *Message) Shorten(limit int) (first *fault.Fault) {
 	return first
 }
 
-// Brief is e shortened to fit an answer: without long quotes, and without its cause.
+// Brief returns e shortened to fit an answer: without long quotes, and without its cause.
 func Brief(e *fault.Fault) *fault.Fault {
 	return &fault.Fault{Kind: e.Kind, ID: e.ID, Message: fault.Clip(e.Text()), Field: fault.Clip(e.Field)}
 }
 
-// writtenLen is the length of s as a JSON string, without quotes.
+// writtenLen returns the length of s as a JSON string, without quotes.
 func writtenLen(s string) int { return len(jsontype.AppendString(nil, s)) - len(`""`) }

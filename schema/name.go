@@ -41,7 +41,7 @@ func pascal(s string) bool {
 // Nearest returns the element of names with the smallest edit distance to name, "" if none is close. It ignores
 // case.
 func Nearest(name string, names iter.Seq[string]) (nearest string) {
-	const most = 64 // bytes: a longer name is no misspelling
+	const most = 64 // bytes; a longer name has no suggestion
 	if len(name) > most {
 		return ""
 	}

@@ -39,7 +39,7 @@ func (m *Message) Request() (*Syscall, any, *fault.Fault) {
 	return row, in, nil
 }
 
-// OwnRequest is Request for a message of the kernel itself, which may be one of its own commands.
+// OwnRequest is Request for a command of the kernel's own. It returns a fault for any other message.
 func (m *Message) OwnRequest() (*Syscall, any, *fault.Fault) {
 	row, ok := Lookup(m.Type)
 	if !ok || !row.Internal {

@@ -140,8 +140,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestHostileExponentsCostNothing checks that the cost of a number does not depend on its exponent: 4,096 numbers with a large exponent
-// are parsed in less time than one takes that is expanded to its digits.
+// TestHostileExponentsCostNothing checks that the cost of a number does not depend on its exponent: parsing 4,096 numbers with large
+// exponents takes less time than expanding one of them to its digits.
 func TestHostileExponentsCostNothing(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
