@@ -141,7 +141,7 @@ func parseName(s string) (name string, addr netip.Addr, why string) {
 	return s, addr, ""
 }
 
-// foreign reports whether c is not allowed in a host name. The underscore is accepted, since host names in use have it.
+// foreign reports whether c is not allowed in a host name. The underscore is allowed, because existing host names have it.
 func foreign(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_'
 }

@@ -18,9 +18,9 @@
 //
 // # A program
 //
-// runs as the programs of agents do, with the limits and the sandbox of package host, which documents what they guarantee. It runs
-// from a private copy in its own directory, where it also has its working directory, the only one that the sandbox lets it
-// write. When the call ends, the program and all its descendants are killed, and the directory is removed.
+// runs as the programs of agents do, with the limits and the sandbox of package host, which documents what they guarantee. It is a
+// private copy in its own directory. In a sandbox, it can write only to its working directory there. When the call ends, the
+// program and all its descendants are killed, and the directory is removed.
 //
 // # Description
 //

@@ -102,7 +102,8 @@ func (s *server) set(session *sdk.ClientSession, why string, tools []Tool) {
 	s.come = make(chan struct{})
 }
 
-// live starts the server, and returns the reason when it ends. On the way it lists the tools, and lists them again after a change.
+// live starts the server, and returns the reason when it ends. While the server runs, live lists its tools after the start and after
+// each change.
 func (s *server) live(ctx context.Context) error {
 	starting, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("it did not answer within %v of its start", s.patience))
 	defer cancel()
