@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// MaxDepth is how deep arrays and objects may nest in a frame, including its envelope (PROTOCOL 2).
+// MaxDepth is the deepest nesting of arrays and objects in a frame, including its envelope (PROTOCOL 2).
 const MaxDepth = jsontype.MaxDepth
 
 // Decode decodes one frame, without its line ending. The error is InvalidJSON if the frame is not strict JSON, and SchemaViolation if

@@ -155,7 +155,7 @@ func checkLines(t fataler, src io.Reader, counter *source, limit int, want []out
 	}
 }
 
-// fillAndNext is Next by Fill.
+// fillAndNext returns the next line, and calls Fill until there is one.
 func fillAndNext(t fataler, r *schema.LineReader, src *once) ([]byte, error) {
 	t.Helper()
 	for {

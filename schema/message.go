@@ -95,7 +95,7 @@ type Metadata struct {
 	Kernel         string // of a kernel's answer to a recorded call: the Proof
 }
 
-// names are the member names that differ between the dialects.
+// names has the member names that differ between the dialects.
 type names struct{ kind, typ, data string }
 
 func (d Dialect) names() names {

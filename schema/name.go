@@ -55,7 +55,7 @@ func Nearest(name string, names iter.Seq[string]) (nearest string) {
 	return nearest
 }
 
-// NearestType is Nearest among the callable syscalls and their CAP codes.
+// NearestType returns the Nearest of the callable syscalls and their CAP codes.
 func NearestType(name string) string {
 	for _, row := range Syscalls() {
 		if row.Code != "" && strings.EqualFold(row.Code, name) {
@@ -71,7 +71,7 @@ func NearestType(name string) string {
 	})
 }
 
-// distance is the number of bytes to insert, delete or replace to get from a to b (Levenshtein).
+// distance returns the Levenshtein distance of a and b, in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -49,7 +49,7 @@ func (m *Message) OwnRequest() (*Syscall, any, *fault.Fault) {
 	return row, in, err
 }
 
-// input decodes the data of a request for s.
+// decodeInput decodes the data of a request for s.
 func (s *Syscall) decodeInput(data []byte) (any, *fault.Fault) {
 	in, err := s.Input().Decode(data)
 	if err != nil {

@@ -49,7 +49,7 @@ func (f *Fetcher) Check(req Request) *fault.Fault {
 	return failure
 }
 
-// check is Check. It also returns the target and the headers, and sets defaults of the request.
+// check returns the target and the headers of the request, or the fault that Check returns. It sets the defaults of the request.
 func (c *call) check() (*target, *headers, *fault.Fault) {
 	req := c.req
 	switch req.Method {
