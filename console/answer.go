@@ -32,7 +32,7 @@ type wrongInput string
 
 func (w wrongInput) Error() string { return string(w) }
 
-// fail writes why the kernel did not do it, in the kernel's words and with its code.
+// fail writes err as an HTTP error. A fault of the kernel keeps its code, id and message.
 func fail(w http.ResponseWriter, err error) {
 	f := client.Answered(err)
 	switch {
@@ -51,14 +51,14 @@ func fail(w http.ResponseWriter, err error) {
 	}
 }
 
-// bodyOf reads the body of a request, which must be JSON; ok is false if the request was refused. A page of another
-// site can send no JSON without asking first.
+// bodyOf reads the body of a request, which must be JSON. If it is not, bodyOf refuses the request and returns false. A browser sends
+// JSON of a page of another site only after a CORS preflight, which guard refuses.
 func bodyOf(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, "console.input", "the body must be application/json")
 		return nil, false
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(writeTime)) // a recorder of a test has none
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(writeTime)) // the response recorder of a test has no deadlines
 	body, err := io.ReadAll(r.Body)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	switch {

@@ -8,13 +8,13 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// allowed is a syscall that the page may call.
+// allowed describes a syscall that the page may call.
 type allowed struct {
 	slow  bool                     // it may read the whole journal
-	check func(data []byte) string // why the page may not call it so; "": it may. nil: it always may
+	check func(data []byte) string // returns why the page may not send this data; "": it may. nil: any data is allowed
 }
 
-// calls are the syscalls that the page may call. A token of the page is weaker than an operator's key: it cannot make other
+// calls has the syscalls that the page may call, by type. The token of a page is weaker than an operator's key: it cannot make other
 // calls, such as a grant that replaces another one.
 var calls = map[string]allowed{
 	schema.AuditMetrics.Type:     {},
@@ -29,7 +29,7 @@ var calls = map[string]allowed{
 	schema.SyscallTerminate.Type: {},
 }
 
-// adds refuses a grant that would take something away.
+// adds returns "" for the data of a grant that only adds, and a message for any other data.
 func adds(data []byte) string {
 	in, err := schema.CapabilityGrant.Input().Decode(data)
 	switch {
@@ -41,7 +41,7 @@ func adds(data []byte) string {
 	return ""
 }
 
-// call is POST /api/call/TYPE: it passes the body to the kernel, and the data of the reply back.
+// call handles POST /api/call/TYPE: it sends the body to the kernel, and answers with the data and the seq of the reply.
 func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	typ := r.PathValue("type")
 	may, ok := calls[typ]

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestCalls: the page calls what the table has, as the operator, and gets the kernel's own errors; it cannot replace a grant.
+// TestCalls checks that the page makes the calls of the table as the operator, gets the kernel's errors, and cannot replace a grant.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -50,7 +50,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestEvents: the stream has each entry once and in order, from the one that is asked for, and ends with its session.
+// TestEvents checks that the stream has each entry once and in order, from the requested one on, and ends with its session.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -60,7 +60,7 @@ func TestEvents(t *testing.T) {
 		s.do(t, "Memory.Set", `{"pid":1,"key":"notes/%d","value":%d}`, i, i)
 	}
 	since := 0
-	for range 3 { // cut, and begun again where it was
+	for range 3 { // close the stream, and resume after its last entry
 		next := stream(t, s, token, since)
 		for range 12 {
 			row := next()
@@ -93,7 +93,7 @@ type event struct {
 	Grant          json.RawMessage
 }
 
-// stream opens a stream behind an entry; 0: wherever it begins. What it returns waits for a row, nil at the end.
+// stream opens a stream that begins after an entry; 0: at the default. next waits for a row, and returns nil at the end.
 func stream(t *testing.T, s *served, token string, after int) (next func() *event) {
 	t.Helper()
 	path := "api/events"
@@ -126,7 +126,7 @@ func stream(t *testing.T, s *served, token string, after int) (next func() *even
 
 func must(t *testing.T, v any) []byte { return testkit.Value(json.Marshal(v))(t) }
 
-// TestViews: what the page shows of processes, of the record, and of one call, in the words of view; text of agents is escaped.
+// TestViews checks the processes, the log and the entry that the page gets: they use the texts of view, and text of agents is escaped.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -171,7 +171,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestKernelComesBack: while the kernel is away, the page gets an error that says so; later it is served again.
+// TestKernelComesBack checks that calls fail with console.away while the kernel is down, and succeed after its restart.
 func TestKernelComesBack(t *testing.T) {
 	t.Parallel()
 	place := testkit.NewPlace(t, "")

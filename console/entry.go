@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// entry is GET /api/entry/SEQ: everything recorded about one call, with its causes and effects.
+// entry handles GET /api/entry/SEQ: the entry of a call, with its causes and effects.
 func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 	seq, err := strconv.ParseInt(r.PathValue("seq"), 10, 64)
 	if err != nil || seq < 1 || seq > lastNumber {
@@ -56,14 +56,14 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 		Raw("causes", at.rows(causes, names)).Raw("effects", at.rows(effects, names)).Close())
 }
 
-// questionOf returns the approval question of a call; nil if there was none, or the kernel no longer has it.
+// questionOf returns the approval question of a call; nil if there was none, the kernel no longer has it, or may not show it.
 func (k *kernel) questionOf(ctx context.Context, call *view.WholeCall) (*schema.ApprovalState, error) {
 	if call.Approval == nil {
 		return nil, nil
 	}
 	list, err := ask(ctx, k, &k.quick, schema.ApprovalList, &schema.ApprovalListInput{})
 	if err != nil {
-		if client.Answered(err) != nil { // a viewer may not see it
+		if client.Answered(err) != nil { // a viewer may not list approvals
 			return nil, nil
 		}
 		return nil, err
@@ -76,7 +76,7 @@ func (k *kernel) questionOf(ctx context.Context, call *view.WholeCall) (*schema.
 	return nil, nil
 }
 
-// facts are the rows of a table, [name, text] each.
+// facts returns the rows of a table as a JSON array of [name, text].
 func facts(t *view.Table) []byte {
 	list := []byte{'['}
 	for i, cells := range t.Rows {

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// What of a picture the page gets; its style is the page's.
+// The elements and attributes of an SVG that the page gets. The style sheet of the page replaces the styles of the SVG.
 var (
 	drawn = []string{"svg", "defs", "marker", "g", "path", "rect", "text", "title"}
 	kept  = []string{
@@ -21,8 +21,8 @@ var (
 	}
 )
 
-// graph is GET /api/graph?correlation=X: the picture of a correlation as elements [name, attributes, children], which the
-// page makes one by one: it takes no markup. A call has its entry's number as the attribute seq.
+// graph handles GET /api/graph?correlation=X: the SVG of a correlation as JSON elements [name, attributes, children], from which the
+// page builds the SVG without parsing markup. The group of a call has the number of its entry as the attribute seq.
 func (s *Server) graph(w http.ResponseWriter, r *http.Request) {
 	in := &schema.EventGraphInput{CorrelationID: r.URL.Query().Get("correlation")}
 	if in.CorrelationID == "" {
@@ -47,7 +47,7 @@ func (s *Server) graph(w http.ResponseWriter, r *http.Request) {
 	answer(w, view.Object(nil).Integer("nodes", int64(len(out.Nodes))).Integer("more", out.More).Raw("picture", picture).Close())
 }
 
-// elements takes a picture apart. Its groups are the nodes in their order.
+// elements converts an SVG to JSON. The groups of the SVG are the nodes, in the same order.
 func elements(svg string, nodes []schema.GraphNode) ([]byte, error) {
 	var out []byte
 	var depth, group int
@@ -104,7 +104,7 @@ func elements(svg string, nodes []schema.GraphNode) ([]byte, error) {
 	}
 }
 
-// search is GET /api/search?query=WORDS: the calls that have them, the best first.
+// search handles GET /api/search?query=WORDS: at most 100 calls that match, best match first.
 func (s *Server) search(w http.ResponseWriter, r *http.Request) {
 	most := int64(100)
 	at, err := s.kernels.at(r)

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// headers are set on every answer, in addition to the policy of the page.
+// headers has the headers of every answer, except the Content-Security-Policy of the page.
 var headers = map[string]string{
 	"Cache-Control":                "no-store",
 	"Cross-Origin-Opener-Policy":   "same-origin",
@@ -19,7 +19,7 @@ var headers = map[string]string{
 	"X-Frame-Options":              "DENY",
 }
 
-// guard refuses requests for other hosts, and those of pages of other origins.
+// guard sets the headers of every answer, and refuses requests for other hosts or from pages of other origins.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
@@ -40,23 +40,23 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// ownOrigin reports whether a request names no origin, or ours. GETs are no exception: one of them opens a stream.
+// ownOrigin reports whether a request has no Origin header, or the origin of this server. It checks GETs too: one of them opens a stream.
 func ownOrigin(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	return len(origins) == 0 || len(origins) == 1 && origins[0] == "http://"+r.Host
 }
 
-// ownFetch reports whether a browser says that its user, or a page of ours, has made the request. The page itself may be
-// opened from anywhere, such as from the file with the link, but not inside another page.
+// ownFetch reports whether the Sec-Fetch headers say that the user, or a page of this server, made the request. The page itself may
+// be opened from anywhere, such as from the file with the link, but not in a frame of another page.
 func ownFetch(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none": // programs that are no browser send none
+	case "", "same-origin", "none": // programs other than browsers send no such header
 		return true
 	}
 	return r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// bounded is a listener that limits the number of open connections, and closes further ones: a page needs few.
+// bounded is a listener that limits the number of open connections, and closes further ones.
 type bounded struct {
 	net.Listener
 	places chan struct{}
@@ -75,7 +75,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 		case b.places <- struct{}{}:
 			return &placed{Conn: conn, leave: sync.OnceFunc(func() { <-b.places })}, nil
 		default:
-			_ = conn.Close() // its peer sees that it is over
+			_ = conn.Close() // the peer sees a closed connection
 		}
 	}
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// routes are all routes of the server.
+// routes has all routes of the server.
 var routes = []string{
 	"GET /", "GET /page/app.js", "GET /page/vendor/preact.mjs", "POST /api/login {}", "POST /api/logout {}", "POST /api/call/Process.Pause {}",
 	"GET /api/events", "GET /api/processes", "GET /api/log", "GET /api/entry/1", "GET /api/approvals", "GET /api/graph?correlation=x", "GET /api/search?query=x", "GET /api/past?until=1", "GET /nothing",
 }
 
-// away is the dialer of a kernel that cannot be reached.
+// away dials a kernel that is unreachable.
 func away(context.Context) (*client.Client, error) { return nil, errors.New("no kernel in this test") }
 
-// TestForeignRequests: on every route a request for another host (DNS rebinding), from a page of another origin, or of another site is
-// refused, whatever token it has; nothing of the page or of the kernel is in the answer.
+// TestForeignRequests checks that every route refuses a request for another host (DNS rebinding) or from a page of another origin or
+// site, even with a valid token, and that the answer has no data of the page or the kernel.
 func TestForeignRequests(t *testing.T) {
 	t.Parallel()
 	s := serveOf(t, away)
@@ -85,7 +85,7 @@ func TestForeignRequests(t *testing.T) {
 	}
 }
 
-// TestHeaders: every answer, refusals too, has the policy of the page and is kept nowhere; none of them allows another origin anything.
+// TestHeaders checks that every answer, including errors, has the policy of the page and Cache-Control: no-store, and no CORS header.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	s := serveOf(t, away)
@@ -114,7 +114,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestRoutesNeedASession: what is of the kernel is shown to nobody without a token of a session, in the header.
+// TestRoutesNeedASession checks that the routes with data of the kernel refuse requests without a session token in the header.
 func TestRoutesNeedASession(t *testing.T) {
 	t.Parallel()
 	s := serveOf(t, away)
@@ -137,7 +137,7 @@ func TestRoutesNeedASession(t *testing.T) {
 	}
 }
 
-// TestOpenAddress: a console serves nobody but this machine.
+// TestOpenAddress checks that New refuses a listener that is not on a loopback address.
 func TestOpenAddress(t *testing.T) {
 	t.Parallel()
 	listener := testkit.Value(net.Listen("tcp", "0.0.0.0:0"))(t)
@@ -147,7 +147,7 @@ func TestOpenAddress(t *testing.T) {
 	}
 }
 
-// TestTooManyConnections: connections beyond the bound are closed, and there is room again when others have gone.
+// TestTooManyConnections checks that connections beyond the limit are closed, and that new ones are accepted after others are closed.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := serveOf(t, away)

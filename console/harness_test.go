@@ -37,7 +37,7 @@ func (c *clock) advance(by time.Duration) {
 	c.now = c.now.Add(by)
 }
 
-// served is the console of a running kernel.
+// served is a running console server and a client of it.
 type served struct {
 	*console.Server
 	clock  *clock
@@ -70,7 +70,7 @@ func serveOf(t *testing.T, dial func(context.Context) (*client.Client, error)) *
 	go func() { ended <- s.Serve(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := testkit.Receive(t, ended, "the console's end"); err != context.Canceled { //nolint:errorlint // it is returned as it is
+		if err := testkit.Receive(t, ended, "the console's end"); err != context.Canceled { //nolint:errorlint // it is not wrapped
 			t.Errorf("the console ended with %v", err)
 		}
 	})
@@ -84,7 +84,7 @@ type answer struct {
 	body   string
 }
 
-// errorID returns the id of an error, "" if it is none.
+// errorID returns the id of the error in the answer, "" if there is none.
 func (a *answer) errorID() string {
 	var body struct{ Error struct{ ID string } }
 	if json.Unmarshal([]byte(a.body), &body) != nil {
@@ -93,7 +93,7 @@ func (a *answer) errorID() string {
 	return body.Error.ID
 }
 
-// ask makes a request: "GET /", or "POST /api/login {...}". change may change it.
+// ask sends a request, such as "GET /" or "POST /api/login {...}". The functions change modify it before it is sent.
 func (s *served) ask(t *testing.T, what, token string, change ...func(*http.Request)) *answer {
 	t.Helper()
 	method, rest, _ := strings.Cut(what, " ")
@@ -113,7 +113,7 @@ func (s *served) ask(t *testing.T, what, token string, change ...func(*http.Requ
 	return &answer{resp.StatusCode, resp.Header, string(testkit.Value(io.ReadAll(resp.Body))(t))}
 }
 
-// secret is the secret of a new link.
+// secret returns the secret of a new link.
 func (s *served) secret() string {
 	_, secret, _ := strings.Cut(s.NewLink(), "#")
 	return secret

@@ -12,27 +12,27 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// patience bounds a call: longer than the longest search takes, shorter than a person waits.
+// patience is the time limit of a call. It is longer than the longest search takes.
 const patience = 2 * time.Minute
 
-// kernel is the server's connections for one kernel. Calls of one connection run one after the other, so slow ones have
-// a connection of their own.
+// kernel has the server's connections for one kernel. A connection runs one call at a time, so slow calls have their own
+// connection.
 type kernel struct {
 	dial  func(context.Context) (*client.Client, error)
-	name  string // it is asked through the kernel that dial connects to; empty: it is that one
-	as    string // process that it may take queries of the own kernel for
+	name  string // name in the cluster; empty: the kernel that dial connects to
+	as    string // agent id of the own kernel's process on this kernel
 	quick lane
 	slow  lane
 
 	mu    sync.Mutex
-	known view.Names // names of processes of another kernel
-	asked int64      // entry of the last question for its log, there
+	known view.Names // cached names of another kernel's processes
+	asked int64      // seq of the last Audit.Log call in the record of the other kernel
 }
 
-// lane is a connection that is opened when it is needed, and again after it was closed.
+// lane is a connection that opens on the first call, and again after it was lost.
 type lane struct {
 	mu     sync.Mutex
-	client *client.Client // nil: there is none
+	client *client.Client // nil: not connected
 }
 
 func (k *kernel) close() {
@@ -46,7 +46,7 @@ func (k *kernel) close() {
 	}
 }
 
-// get returns the connection of a lane.
+// get returns the connection of a lane, and opens it if necessary.
 func (k *kernel) get(ctx context.Context, l *lane) (*client.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (k *kernel) get(ctx context.Context, l *lane) (*client.Client, error) {
 	return c, err
 }
 
-// forget drops a connection that has failed, unless it was replaced meanwhile.
+// forget closes a connection that has failed, unless it was already replaced.
 func (l *lane) forget(c *client.Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +70,7 @@ func (l *lane) forget(c *client.Client) {
 	}
 }
 
-// do sends one message. A query on a closed connection is sent again once: the kernel may have restarted.
+// do sends one message and returns the reply. It sends a query a second time if the connection was lost: the kernel may have restarted.
 func (k *kernel) do(ctx context.Context, l *lane, m schema.Message) (schema.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -91,7 +91,7 @@ func (k *kernel) do(ctx context.Context, l *lane, m schema.Message) (schema.Mess
 	}
 }
 
-// send sends one message on a connection.
+// send sends one message on a connection: to the own kernel, or through it to another kernel.
 func (k *kernel) send(ctx context.Context, c *client.Client, m schema.Message) (schema.Message, error) {
 	if k.name == "" {
 		return c.Do(ctx, m)
@@ -99,7 +99,7 @@ func (k *kernel) send(ctx context.Context, c *client.Client, m schema.Message) (
 	return c.Ask(ctx, k.name, m)
 }
 
-// ask calls a syscall of the table on a lane.
+// ask calls a syscall on a lane, and returns its decoded output.
 func ask[In, Out any](ctx context.Context, k *kernel, l *lane, row schema.Callable[In, Out], in *In) (*Out, error) {
 	answer, err := request(ctx, k, l, row, in)
 	if err != nil {
@@ -108,7 +108,7 @@ func ask[In, Out any](ctx context.Context, k *kernel, l *lane, row schema.Callab
 	return row.Decode(answer.Data)
 }
 
-// request is ask with the whole answer.
+// request calls a syscall on a lane, and returns the whole reply.
 func request[In, Out any](ctx context.Context, k *kernel, l *lane, row schema.Callable[In, Out], in *In) (schema.Message, error) {
 	data, err := row.Encode(in)
 	if err != nil {

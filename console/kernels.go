@@ -15,15 +15,15 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// mostNames bounds the names of processes that are kept of another kernel.
+// mostNames bounds the number of process names that are cached for another kernel.
 const mostNames = 1 << 16
 
-// kernels are the kernel that the page is of, and others of its cluster, which are asked through it.
+// kernels has the server's own kernel and the other kernels of its cluster. Calls of another kernel go through the own kernel.
 type kernels struct {
 	own *kernel
 
 	mu     sync.Mutex
-	others map[string]*kernel // those that were asked
+	others map[string]*kernel // those that requests have named so far, by name
 }
 
 func newKernels(dial func(context.Context) (*client.Client, error)) *kernels {
@@ -39,7 +39,8 @@ func (k *kernels) close() {
 	}
 }
 
-// at returns the kernel that a request names, the own one if it names none.
+// at returns the kernel that the query parameter kernel names, the own kernel if there is none. It returns a wrongInput error if the
+// cluster has no kernel of that name.
 func (k *kernels) at(r *http.Request) (*kernel, error) {
 	name := r.URL.Query().Get("kernel")
 	if name == "" {
@@ -62,7 +63,7 @@ func (k *kernels) at(r *http.Request) (*kernel, error) {
 	return other, nil
 }
 
-// status is that of the own kernel in its cluster, empty if it is in none.
+// status returns the own kernel's status of the cluster. The status is empty if the kernel is in no cluster or does not show it.
 func (k *kernels) status(ctx context.Context) (*schema.ClusterStatusOutput, error) {
 	status, err := ask(ctx, k.own, &k.own.quick, schema.ClusterStatus, &schema.ClusterStatusInput{})
 	if errors.Is(err, fault.ClusterOff) || errors.Is(err, fault.Forbidden) || errors.Is(err, fault.WireUnknownSyscall) {
@@ -71,7 +72,7 @@ func (k *kernels) status(ctx context.Context) (*schema.ClusterStatusOutput, erro
 	return status, err
 }
 
-// list is GET /api/kernels: the name of the own kernel, and those of the others of its cluster.
+// list handles GET /api/kernels: the name of the own kernel, and the names of the other kernels of its cluster.
 func (k *kernels) list(w http.ResponseWriter, r *http.Request) {
 	status, err := k.status(r.Context())
 	if err != nil {
@@ -88,7 +89,7 @@ func (k *kernels) list(w http.ResponseWriter, r *http.Request) {
 	answer(w, view.Object(nil).Text("own", status.Name).Raw("others", append(others, ']')).Close())
 }
 
-// names asks for the names of the processes. A kernel that does not show them leaves PIDs.
+// names returns the names of the processes, by PID. It returns no names if another kernel refuses to list its processes.
 func (k *kernel) names(ctx context.Context) (view.Names, error) {
 	processes, err := k.list(ctx)
 	if err != nil && (k.name == "" || !errors.Is(err, fault.Forbidden)) {
@@ -101,9 +102,9 @@ func (k *kernel) names(ctx context.Context) (view.Names, error) {
 	return names, nil
 }
 
-// namesOf are the names for entries. Those of another kernel are asked for once, and again when a process comes that has none:
-// each question is an entry of both records. seq is that of the question that was answered with the entries: where the kernel shows no
-// names, the process of an earlier question is known to be that of the own kernel.
+// namesOf returns the process names for entries. The names of another kernel are cached and read again only for an unknown PID,
+// because each call adds an entry to the records of both kernels. seq is the entry of the call that returned the entries. The PID of
+// the entry of the previous call is the process of the own kernel there, even if the other kernel does not list its processes.
 func (k *kernel) namesOf(ctx context.Context, entries []view.Entry, seq int64) (view.Names, error) {
 	if k.name == "" {
 		return k.names(ctx)
@@ -130,7 +131,7 @@ func (k *kernel) namesOf(ctx context.Context, entries []view.Entry, seq int64) (
 		}
 		k.known.Learn(&entries[i].AuditEntry)
 		if _, known := k.known[entries[i].PID]; !known {
-			k.known[entries[i].PID] = "" // it has ended, and is not asked for again
+			k.known[entries[i].PID] = "" // the process has ended: do not ask for its name again
 		}
 	}
 	return maps.Clone(k.known), nil

@@ -14,7 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// serveTwo runs two kernels of a cluster, and serves the console of alpha. beta shows alpha what options say.
+// serveTwo runs two kernels of a cluster, alpha and beta, and serves the console of alpha. options are the options of each line of the
+// members files.
 func serveTwo(t *testing.T, options string) (alpha *served, beta *client.Client, stop func()) {
 	t.Helper()
 	places := map[string]*testkit.Place{"alpha": testkit.NewPlace(t, ""), "beta": testkit.NewPlace(t, "")}
@@ -46,8 +47,8 @@ func serveTwo(t *testing.T, options string) (alpha *served, beta *client.Client,
 	return alpha, beta, stop
 }
 
-// The page asks another kernel what that kernel's members file lets this one see, and changes nothing there but by a call of this
-// kernel. A kernel that is away has an error of its own; this kernel is served as before.
+// TestOtherKernel checks that the page shows of another kernel what that kernel's members file allows, and changes nothing there. If the
+// other kernel is down, its requests fail, and those of the own kernel still succeed.
 func TestOtherKernel(t *testing.T) {
 	t.Parallel()
 	s, beta, stop := serveTwo(t, `allow="Syscall.Spawn,Syscall.Terminate,Memory.*",role="viewer"`)
@@ -94,7 +95,8 @@ func TestOtherKernel(t *testing.T) {
 	}
 }
 
-// A kernel whose line has no role shows what its process for this kernel sees; what the page asks for is told from what was done.
+// TestOtherKernelWithoutRole checks a member without a role: the other kernel shows what the process of the own kernel there may see,
+// and the rows mark the page's own queries.
 func TestOtherKernelWithoutRole(t *testing.T) {
 	t.Parallel()
 	s, beta, _ := serveTwo(t, `allow="Audit.Log"`)
@@ -110,7 +112,7 @@ func TestOtherKernelWithoutRole(t *testing.T) {
 	}
 }
 
-// A kernel that is in no cluster has no others.
+// TestNoCluster checks that a kernel that is in no cluster has no other kernels.
 func TestNoCluster(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -14,13 +14,13 @@ import (
 //go:embed page
 var pages embed.FS
 
-// page is the document, and the policy that the page runs under.
+// page is the HTML document and its Content-Security-Policy.
 type page struct {
 	html   []byte
 	policy string
 }
 
-// kinds are the types of files that are served.
+// kinds maps the extensions of the served files to their media types.
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
@@ -28,7 +28,7 @@ var kinds = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// readPage reads the page. Its policy allows the one script in its text, the map of imports, by its hash.
+// readPage reads the page. The policy allows its one inline script, the import map, by its hash.
 func readPage() (*page, error) {
 	html, err := pages.ReadFile("page/index.html")
 	if err != nil {
@@ -45,13 +45,13 @@ func readPage() (*page, error) {
 		"require-trusted-types-for 'script'; trusted-types 'none'"}, nil
 }
 
-// index is GET /.
+// index handles GET /.
 func (p *page) index(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(p.html) // the peer may have disconnected
 }
 
-// file is GET /page/...
+// file handles GET /page/...
 func (p *page) file(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	kind, ok := kinds[path.Ext(name)]

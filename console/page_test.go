@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestVendored: the files of others are those that their packages at npm have, as page/vendor/SUMS lists them, each with its licence.
+// TestVendored checks that the vendored files match the checksums of their npm packages in page/vendor/SUMS, and have their licenses.
 func TestVendored(t *testing.T) {
 	t.Parallel()
 	listed := make(map[string]string)
@@ -41,7 +41,7 @@ func TestVendored(t *testing.T) {
 	}
 }
 
-// TestPage: our scripts make no markup of text, and reach nothing but files of the page.
+// TestPage checks that the scripts of the page do not parse text as markup, and import only files of the page.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	banned := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacent|dangerously|document\.write|\beval\b|new Function|DOMParser|createContextualFragment|https?:`)
@@ -64,7 +64,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestFiles: the page's files are served with their types, and nothing else of the tree is.
+// TestFiles checks that the files of the page are served with their media types, and that no other file is served.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	s := serveOf(t, away)

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// pastOf is the question of a request for the past. Its members are those of Message.Replay.
+// pastOf returns the input of Message.Replay for the query parameters of a request.
 func pastOf(q url.Values) (*schema.ReplayInput, error) {
 	number := func(name string) (int64, error) {
 		n, err := strconv.ParseInt(q.Get(name), 10, 64)
@@ -42,8 +42,8 @@ func pastOf(q url.Values) (*schema.ReplayInput, error) {
 	return in, nil
 }
 
-// past is GET /api/past?until=SEQ: the state as of an entry, as lines: how far it is, {"done","of"}, and at last the
-// state, or the error. A page that asks again drops this request, which ends the call in the kernel.
+// past handles GET /api/past?until=SEQ: the state as of an entry. The answer has lines {"done","of"} with the progress, then the
+// state or the error. If the page aborts the request, the call in the kernel is canceled.
 func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	in, err := pastOf(r.URL.Query())
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	answer(lines, o.Close())
 }
 
-// progress is an answer that may begin with reports of progress. The status is sent with the first one.
+// progress is an answer that may begin with progress reports. The first report fixes the HTTP status at 200.
 type progress struct {
 	stream
 	begun bool
@@ -78,7 +78,7 @@ func (p *progress) WriteHeader(status int) {
 	}
 }
 
-// tell reports the progress of the answer.
+// tell writes a progress report.
 func (p *progress) tell(e *schema.ProgressedEvent) {
 	if !p.begun {
 		p.begun = true
@@ -88,7 +88,7 @@ func (p *progress) tell(e *schema.ProgressedEvent) {
 	_ = p.send(append(line, '\n')) // a disconnected peer ends the request
 }
 
-// replay asks on a connection of its own, so that giving it up cancels no other call.
+// replay calls Message.Replay on a connection of its own, so that canceling it cancels no other call.
 func (s *Server) replay(ctx context.Context, lines *progress, in *schema.ReplayInput) (out *schema.ReplayOutput, err error) {
 	data, err := schema.MessageReplay.Encode(in)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Server) replay(ctx context.Context, lines *progress, in *schema.ReplayI
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.Close() }() // the answer is there, or not wanted
+	defer func() { _ = c.Close() }() // the call is over
 	row := schema.MessageReplay.Row()
 	reply, err := c.DoReporting(ctx, schema.Message{Kind: row.Kind, Type: row.Type, Data: data}, lines.tell)
 	if err != nil {

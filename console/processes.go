@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// list asks for the processes.
+// list returns the processes of the kernel.
 func (k *kernel) list(ctx context.Context) ([]view.Process, error) {
 	out, err := ask(ctx, k, &k.quick, schema.ProcessList, &schema.ProcessListInput{})
 	if err != nil {
@@ -22,7 +22,7 @@ func (k *kernel) list(ctx context.Context) ([]view.Process, error) {
 	return processes, nil
 }
 
-// processes is GET /api/processes: all of them, children below their parents.
+// processes handles GET /api/processes: all processes, children after their parents.
 func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
 	at, err := s.kernels.at(r)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
 	answer(w, view.Object(nil).Raw("processes", append(list, ']')).Close())
 }
 
-// process is a process as the page shows it.
+// process returns the JSON object of a process for the page.
 func process(p *view.Process) []byte {
 	end := ""
 	if p.Exit != nil {
@@ -60,7 +60,7 @@ func process(p *view.Process) []byte {
 	return o.Close()
 }
 
-// approvals is GET /api/approvals: the questions, the latest first.
+// approvals handles GET /api/approvals: all approval questions, latest first.
 func (s *Server) approvals(w http.ResponseWriter, r *http.Request) {
 	at, err := s.kernels.at(r)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Server) approvals(w http.ResponseWriter, r *http.Request) {
 	answer(w, view.Object(nil).Raw("approvals", append(questions, ']')).Close())
 }
 
-// question is a question as the page shows it. Its data is text, so that a page shows exactly what is asked about.
+// question returns the JSON object of an approval question for the page. Its data is a string, so that the page shows it unchanged.
 func question(q *schema.ApprovalState, now time.Time) []byte {
 	o := view.Object(nil).Text("id", q.ID).Text("state", q.State).Integer("pid", q.PID).Text("who", view.ApprovalAgent(q)).
 		Text("rule", view.Escaped(q.Rule)).Text("type", view.Escaped(q.Type)).Text("data", view.Escaped(string(q.Data))).

@@ -15,14 +15,14 @@ import (
 	"github.com/promptware-os/pwos/view"
 )
 
-// Bounds of what is read of the record.
+// Bounds of reads of the record.
 const (
 	mostRows   = 1000 // of a page of the log
-	firstRows  = 1000 // that a page begins with
+	firstRows  = 1000 // that a stream begins with
 	lastNumber = int64(1)<<53 - 1
 )
 
-// row is an entry of a kernel as the page shows it.
+// row returns the JSON object of an entry for the page.
 func (k *kernel) row(e *view.Entry, names view.Names) []byte {
 	who := names.Of(e.PID)
 	if view.Internal(e.Type) {
@@ -56,7 +56,7 @@ func (k *kernel) row(e *view.Entry, names view.Names) []byte {
 	return o.Close()
 }
 
-// entriesOf takes the rows of an answer of Audit.Log apart.
+// entriesOf returns the entries of an answer of Audit.Log, and the position of its next page.
 func entriesOf(data schema.Value) (entries []view.Entry, next int64, err error) {
 	members, _ := view.Members(data)
 	next, _ = view.As[int64](members["next"])
@@ -71,12 +71,13 @@ func entriesOf(data schema.Value) (entries []view.Entry, next int64, err error) 
 	return entries, next, nil
 }
 
-// logPage asks for a page of the log, with the data of requests where they are shown.
+// logPage calls Audit.Log, and returns a page of entries, the position of the next page, and the seq of the call. The entries have the
+// data of requests if the kernel shows it.
 func (k *kernel) logPage(ctx context.Context, in *schema.AuditLogInput) (entries []view.Entry, next, seq int64, err error) {
 	yes := true
 	in.Request = &yes
 	reply, err := request(ctx, k, &k.slow, schema.AuditLog, in)
-	if errors.Is(err, fault.CapabilityOperatorOnly) { // another kernel shows its calls, and not what was said
+	if errors.Is(err, fault.CapabilityOperatorOnly) { // another kernel shows its calls without their data
 		in.Request = nil
 		reply, err = request(ctx, k, &k.slow, schema.AuditLog, in)
 	}
@@ -87,7 +88,7 @@ func (k *kernel) logPage(ctx context.Context, in *schema.AuditLogInput) (entries
 	return entries, next, client.SeqOf(&reply), err
 }
 
-// logQuery is the question of a request for the log. Its members are those of Audit.Log.
+// logQuery returns the input of Audit.Log for the query parameters of a request. Their names are those of the input's members.
 func logQuery(q url.Values) (*schema.AuditLogInput, error) {
 	in := new(schema.AuditLogInput)
 	texts := map[string]**string{"type": &in.Type, "correlation": &in.Correlation, "id": &in.ID, "caused_by": &in.CausedBy, "key": &in.Key}
@@ -103,7 +104,7 @@ func logQuery(q url.Values) (*schema.AuditLogInput, error) {
 				return nil, fmt.Errorf("%s is no number that an entry can have", name)
 			}
 			*numbers[name] = &n
-		case name == "kernel": // that is asked
+		case name == "kernel": // selects the kernel
 		case name == "denied":
 			yes := true
 			in.Denied = &yes
@@ -118,7 +119,7 @@ func logQuery(q url.Values) (*schema.AuditLogInput, error) {
 	return in, nil
 }
 
-// log is GET /api/log: a page of the record, oldest first.
+// log handles GET /api/log: a page of the record, oldest first.
 func (s *Server) log(w http.ResponseWriter, r *http.Request) {
 	in, err := logQuery(r.URL.Query())
 	if err != nil {
@@ -143,7 +144,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request) {
 	answer(w, view.Object(nil).Raw("rows", at.rows(entries, names)).Integer("next", next).Integer("end", seq).Close())
 }
 
-// rows is a JSON array of entries.
+// rows returns a JSON array of entries.
 func (k *kernel) rows(entries []view.Entry, names view.Names) []byte {
 	list := []byte{'['}
 	for i := range entries {
@@ -159,12 +160,12 @@ func (k *kernel) rows(entries []view.Entry, names view.Names) []byte {
 const (
 	heartbeat  = 15 * time.Second
 	batchBytes = 64 << 10
-	waiting    = 256 // rows that were read and not yet written
+	waiting    = 256 // rows that are read but not yet written
 )
 
-// events is GET /api/events?since=SEQ: a line of JSON for each entry of the record from that one on, as long as the
-// request lasts. Without since it begins some entries before the end. An empty line says that nothing has come for a
-// while, {"end":WHY} that the kernel has ended it.
+// events handles GET /api/events?since=SEQ: a line of JSON for each entry of the record from SEQ on, until the request ends.
+// Without since it begins firstRows entries before the end. An empty line is a heartbeat. The line {"end":WHY} says that the kernel
+// has ended the subscription.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("kernel") != "" {
 		fail(w, wrongInput("another kernel answers queries, and has no events: read its log"))
@@ -200,7 +201,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// first is the number of the entry that a stream begins with.
+// first returns the number of the entry that a stream begins with. since is the query parameter, or "".
 func (s *Server) first(ctx context.Context, since string) (int64, error) {
 	if since != "" {
 		n, err := strconv.ParseInt(since, 10, 64)
@@ -213,7 +214,7 @@ func (s *Server) first(ctx context.Context, since string) (int64, error) {
 	return max(1, head-firstRows), err
 }
 
-// head is the number of the journal's last entry, which is this question's own.
+// head returns the number of the journal's last entry, which is the entry of this call itself.
 func (s *Server) head(ctx context.Context) (int64, error) {
 	beyond, one := lastNumber, int64(1)
 	reply, err := request(ctx, s.kernels.own, &s.kernels.own.quick, schema.AuditLog, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
@@ -223,7 +224,7 @@ func (s *Server) head(ctx context.Context) (int64, error) {
 	return client.SeqOf(&reply), nil
 }
 
-// follow pushes rows from an entry on, until ctx or the kernel ends it.
+// follow sends the rows from entry since on to lines, until ctx ends or the kernel ends the subscription. It returns the reason.
 func (k *kernel) follow(ctx context.Context, c *client.Client, since int64, names view.Names, lines chan<- []byte) error {
 	yes := true
 	data, err := schema.AuditSubscribe.Encode(&schema.AuditSubscribeInput{SinceSeq: &since, Request: &yes})
@@ -246,13 +247,13 @@ func (k *kernel) follow(ctx context.Context, c *client.Client, since int64, name
 	})
 }
 
-// stream is an answer that is written piece by piece.
+// stream is an answer that is written in batches.
 type stream struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
-// send writes a batch, and fails if the peer does not read it in time.
+// send writes and flushes a batch. It fails if the peer does not read it within writeTime.
 func (s *stream) send(batch []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return err
@@ -263,7 +264,7 @@ func (s *stream) send(batch []byte) error {
 	return s.control.Flush()
 }
 
-// copy writes lines until the channel is closed, those that are pending together.
+// copy writes lines, in batches, until the channel is closed or a write fails. It writes an empty line every heartbeat.
 func (s *stream) copy(lines <-chan []byte) error {
 	s.Header().Set("Content-Type", "application/x-ndjson")
 	beat := time.NewTicker(heartbeat)
@@ -283,7 +284,7 @@ func (s *stream) copy(lines <-chan []byte) error {
 	return err
 }
 
-// gather returns a line and those that are pending behind it.
+// gather returns a batch: a line and the lines that are ready in the channel, until the batch has batchBytes.
 func gather(line []byte, lines <-chan []byte) []byte {
 	batch := append(line, '\n')
 	for len(batch) < batchBytes {

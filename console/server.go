@@ -14,12 +14,12 @@ import (
 // Options configure a Server.
 type Options struct {
 	Listener net.Listener                                  // on a loopback address; Serve closes it
-	Dial     func(context.Context) (*client.Client, error) // connects to the kernel, with the authority that the page is to have
-	LoggedIn func()                                        // called when a link was used; nil: it is not reported
+	Dial     func(context.Context) (*client.Client, error) // connects to the kernel with the authority of the page
+	LoggedIn func()                                        // called after each login; may be nil
 	Now      func() time.Time                              // nil: time.Now
 }
 
-// Server serves the page. Make it with New.
+// Server serves the page. New makes one.
 type Server struct {
 	listener net.Listener
 	port     string
@@ -40,7 +40,7 @@ const (
 	connections = 128
 )
 
-// New makes the server of a listener.
+// New returns the server for a listener. It returns an error if the listener is not on a loopback address.
 func New(o Options) (*Server, error) {
 	address, ok := o.Listener.Addr().(*net.TCPAddr)
 	if !ok || !address.IP.IsLoopback() {
@@ -65,13 +65,13 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URL is the address of the page, without a secret.
+// URL returns the address of the page, without a secret.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" }
 
-// NewLink makes a link that one page can log in with, in place of the one before.
+// NewLink returns a new link, with which one page can log in. It replaces the previous link.
 func (s *Server) NewLink() string { return s.URL() + "#" + s.sessions.newSecret() }
 
-// Serve serves until ctx ends, and returns its cause.
+// Serve serves until ctx ends, and returns the cause of ctx.
 func (s *Server) Serve(ctx context.Context) error {
 	defer s.kernels.close()
 	defer s.sessions.close()
@@ -88,7 +88,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return fmt.Errorf("serve console on %s: %w", s.listener.Addr(), err)
 }
 
-// handler is all routes, behind the guard.
+// handler returns the handler of all routes, wrapped by guard.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.page.index)

@@ -18,16 +18,16 @@ import (
 const (
 	linkTime    = 5 * time.Minute  // a link expires after this long
 	idleSession = 30 * time.Minute // a session ends after this long without a request or a stream
-	longSession = 12 * time.Hour   // and after this long in any case
+	longSession = 12 * time.Hour   // a session ends after this long in any case
 	mostSession = 8
 	mostStreams = 4  // of a session
-	mostCalls   = 16 // of a session, at a time
+	mostCalls   = 16 // of a session, in flight
 )
 
-// digest is the SHA-256 of a secret or token: what is compared and kept in its place.
+// digest is the SHA-256 of a secret or token. The server stores and compares only digests.
 type digest [sha256.Size]byte
 
-// sessions holds the pages that have logged in, and the link.
+// sessions holds the sessions of the pages that have logged in, and the current link.
 type sessions struct {
 	now func() time.Time
 
@@ -47,7 +47,7 @@ const (
 	linkUsed
 )
 
-// session is a page that has logged in.
+// session is the session of a page that has logged in.
 type session struct {
 	since  time.Time
 	seen   time.Time // its last request, or the end of its last stream
@@ -61,7 +61,7 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, open: make(map[digest]*session)}
 }
 
-// newSecret makes the secret of a link.
+// newSecret returns the secret of a new link, which replaces the previous link.
 func (s *sessions) newSecret() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *sessions) newSecret() string {
 	return secret
 }
 
-// loginRefusal is the reason why a secret is refused; "": it is accepted.
+// loginRefusal is the reason why a secret is refused; "" if it is accepted.
 type loginRefusal string
 
 const (
@@ -79,7 +79,7 @@ const (
 	expiredSecret loginRefusal = "this link has expired: ask pwos console for another one"
 )
 
-// login exchanges the secret of a link for the token of a session.
+// login exchanges the secret of the link for the token of a new session. With mostSession open sessions, it ends the oldest.
 func (s *sessions) login(secret string) (token string, refusal loginRefusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *sessions) login(secret string) (token string, refusal loginRefusal) {
 	return token, ""
 }
 
-// oldest returns the session that was idle longest. The caller holds mu.
+// oldest returns the session whose last activity is the earliest. The caller holds mu.
 func (s *sessions) oldest() (found digest) {
 	var at time.Time
 	for d, open := range s.open {
@@ -151,7 +151,7 @@ func tokenOf(r *http.Request) string {
 	return token
 }
 
-// only wraps a handler that needs a session. The context of the request ends with the session.
+// only wraps a handler that needs a session. The context of the request is canceled when the session ends.
 func (s *sessions) only(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		streams := r.URL.Path == "/api/events"
@@ -172,7 +172,8 @@ func (s *sessions) only(next http.HandlerFunc) http.Handler {
 	})
 }
 
-// enter returns the session of a token, nil if there is none, and counts a request of it; ok is false if it has too many.
+// enter returns the session of a token, nil if there is none, and counts one request or stream of the session. ok is false if the
+// session already has the most that it may have.
 func (s *sessions) enter(token string, streams bool) (open *session, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,7 @@ func (s *sessions) enter(token string, streams bool) (open *session, ok bool) {
 	return open, true
 }
 
-// leave is the end of what enter has counted.
+// leave ends a request or stream that enter has counted.
 func (s *sessions) leave(open *session, streams bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +210,7 @@ type loginInput struct {
 	Secret string `json:"secret" keep:"never" minlen:"1" maxlen:"100" doc:"The secret of the link."`
 }
 
-// login is POST /api/login.
+// login handles POST /api/login.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	body, ok := bodyOf(w, r)
 	if !ok {
@@ -231,7 +232,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	answer(w, view.Object(nil).Text("token", token).Close())
 }
 
-// logout is POST /api/logout.
+// logout handles POST /api/logout.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestLink: a link logs one page in, once, within five minutes, and only as long as there is no newer one.
+// TestLink checks that a link works for one login, for five minutes, and only until there is a newer link.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	s := serveOf(t, away)
@@ -40,7 +40,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestLoginBodies: a body that is too much, too little, half, or something else is refused, and uses no link up.
+// TestLoginBodies checks that a login with an invalid body is refused, and does not use the link.
 func TestLoginBodies(t *testing.T) {
 	t.Parallel()
 	s := serveOf(t, away)
@@ -69,8 +69,8 @@ func TestLoginBodies(t *testing.T) {
 	}
 }
 
-// TestSessionsEnd: a session ends by a logout, after half an hour without its page, after twelve hours in any case, and when
-// more have come than there is room for: the one that was silent longest.
+// TestSessionsEnd checks that a session ends by a logout, after 30 minutes without a request, after 12 hours in any case, and, as the
+// longest idle one, when a login exceeds the limit.
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -1,7 +1,7 @@
-// Package door turns a connection to the kernel into the process that a door serves (PROTOCOL 11).
+// Package door attaches a connection of a door to the process that the door acts as (PROTOCOL 11).
 //
 // A door connects programs that do not speak the kernel's protocol. It connects as the operator, and gives up that
-// authority with Process.Attach before it serves a program. A door that is opened inside an agent acts as that agent.
+// authority with Process.Attach before it serves a program. A door that runs inside an agent acts as that agent.
 package door
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Agent is the process that a door becomes.
+// Agent describes the process that a door acts as.
 type Agent struct {
-	Name  string   // empty if the connection belongs to an agent
+	Name  string   // agent id; may be empty inside an agent
 	Allow []string // the grant of a new process; nil: the default grant
 	Via   string   // name of the door, context.via in rules; empty: no name
 }
 
-// Become attaches a connection to the process, and returns its PID. It calls note if the process has another
-// grant than the requested one.
+// Become attaches a connection of the operator to the process, and returns the PID. A connection that already acts as a process
+// stays that process. If the process exists with another grant than Allow, Become calls note, and the process keeps its grant.
 func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format string, args ...any)) (int64, error) {
 	pid, err := c.SelfPID(ctx)
 	if err != nil || pid != 0 {
@@ -33,7 +33,7 @@ func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format s
 	}
 	out, err := a.attach(ctx, c, a.Allow)
 	if a.Allow != nil && errors.Is(err, fault.ProcessOtherGrant) {
-		// A later grant takes precedence.
+		// The operator changed the grant later: it takes precedence.
 		note("%v", err)
 		out, err = a.attach(ctx, c, nil)
 	}

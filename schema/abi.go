@@ -9,11 +9,11 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// ShortName is one row of the ABI's names: the name by which pwosSyscall calls a syscall of the kernel (ABI 4,
+// ShortName is a row of the table of short names, by which pwosSyscall calls a syscall of the kernel (ABI 4,
 // PROTOCOL 5).
 //
-// Names without a slash belong to the kernel, including unknown ones: nothing else is looked up by them, so nothing
-// can replace or shadow one. Names with a slash are user space and are never looked up here.
+// Names without a slash, including unknown ones, belong to the kernel, so that nothing can replace or shadow them. Names with a
+// slash belong to user space and are not looked up here.
 type ShortName struct {
 	Name   string
 	Action string // the first argument of a name with several syscalls, such as get of memory
@@ -90,7 +90,7 @@ type abiIndex struct {
 	byName map[string][]*ShortName // by name; several if the first argument is an action
 }
 
-// abi is built once and is immutable.
+// abi returns the index of the table, which is built once and immutable.
 var abi = sync.OnceValue(func() *abiIndex {
 	x := &abiIndex{rows: builtinNames(), byName: make(map[string][]*ShortName)}
 	for i := range x.rows {
@@ -100,11 +100,11 @@ var abi = sync.OnceValue(func() *abiIndex {
 	return x
 })
 
-// ShortNames returns the ABI's names. The table is shared and must not be changed.
+// ShortNames returns the table of short names. It is shared and must not be changed.
 func ShortNames() []ShortName { return abi().rows }
 
-// ToolPath is the path below root of a user-space syscall, by which it is granted (Call:PATH). ok is false if the
-// name must be resolved first: relative to an identity, with . or .. in it, or with escaped characters.
+// ToolPath returns the path below root of a user-space syscall, which is its name in grants (Call:PATH). ok is false if the
+// name must be resolved first, because it is relative to an identity, or has . or .. or escaped characters.
 func ToolPath(name string) (path string, ok bool) {
 	path = strings.TrimPrefix(name, "os/")
 	for part := range strings.SplitSeq(path, "/") {
@@ -144,7 +144,7 @@ func ShortCall(name string, args []Value) (typ string, data []byte, err *fault.F
 	return row.Type, data, err
 }
 
-// action finds the row of the first argument.
+// action returns the row whose Action is the first argument.
 func action(rows []*ShortName, args []Value) (*ShortName, *fault.Fault) {
 	known := make([]string, len(rows))
 	for i, row := range rows {
@@ -156,7 +156,7 @@ func action(rows []*ShortName, args []Value) (*ShortName, *fault.Fault) {
 	return nil, jsontype.Invalid("args[0]", "must be one of %s", strings.Join(known, ", "))
 }
 
-// data makes the data of the syscall from its arguments.
+// data returns the data of the syscall for the arguments.
 func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 	var options Value
 	names, needs, first := s.Args, s.Needs, 0 // those from first on are required
@@ -206,7 +206,7 @@ func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 	return append(out, '}'), nil
 }
 
-// usage lists the arguments of the short name.
+// usage returns the arguments of the short name as text.
 func (s *ShortName) usage() string {
 	list := make([]string, len(s.Args))
 	for i, name := range s.Args {

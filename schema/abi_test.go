@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// coming are the syscalls of short names that the table does not have yet.
+// coming returns the syscalls of short names that the table does not have yet.
 func coming() []string {
 	return []string{
 		"FileSystem.Resolve", "FileSystem.Hydrate", "Kernel.Ingest", "Http.Fetch",
@@ -118,7 +118,7 @@ func TestShortCall(t *testing.T) {
 	}
 }
 
-// TestShortCallRefuses: unknown names, and arguments that do not fit.
+// TestShortCallRefuses checks the errors for unknown names and for invalid arguments.
 func TestShortCallRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -190,9 +190,9 @@ func TestShortNamesFit(t *testing.T) {
 				t.Errorf("%s: the optional %s may be an object", s.Name, member)
 			}
 		}
-		// With the required arguments alone, the syscall misses nothing.
+		// The required arguments alone are sufficient.
 		if s.Type == "Syscall.CommitDelta" || s.Type == "Ipc.Broadcast" {
-			continue // a delta may have no changes, and a payload may be a reference, under another name
+			continue // the changes of a delta are optional, and a payload may be a reference, which has another name
 		}
 		if _, fault := row.Input().Decode([]byte(`{}`)); (fault != nil) != (s.Needs > 0) {
 			t.Errorf("%s needs %d, and %s without any says: %v", s.Name, s.Needs, s.Type, fault)
@@ -200,7 +200,7 @@ func TestShortNamesFit(t *testing.T) {
 	}
 }
 
-// TestShortCallIsJSON: any arguments give one strict object, or a fault.
+// TestShortCallIsJSON checks that the result for any arguments is a strict JSON object or a fault.
 func TestShortCallIsJSON(t *testing.T) {
 	t.Parallel()
 	arg := rapid.SampledFrom([]string{`null`, `1`, `"a"`, `"get"`, `"set"`, `{}`, `{"pid":1}`, `{"key":1,"\u0061":2}`, `[]`, `true`})
@@ -214,7 +214,7 @@ func TestShortCallIsJSON(t *testing.T) {
 	})
 }
 
-// TestJSONRPC: the response of each outcome, byte for byte.
+// TestJSONRPC checks the bytes of the response for each outcome.
 func TestJSONRPC(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string][]byte{
@@ -231,7 +231,7 @@ func TestJSONRPC(t *testing.T) {
 	}
 }
 
-// TestRPCCode: each class of error has the code of PROTOCOL 8.
+// TestRPCCode checks that each kind of error has the code of PROTOCOL 8.
 func TestRPCCode(t *testing.T) {
 	t.Parallel()
 	special := map[fault.Kind]int{

@@ -1,7 +1,7 @@
 package schema
 
-// Errand is a call for another kernel. The kernel that makes it keeps it until it has recorded the outcome. One of Spawn and
-// Terminate is set.
+// Errand is a call that this kernel makes at another kernel. The calling kernel stores it until it has recorded the outcome. Exactly
+// one of Spawn and Terminate is set.
 type Errand struct {
 	Number      int64           `json:"number" keep:"always" min:"1" doc:"Number of the call at the kernel that makes it."`
 	Kernel      string          `json:"kernel" keep:"always" doc:"Kernel that it is for."`
@@ -14,7 +14,7 @@ type Errand struct {
 	Correlation string          `json:"correlation,omitzero" keep:"always" doc:"Id of the workflow that it belongs to."`
 }
 
-// Type is the syscall that the other kernel makes.
+// Type returns the type of the syscall that the other kernel runs.
 func (e *Errand) Type() string {
 	if e.Terminate != nil {
 		return SyscallTerminate.Type
@@ -42,7 +42,7 @@ type ClusterAskOutput struct {
 	Data   Value  `json:"data" keep:"always" doc:"The answer."`
 }
 
-// Asked are the queries that a kernel answers to others: those that show its processes and its record.
+// Asked returns the queries that other kernels may send with Cluster.Ask: those that show processes and the record.
 func Asked() []*Syscall {
 	return []*Syscall{
 		ProcessList.Syscall, ProcessGet.Syscall, CapabilityGet.Syscall, BudgetShow.Syscall, ClockGet.Syscall, ClusterStatus.Syscall,

@@ -1,6 +1,6 @@
 package schema
 
-// Approval is the domain of the questions that rules ask people before a call (PROTOCOL 10, Approvals).
+// Approval is the domain of approval questions: rules can require that a person approves a call (PROTOCOL 10, Approvals).
 const Approval Domain = "approval"
 
 // The syscalls of this file.
@@ -44,8 +44,8 @@ const (
 	ApprovalWaiting  = "waiting"
 	ApprovalApproved = "approved"
 	ApprovalRefused  = "refused"
-	ApprovalUsed     = "used"    // it was approved once, and the call was made
-	ApprovalExpired  = "expired" // it was not answered in time, or its approval has expired
+	ApprovalUsed     = "used"    // it was approved for one call, which was made
+	ApprovalExpired  = "expired" // the question or its approval has expired
 )
 
 // Answers to a question.
@@ -110,7 +110,7 @@ type ApprovalUseInput struct {
 	ID string `json:"id" keep:"always" doc:"The question that was approved."`
 }
 
-// ApprovalState is a question and its answer.
+// ApprovalState is an approval question and its answer.
 type ApprovalState struct {
 	ApprovalRequestedInput
 	State    string           `json:"state" keep:"always" doc:"waiting: not answered yet. approved. refused. used: approved for one call, which was made. expired: not answered in time, or the approval has run out."`
@@ -120,7 +120,7 @@ type ApprovalState struct {
 	Advisory bool             `json:"advisory,omitzero" keep:"always" doc:"The approval does not prove that a person gave it: the kernel does not confine the agent, which could have answered as the operator itself."`
 }
 
-// ApprovalDecided says who answered a question.
+// ApprovalDecided describes when, with which key and on which connection a question was answered.
 type ApprovalDecided struct {
 	At   int64  `json:"at" keep:"always" doc:"When, in Unix milliseconds."`
 	Key  string `json:"key,omitzero" keep:"always" doc:"Fingerprint of the key that the connection has shown; absent: it needed none."`

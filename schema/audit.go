@@ -3,8 +3,7 @@ package schema
 // Audit is the domain of the audit log.
 const Audit Domain = "audit"
 
-// AuditLogInput is the data of Audit.Log. For the end of an effect, type and pid are those of the
-// call that began it.
+// AuditLogInput is the data of Audit.Log. The outcome of an effect has the type and PID of the call.
 type AuditLogInput struct {
 	PID         *int64  `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
 	Type        *string `json:"type,omitzero" keep:"always" minlen:"1" doc:"Only calls of this syscall, such as Memory.Set."`
@@ -29,7 +28,7 @@ type AuditLogOutput struct {
 	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries of the range that are archived; absent: there are none."`
 }
 
-// Archived names the entries that were moved out of the journal.
+// Archived describes the entries that were moved out of the journal.
 type Archived struct {
 	First     int64  `json:"first" keep:"always" doc:"The first of them, always 1."`
 	Last      int64  `json:"last" keep:"always" doc:"The last of them."`
@@ -83,7 +82,7 @@ type AuditMetricsOutput struct {
 	Warnings     []string                `json:"warnings,omitzero" keep:"always" doc:"Problems that need the operator, such as a key file whose mode became unsafe. Operator only."`
 }
 
-// LatencyQuant is the latency of the calls of one type, exact to an eighth.
+// LatencyQuant has the latency quantiles of the calls of one type, with a relative error of at most 1/8.
 type LatencyQuant struct {
 	P50US int64 `json:"p50_us" keep:"always" doc:"Half of them took no longer, microseconds."`
 	P99US int64 `json:"p99_us" keep:"always" doc:"99 of 100 took no longer, microseconds."`
@@ -131,7 +130,7 @@ type AuditSubscribeInput struct {
 	Request  *bool    `json:"request,omitzero" keep:"always" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
 }
 
-// AuditSubscribeOutput is the answer of Audit.Subscribe. An entry is known by instance, epoch and seq among those of
+// AuditSubscribeOutput is the answer of Audit.Subscribe. Instance, epoch and seq together identify an entry among the entries of
 // all kernels.
 type AuditSubscribeOutput struct {
 	Success  bool    `json:"success" keep:"always" doc:"Always true."`

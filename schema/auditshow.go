@@ -7,9 +7,8 @@ type AuditShowInput struct {
 	Effects *bool   `json:"effects,omitzero" keep:"always" doc:"Whether to look for what the call has caused. Default true."`
 }
 
-// AuditShowOutput is the answer of Audit.Show. A row has the data of its message if the caller may see it: the
-// operator sees all, an agent that of its own calls, without values of the memory, since Memory.Get decides who may
-// read those now.
+// AuditShowOutput is the answer of Audit.Show. A row has the data of its message if the caller may see it: the operator sees all data,
+// an agent only the data of its own calls without values of the memory, because Memory.Get decides who may read them.
 type AuditShowOutput struct {
 	Entry     AuditEntry     `json:"entry" keep:"always" doc:"The call, as Audit.Log shows it."`
 	Origin    string         `json:"origin" keep:"always" doc:"Origin of the stored data that the call saw."`
@@ -26,7 +25,7 @@ type AuditShowOutput struct {
 	Archived  *Archived      `json:"archived,omitzero" keep:"always" doc:"Entries whose archive is not available: related calls among them, such as the grant of the token, are not shown. Absent: there are none."`
 }
 
-// RelatedCall is a call that belongs to a shown one.
+// RelatedCall is a call that is related to the shown call.
 type RelatedCall struct {
 	Relation string     `json:"relation" keep:"always" enum:"spawned cause effect" doc:"spawned: it made the process that called. cause: the call names it as its cause, or it sent the first message that was received. effect: it names the call as its cause; at most 20, oldest first."`
 	Entry    AuditEntry `json:"entry" keep:"always" doc:"Its row."`
@@ -56,7 +55,7 @@ type ShownProcess struct {
 	Intent  string `json:"intent,omitzero" keep:"always" doc:"What it is for."`
 }
 
-// ShownToken is a token as of a call.
+// ShownToken is the token of a process at the time of a call.
 type ShownToken struct {
 	PID   int64  `json:"pid" keep:"always" doc:"Process that held it."`
 	Seq   int64  `json:"seq" keep:"always" doc:"The last entry that changed or removed it."`
@@ -65,7 +64,7 @@ type ShownToken struct {
 	Token *Token `json:"token,omitzero" keep:"always" doc:"The token; absent: it was removed."`
 }
 
-// ShownApproval is the approval that let a call through.
+// ShownApproval is the approval that allowed a call.
 type ShownApproval struct {
 	Approval  string `json:"approval" keep:"always" doc:"The question, as Approval.List names it."`
 	Rule      string `json:"rule" keep:"always" doc:"The rule that asked."`
@@ -81,7 +80,7 @@ type ShownRule struct {
 	At     string `json:"at,omitzero" keep:"always" doc:"Where it is, as FILE:LINE. Operator only."`
 }
 
-// ShownProof is what proves an entry.
+// ShownProof is the proof of an entry.
 type ShownProof struct {
 	Seq        int64            `json:"seq" keep:"always" doc:"Number of the entry."`
 	Hash       string           `json:"hash" keep:"always" doc:"SHA-256 of its line in the journal, hexadecimal."`

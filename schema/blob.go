@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// BlobPointer locates data that is too large for a line (MESSAGE 4.3.2), as the parts of a URI.
+// BlobPointer is the location of data that is too large for a line (MESSAGE 4.3.2), as the parts of a URI.
 type BlobPointer struct {
 	Scheme    string // file, https or data
 	Path      string
@@ -17,10 +17,10 @@ type BlobPointer struct {
 	Fragment  string
 }
 
-// TextSuffix ends the names of blobs that hold the text of a string; others hold JSON, or what a server sent.
+// TextSuffix is the suffix of the names of blobs that have the text of a string. Other blobs have JSON, or the body of an HTTP answer.
 const TextSuffix = ".txt"
 
-// Text reports whether p's name says that the blob holds the text of a string.
+// Text reports whether the name of the blob has TextSuffix.
 func (p BlobPointer) Text() bool { return p.Scheme == "file" && strings.HasSuffix(p.Path, TextSuffix) }
 
 // DecodeBlobPointer decodes one JSON value as a BlobPointer. Unknown members, members that are not strings and
@@ -104,7 +104,7 @@ func (p *BlobPointer) validate(field string) *fault.Fault {
 func control(r rune) bool { return r < ' ' || r == 0x7f }
 
 // Append appends p in canonical form: the members in the order of the fields, without empty ones and white space. Two
-// pointers are equal if and only if their canonical forms are.
+// pointers are equal if and only if their canonical forms are equal.
 func (p *BlobPointer) Append(dst []byte) []byte {
 	dst = jsontype.AppendString(append(dst, `{"scheme":`...), p.Scheme)
 	dst = appendMember(dst, `,"path":`, p.Path)

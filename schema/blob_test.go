@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MESSAGE D #10, MESSAGE 4.3.2: the valid pointers, and their canonical form.
+// TestDecodeBlobPointer checks which pointers are valid, and their canonical form (MESSAGE D #10, MESSAGE 4.3.2).
 func TestDecodeBlobPointer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -129,7 +129,7 @@ func TestDecodeBlobPointerRefuses(t *testing.T) {
 	}
 }
 
-// The canonical form is JSON, whatever the fields contain.
+// TestAppendBlobPointerIsJSON checks that the canonical form is JSON, whatever the fields contain.
 func TestAppendBlobPointerIsJSON(t *testing.T) {
 	t.Parallel()
 	for _, p := range []schema.BlobPointer{{}, {Path: "/a"}, {Query: "\xff\n"}, {Scheme: `"`, Fragment: `\`}} {
@@ -139,7 +139,7 @@ func TestAppendBlobPointerIsJSON(t *testing.T) {
 	}
 }
 
-// FuzzBlobPointer: an accepted pointer has one canonical form, which decodes to the same pointer.
+// FuzzBlobPointer checks that the canonical form of a valid pointer decodes to the same pointer.
 func FuzzBlobPointer(f *testing.F) {
 	for _, raw := range []string{
 		`{"scheme":"file","path":"/tmp/x"}`,

@@ -1,10 +1,10 @@
 package schema
 
-// Budget is the domain that shows budgets (PROTOCOL 10, Budgets).
+// Budget is the domain of budgets (PROTOCOL 10, Budgets).
 const Budget Domain = "budget"
 
-// BudgetGrant is what a process, together with its descendants, may use. A kind that is not named is drawn from the
-// nearest ancestor that was given some, and is unlimited if there is none. Zero is zero.
+// BudgetGrant is the budget of a process and its descendants. Usage of a kind that is not set is charged to the nearest ancestor
+// with a budget of that kind, and is unlimited if there is none. Zero allows no usage.
 type BudgetGrant struct {
 	Calls       *int64   `json:"calls,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Calls that are not refused."`
 	Fetches     *int64   `json:"fetches,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Http.Fetch, and connections and requests of its network."`
@@ -24,7 +24,7 @@ type BudgetShowOutput struct {
 	Budgets []BudgetState `json:"budgets" keep:"always" doc:"Of processes that live, by ascending PID: 1,000 at most."`
 }
 
-// BudgetState is what a process was given and has left.
+// BudgetState is the budget of a process and its remaining part.
 type BudgetState struct {
 	PID       int64       `json:"pid" keep:"always" doc:"The process."`
 	AgentID   string      `json:"agent_id" keep:"always" doc:"Its name."`

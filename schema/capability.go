@@ -24,7 +24,7 @@ type GrantInput struct {
 // Adds reports whether the grant is added to earlier ones.
 func (in *GrantInput) Adds() bool { return in.Mode != nil && *in.Mode == "add" }
 
-// EndowInput is the data of the kernel's own Capability.Endow: the first grant of a new process.
+// EndowInput is the data of the kernel's own Capability.Endow, which makes the first grant of a new process.
 type EndowInput struct {
 	GrantInput
 	GrantedBy *int64 `json:"granted_by,omitzero" keep:"always" min:"0" doc:"Process that spawns it. Older journals lack it: it is the parent."`
@@ -36,7 +36,7 @@ type GrantDefaultInput struct {
 	Resources []string `json:"resources,omitzero" keep:"always" minlen:"1" doc:"Resources to grant 200 units of. Default: every pool of the configuration."`
 }
 
-// TokenGrant is what one granter allows a process.
+// TokenGrant has the permissions that one granter gives a process.
 type TokenGrant struct {
 	GrantedBy       int64              `json:"granted_by" keep:"always" doc:"Process that granted it; 0 is the operator. What an agent granted is cut down to what that agent may do itself."`
 	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" doc:"What it may call, as it was granted, sorted."`
@@ -77,7 +77,7 @@ type RevokeExpiredOutput struct {
 	Revoked []int64 `json:"revoked" keep:"always" doc:"Processes whose expired token was revoked, ascending. At most as many as fit a line: call again until none come."`
 }
 
-// StripInput is the data of the kernel's own Capability.Strip: the tokens of these processes are removed.
+// StripInput is the data of the kernel's own Capability.Strip, which removes the tokens of processes.
 type StripInput struct {
 	PIDs []int64 `json:"pids" keep:"always" doc:"Processes that have no token from now on."`
 }
@@ -98,7 +98,7 @@ type CheckInput struct {
 	Amount     *float64 `json:"amount,omitzero" keep:"always" min:"0" doc:"Units of it that the call would take or give back. Default 0."`
 }
 
-// Of is the process that a call of the given PID asks about.
+// Of returns the process that a Capability.Check of the given caller is about.
 func (in *CheckInput) Of(asking int64) int64 {
 	if in.PID != nil {
 		return *in.PID
@@ -118,7 +118,7 @@ type CheckOutput struct {
 	Stages  []CheckStage `json:"stages,omitzero" keep:"always" doc:"With data: the verdict of each stage on the call, in order, up to the one that does not allow it."`
 }
 
-// CheckStage is the verdict of one stage on the call that is asked about.
+// CheckStage is the verdict of one stage on the checked call.
 type CheckStage struct {
 	Stage     string `json:"stage" keep:"always" doc:"data, a stage of the gate (bounds, identity, token, tick, quota, policy, approval), or handler: what the syscall itself asks."`
 	Verdict   string `json:"verdict" keep:"always" enum:"allows denies asks" doc:"Its verdict. asks: the call would wait for an approval."`
@@ -150,7 +150,7 @@ type Effective struct {
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch; absent: nothing."`
 }
 
-// HoldersOf returns the processes whose token a journaled message changes, with its outcome: none if it failed.
+// HoldersOf returns the processes whose tokens a journaled message has changed. outcome is its outcome; if it failed, there are none.
 func HoldersOf(m *Message, outcome []byte) []int64 {
 	row, ok := Lookup(m.Type)
 	if !ok || row.Domain != Capability || row.Kind != KindCommand {

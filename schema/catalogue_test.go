@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// MESSAGE 4.8, PROTOCOL 5: the required parts of every row.
+// TestEachRowIsComplete checks the required fields of every row (MESSAGE 4.8, PROTOCOL 5).
 func TestEachRowIsComplete(t *testing.T) {
 	t.Parallel()
 	rows := schema.Syscalls()
@@ -53,8 +53,8 @@ func schemaOf(t *testing.T, typ *schema.Type) map[string]any {
 	return s
 }
 
-// MESSAGE 4.8 #1 and #6, EVENT 4.8: the answer of Syscall.Describe for each row, in both dialects, fits its own
-// schema.
+// TestAppendDescription checks that the answer of Syscall.Describe for each row, in both dialects, matches its own
+// schema (MESSAGE 4.8 #1 and #6, EVENT 4.8).
 func TestAppendDescription(t *testing.T) {
 	t.Parallel()
 	describe, _ := schema.Lookup("Syscall.Describe")
@@ -87,7 +87,7 @@ func TestAppendDescription(t *testing.T) {
 	}
 }
 
-// MESSAGE D #1: Echo is described as there, in other words.
+// TestEchoIsDescribedAsInTheSpec checks that the description of Syscall.Echo agrees with MESSAGE D #1, except for the texts.
 func TestEchoIsDescribedAsInTheSpec(t *testing.T) {
 	t.Parallel()
 	row, _ := schema.Lookup("Syscall.Echo")

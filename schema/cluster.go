@@ -21,7 +21,7 @@ type ClusterStatusOutput struct {
 	Refused     []string        `json:"refused,omitzero" keep:"always" doc:"Lines of the members file that are ignored, and why; absent: none."`
 }
 
-// ClusterMember is another kernel, as the members file has it.
+// ClusterMember is another kernel in the members file.
 type ClusterMember struct {
 	Name    string   `json:"name" keep:"always" doc:"Its name."`
 	Key     string   `json:"key" keep:"always" doc:"Fingerprint of its host key."`

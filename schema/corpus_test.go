@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// corpusCase is one text of testdata/json-corpus; testdata/README.md says what it means.
+// corpusCase is a text of testdata/json-corpus, which testdata/README.md describes.
 type corpusCase struct {
 	name   string
 	accept bool
@@ -46,7 +46,7 @@ func readCorpus(t testing.TB) []corpusCase {
 	return cases
 }
 
-// The corpus follows its own rules: a name once, y_ accepted, n_ refused, one line each.
+// TestCorpusIsSound checks the corpus: names are unique, y_ is accepted, n_ is refused, each text is one line.
 func TestCorpusIsSound(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -68,8 +68,8 @@ func TestCorpusIsSound(t *testing.T) {
 	}
 }
 
-// MESSAGE 4.3.3 #1-#2, MESSAGE 8.4, EVENT 4.3.3 #1-#2, EVENT 8.4, BRIDGE 4.2.2 #2-#3: each text, as data or inside
-// it, in either dialect, is refused as Invalid JSON or passed through.
+// TestCorpus checks that each text, as data or inside data, in either dialect, is refused as invalid JSON or passed through (MESSAGE
+// 4.3.3 #1-#2, MESSAGE 8.4, EVENT 4.3.3 #1-#2, EVENT 8.4, BRIDGE 4.2.2 #2-#3).
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	for _, c := range readCorpus(t) {

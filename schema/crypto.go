@@ -3,9 +3,9 @@ package schema
 // Crypto is the domain of sealed values.
 const Crypto Domain = "crypto"
 
-// No secret of this domain is journaled: the input of Crypto.Seal is tagged, and Crypto.Open is a query, whose answer
-// is not kept. The answer of Crypto.Seal is journaled, since it is sealed. It is a command because MESSAGE 4.2.1 and
-// its examples say so, and because a query must answer the same each time (MESSAGE 4.2.2).
+// The journal has no secret of this domain: the input of Crypto.Seal is withheld by its tag, and Crypto.Open is a query, whose answer
+// is not journaled. The sealed answer of Crypto.Seal is journaled. Crypto.Seal is a command as in MESSAGE 4.2.1, and because a query
+// must return the same answer each time (MESSAGE 4.2.2).
 
 // SealInput is the data of Crypto.Seal.
 type SealInput struct {
@@ -27,7 +27,7 @@ type OpenInput struct {
 	AAD   *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"The aad that the value must have. Default: any."`
 }
 
-// Confidential is true of every value: one that cannot be opened may be a secret that was never sealed.
+// Confidential returns true: a value that cannot be opened may be a secret that is not sealed.
 func (in *OpenInput) Confidential() bool { return true }
 
 // OpenOutput is the answer of Crypto.Open.

@@ -12,12 +12,12 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// MaxDepth is how deep arrays and objects may nest in a frame, including its envelope (PROTOCOL 2).
+// MaxDepth is the deepest nesting of arrays and objects in a frame, including its envelope (PROTOCOL 2).
 const MaxDepth = jsontype.MaxDepth
 
-// Decode decodes one frame, without its line ending. It refuses what is not strict JSON (InvalidJSON) and what is not
-// an envelope of its dialect (SchemaViolation); fallback is the dialect of the answer if the frame shows none. With
-// an error the Message has dialect, type, id and correlation as far as they could be read.
+// Decode decodes one frame, without its line ending. The error is InvalidJSON if the frame is not strict JSON, and SchemaViolation if
+// it is not an envelope of its dialect. fallback is the dialect of a frame that shows none. With an error, the Message has the dialect,
+// type, id and correlation if they could be read.
 func Decode(line []byte, fallback Dialect) (m Message, invalid *fault.Fault) {
 	m.Dialect = fallback
 	var frame jsontype.Object
@@ -45,8 +45,8 @@ func Decode(line []byte, fallback Dialect) (m Message, invalid *fault.Fault) {
 	return m, m.decodeEnvelope(&e)
 }
 
-// DecodeRequest is Decode of a client's frame, whose answer is a line of at most limit bytes: it also refuses a timestamp
-// above 2^53-1 (PROTOCOL 5), which a journal may contain, and what the answer cannot repeat, which it removes (Shorten).
+// DecodeRequest is Decode for a client's frame, whose answer is a line of at most limit bytes. It also refuses a timestamp
+// above 2^53-1 (PROTOCOL 5), which a journal may contain, and members that the answer cannot repeat, which it removes (Shorten).
 func DecodeRequest(line []byte, fallback Dialect, limit int) (Message, *fault.Fault) {
 	m, invalid := Decode(line, fallback)
 	if invalid == nil && m.Meta.Timestamp > maxTimestamp {
@@ -58,8 +58,8 @@ func DecodeRequest(line []byte, fallback Dialect, limit int) (Message, *fault.Fa
 	return m, invalid
 }
 
-// MaxKeptDepth bounds the nesting of a command's answer, and of a value in later answers, such as a message's
-// payload. With it, those answers and a page of Audit.Log with them stay within MaxDepth.
+// MaxKeptDepth is the deepest nesting of a command's answer, and of a value that is part of a later answer, such as the payload of a
+// message, so that these answers, and a page of Audit.Log with them, stay within MaxDepth.
 const MaxKeptDepth = MaxDepth - 8
 
 // ValidWithin is jsontype.ValidWithin.
@@ -71,7 +71,7 @@ func TooDeep(text []byte, limit int) bool { return jsontype.TooDeep(text, limit)
 // Valid is jsontype.Valid.
 func Valid(text []byte) bool { return jsontype.Valid(text) }
 
-// envelope holds the raw members that matter, nil if absent.
+// envelope has the raw values of the envelope's members; nil: absent.
 type envelope struct{ kind, typ, name, data, payload, metadata []byte }
 
 func (e *envelope) take(name, value []byte) {
@@ -103,7 +103,7 @@ func (m *Message) decodeEnvelope(e *envelope) *fault.Fault {
 		kind, typ, data = e.typ, e.name, e.payload
 	}
 
-	// What an answer repeats is read first, so that an error about one member can name the others.
+	// The members that an answer repeats are decoded first, so that an error answer can have them.
 	m.Type, m.row = readType(typ)
 	metaFault := m.Meta.decode(e.metadata, m.Dialect)
 
@@ -134,7 +134,7 @@ func (m *Message) decodeKind(raw []byte, member string) *fault.Fault {
 	return nil
 }
 
-// readType returns the type, if valid, and its row. It does not allocate for a type of the syscall table.
+// readType returns the type, "" if it is invalid, and its row. It does not allocate for a type of the syscall table.
 func readType(raw []byte) (string, *Syscall) {
 	if raw == nil || raw[0] != '"' {
 		return "", nil
@@ -156,7 +156,7 @@ func typeFault(raw []byte, member string) *fault.Fault {
 	return violation(member, "%s must be a string of the form Domain.Action, such as Memory.Set", member)
 }
 
-// syntaxFault says why line is not strict JSON: the first fault and its place.
+// syntaxFault returns the first syntax error of a line that is not strict JSON, and its position.
 func syntaxFault(line []byte) string {
 	if jsontype.SkipSpace(line, 0) == len(line) {
 		return "empty line"
@@ -171,7 +171,7 @@ func syntaxFault(line []byte) string {
 	return "trailing data after the first value"
 }
 
-// withoutValue is an error text without the quoted value, which may be a secret.
+// withoutValue returns an error text without the quoted value, which may be a secret.
 func withoutValue(text string) string {
 	before, rest, _ := strings.Cut(text, " `")
 	if end := strings.LastIndexByte(rest, '`'); end >= 0 {
@@ -180,7 +180,7 @@ func withoutValue(text string) string {
 	return text
 }
 
-// violation is an envelope fault at the named member (PROTOCOL 3: the message begins "Schema validation failed:").
+// violation returns a SchemaViolation at the named member (PROTOCOL 3: the message begins "Schema validation failed:").
 func violation(field, format string, args ...any) *fault.Fault {
 	return fault.WireSchema.New("Schema validation failed: "+format, args...).At(field)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BRIDGE 4.2.1 #4, MESSAGE 4.1.1 #3, MESSAGE 4.6.1 #5, MESSAGE 8.4, EVENT 4.1.1 #3, EVENT 4.6.1 #5, EVENT 8.4: data
-// is any JSON, and is passed on as it was written.
+// TestDecodePassesDataThrough checks that data may be any JSON value and is passed on unchanged (BRIDGE 4.2.1 #4, MESSAGE 4.1.1 #3,
+// MESSAGE 4.6.1 #5, MESSAGE 8.4, EVENT 4.1.1 #3, EVENT 4.6.1 #5, EVENT 8.4).
 func TestDecodePassesDataThrough(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{
@@ -37,7 +37,8 @@ func TestDecodePassesDataThrough(t *testing.T) {
 	}
 }
 
-// A frame may be written with white space of every kind; '\r' before '\n' is one of them (PROTOCOL 2).
+// TestDecodeTakesWhiteSpace checks that a frame may have any JSON white space, also a carriage return before the line break
+// (PROTOCOL 2).
 func TestDecodeTakesWhiteSpace(t *testing.T) {
 	t.Parallel()
 	eachDialect(t, "between_tokens", func(t *testing.T, d schema.Dialect) {
@@ -53,8 +54,8 @@ func TestDecodeTakesWhiteSpace(t *testing.T) {
 	})
 }
 
-// BRIDGE 4.2.1 #1: unknown members of the envelope are ignored, whatever their values and positions; so are the
-// members of the other dialect.
+// TestDecodeIgnoresUnknownMembers checks that unknown members of the envelope, and those of the other dialect, are ignored, with any
+// value and at any position (BRIDGE 4.2.1 #1).
 func TestDecodeIgnoresUnknownMembers(t *testing.T) {
 	t.Parallel()
 	strange := `"Kind":[],"":{"kind":"error"},"TYPE":null,"meta":[{"a":"}"}],"version":1e400,"\u0000":"\\\""`
@@ -75,7 +76,7 @@ func TestDecodeIgnoresUnknownMembers(t *testing.T) {
 	})
 }
 
-// Data aliases the line, so that large data is not copied.
+// TestDecodeDoesNotCopy checks that the data aliases the line.
 func TestDecodeDoesNotCopy(t *testing.T) {
 	t.Parallel()
 	line := []byte(ping(schema.OsMessage, `{"payload":"first"}`))

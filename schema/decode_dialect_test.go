@@ -6,16 +6,16 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BRIDGE 3 #7, BRIDGE 4.2.1 #1, PROTOCOL 3: `kind` makes a frame an OsMessage, else `name` an OsEvent, else it is in
-// its socket's dialect. The error of a frame that fits neither is in that dialect, too.
+// TestDecodeTellsDialectsApart checks that `kind` makes a frame an OsMessage, else `name` an OsEvent, and that any other frame has the
+// dialect of its socket, which is also the dialect of the error (BRIDGE 3 #7, BRIDGE 4.2.1 #1, PROTOCOL 3).
 func TestDecodeTellsDialectsApart(t *testing.T) {
 	t.Parallel()
 	const message, event = schema.OsMessage, schema.OsEvent
 	for _, tc := range []struct {
 		name      string
 		frame     string
-		want      [2]schema.Dialect // with the fallback OsMessage, and OsEvent
-		wantField [2]string         // at fault; empty: the frame is good
+		want      [2]schema.Dialect // for the fallbacks OsMessage and OsEvent
+		wantField [2]string         // invalid member; empty: the frame is valid
 	}{
 		{"message", ping(message, `1`), [2]schema.Dialect{message, message}, [2]string{}},
 		{"event", ping(event, `1`), [2]schema.Dialect{event, event}, [2]string{}},
@@ -60,7 +60,7 @@ func TestDecodeTellsDialectsApart(t *testing.T) {
 	}
 }
 
-// A frame that shows no dialect is answered in the socket's own (PROTOCOL 3).
+// TestDecodeFallsBackForWhatIsNoObject checks that a frame that is not an object has the dialect of its socket (PROTOCOL 3).
 func TestDecodeFallsBackForWhatIsNoObject(t *testing.T) {
 	t.Parallel()
 	for _, frame := range []string{``, `{`, `"kind"`, `[{"kind":"query"}]`, `{"kind":"query","kind":"query"}`, `{"name":"A.B"`} {
@@ -76,7 +76,7 @@ func TestDecodeFallsBackForWhatIsNoObject(t *testing.T) {
 	}
 }
 
-// BRIDGE 4.2.1 #2, MESSAGE 4.1.1 #1, EVENT 4.1.1 #1: the five words of each dialect.
+// TestDecodeKinds checks the words of the five kinds in each dialect (BRIDGE 4.2.1 #2, MESSAGE 4.1.1 #1, EVENT 4.1.1 #1).
 func TestDecodeKinds(t *testing.T) {
 	t.Parallel()
 	words := map[schema.Dialect]map[string]schema.Kind{

@@ -8,16 +8,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// secret stands for a value that no message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
+// secret is a value that no error message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
 const secret = "hunter2"
 
-// envelopeFault is a frame of valid JSON that is not a message. Words with @ are those of `in`.
+// envelopeFault is a frame of valid JSON that is not a valid message. Words with @ are those of `in`.
 type envelopeFault struct {
 	name    string
 	frame   string
 	field   string
 	message string // after "Schema validation failed: "
-	typ     string // what an answer can still repeat
+	typ     string // type that an answer can repeat
 	id      string
 }
 
@@ -26,7 +26,8 @@ const (
 	wantType = "@type must be a string of the form Domain.Action, such as Memory.Set"
 )
 
-// envelopeFaults: BRIDGE 4.2.1 #2-#5, MESSAGE 4.1.1 and 4.6.1, EVENT 4.1.1 and 4.6.1, MESSAGE 9.2 #1, EVENT 9.2 #1.
+// envelopeFaults returns frames with an invalid envelope (BRIDGE 4.2.1 #2-#5, MESSAGE 4.1.1 and 4.6.1, EVENT 4.1.1 and 4.6.1, MESSAGE 9.2
+// #1, EVENT 9.2 #1).
 func envelopeFaults() []envelopeFault {
 	kind := func(name, value string) envelopeFault {
 		return envelopeFault{
@@ -75,8 +76,8 @@ func envelopeFaults() []envelopeFault {
 	}
 }
 
-// MESSAGE 4.3.3 #3, MESSAGE 4.6.2, EVENT 4.3.3 #3, EVENT 4.6.2, EVENT 4.7.3: 422 and SCHEMA_VIOLATION, with the
-// member; and the answer has what could be read of the frame.
+// TestDecodeEnvelopeFaults checks that the fault is 422 and SCHEMA_VIOLATION with the member, and that the Message has the members
+// that could be read (MESSAGE 4.3.3 #3, MESSAGE 4.6.2, EVENT 4.3.3 #3, EVENT 4.6.2, EVENT 4.7.3).
 func TestDecodeEnvelopeFaults(t *testing.T) {
 	t.Parallel()
 	for _, tc := range append(envelopeFaults(), metadataFaults()...) {
@@ -107,7 +108,7 @@ func TestDecodeEnvelopeFaults(t *testing.T) {
 	}
 }
 
-// BRIDGE 4.2.2 #2: valid JSON that is no object fits no envelope; the fault names no member.
+// TestDecodeRefusesWhatIsNoObject checks that valid JSON that is not an object is refused without a member (BRIDGE 4.2.2 #2).
 func TestDecodeRefusesWhatIsNoObject(t *testing.T) {
 	t.Parallel()
 	for _, frame := range []string{`[]`, ` [1]`, `null`, `true`, `"kind"`, `1`, "\t\"x\"\r", `[{"kind":"query"}]`} {

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// depth returns how many arrays and objects the valid text opens at once.
+// depth returns the nesting depth of a valid JSON text.
 func depth(text []byte) int {
 	dec, most := jsontext.NewDecoder(bytes.NewReader(text)), 0
 	for {
@@ -23,8 +23,8 @@ func depth(text []byte) int {
 	}
 }
 
-// FuzzDecode: any line gives a message, or one error that can be sent (MESSAGE 9.2 #1 and #5, EVENT 9.2 #1). Its
-// verdict on JSON is that of the library and of the depth; an encoded message decodes to the same.
+// FuzzDecode checks that any line decodes to a message or to one error that can be sent (MESSAGE 9.2 #1 and #5, EVENT 9.2 #1), that a
+// line is valid JSON if the library accepts it and its depth is within the limit, and that an encoded message decodes to the same.
 func FuzzDecode(f *testing.F) {
 	for _, c := range readCorpus(f) {
 		f.Add([]byte(ping(schema.OsMessage, c.text)), false)
@@ -58,7 +58,7 @@ func FuzzDecode(f *testing.F) {
 			checkFault(t, &m, err)
 		}
 		if bytes.IndexByte(m.Data, '\n') >= 0 {
-			return // not from a line reader
+			return // a line reader returns no such line
 		}
 		again := schema.AppendMessage(nil, &m)
 		checkLine(t, again)
@@ -75,8 +75,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkLongWay: plain frames have a fast path. One unknown member with an escape in its name forces the library's
-// path, with the same result.
+// checkLongWay checks that the fast path and the library have the same result. An unknown member with an escape in its name forces
+// the use of the library.
 func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.Message, err *fault.Fault) {
 	t.Helper()
 	members, ok := bytes.CutPrefix(bytes.TrimLeft(line, " \t\r\n"), []byte("{"))
@@ -85,7 +85,7 @@ func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.
 	}
 	long := append([]byte(`{"\u006cong":0,`), members...)
 	if bytes.Contains(line, []byte(`long"`)) || !schema.Valid(long) {
-		return // it has this member itself
+		return // the line already has this member
 	}
 	got, longFault := schema.Decode(long, fallback)
 	if diff := cmp.Diff(*m, got, public); diff != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// metadataFaults: BRIDGE 4.2.1 #5-#9, MESSAGE 4.1.1 #4, MESSAGE 4.1.2, MESSAGE 4.6.1 #2-#3, EVENT the same. OsEvent
-// may leave the object out; if present it is checked the same way.
+// metadataFaults returns frames with invalid metadata (BRIDGE 4.2.1 #5-#9, MESSAGE 4.1.1 #4, MESSAGE 4.1.2, MESSAGE 4.6.1 #2-#3, and
+// the same of EVENT). OsEvent may omit the object; if present, it is checked the same way.
 func metadataFaults() []envelopeFault {
 	const (
 		head     = `{"@kind":"command","@type":"Memory.Set","@data":{},"metadata":`
@@ -49,7 +49,7 @@ func metadataFaults() []envelopeFault {
 	for _, member := range []string{"correlation", "causation", "idempotencyKey"} {
 		for name, value := range map[string]string{"empty": `""`, "number": `5`, "array": `["` + secret + `"]`, "object": `{}`, "true": `true`, "null": `null`} {
 			if member == "causation" && name == "null" {
-				continue // a message without a parent may say so
+				continue // null is valid for a message without a parent
 			}
 			list = append(list, envelopeFault{
 				name: member + "_" + name, frame: head + `{"` + member + `":` + value + `,"timestamp":1,"id":"m-1"}}`,
@@ -60,7 +60,7 @@ func metadataFaults() []envelopeFault {
 	return list
 }
 
-// MESSAGE 4.1.2, EVENT 4.1.2: the members of metadata, unknown members ignored.
+// TestDecodeMetadata checks the members of metadata, of which unknown ones are ignored (MESSAGE 4.1.2, EVENT 4.1.2).
 func TestDecodeMetadata(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -95,8 +95,8 @@ func TestDecodeMetadata(t *testing.T) {
 	}
 }
 
-// BRIDGE 4.2.1 #5, MESSAGE 4.1.1 #4: OsMessage requires the object, OsEvent does not. The answer to an open prologue
-// is decoded, so that the door can accept it (PROTOCOL 4).
+// TestDecodeWithoutMetadata checks that OsMessage requires the object, and OsEvent does not (BRIDGE 4.2.1 #5, MESSAGE 4.1.1 #4). The
+// answer to an open prologue is decoded, so that the kernel can accept it (PROTOCOL 4).
 func TestDecodeWithoutMetadata(t *testing.T) {
 	t.Parallel()
 	m := decode(t, `{"type":"query","name":"Syscall.Ping","payload":1}`, schema.OsMessage)

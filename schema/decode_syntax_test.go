@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MESSAGE 4.3.3 #2, MESSAGE C #1, EVENT 4.3.3 #2, BRIDGE 4.2.2 #2-#3, BRIDGE 4.6.1 #1: JSON that is not strict is 400
-// or INVALID_JSON, and the message says why.
+// TestDecodeSyntaxFaults checks that JSON that is not strict is 400 or INVALID_JSON with the reason (MESSAGE 4.3.3 #2, MESSAGE C #1,
+// EVENT 4.3.3 #2, BRIDGE 4.2.2 #2-#3, BRIDGE 4.6.1 #1).
 func TestDecodeSyntaxFaults(t *testing.T) {
 	t.Parallel()
 	good := ping(schema.OsMessage, `{"a":{"b":[0,{"c":1}]}}`)
@@ -76,7 +76,7 @@ func TestDecodeSyntaxFaults(t *testing.T) {
 	}
 }
 
-// A repeated name of any length leaves the answer short enough for a line (MESSAGE 4.3.2 #1).
+// TestDecodeSyntaxFaultIsShort checks that the fault for a repeated name of any length fits a line (MESSAGE 4.3.2 #1).
 func TestDecodeSyntaxFaultIsShort(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"a", "\u00e9", "\U0001f600", `\u0000`} {
@@ -88,7 +88,8 @@ func TestDecodeSyntaxFaultIsShort(t *testing.T) {
 	}
 }
 
-// PROTOCOL 2: 64 arrays and objects may be open at once, the envelope counted. Brackets in strings are text.
+// TestDecodeDepth checks that a frame may be nested 64 deep, including its envelope, and that brackets in strings do not count
+// (PROTOCOL 2).
 func TestDecodeDepth(t *testing.T) {
 	t.Parallel()
 	nested := func(open, inner, shut string, n int) string {
@@ -135,7 +136,7 @@ func TestDecodeDepth(t *testing.T) {
 	}
 }
 
-// Frames with few and with many members, which have different paths, are judged by the same strict grammar.
+// TestDecodeManyMembers checks that frames with few and with many members, which have different code paths, have the same grammar.
 func TestDecodeManyMembers(t *testing.T) {
 	t.Parallel()
 	for count := 1; count <= 40; count++ {

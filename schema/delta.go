@@ -2,7 +2,7 @@ package schema
 
 import "strconv"
 
-// Delta is the domain of agents' memories: deltas that are folded into a state.
+// Delta is the domain of the memories of agents: deltas that are folded into a state.
 const Delta Domain = "delta"
 
 // CommitDeltaInput is the data of Syscall.CommitDelta.
@@ -19,7 +19,7 @@ type CommitDeltaInput struct {
 	GovernanceViolation *bool              `json:"governance_violation,omitzero" keep:"always" doc:"Whether a rule was broken; violations are counted."`
 }
 
-// Reference implements Referring. There may be no changes at all.
+// Reference implements Referring. The changes are optional.
 func (in *CommitDeltaInput) Reference() (member string, given bool, ref *BlobRef) {
 	return "changes", in.Changes != nil || in.ChangesRef == nil, in.ChangesRef
 }
@@ -77,7 +77,7 @@ func (o GetStateOutput) AppendJSON(dst []byte) []byte {
 	return append(o.Memory.AppendJSON(append(dst[:len(dst)-1], `,"memory":`...)), '}')
 }
 
-// FoldedMemory is the fold of an agent's deltas.
+// FoldedMemory is the state that results from an agent's deltas.
 type FoldedMemory struct {
 	State         Value              `json:"state" keep:"always" doc:"The merge patches of the deltas, applied in order."`
 	Resources     map[string]float64 `json:"resources" keep:"always" doc:"Sums of the resource changes."`
@@ -96,7 +96,7 @@ func (m *FoldedMemory) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// DeltaDropInput is the data of the kernel's own Delta.Drop: a rollback of the named agent.
+// DeltaDropInput is the data of the kernel's own Delta.Drop, which rolls back the named agent.
 type DeltaDropInput struct {
 	AgentID string `json:"agent_id" keep:"always" doc:"Agent whose deltas are dropped."`
 	ToTick  int64  `json:"to_tick" keep:"always" min:"0" doc:"Deltas of later ticks are dropped."`

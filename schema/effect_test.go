@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestOutcomesOfTheTable: a syscall with an effect is a command that is alone on its connection, perhaps by its
-// input, and its end is a command of the kernel's own with an EffectEnd.
+// TestOutcomesOfTheTable checks that a syscall with an effect is a command that runs alone on its connection, always or depending on
+// its input, and that its Outcome is a command of the kernel's own with an EffectEnd.
 func TestOutcomesOfTheTable(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -41,7 +41,7 @@ func TestOutcomesOfTheTable(t *testing.T) {
 	}
 }
 
-// TestEffectEnd: a runner's result is read from the journal unchanged.
+// TestEffectEnd checks that the result of a runner is decoded from the journal unchanged.
 func TestEffectEnd(t *testing.T) {
 	t.Parallel()
 	refused := &fault.Fault{Kind: fault.Upstream, Message: "no", Cause: &fault.Fault{Kind: fault.Timeout, Message: "late"}}

@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// AppendMessage appends m as one line in its own dialect, with its '\
-// '. Data must be one valid JSON value on one line; nil is written as null, absent metadata is omitted.
+// AppendMessage appends m as one line in its own dialect, with its line break. Data must be one valid JSON value on one line; nil
+// becomes null. Absent metadata is omitted.
 func AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendData(appendHead(dst, m.Dialect, m.Kind, m.Type), m.Data)
 	if m.Meta.Present {
@@ -37,8 +37,8 @@ func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
 	return appendTail(dst, req, st, nil)
 }
 
-// AppendEvent appends an event of the kernel, with its '\
-// ' (MESSAGE 4.2.3). It writes causation and correlation of meta. Data is as in AppendMessage.
+// AppendEvent appends an event of the kernel, with its line break (MESSAGE 4.2.3). It writes causation and correlation of meta. Data is
+// as in AppendMessage.
 func AppendEvent(dst []byte, d Dialect, typ string, data []byte, meta Metadata, st *Stamp) []byte {
 	dst = appendData(appendHead(dst, d, KindEvent, typ), data)
 	return appendTail(dst, &Message{Meta: Metadata{ID: meta.Causation, Correlation: meta.Correlation}}, st, nil)
@@ -82,7 +82,7 @@ func appendData(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// appendTail ends an answer: its own id and time, what it answers, the error's id, the approval that would be needed,
+// appendTail appends the end of an answer: its own id and time, the ids of its request, the id of an error, the approval it needs,
 // and the proof of its audit record.
 func appendTail(dst []byte, req *Message, st *Stamp, failure *fault.Fault) []byte {
 	dst = append(dst, `,"metadata":{"id":"`...)
@@ -127,12 +127,12 @@ func appendMember(dst []byte, name, value string) []byte {
 // AppendString is jsontype.AppendString.
 func AppendString(dst []byte, s string) []byte { return jsontype.AppendString(dst, s) }
 
-// answerRoom is how many bytes of a line an answer has besides what it repeats of the request: for an error and the
-// answer's own metadata, or a reference.
+// answerRoom is the number of bytes of a line that are reserved for the parts of an answer that do not repeat the request: an error
+// and the answer's own metadata, or a reference.
 const answerRoom = 4 << 10
 
-// Shorten removes what an answer on a line of at most limit bytes cannot repeat (MESSAGE 4.3.2): the longest of type,
-// id and correlation first. It returns the fault of the first one, nil if all fit.
+// Shorten removes members that an answer on a line of at most limit bytes cannot repeat (MESSAGE 4.3.2): the longest of type,
+// id and correlation first. It returns the fault of the first removed member, nil if all fit.
 func (m *Message) Shorten(limit int) (first *fault.Fault) {
 	room := max(limit, MaxLine) - answerRoom // no configuration allows shorter lines
 	// An escaped byte takes at most six.
@@ -161,10 +161,10 @@ func (m *Message) Shorten(limit int) (first *fault.Fault) {
 	return first
 }
 
-// Brief is e shortened to fit an answer: without long quotes, and without its cause.
+// Brief returns e shortened to fit an answer: without long quotes, and without its cause.
 func Brief(e *fault.Fault) *fault.Fault {
 	return &fault.Fault{Kind: e.Kind, ID: e.ID, Message: fault.Clip(e.Text()), Field: fault.Clip(e.Field)}
 }
 
-// writtenLen is the length of s as a JSON string, without quotes.
+// writtenLen returns the length of s as a JSON string, without quotes.
 func writtenLen(s string) int { return len(jsontype.AppendString(nil, s)) - len(`""`) }

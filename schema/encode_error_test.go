@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MESSAGE 4.2.5 #3, MESSAGE 4.2.6 #1-#5, MESSAGE 4.7.2 #3-#4, EVENT 4.2.5 #3-#4, EVENT 4.7.2 #3 and #5-#6, EVENT
-// 4.7.3: the data of an error, by class.
+// TestEncodeErrorOfEachClass checks the data of an error of each kind (MESSAGE 4.2.5 #3, MESSAGE 4.2.6 #1-#5, MESSAGE 4.7.2 #3-#4, EVENT
+// 4.2.5 #3-#4, EVENT 4.7.2 #3 and #5-#6, EVENT 4.7.3).
 func TestEncodeErrorOfEachClass(t *testing.T) {
 	t.Parallel()
 	for _, tc := range classes {
@@ -34,8 +34,8 @@ func TestEncodeErrorOfEachClass(t *testing.T) {
 	}
 }
 
-// EVENT 4.6.2 #6: a violation always has details; the empty field is the whole message. Other errors have them if
-// there are any.
+// TestEncodeErrorDetails checks that a schema violation always has details, in which an empty field is the whole message, and that
+// other errors have details only if there are any (EVENT 4.6.2 #6).
 func TestEncodeErrorDetails(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -58,7 +58,7 @@ func TestEncodeErrorDetails(t *testing.T) {
 	}
 }
 
-// PROTOCOL 10: an answer that waits for an approval names it in its metadata, and no other answer has the member.
+// TestEncodeErrorApproval checks that only an answer that waits for an approval has the approval in its metadata (PROTOCOL 10).
 func TestEncodeErrorApproval(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects {
@@ -77,7 +77,7 @@ func TestEncodeErrorApproval(t *testing.T) {
 	}
 }
 
-// MESSAGE 4.2.6 #3-#5, MESSAGE 4.7.2 #5: causes nest.
+// TestEncodeErrorCauses checks nested causes (MESSAGE 4.2.6 #3-#5, MESSAGE 4.7.2 #5).
 func TestEncodeErrorCauses(t *testing.T) {
 	t.Parallel()
 	e := &fault.Fault{Kind: fault.Internal, Message: "seal", Cause: &fault.Fault{
@@ -91,7 +91,7 @@ func TestEncodeErrorCauses(t *testing.T) {
 	errorData(t, schema.OsEvent, e)
 
 	deep := e
-	for range 20 { // as deep as an OsEvent can carry: two levels each
+	for range 20 { // the deepest nesting in an OsEvent: each cause adds two levels
 		deep = &fault.Fault{Kind: fault.Internal, Message: "again", Cause: deep}
 	}
 	errorData(t, schema.OsMessage, deep)

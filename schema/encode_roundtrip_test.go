@@ -13,10 +13,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// public is a message without the row that Decode remembers.
+// public ignores the unexported fields of a Message: the row that Decode sets.
 var public = cmpopts.IgnoreUnexported(schema.Message{})
 
-// texts are strings that are hard to write in JSON, bad UTF-8 among them.
+// texts generates strings that need escapes in JSON, also with invalid UTF-8.
 func texts() *rapid.Generator[string] {
 	hard := []string{
 		"", "plain", `"`, `\`, "\n", "\r\n", "\x00", "\x1b[31m", "\x7f", "\u0080", "\u2028\u2029", "\ufeff", "\ufffd", "\ufffe", "é", "\U0001f600",
@@ -29,7 +29,7 @@ func texts() *rapid.Generator[string] {
 	)
 }
 
-// values are JSON values on one line, written in many ways.
+// values generates JSON values on one line in many forms.
 func values() *rapid.Generator[string] {
 	scalar := rapid.OneOf(
 		rapid.SampledFrom([]string{"null", "true", "false", "0", "-0", "1e400", "-1E+2", "0.1e-9", "12345678901234567890", `"\ud83d\ude00"`, `"\u0000\/"`, `[ ]`, "{\t}"}),
@@ -75,7 +75,8 @@ func messages() *rapid.Generator[*schema.Message] {
 	})
 }
 
-// MESSAGE 4.3.1, EVENT 4.3.1: AppendMessage writes one frame, and Decode reads the same message from it.
+// TestMessageRoundTrip checks that AppendMessage appends one frame, and that Decode returns the same message (MESSAGE 4.3.1, EVENT
+// 4.3.1).
 func TestMessageRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,8 +95,8 @@ func TestMessageRoundTrip(t *testing.T) {
 	})
 }
 
-// MESSAGE 4.2.4, MESSAGE 4.2.5, MESSAGE 9.2 #4, EVENT the same: an answer to any message is one frame in its dialect,
-// names its request, and has an id of its own.
+// TestAnswerRoundTrip checks that an answer to any message is one frame in its dialect, refers to its request, and has its own id
+// (MESSAGE 4.2.4, MESSAGE 4.2.5, MESSAGE 9.2 #4, and the same of EVENT).
 func TestAnswerRoundTrip(t *testing.T) {
 	t.Parallel()
 	stamps := schema.NewStamper()
@@ -132,7 +133,7 @@ func TestAnswerRoundTrip(t *testing.T) {
 	})
 }
 
-// Any string becomes valid JSON; invalid UTF-8 becomes U+FFFD.
+// TestAppendString checks that any string becomes valid JSON, and invalid UTF-8 becomes U+FFFD.
 func TestAppendString(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// stampOf is a stamp that a golden line can name.
+// stampOf returns a stamp with a fixed id and time.
 func stampOf(proof schema.Proof) *schema.Stamp {
 	st := &schema.Stamp{Time: 1735000001000, Proof: proof}
 	copy(st.ID[:], "01961d2c-0000-7000-8000-000000000001")
@@ -17,8 +17,8 @@ func stampOf(proof schema.Proof) *schema.Stamp {
 
 const stamped = `"metadata":{"id":"01961d2c-0000-7000-8000-000000000001","timestamp":1735000001000`
 
-// MESSAGE 4.1, MESSAGE 4.2.4 #1-#2, MESSAGE 4.2.5 #1-#2, MESSAGE 4.3.1, MESSAGE 4.5.1 #1-#2, MESSAGE 4.5.2 #1, MESSAGE 4.7.2,
-// and the same of EVENT: the lines, byte by byte. Words with @ are those of `in`.
+// TestEncodeGolden checks the bytes of lines (MESSAGE 4.1, MESSAGE 4.2.4 #1-#2, MESSAGE 4.2.5 #1-#2, MESSAGE 4.3.1, MESSAGE 4.5.1 #1-#2,
+// MESSAGE 4.5.2 #1, MESSAGE 4.7.2, and the same of EVENT). Words with @ are those of `in`.
 func TestEncodeGolden(t *testing.T) {
 	t.Parallel()
 	full := schema.Metadata{Present: true, ID: "m-1", Timestamp: 1735000000000, Correlation: "flow-1", Causation: "m-0", IdempotencyKey: "k-1"}
@@ -82,8 +82,8 @@ func TestEncodeGolden(t *testing.T) {
 	}
 }
 
-// An answer leaves its request unchanged (MESSAGE 4.1.2 #2, EVENT 4.2.3 #2), and needs no heap allocation if the
-// buffer is large enough.
+// TestAppendReplyIsLean checks that an answer does not change its request (MESSAGE 4.1.2 #2, EVENT 4.2.3 #2), and does not allocate
+// if the buffer is large enough.
 func TestAppendReplyIsLean(t *testing.T) {
 	m := decode(t, ping(schema.OsMessage, `{"payload":1}`), schema.OsMessage)
 	before, st, buf := m, stampOf(schema.Proof{Seq: 1}), make([]byte, 0, 1024)

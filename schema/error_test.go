@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// classes is the table of PROTOCOL 3; the zero Class is the internal one.
+// classes is the table of PROTOCOL 3.
 var classes = []struct {
 	name  string
 	class fault.Kind
@@ -37,7 +37,7 @@ var classes = []struct {
 	{"pending", fault.Pending, 425, "APPROVAL_PENDING"},
 }
 
-// MESSAGE 4.2.6 #1, MESSAGE C #8, EVENT 4.7.3: each class has both codes, and no class is left out of the table.
+// TestErrorCodes checks that each kind has both codes, and that the table has all kinds (MESSAGE 4.2.6 #1, MESSAGE C #8, EVENT 4.7.3).
 func TestErrorCodes(t *testing.T) {
 	t.Parallel()
 	for i, tc := range classes {
@@ -104,7 +104,7 @@ func TestAsError(t *testing.T) {
 	}
 }
 
-// MESSAGE 4.3.2 #2, PROTOCOL 3: the fixed text, for the limit that the connection has.
+// TestTooLong checks the fixed text with the limit of the connection (MESSAGE 4.3.2 #2, PROTOCOL 3).
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]string{

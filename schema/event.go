@@ -21,8 +21,8 @@ type EventSearchOutput struct {
 	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that are archived: their calls are found only while the index has them and the directory is available. Absent: there are none."`
 }
 
-// FoundEvent is a call that a search has found: its message as the journal has it, and its outcome. In an OsEvent
-// answer kind, type and data are named type, name and payload.
+// FoundEvent is a call that matches a search: its message in the journal, and its outcome. In an OsEvent
+// answer, kind, type and data are named type, name and payload.
 type FoundEvent struct {
 	Kind     string    `json:"kind" keep:"always" enum:"command query" doc:"Kind of the message."`
 	Type     string    `json:"type" keep:"always" doc:"Type of the message."`
@@ -99,7 +99,7 @@ type EventGraphOutput struct {
 	Archived *Archived `json:"archived,omitzero" keep:"always" doc:"Entries that are archived, whose calls are not in the graph; absent: there are none."`
 }
 
-// GraphNode is a call, or a process.
+// GraphNode is a call or a process.
 type GraphNode struct {
 	ID        string `json:"id" keep:"always" doc:"Name of the node in this graph: c and the entry's number for a call, p and the PID for a process."`
 	Kind      string `json:"kind" keep:"always" enum:"call process" doc:"What it is."`
@@ -128,14 +128,14 @@ const (
 	EdgeMade      = "made"
 )
 
-// GraphEdge leads from a cause to its effect.
+// GraphEdge is an edge from a cause to its effect.
 type GraphEdge struct {
 	From string `json:"from" keep:"always" doc:"Node that it leads from."`
 	To   string `json:"to" keep:"always" doc:"Node that it leads to."`
 	Kind string `json:"kind" keep:"always" enum:"caused spawned delivered made" doc:"caused: the later call names the earlier one as its causation. spawned: the call made the process. delivered: the call sent the process mail. made: the process made the call, which names no cause in this graph."`
 }
 
-// Label is the node's text in a picture: the call, its caller, and its verdict if that is not ok; or the process.
+// Label returns the text of a node in a picture: the call, its caller, and its status if that is not ok; or the process.
 func (n *GraphNode) Label() string {
 	who := n.Agent
 	if who == "" && n.PID != 0 {

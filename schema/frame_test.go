@@ -9,10 +9,10 @@ import (
 
 var dialects = []schema.Dialect{schema.OsMessage, schema.OsEvent}
 
-// metadata is valid; frames carry it in all tests that are not about metadata.
+// metadata is the valid metadata of frames in tests that are not about metadata.
 const metadata = `{"id":"m-1","timestamp":1735000000000,"correlation":"flow-1"}`
 
-// in writes text in the words of dialect d: @kind, @type and @data stand for its member names, @reply for its word for a
+// in replaces words of text by those of dialect d: @kind, @type and @data by its member names, @reply by its word for a
 // successful answer.
 func in(d schema.Dialect, text string) string {
 	words := []string{"@kind", "kind", "@type", "type", "@data", "data", "@reply", "reply"}
@@ -22,7 +22,7 @@ func in(d schema.Dialect, text string) string {
 	return strings.NewReplacer(words...).Replace(text)
 }
 
-// ping is a valid frame with the given data.
+// ping returns a valid frame with the given data.
 func ping(d schema.Dialect, data string) string {
 	return in(d, `{"@kind":"query","@type":"Syscall.Ping","@data":`) + data + `,"metadata":` + metadata + `}`
 }

@@ -10,7 +10,7 @@ import (
 // Http is the domain of requests to other servers.
 const Http Domain = "http"
 
-// HTTPGrant is what a process may fetch; without one, nothing.
+// HTTPGrant has the permissions of a process for Http.Fetch. A process without one may fetch nothing.
 type HTTPGrant struct {
 	Hosts []string `json:"hosts" keep:"always" minlen:"1" maxlen:"260" doc:"Hosts that it may fetch from: api.example.com, *.example.com for all below a name, an address such as 192.0.2.1 or [2001:db8::1], or * for any name. A port may follow; without one it is that of the scheme."`
 	Plain bool     `json:"plain,omitzero" keep:"always" doc:"Whether http: is allowed beside https:."`
@@ -25,7 +25,7 @@ type HTTPFetchInput struct {
 	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, if the capability allows it; the journal keeps it sealed. Other credentials are not journaled: names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and names that end with key except Idempotency-Key. All other values are journaled as sent."`
 	Body    *string           `json:"body,omitzero" keep:"always" doc:"Body to send, a string. Not sent with GET."`
 	BodyRef *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body to send, by reference: a file in the blob directory, or data. In place of body."`
-	// BodyContent is added by the kernel if a rule looks at it, so that the judged body is the one that is sent.
+	// BodyContent is added by the kernel if a rule reads it, so that the body that is sent is the one that was checked.
 	BodyContent *BodyContent `json:"bodyContent,omitzero" keep:"always" doc:"The content of bodyRef, 16 MiB at most: exactly this is sent, or nothing. The kernel adds it if a rule looks at bodyRef."`
 	Timeout     *float64     `json:"timeout,omitzero" keep:"always" min:"1" max:"30000" doc:"Timeout of the whole call, in milliseconds. Default 5000, at most 30000."`
 }
@@ -36,16 +36,16 @@ type BodyContent struct {
 	Size   int64  `json:"size" keep:"always" min:"0" doc:"Bytes."`
 }
 
-// MaxJudgedBody bounds a body by reference that a rule looks at, in bytes.
+// MaxJudgedBody is the longest body by reference that a rule can read, in bytes.
 const MaxJudgedBody = 16 << 20
 
-// ContentOf describes a body.
+// ContentOf returns the description of a body.
 func ContentOf(body []byte) *BodyContent {
 	sum := sha256.Sum256(body)
 	return &BodyContent{Digest: Integrity(sum[:]), Size: int64(len(body))}
 }
 
-// Integrity formats a SHA-256 as subresource integrity does.
+// Integrity formats a SHA-256 as W3C Subresource Integrity does.
 func Integrity(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }
 
 // BlobRef is a BlobPointer in the data of a syscall (MESSAGE 4.3.2).
@@ -57,10 +57,10 @@ type BlobRef struct {
 	Fragment  string `json:"fragment,omitzero" keep:"always" doc:"Fragment, of https."`
 }
 
-// Pointer converts it to a BlobPointer, without validation.
+// Pointer returns r as a BlobPointer, without validation.
 func (r *BlobRef) Pointer() BlobPointer { return BlobPointer(*r) }
 
-// Valid returns what is wrong with it; field is its member's name.
+// Valid returns the fault of an invalid reference, nil if it is valid; field is the name of its member.
 func (r *BlobRef) Valid(field string) *fault.Fault {
 	p := r.Pointer()
 	return p.validate(field)

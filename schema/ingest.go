@@ -21,7 +21,7 @@ var (
 	})
 )
 
-// Identity is a resource that a process has adopted (ABI 8).
+// Identity is the resource that a process has adopted (ABI 8).
 type Identity struct {
 	ContextID string `json:"context_id" keep:"always" minlen:"1" doc:"Names the content: the same for the same bits from the same place."`
 	URI       string `json:"uri" keep:"always" minlen:"1" doc:"The resource in canonical form. Names that begin with ./ or ../ are relative to it."`
@@ -62,7 +62,7 @@ type HydrateOutput struct {
 	Tools  []HydratedItem `json:"tools" keep:"always" doc:"What it lists as tools, in its order."`
 }
 
-// HydratedItem is a skill or a tool, with what its users must know.
+// HydratedItem is a skill or a tool, with its name and description.
 type HydratedItem struct {
 	URI         string `json:"uri" keep:"always" doc:"Its name in canonical form: what it is ingested or called by."`
 	Name        string `json:"name" keep:"always" doc:"Name for people."`
@@ -71,15 +71,15 @@ type HydratedItem struct {
 	Input       Value  `json:"input,omitzero" keep:"always" doc:"JSON Schema of what a tool takes."`
 }
 
-// Adoption is the result of an ingest's phases, for its commit. The front matter is a text, since its JSON may nest
-// too deep for a record.
+// Adoption is the result of an ingest. The front matter is a string, because its JSON may be nested too deep for
+// a record.
 type Adoption struct {
 	Identity    Identity `json:"identity" keep:"always"`
 	FrontMatter string   `json:"front_matter" keep:"always"` // one JSON object
-	Content     string   `json:"content" keep:"always"`      // what follows it
+	Content     string   `json:"content" keep:"always"`      // the text after it
 }
 
-// ToolCall is the outcome and the record of a tool's call, successful or not.
+// ToolCall is the outcome of a call of a tool, with the tool that was called.
 type ToolCall struct {
 	URI     string `json:"uri" keep:"always"`
 	Digest  string `json:"digest" keep:"always"` // of the tool

@@ -108,7 +108,7 @@ func (in *SendMsgInput) Reference() (member string, given bool, ref *BlobRef) {
 	return "payload", in.Payload != nil, in.PayloadRef
 }
 
-// Abroad reports whether the message is to a process of another kernel: the call is then an effect.
+// Abroad reports whether the receiver is a process of another kernel, so that the call is an effect.
 func (in *SendMsgInput) Abroad() bool { return in.ReceiverKernel != nil }
 
 // TakesLong reports whether the call waits for another kernel, so that it runs alone on its connection.
@@ -153,7 +153,7 @@ type BroadcastOutput struct {
 	MailboxFull []int64 `json:"mailbox_full" keep:"always" doc:"Processes whose mailbox had no room, ascending."`
 }
 
-// MaxReceive is how many messages one Ipc.Receive takes at most.
+// MaxReceive is the largest number of messages of one Ipc.Receive.
 const MaxReceive = 1000
 
 // ReceiveInput is the data of Ipc.Receive.
@@ -286,7 +286,7 @@ type ResendInput struct {
 	Origin  string      `json:"origin,omitzero" keep:"always" doc:"Of its sender, in the operator's mailbox."`
 }
 
-// Posted is a message on its way to another kernel.
+// Posted is a message to another kernel.
 type Posted struct {
 	MsgID       int64  `json:"msg_id" keep:"always" min:"1" doc:"Number of the message at the sending kernel."`
 	SenderPID   int64  `json:"sender_pid" keep:"always" min:"0" doc:"Process that sent it; 0 is the operator."`
@@ -299,11 +299,11 @@ type Posted struct {
 	Correlation string `json:"correlation,omitzero" keep:"always" doc:"Id of the workflow that the sending belongs to."`
 }
 
-// Letter is a message in the outbox of a kernel: it is sent until it is settled.
+// Letter is a message in the outbox of a kernel. It is sent again until it is settled.
 type Letter struct {
 	Posted
-	Kernel        string // that it is for
-	ExpiresAtTick *int64 // of the clock of the kernel that sends it; TicksLeft is made of it
+	Kernel        string // receiving kernel
+	ExpiresAtTick *int64 // on the clock of the sending kernel; TicksLeft is computed from it
 }
 
 // AcceptInput is the data of the kernel's own Ipc.Accept.
@@ -314,7 +314,7 @@ type AcceptInput struct {
 	Posted
 }
 
-// Outcomes of an Ipc.Accept and of an Ipc.Settle, beside those of Syscall.SendMsg.
+// Outcomes of Ipc.Accept and Ipc.Settle, in addition to those of Syscall.SendMsg.
 const (
 	MailDelivered = "DELIVERED"
 	MailQueued    = "QUEUED"

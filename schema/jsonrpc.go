@@ -28,8 +28,8 @@ func RPCCode(e *fault.Fault) int {
 	return RPCFailure
 }
 
-// AppendRPCResult appends the JSON-RPC 2.0 response of a successful call, with its '\
-// ' (ABI 9.2). Data is one valid JSON value on one line, null if empty; the id is always 1.
+// AppendRPCResult appends the JSON-RPC 2.0 response of a successful call, with its line break (ABI
+// 9.2). Data is one valid JSON value on one line, null if empty; the id is always 1.
 func AppendRPCResult(dst, data []byte) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","result":`...)
 	if len(data) == 0 {
@@ -39,8 +39,8 @@ func AppendRPCResult(dst, data []byte) []byte {
 	return append(dst, `,"id":1}`+"\n"...)
 }
 
-// AppendRPCError appends the JSON-RPC 2.0 response of a failed call, with its '\
-// '. Its data is the error in OsMessage form.
+// AppendRPCError appends the JSON-RPC 2.0 response of a failed call, with its line break. Its data is
+// the error in OsMessage form.
 func AppendRPCError(dst []byte, e *fault.Fault) []byte {
 	dst = strconv.AppendInt(append(dst, `{"jsonrpc":"2.0","error":{"code":`...), int64(RPCCode(e)), 10)
 	dst = jsontype.AppendString(append(dst, `,"message":`...), e.Text())

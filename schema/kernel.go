@@ -8,7 +8,7 @@ type ClockAdvanceInput struct {
 	Ticks int64 `json:"ticks" keep:"always" min:"0" max:"1000000000" doc:"How many ticks to move the clock on."`
 }
 
-// ClockOutput is what both answer.
+// ClockOutput is the answer of Clock.Get and Clock.Advance.
 type ClockOutput struct {
 	Tick int64 `json:"tick" keep:"always" doc:"The kernel's tick."`
 }
@@ -37,13 +37,13 @@ type LoginFailedInput struct {
 	Count       int64  `json:"count,omitzero" keep:"always" min:"1" doc:"How many failures with this reason the record counts; it describes the latest. Absent for a single failure."`
 }
 
-// AuthenticateInput is the data of Syscall.Authenticate, as a client answers the prologue with it (PROTOCOL 4).
+// AuthenticateInput is the data of Syscall.Authenticate, with which a client answers the prologue (PROTOCOL 4).
 type AuthenticateInput struct {
 	PublicKey *string `json:"public_key,omitzero" keep:"always" maxlen:"6400" doc:"Key that the connection belongs to, in the form of authorized_keys."`
 	Signature *string `json:"signature,omitzero" keep:"never" maxlen:"8192" doc:"Signature of the kernel's challenge."`
 }
 
-// The login, and its failure.
+// The syscalls of the login.
 var (
 	SyscallAuthenticate = NewCommand[AuthenticateInput, SuccessOutput](Syscall{
 		Type: "Syscall.Authenticate", Domain: Kernel, Grant: Everyone,
@@ -57,7 +57,7 @@ var (
 	})
 )
 
-// BootedInput is the data of the kernel's own Kernel.Booted, and of its outcome. Clients see what names the kernel;
+// BootedInput is the data of the kernel's own Kernel.Booted, and of its outcome. Clients see the members that identify the kernel;
 // the other members distinguish a state directory from a copy of it.
 type BootedInput struct {
 	Instance  string  `json:"instance" keep:"always" minlen:"1" doc:"Name of the record, made at the first start."`
@@ -71,8 +71,8 @@ type BootedInput struct {
 	Acknowledge string `json:"acknowledge,omitzero" keep:"always" doc:"quorum: answers wait for a majority of the bus until the next start. Absent: they do not."`
 }
 
-// TakeOverInput is the data of the kernel's own Kernel.TakeOver, and of its outcome: another host leads the kernel from this
-// entry on.
+// TakeOverInput is the data of the kernel's own Kernel.TakeOver, and of its outcome. From this entry on, another host leads
+// the kernel.
 type TakeOverInput struct {
 	Epoch     int64   `json:"epoch" keep:"always" min:"2" doc:"The epoch that begins with this entry."`
 	HostKey   string  `json:"host_key" keep:"always" minlen:"1" doc:"The key of the host that leads from now on, as a line of authorized_keys."`
@@ -81,7 +81,7 @@ type TakeOverInput struct {
 	Epochs    []Epoch `json:"epochs" keep:"always" doc:"All epochs of the record, this one last."`
 }
 
-// Epoch is a part of a kernel's record: it begins with the record, with a restored copy of it, or with another host that leads.
+// Epoch is a part of a kernel's record. A new one begins with the record, with a restore of a copy, and with a takeover.
 type Epoch struct {
 	Epoch    int64 `json:"epoch" keep:"always" doc:"Its number."`
 	FirstSeq int64 `json:"first_seq" keep:"always" doc:"Its first entry."`
@@ -89,7 +89,7 @@ type Epoch struct {
 	Continues bool `json:"continues,omitzero" keep:"always" doc:"Whether it continues the epoch before it without a loss: no answered call is missing."`
 }
 
-// The notes of a start, and of another host that leads.
+// The syscalls that record a start and a takeover.
 var (
 	KernelBooted = NewStep[BootedInput, BootedInput](Syscall{
 		Type: "Kernel.Booted", Domain: Kernel,
@@ -108,7 +108,7 @@ type ThrottledInput struct {
 	Count int64 `json:"count" keep:"always" min:"1" doc:"How many calls it were, in a second at most."`
 }
 
-// The note of calls that were refused.
+// The syscall that records throttled calls.
 var (
 	KernelThrottled = NewStep[ThrottledInput, ThrottledInput](Syscall{
 		Type: "Kernel.Throttled", Domain: Kernel,

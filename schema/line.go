@@ -10,17 +10,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Longest lines by default, in bytes, without the '\
-// ' (MESSAGE 4.3.2, EVENT 4.3.2).
+// Longest lines by default, in bytes, without the line break (MESSAGE 4.3.2, EVENT 4.3.2).
 const (
 	MaxLine      = 16 << 10
 	MaxEventLine = 1 << 20
 )
 
-// ErrLineTooLong reports a line that is too long and was skipped: reading continues after it.
+// ErrLineTooLong is the error for a line that is too long. The reader skips the line and continues after it.
 var ErrLineTooLong = errors.New("line too long")
 
-// TooLong is the error that answers a line over limit bytes.
+// TooLong returns the fault that answers a line of more than limit bytes.
 func TooLong(limit int) *fault.Fault {
 	size := fmt.Sprintf("%d bytes", limit)
 	switch {
@@ -39,19 +38,19 @@ type Filler interface {
 	Fill(get func() []byte, put func([]byte)) (filled []byte, err error)
 }
 
-// Source is a source that never blocks. ReadOnce reads once; more says that there is more to read at once. If there
-// is nothing now it returns 0, false, nil.
+// Source is a source that never blocks. ReadOnce reads once; more reports that more data is ready. If no data is
+// ready, it returns 0, false, nil.
 type Source interface {
 	ReadOnce(p []byte) (n int, more bool, err error)
 }
 
-// chunkSize exceeds a longest canonical line, so that usual lines are never copied.
+// chunkSize is larger than the longest canonical line, so that usual lines are not copied.
 const chunkSize = 2 * MaxLine
 
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
-// LineReader splits a byte stream into lines (PROTOCOL 2). Its memory is bounded by the limit; while it waits for a
-// line's first byte from a Filler it holds no buffer.
+// LineReader splits a byte stream into lines (PROTOCOL 2). Its memory is bounded by the limit. While it waits for the first
+// byte of a line from a Filler, it has no buffer.
 type LineReader struct {
 	src   io.Reader
 	limit int
@@ -66,16 +65,15 @@ type LineReader struct {
 	err        error
 }
 
-// NewLineReader returns a reader of lines of at most limit bytes. A src that is a Filler is filled, else read.
+// NewLineReader returns a reader of lines of at most limit bytes. It calls Fill if src is a Filler, else Read.
 func NewLineReader(src io.Reader, limit int) *LineReader {
 	r := &LineReader{src: src, limit: limit}
 	r.get, r.put = r.acquire, r.giveBack
 	return r
 }
 
-// Next returns the next line that is not blank, without its '\
-// '. The line is valid until something is read again. A last line without '\
-// ' counts. ErrLineTooLong reports each line that is too long, once; other errors are the source's and final.
+// Next returns the next line that is not blank, without its line break. The line is valid until the next read. A last line without a
+// line break counts. Next returns ErrLineTooLong once for each line that is too long; any other error is the source's, and final.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
 		if line, ok, err := r.TryNext(); ok {
@@ -119,8 +117,8 @@ func (r *LineReader) TryNext() (line []byte, ok bool, err error) {
 	return r.last()
 }
 
-// Fill reads once from src, after TryNext returned false. Lines returned before are no longer valid. more says that
-// there is more to read at once; TryNext returns the error of src.
+// Fill reads once from src, after TryNext returned false. Lines returned before are no longer valid. more reports that
+// more data is ready; TryNext returns the error of src.
 func (r *LineReader) Fill(src Source) (more bool) {
 	if r.err != nil {
 		r.Trim()
@@ -133,18 +131,17 @@ func (r *LineReader) Fill(src Source) (more bool) {
 	return more && err == nil
 }
 
-// Buffered reports whether TryNext has something to look at.
+// Buffered reports whether the reader has buffered data or an error for TryNext.
 func (r *LineReader) Buffered() bool { return r.start < len(r.buf) || r.err != nil }
 
-// Trim returns the buffer to the pool if it holds no part of a line. Lines returned before are no longer valid.
+// Trim returns the buffer to the pool if it has no part of a line. Lines returned before are no longer valid.
 func (r *LineReader) Trim() {
 	if r.start == len(r.buf) {
 		r.release()
 	}
 }
 
-// last returns the last line, which has no '\
-// ', then the source's error.
+// last returns the last line, which has no line break, and then the source's error.
 func (r *LineReader) last() (line []byte, ok bool, err error) {
 	line = r.buf[r.start:]
 	r.start = r.seen
@@ -154,7 +151,7 @@ func (r *LineReader) last() (line []byte, ok bool, err error) {
 	return line, true, nil
 }
 
-// readMore reads once from the source, appending to the buffer.
+// readMore reads once from the source into the buffer.
 func (r *LineReader) readMore() error {
 	if r.start == len(r.buf) {
 		r.release()

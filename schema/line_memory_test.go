@@ -9,12 +9,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// endless gives that many bytes without a newline, then a line. Half way it stops, to measure the heap.
+// endless is a reader that returns a number of bytes without a line break, and then a line. It measures the heap half way.
 type endless struct {
 	left, half int
 	tail       string
 	measure    func()
-	most       int // the longest buffer that it got
+	most       int // the longest buffer of a read
 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -54,8 +54,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// MESSAGE 8.3 #1, MESSAGE C #16, EVENT 8.3 #1, PROTOCOL 2: 32 MiB without a newline are one error and need no more
-// than a buffer; the next line is read. It measures the heap of the process, so nothing runs beside it.
+// TestLineReaderSkipsInConstantMemory checks that 32 MiB without a line break are one error and need at most one buffer, and that the
+// next line is read (MESSAGE 8.3 #1, MESSAGE C #16, EVENT 8.3 #1, PROTOCOL 2). It is not parallel because it measures the heap.
 func TestLineReaderSkipsInConstantMemory(t *testing.T) {
 	const size, chunk = 32 << 20, 2 * schema.MaxLine
 	for _, limit := range []int{schema.MaxLine, schema.MaxEventLine} {
@@ -86,7 +86,7 @@ func TestLineReaderSkipsInConstantMemory(t *testing.T) {
 	}
 }
 
-// waiter gives one line, then waits, as a socket does.
+// waiter is a Filler that returns one line and then waits, like a socket.
 type waiter struct {
 	line    string
 	waiting *sync.WaitGroup
@@ -97,7 +97,7 @@ func (w *waiter) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func (w *waiter) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	if w.line == "" {
-		put(get()) // there was nothing to read
+		put(get()) // no data is ready
 		w.waiting.Done()
 		<-w.end
 		return nil, io.EOF
@@ -108,7 +108,8 @@ func (w *waiter) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// PROTOCOL 2 and the bound of 20 KB for an idle connection: a reader that waits for a Filler holds no buffer.
+// TestLineReaderHoldsNothingWhileItWaits checks that a reader that waits for a Filler has no buffer, because an idle connection may
+// use at most 20 KB (PROTOCOL 2).
 func TestLineReaderHoldsNothingWhileItWaits(t *testing.T) {
 	const readers = 400
 	before := heap()
@@ -136,7 +137,7 @@ func TestLineReaderHoldsNothingWhileItWaits(t *testing.T) {
 	}
 }
 
-// quiet gives one text, then nothing for now.
+// quiet is a Source that returns one text, and then no data.
 type quiet struct{ text string }
 
 func (q *quiet) ReadOnce(p []byte) (n int, more bool, err error) {
@@ -145,7 +146,8 @@ func (q *quiet) ReadOnce(p []byte) (n int, more bool, err error) {
 	return n, q.text != "", nil
 }
 
-// A reader that is filled has a buffer while it has a part of a line or its lines may be in use, and no longer.
+// TestLineReaderGivesItsBufferBack checks that a reader with a Source has a buffer only while it has a part of a line or returned lines
+// are valid.
 func TestLineReaderGivesItsBufferBack(t *testing.T) {
 	const readers = 400
 	for rest, most := range map[string]int64{"": 4 << 10, "half a line": 4<<10 + 2*schema.MaxLine} {

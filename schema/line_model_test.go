@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Short lines of special bytes, in all reads.
+// TestLineReaderIsSplit compares LineReader with the model on short lines of special bytes, for all sizes of reads.
 func TestLineReaderIsSplit(t *testing.T) {
 	t.Parallel()
 	pieces := rapid.SampledFrom([]string{"\n", "\n", "\r\n", " ", "\t", "\r", "a", "bc", "def ghi", "é", "\x00", "{\"x\":1}"})
@@ -28,7 +28,7 @@ func TestLineReaderIsSplit(t *testing.T) {
 	})
 }
 
-// Lines around the limit and around the size of a buffer, for limits around that size: where buffers move and grow.
+// TestLineReaderIsSplitWhereBuffersGrow compares LineReader with the model on lines, and with limits, of about the size of a buffer.
 func TestLineReaderIsSplitWhereBuffersGrow(t *testing.T) {
 	t.Parallel()
 	const chunk = 2 * schema.MaxLine
@@ -53,7 +53,7 @@ func TestLineReaderIsSplitWhereBuffersGrow(t *testing.T) {
 func checkAgainstSplit(t *rapid.T, text []byte, limit int, sizes []int) {
 	t.Helper()
 	if !slices.ContainsFunc(sizes, func(n int) bool { return n > 0 }) {
-		sizes = nil // nothing would ever arrive
+		sizes = nil // the source would never return data
 	}
 	end := rapid.SampledFrom([]error{io.EOF, errors.New("connection reset")}).Draw(t, "end")
 	early, try := rapid.Bool().Draw(t, "early"), rapid.Bool().Draw(t, "try")
@@ -63,8 +63,8 @@ func checkAgainstSplit(t *rapid.T, text []byte, limit int, sizes []int) {
 	}
 }
 
-// FuzzLineReader: any bytes, any limit, any chunks: the lines are those of the whole text split at '\n'. An X stands for
-// 4,096 bytes, so that inputs that fill buffers are short for the fuzzer.
+// FuzzLineReader compares LineReader with the model for any bytes, limit and sizes of reads. An X in the input means
+// 4,096 bytes, so that short inputs can fill a buffer.
 func FuzzLineReader(f *testing.F) {
 	f.Add([]byte("{\"kind\":\"query\"}\n{}\r\n\n  \nlast"), uint16(16), []byte{1, 0, 7})
 	f.Add([]byte("12345678\n123456789\n"), uint16(8), []byte{})

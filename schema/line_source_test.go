@@ -9,12 +9,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// source hands out a text in pieces of chosen sizes, in turn, then an error. A size of 0 is a read that found nothing.
+// source is a reader that returns a text in pieces of the given sizes, in turn, and then an error. A size of 0 is a read without data.
 type source struct {
 	rest  []byte
 	sizes []int
 	end   error
-	early bool // the end comes with the last bytes
+	early bool // the error is returned with the last bytes
 	reads int
 }
 
@@ -35,8 +35,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// filler is the same source as a socket that is waited for: it asks for the buffer only when there is something, and now
-// and then gives it back unused before it asks again.
+// filler is the source as a Filler: it gets the buffer only when there is data, and sometimes returns it unused and gets it
+// again.
 type filler struct{ source }
 
 var _ schema.Filler = (*filler)(nil)
@@ -55,10 +55,10 @@ func (f *filler) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	return buf[:n], err
 }
 
-// once is the same source for a reader that never waits. Now and then it wrongly says that there is more.
+// once is the source as a Source. It sometimes reports wrongly that more data is ready.
 type once struct {
 	source
-	last error // of the last read
+	last error // error of the last read
 }
 
 var _ schema.Source = (*once)(nil)
@@ -69,7 +69,7 @@ func (o *once) ReadOnce(p []byte) (n int, more bool, err error) {
 	return n, o.reads%2 == 0 || n == len(p), err
 }
 
-// sources returns the three kinds of reader over one text.
+// sources returns the three kinds of readers of a text.
 func sources(text []byte, sizes []int, end error, early bool) map[string]func() (io.Reader, *source) {
 	return map[string]func() (io.Reader, *source){
 		"reader": func() (io.Reader, *source) {
@@ -87,10 +87,10 @@ func sources(text []byte, sizes []int, end error, early bool) map[string]func() 
 	}
 }
 
-// outcome is what Next returned: a line, or ErrLineTooLong if line is nil.
+// outcome is a result of Next: a line, or ErrLineTooLong if line is nil.
 type outcome struct{ line []byte }
 
-// split is the model of LineReader: it has the whole text.
+// split is the model of LineReader: it splits the whole text.
 func split(text []byte, limit int, end error) []outcome {
 	var want []outcome
 	pieces := bytes.Split(text, []byte{'\n'})
@@ -100,7 +100,7 @@ func split(text []byte, limit int, end error) []outcome {
 		case len(line) > limit:
 			want = append(want, outcome{})
 		case len(bytes.Trim(line, " \t\r")) == 0:
-		case last && end != io.EOF: // cut off by the error
+		case last && end != io.EOF: // the error drops an incomplete line
 		default:
 			want = append(want, outcome{line})
 		}
@@ -113,8 +113,8 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkLines reads to the end and compares with the model. If try is set it calls TryNext first, which must not read.
-// A source that never waits is read by Fill, once each.
+// checkLines reads to the end and compares the results with want. If try is set, it calls TryNext first, which must not read.
+// It reads a Source with Fill.
 func checkLines(t fataler, src io.Reader, counter *source, limit int, want []outcome, try bool) {
 	t.Helper()
 	r := schema.NewLineReader(src, limit)
@@ -155,7 +155,7 @@ func checkLines(t fataler, src io.Reader, counter *source, limit int, want []out
 	}
 }
 
-// fillAndNext is Next by Fill.
+// fillAndNext returns the next line, and calls Fill until there is one.
 func fillAndNext(t fataler, r *schema.LineReader, src *once) ([]byte, error) {
 	t.Helper()
 	for {

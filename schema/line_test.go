@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BRIDGE 4.2.2 #2 and #4, MESSAGE 4.3.2 #1-#4, MESSAGE 4.3.3 #4-#5, EVENT 4.3.2, EVENT 4.3.3 #4: lines, however they arrive. A
-// "!" stands for one ErrLineTooLong.
+// TestLineReader checks the lines of texts for all sizes of reads (BRIDGE 4.2.2 #2 and #4, MESSAGE 4.3.2 #1-#4, MESSAGE 4.3.3 #4-#5, EVENT
+// 4.3.2, EVENT 4.3.3 #4). A "!" means ErrLineTooLong.
 func TestLineReader(t *testing.T) {
 	t.Parallel()
 	const limit = 8
@@ -65,7 +65,8 @@ func TestLineReader(t *testing.T) {
 	}
 }
 
-// MESSAGE 4.3.2 #1, EVENT 4.3.2 #1, MESSAGE 9.2 #5, MESSAGE C #16: the limits that the kernel has, at the byte.
+// TestLineReaderAtTheLimits checks the limits of the kernel to the byte (MESSAGE 4.3.2 #1, EVENT 4.3.2 #1, MESSAGE 9.2 #5, MESSAGE C
+// #16).
 func TestLineReaderAtTheLimits(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{schema.MaxLine, schema.MaxEventLine, 2*schema.MaxLine - 1, 2 * schema.MaxLine, 2*schema.MaxLine + 1} {
@@ -85,7 +86,8 @@ func TestLineReaderAtTheLimits(t *testing.T) {
 	}
 }
 
-// An error of the source comes after the lines before it, is final, and drops the unfinished line before it.
+// TestLineReaderError checks that an error of the source is returned after the complete lines before it, drops an incomplete line, and
+// is final.
 func TestLineReaderError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("connection reset")
@@ -103,7 +105,7 @@ func TestLineReaderError(t *testing.T) {
 	}
 }
 
-// A line is valid until the next call, whatever other readers do with the shared buffers.
+// TestLineReadersDoNotDisturbEachOther checks that a line is valid until the next call, although readers share a pool of buffers.
 func TestLineReadersDoNotDisturbEachOther(t *testing.T) {
 	t.Parallel()
 	const readers, lines = 4, 200
@@ -140,7 +142,7 @@ func TestLineReadersDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
-// So is a last line without a newline, even if it fills its buffer.
+// TestLastLineStays checks that a last line without a line break is valid until the next call, even if it fills its buffer.
 func TestLastLineStays(t *testing.T) {
 	t.Parallel()
 	for range 100 {

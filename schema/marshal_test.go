@@ -14,7 +14,7 @@ func TestMarshal(t *testing.T) {
 		ResourceChanges: map[string]float64{"y": 0.1, "x": -2},
 	}
 	const want = `{"changes":{"a":[null],"b":1.50,"é\n":null},"resource_changes":{"x":-2,"y":0.1}}`
-	for range 10 { // maps are iterated in another order each time
+	for range 10 { // the order of a map iteration is random
 		if got, err := schema.Marshal(in); err != nil || string(got) != want {
 			t.Fatalf("%s, %v, want %s", got, err, want)
 		}
@@ -23,7 +23,7 @@ func TestMarshal(t *testing.T) {
 		List []string         `json:"list"`
 		Map  map[string]int64 `json:"map"`
 	}
-	if got, err := schema.Marshal(none); err != nil || string(got) != `{"list":[],"map":{}}` { // as the JSON Schemas say
+	if got, err := schema.Marshal(none); err != nil || string(got) != `{"list":[],"map":{}}` { // empty, not null, as in the JSON Schemas
 		t.Errorf("without values: %s, %v", got, err)
 	}
 	if got, err := schema.Marshal(math.Inf(1)); err == nil {
@@ -31,7 +31,7 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-// TestCompact: white space between tokens is removed, and nothing else is changed.
+// TestCompact checks that only white space between tokens is removed.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

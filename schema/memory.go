@@ -69,7 +69,7 @@ func (in *MemoryRestoreInput) Set(value Value) error {
 	return nil
 }
 
-// Restored is the value, nil if there is none.
+// Restored returns the value, nil if there is none.
 func (in *MemoryRestoreInput) Restored() Value {
 	if in.Text != "" {
 		return Value(in.Text)
@@ -91,8 +91,8 @@ func (in *MemoryListInput) TakesLong() bool {
 	return in.Prefix != nil && strings.HasPrefix(strings.TrimPrefix(*in.Prefix, "/"), "proc/")
 }
 
-// MemoryKeyOf returns the key that a command of the memory is about, without its leading slash; "" if the message is
-// none. It may be one that the memory refuses.
+// MemoryKeyOf returns the key in a command of the memory, without its leading slash; "" for any other message. The key may be
+// invalid.
 func MemoryKeyOf(m *Message) (key string) {
 	if row, ok := Lookup(m.Type); !ok || row.Domain != Memory || row.Kind != KindCommand || !bytes.HasPrefix(m.Data, []byte("{")) {
 		return ""

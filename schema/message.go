@@ -10,7 +10,7 @@ const (
 	OsEvent
 )
 
-// String returns its name in the specs.
+// String returns the name of the dialect in the specs.
 func (d Dialect) String() string {
 	if d == OsEvent {
 		return "OsEvent"
@@ -30,7 +30,7 @@ const (
 	KindError
 )
 
-// kindNames holds the wire words: of OsMessage, then of OsEvent.
+// kindNames has the words of the kinds in OsMessage and in OsEvent.
 var kindNames = [...][2]string{
 	{"", ""},
 	KindCommand: {"command", "command"},
@@ -59,19 +59,19 @@ func parseKind(word []byte, d Dialect) Kind {
 	return 0
 }
 
-// Message is one frame, decoded or to be encoded, in either dialect.
+// Message is a frame of either dialect.
 type Message struct {
 	Dialect Dialect
 	Kind    Kind
 	Type    string // Domain.Action (MESSAGE 4.4); `name` in OsEvent
 	Data    []byte // one JSON value, as written; `payload` in OsEvent
 	Meta    Metadata
-	Sent    string // the type that was sent, if Type is what a Syscall.Call means; else ""
+	Sent    string // the type that was sent, if Type is the syscall of a Syscall.Call; else ""
 
 	row *Syscall // of Type, set by Decode; nil if there is none, or Decode was not used
 }
 
-// sent is the type that an answer repeats.
+// sent returns the type that an answer repeats.
 func (m *Message) sent() string {
 	if m.Sent != "" {
 		return m.Sent
@@ -87,15 +87,15 @@ type Metadata struct {
 	Correlation    string
 	Causation      string
 	IdempotencyKey string // commands only (MESSAGE 10.3)
-	Origin         string // of the stored data that the call is about; only the operator may set it
-	Errand         string // of a call that another kernel has this one make: its number there. Looked at only for calls of that kernel's process
-	Progress       bool   // the sender wants Syscall.Progressed events about the call
-	Error          string // of an error: its id, see package fault
+	Origin         string // origin of the stored data that the call accesses; only the operator may set it
+	Errand         string // number of an Errand at the calling kernel; ignored unless that kernel's process sends it
+	Progress       bool   // the sender requests Syscall.Progressed events for the call
+	Error          string // of an error: its fault.ID
 	Refs           string // of a kernel's reply: its references, see Type.Refer
 	Kernel         string // of a kernel's answer to a recorded call: the Proof
 }
 
-// names are the member names that differ between the dialects.
+// names has the member names that differ between the dialects.
 type names struct{ kind, typ, data string }
 
 func (d Dialect) names() names {

@@ -5,7 +5,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// decode reads the metadata member of an envelope (MESSAGE 4.1.2). It reads everything that is well formed, in any
+// decode decodes the metadata member of an envelope (MESSAGE 4.1.2). It decodes all members that are well formed, in any
 // order, and returns the first fault: OsMessage requires the object, OsEvent checks it if present (BRIDGE 4.2.1).
 func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 	if raw == nil {

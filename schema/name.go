@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// Hidden reports whether r must not be in a name that people see: it is invisible, or changes how its neighbours are
-// shown, so that two names can look the same. These are control and format characters (bidirectional controls,
-// zero-width ones), line separators, characters that are ignored by default, and those of private use. Unassigned
-// ones may be letters tomorrow, and are allowed.
+// Hidden reports whether r must not be in a displayed name, because it is invisible or changes how its neighbours are
+// displayed, so that two names can look the same. These are control and format characters (bidirectional controls,
+// zero-width characters), line separators, default-ignorable characters, and private-use characters. Unassigned
+// characters are allowed, because a later Unicode version may make them letters.
 func Hidden(r rune) bool {
 	if r <= unicode.MaxASCII {
 		return r < ' ' || r == unicode.MaxASCII
@@ -38,10 +38,10 @@ func pascal(s string) bool {
 	return true
 }
 
-// Nearest returns the element of names that name is most likely a misspelling of, "" if none is close. It ignores
+// Nearest returns the element of names with the smallest edit distance to name, "" if none is close. It ignores
 // case.
 func Nearest(name string, names iter.Seq[string]) (nearest string) {
-	const most = 64 // bytes: a longer name is no misspelling
+	const most = 64 // bytes; a longer name has no suggestion
 	if len(name) > most {
 		return ""
 	}
@@ -55,7 +55,7 @@ func Nearest(name string, names iter.Seq[string]) (nearest string) {
 	return nearest
 }
 
-// NearestType is Nearest among the callable syscalls and their CAP codes.
+// NearestType returns the Nearest of the callable syscalls and their CAP codes.
 func NearestType(name string) string {
 	for _, row := range Syscalls() {
 		if row.Code != "" && strings.EqualFold(row.Code, name) {
@@ -71,7 +71,7 @@ func NearestType(name string) string {
 	})
 }
 
-// distance is the number of bytes to insert, delete or replace to get from a to b (Levenshtein).
+// distance returns the Levenshtein distance of a and b, in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -9,12 +9,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// pattern is the specs' own, bound to the whole text: `$` alone would let a last newline pass in some languages
+// pattern is the pattern of the specs, anchored to the whole text: in some languages `$` alone also matches before a last line break
 // (MESSAGE 4.4.1, EVENT 4.4.1).
 var pattern = regexp.MustCompile(`\A[A-Z][a-zA-Z0-9]*\.[A-Z][a-zA-Z0-9]*\z`)
 
-// MESSAGE 4.4.1 #1-#5, MESSAGE 4.6.1 #4, EVENT 4.4.1 #1-#3, EVENT 4.6.1 #4: the examples of the specs, and near
-// misses.
+// TestValidType checks the examples of the specs and similar invalid types (MESSAGE 4.4.1 #1-#5, MESSAGE 4.6.1 #4, EVENT 4.4.1 #1-#3,
+// EVENT 4.6.1 #4).
 func TestValidType(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

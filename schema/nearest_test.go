@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// An unknown name is taken for a misspelling of a near one; if none is near, of none.
+// TestNearest checks the suggestions for misspelt names, and that a name without a close one has none.
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Net is the domain of what an agent's network does through the kernel.
+// Net is the domain of the network connections that agents make through the kernel.
 const Net Domain = "net"
 
 // NetConnectInput is the data of the kernel's own Net.Connect, which it calls for the agent that connects.
@@ -16,7 +16,7 @@ type NetConnectInput struct {
 	Refused string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the connection is refused whatever the capability allows."`
 }
 
-// NetConnectOutput describes the end of a connection.
+// NetConnectOutput is the outcome of a connection.
 type NetConnectOutput struct {
 	Host     string `json:"host" keep:"always" doc:"Host that the agent connected to."`
 	Port     int64  `json:"port" keep:"always" doc:"Port."`
@@ -49,7 +49,7 @@ type NetRequestOutput struct {
 	Ended    string    `json:"ended" keep:"always" doc:"Why the request ended."`
 }
 
-// NetComplete is the end of a request with a complete answer.
+// NetComplete is the value of NetRequestOutput.Ended for a complete answer.
 const NetComplete = "the answer was complete"
 
 // NetUsage is the usage that a model's answer reports.
@@ -68,7 +68,7 @@ func UpstreamName(name string) bool {
 	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// NetRule says which requests an upstream accepts: a method, or * for any, and a path or a prefix.
+// NetRule describes requests that an upstream accepts: a method, or * for any, and a path or a prefix.
 type NetRule struct {
 	Method string
 	Path   string
@@ -112,7 +112,7 @@ func unforwarded(method string) bool {
 	return slices.Contains([]string{"TRACE", "TRACK", "CONNECT"}, method)
 }
 
-// PathFault says why two servers may interpret an escaped path differently; "" if they do not.
+// PathFault returns why two servers may interpret an escaped path differently; "" if they do not.
 func PathFault(path string) string {
 	lower := strings.ToLower(path)
 	for _, escape := range []string{"%2f", "%5c", "%2e", "%25", "%00"} {

@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestNetRule: which requests a rule takes.
+// TestNetRule checks which requests a rule allows.
 func TestNetRule(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -45,7 +45,7 @@ func TestNetRule(t *testing.T) {
 	}
 }
 
-// TestPathFault: a path that two servers may read in different ways has a fault.
+// TestPathFault checks that a path that two servers may interpret differently has a fault.
 func TestPathFault(t *testing.T) {
 	t.Parallel()
 	for path, good := range map[string]bool{

@@ -9,23 +9,23 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Outcome is the journal's record of a call's end (PROTOCOL 7).
+// Outcome is the outcome of a call in the journal (PROTOCOL 7).
 type Outcome struct {
 	Data    []byte // of a command's reply
-	Refs    []byte // the references in Data, for its metadata, see Refer; nil if there are none
+	Refs    []byte // the references in Data, for the metadata of the reply, see Refer; nil: none
 	Err     *fault.Fault
-	Let     *LetThrough // the approval that let the call through; nil if no rule asked
-	Repeats uint64      // the seq whose outcome was given again, for a repeated idempotency key; 0: the call ran
+	Let     *LetThrough // the approval that allowed the call; nil if no rule required one
+	Repeats uint64      // the seq whose outcome was returned again, for a repeated idempotency key; 0: the call ran
 }
 
-// LetThrough is the approval that let a call through although a rule asks about it.
+// LetThrough is the approval that allowed a call for which a rule requires one.
 type LetThrough struct {
 	Approval, Rule, Policy string
-	Exhausted              string // the kind of budget that it exceeded; "" if it exceeded none
+	Exhausted              string // the kind of budget that the call exceeded; "": none
 	Advisory               bool
 }
 
-// AppendOutcome appends the outcome of a call of the given kind: a query's without the reply's data.
+// AppendOutcome appends the outcome of a call of the given kind. The outcome of a query has no data.
 func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	if o.Err != nil {
 		dst = append(dst, `{"kind":"error","data":`...)
@@ -58,7 +58,7 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	return append(dst, '}')
 }
 
-// DecodeOutcome decodes what AppendOutcome writes. Data and Refs alias raw.
+// DecodeOutcome decodes the output of AppendOutcome. Data and Refs alias raw.
 func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	var o Outcome
 	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // an outcome may nest deeper than a frame
@@ -142,8 +142,8 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	return o, nil
 }
 
-// idOfOldText returns the id of an error from a journal of before errors had ids, for errors that a replay depends
-// on, by the texts of those kernels.
+// idOfOldText returns the id of an error in a journal of an older kernel, whose errors had no ids, from the text of the error. It knows
+// only the errors that a replay depends on.
 func idOfOldText(f *fault.Fault) fault.ID {
 	switch {
 	case f.Kind != fault.Conflict:
@@ -155,7 +155,7 @@ func idOfOldText(f *fault.Fault) fault.ID {
 	return ""
 }
 
-// DecodeErrorData decodes the data of an OsMessage error, as fault.AppendData writes it.
+// DecodeErrorData decodes the data of an OsMessage error, the output of fault.AppendData.
 func DecodeErrorData(raw []byte) (*fault.Fault, *fault.Fault) {
 	if !Valid(raw) || raw[0] != '{' {
 		return nil, fault.WireInvalidInput.New("error data is no JSON object")
@@ -196,7 +196,7 @@ type EffectEnd struct {
 	Unknown   bool   `json:"unknown,omitzero" keep:"always" doc:"Whether the kernel stopped while it was in flight, so that its outcome is not known."`
 }
 
-// EndOf returns the end of an effect in a journaled message, nil if the message is none.
+// EndOf returns the data of a journaled message that ends an effect, nil for any other message.
 func EndOf(m *Message) *EffectEnd {
 	if row, ok := Lookup(m.Type); !ok || !row.ends {
 		return nil
@@ -208,16 +208,16 @@ func EndOf(m *Message) *EffectEnd {
 	return in.(*EffectEnd)
 }
 
-// Called is the name of the called syscall.
+// Called returns the name of the called syscall.
 func (in *EffectEnd) Called() string { return cmp.Or(in.Name, in.Type) }
 
-// Result is the runner's result: data, or the error for the caller.
+// Result returns the result of the runner: the data, or the error for the caller.
 func (in *EffectEnd) Result() ([]byte, *fault.Fault) {
 	outcome := in.Verdict()
 	return outcome.Data, outcome.Err
 }
 
-// Verdict is the outcome.
+// Verdict returns the decoded outcome.
 func (in *EffectEnd) Verdict() Outcome {
 	outcome, err := DecodeOutcome(in.Outcome)
 	if err != nil {
@@ -226,7 +226,7 @@ func (in *EffectEnd) Verdict() Outcome {
 	return outcome
 }
 
-// Ended is the request that ends an effect of the row.
+// Ended returns the request that ends an effect of the syscall.
 func (s *Syscall) Ended(end *EffectEnd) Request {
 	row, _ := Lookup(s.Outcome)
 	return Request{Row: row, Input: end}

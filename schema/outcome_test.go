@@ -7,8 +7,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestOutcomeIsReadAsWritten: an outcome may be nested deeper than any frame, since it wraps a frame's data. If it
-// could not be read, the kernel could not start again.
+// TestOutcomeIsReadAsWritten checks that an outcome may be nested deeper than a frame, because it wraps the data of a frame. If it
+// could not be decoded, the kernel could not restart.
 func TestOutcomeIsReadAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, depth := range []int{1, schema.MaxKeptDepth, schema.MaxDepth, schema.MaxDepth + 32} {

@@ -37,7 +37,7 @@ type PolicyRule struct {
 	Decided int64  `json:"decided" keep:"always" doc:"How many calls it has decided since it was loaded."`
 }
 
-// The syscalls of policy, which is read from files (PROTOCOL 10).
+// The syscalls of the policy (PROTOCOL 10).
 var (
 	PolicyReload = NewEffect[PolicyReloadInput, PolicyReloadOutput](Syscall{
 		Type: "Policy.Reload", Domain: Kernel, Grant: OperatorOnly,

@@ -112,7 +112,7 @@ func (in *SpawnInput) Abroad() bool { return in.Kernel != nil }
 // TakesLong reports whether the call waits for another kernel, or for its program, so that it runs alone on its connection.
 func (in *SpawnInput) TakesLong() bool { return in.Abroad() || in.Program.TakesLong() }
 
-// SpawnCapability is what a spawner grants to its child.
+// SpawnCapability is the grant of a spawner to its child.
 type SpawnCapability struct {
 	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" minlen:"1" doc:"What it may call, as in Capability.Grant."`
 	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Maximum units it may hold at once, by resource. Units held by processes it grants to count too, and all count against the spawner's quota."`
@@ -162,14 +162,14 @@ type AttachOutput struct {
 	Created bool   `json:"created" keep:"always" doc:"It was made by this call."`
 }
 
-// ProcessExitInput is the data of the kernel's own Process.Exit: these processes have ended.
+// ProcessExitInput is the data of the kernel's own Process.Exit, with the processes that have ended.
 type ProcessExitInput struct {
 	PIDs   []int64 `json:"pids" keep:"always" doc:"Processes that end, children first."`
 	Reason string  `json:"reason" keep:"always" doc:"Why they end."`
 }
 
-// ProcessPrepareInput is the data of the kernel's own Process.Prepare. Another domain makes the grant, and a default
-// grant is not in Syscall.Spawn's data: so it is journaled here for the descriptor.
+// ProcessPrepareInput is the data of the kernel's own Process.Prepare. It has the grant for the descriptor, because another domain makes
+// the grant, and a default grant is not in the data of Syscall.Spawn.
 type ProcessPrepareInput struct {
 	PID           int64              `json:"pid" keep:"always" min:"1" doc:"PID that the new process will have."`
 	ResourceQuota map[string]float64 `json:"resource_quota" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource."`
@@ -236,7 +236,7 @@ type ProcessGetInput struct {
 	PID int64 `json:"pid" keep:"always" min:"1" doc:"Process to describe."`
 }
 
-// Events that Process.Subscribe pushes. The data of each is the process's descriptor after it.
+// Events of Process.Subscribe. Their data is the descriptor of the process after the event.
 const (
 	ProcessSpawned    = "Process.Spawned"    // a new process
 	ProcessStarted    = "Process.Started"    // its program runs
@@ -263,7 +263,7 @@ type ProcessWatchInput struct {
 	After int64 `json:"after" keep:"always" doc:"Events that were seen or skipped."`
 }
 
-// ProcessLag is the data of Process.Lagged: the follower reads too slowly, and should call Process.List for the
+// ProcessLag is the data of Process.Lagged: the subscriber reads too slowly, and should call Process.List for the
 // present state.
 type ProcessLag struct {
 	Missed int64 `json:"missed" keep:"always" doc:"Events that were skipped, including those of other processes."`

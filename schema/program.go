@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// Program is an agent's program and how to run it: the part of Syscall.Spawn's data that makes the kernel host it
+// Program is the part of the data of Syscall.Spawn that describes the program of an agent and how the kernel runs it
 // (PROTOCOL 5).
 type Program struct {
 	Command  []string          `json:"command,omitzero" keep:"always" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
@@ -24,13 +24,13 @@ type Program struct {
 	Sandbox  *Sandbox          `json:"sandbox,omitzero" keep:"always" short:"level" doc:"How it is confined, as a level or with what it may read, write and reach. At least as strictly as the spawner. Default: default."`
 }
 
-// ProgramUpstream is a server that only this program uses, with a credential of the kernel's (PROTOCOL 9).
+// ProgramUpstream is an upstream that only this program uses. The kernel adds the credential (PROTOCOL 9).
 type ProgramUpstream struct {
 	URL  string `json:"url" keep:"always" minlen:"1" maxlen:"2048" doc:"Its address, https: or http:. Requests go to this path only."`
 	From string `json:"from" keep:"always" minlen:"7" maxlen:"1024" doc:"Key of a sealed value below vault/: a bearer token, or a login of pwos mcp login, which the kernel renews. If nothing is stored, requests carry no credential."`
 }
 
-// Target is the parsed address, if valid for an upstream.
+// Target returns the parsed URL, or an error if it is not valid for an upstream.
 func (u *ProgramUpstream) Target() (*url.URL, error) {
 	at, err := url.Parse(u.URL)
 	if err != nil || at.Host == "" || at.User != nil || at.Fragment != "" || at.Scheme != "https" && at.Scheme != "http" {
@@ -42,7 +42,7 @@ func (u *ProgramUpstream) Target() (*url.URL, error) {
 	return at, nil
 }
 
-// Sandbox is how a program is confined (PROTOCOL 9).
+// Sandbox has the settings of a program's sandbox (PROTOCOL 9).
 type Sandbox struct {
 	Level     *string  `json:"level,omitzero" keep:"always" enum:"default strict off" doc:"default: with the mechanisms that the machine has. strict: may read only system files and what is named, and does not start if the machine lacks a mechanism. off: not confined. Default: default."`
 	Read      []string `json:"read,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may read in addition to the level's."`
@@ -52,7 +52,7 @@ type Sandbox struct {
 	AllowGaps *bool    `json:"allow_gaps,omitzero" keep:"always" doc:"Start it even if the machine cannot hide the kernel's state and keys."`
 }
 
-// UnmarshalJSON decodes what Decode decodes, and a bare level, as in older journals and snapshots.
+// UnmarshalJSON decodes an object, or a string with only the level, as in older journals and snapshots.
 func (s *Sandbox) UnmarshalJSON(raw []byte) error {
 	type holder struct {
 		Sandbox *Sandbox `json:"sandbox" short:"level"`
@@ -65,7 +65,7 @@ func (s *Sandbox) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Named returns the named level, or the default.
+// Named returns the level, or the default if none is set.
 func (s *Sandbox) Named() string {
 	if s == nil || s.Level == nil {
 		return "default"
@@ -73,7 +73,7 @@ func (s *Sandbox) Named() string {
 	return *s.Level
 }
 
-// Network returns the named network, or the level's.
+// Network returns the network, or that of the level if none is set.
 func (s *Sandbox) Network() string {
 	if s != nil && s.Net != nil {
 		return *s.Net
@@ -90,7 +90,7 @@ func (s *Sandbox) Network() string {
 // TakesLong reports whether a program is started, so that the call runs alone on its connection.
 func (p *Program) TakesLong() bool { return p.Command != nil }
 
-// Limits bound what a program uses.
+// Limits bounds the resources of a program.
 type Limits struct {
 	CPUSeconds  *int64 `json:"cpu_seconds,omitzero" keep:"always" min:"1" max:"3153600000" doc:"Processor time of one process, in seconds."`
 	MemoryBytes *int64 `json:"memory_bytes,omitzero" keep:"always" min:"1" doc:"Private writable memory of one process, in bytes."`
@@ -99,7 +99,7 @@ type Limits struct {
 	Processes   *int64 `json:"processes,omitzero" keep:"always" min:"1" max:"2147483647" doc:"Processes that it may have at once."`
 }
 
-// Hosted is the part of a descriptor that an agent with a program has.
+// Hosted is the part of a descriptor that only an agent with a program has.
 type Hosted struct {
 	Command  []string `json:"command,omitzero" keep:"always" doc:"Program and arguments, of a hosted agent."`
 	OSPID    *int64   `json:"os_pid,omitzero" keep:"always" doc:"Operating system PID of the program's first process, from its start until all its processes have ended."`
@@ -109,7 +109,7 @@ type Hosted struct {
 	Sandbox  *string  `json:"sandbox,omitzero" keep:"always" doc:"What confines the program: a level such as namespaces+landlock:v7, none where the system has none, off."`
 }
 
-// Exit is the end of a program and all its processes.
+// Exit describes the end of a program and all its processes.
 type Exit struct {
 	Code   *int64  `json:"code,omitzero" keep:"always" doc:"Exit code. Absent if a signal ended it, it was never started, or the end is unknown."`
 	Signal *int64  `json:"signal,omitzero" keep:"always" doc:"Number of the signal that ended it."`

@@ -12,8 +12,8 @@ import (
 
 // Referring is the data of a syscall that accepts one large member by reference (PROTOCOL 5).
 type Referring interface {
-	// Reference returns the name of the member, whether it was given, and the reference that was
-	// given instead, or nil.
+	// Reference returns the name of the member, whether the member is present, and the reference
+	// that is present instead, or nil.
 	Reference() (member string, given bool, ref *BlobRef)
 }
 
@@ -34,8 +34,8 @@ func Missing(in Referring) *fault.Fault {
 	return nil
 }
 
-// Inline returns data, an object, with content in place of the reference to member: one JSON value, or the text of a
-// string. It is a text if text says so, or if it is not JSON and does not begin as an object or an array.
+// Inline returns data, an object, with content in place of the reference to member. content is one JSON value, or the text of a
+// string if text is true or if it is not JSON and does not begin like an object or an array.
 func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fault.Fault) {
 	content, err := OneLine(member, content, text)
 	if err != nil {
@@ -54,13 +54,13 @@ func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fau
 		return true
 	})
 	out = append(out, '}')
-	if !Valid(slices.Concat([]byte(`{"data":`), out, []byte{'}'})) { // as it will be in the journal
+	if !Valid(slices.Concat([]byte(`{"data":`), out, []byte{'}'})) { // nested as in the journal
 		return nil, jsontype.Invalid(member+refSuffix, "refers to a value that is nested too deep")
 	}
 	return out, nil
 }
 
-// OneLine is content as a JSON value on one line. See Inline.
+// OneLine returns content as a JSON value on one line. See Inline.
 func OneLine(member string, content []byte, text bool) ([]byte, *fault.Fault) {
 	value := bytes.TrimSpace(content)
 	switch {
@@ -72,7 +72,7 @@ func OneLine(member string, content []byte, text bool) ([]byte, *fault.Fault) {
 	return jsontype.AppendString(nil, string(content)), nil
 }
 
-// spaced replaces line breaks, which in valid JSON occur only between tokens.
+// spaced replaces line breaks by spaces. In valid JSON they are only between tokens.
 func spaced(value []byte) []byte {
 	if !bytes.ContainsAny(value, "\r\n") {
 		return value
@@ -86,17 +86,17 @@ func spaced(value []byte) []byte {
 	return value
 }
 
-// WholeRef is the name of a reference to the whole data of a reply in Refs; the reference is then
-// the data's only member.
+// WholeRef is the member name in Refs of a reference to the whole data of a reply. The data then has only
+// the reference.
 const WholeRef = "*"
 
-// wholeMember holds the reference to the whole data.
+// wholeMember is the member of the data with the reference to the whole data.
 const wholeMember = "valueRef"
 
-// Refer returns a reply's data, of type t, with its largest members stored elsewhere by put, as many as needed for
-// the rest to have at most room bytes, and their references for the reply's metadata: an object of member names, with
+// Refer stores the largest members of a reply's data, of type t, with put until the rest has at most room bytes. It returns the rest
+// with references in place of the stored members, and the references for the reply's metadata: an object of member names, with
 // `text` for the text of a string and `json` for a JSON value. Data that is not an object of known members is stored
-// as a whole. The error says why it cannot be made to fit, or why put failed.
+// as a whole. The error is that of put, or that the data cannot be shortened enough.
 func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (BlobPointer, error)) (short, refs []byte, err error) {
 	if t.Anything() || len(data) == 0 || data[0] != '{' {
 		p, kind, err := referValue(data, put)
@@ -120,7 +120,7 @@ func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (
 	refs = []byte{'{'}
 	size := len(data)
 	for _, p := range bySize {
-		const most = 256 // shorter values are not worth a file
+		const most = 256 // shorter values are not stored in a file
 		if size <= room || len(p.value) <= most {
 			break
 		}
@@ -153,7 +153,7 @@ func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (
 	return append(short, '}'), append(refs, '}'), nil
 }
 
-// referValue stores one value.
+// referValue stores one value with put, and returns its location and kind.
 func referValue(value []byte, put func(content []byte, text bool) (BlobPointer, error)) (p BlobPointer, kind string, err error) {
 	kind = "json"
 	if len(value) > 0 && value[0] == '"' {
@@ -163,8 +163,8 @@ func referValue(value []byte, put func(content []byte, text bool) (BlobPointer, 
 	return p, kind, err
 }
 
-// Resolve reverses Refer: it returns a reply's data with its references replaced by what get reads, those in its
-// metadata and those that t says are texts. A reference that get cannot read, or that is no text, stays.
+// Resolve reverses Refer: it returns a reply's data with the values that get returns in place of the references in refs and of those
+// that are text according to t. A reference that get cannot read, or whose value is not valid, is unchanged.
 func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) []byte {
 	kinds := make(map[string]string)
 	if Valid(refs) && refs[0] == '{' {
@@ -211,7 +211,7 @@ func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) 
 	return append(out, '}')
 }
 
-// resolveRef reads the value of a reference, nil if it cannot.
+// resolveRef returns the value of a reference, nil if it cannot be read.
 func resolveRef(ref []byte, kind string, get func(BlobPointer) ([]byte, error)) []byte {
 	p, failure := DecodeBlobPointer(ref, refSuffix)
 	if failure != nil {

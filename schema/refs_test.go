@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// shelf stores values for references.
+// shelf stores the values of references.
 type shelf map[string][]byte
 
 func (s shelf) put(content []byte, _ bool) (schema.BlobPointer, error) {
@@ -34,7 +34,7 @@ type shelved struct {
 	B schema.Value `json:"b,omitzero"`
 }
 
-// TestReferAndResolve: a value that was stored elsewhere comes back unchanged, and the rest fits.
+// TestReferAndResolve checks that Resolve returns a stored value unchanged, and that the rest of the data fits.
 func TestReferAndResolve(t *testing.T) {
 	t.Parallel()
 	types := []*schema.Type{schema.TypeOf[shelved](), schema.TypeOf[schema.Value]()}
@@ -62,10 +62,10 @@ func TestReferAndResolve(t *testing.T) {
 	})
 }
 
-// unescaped is s without the one escape that a stored text does not keep.
+// unescaped returns s without the one escape that a stored text loses.
 func unescaped(s string) string { return strings.ReplaceAll(s, `\u000a`, `\n`) }
 
-// TestResolveTrustsNobody: a reference in stored data is data.
+// TestResolveTrustsNobody checks that Resolve replaces only the references that refs or the type of the reply has.
 func TestResolveTrustsNobody(t *testing.T) {
 	t.Parallel()
 	s := shelf{"/0": []byte("secret")}
@@ -77,20 +77,20 @@ func TestResolveTrustsNobody(t *testing.T) {
 			}
 		}
 	}
-	row, _ := schema.Lookup("Http.Fetch") // whose data is the kernel's own
+	row, _ := schema.Lookup("Http.Fetch") // the kernel makes its data
 	if got := string(schema.Resolve(row.Output(), []byte(`{"status":200,"bodyRef":{"scheme":"file","path":"/0"}}`), nil, s.get)); got != `{"status":200,"body":"secret"}` {
 		t.Errorf("made %s of it", got)
 	}
 }
 
-// TestInline: content replaces the reference if it is one value that can be read back, or a text.
+// TestInline checks that content replaces the reference if it is a valid value or a text.
 func TestInline(t *testing.T) {
 	t.Parallel()
 	const data = `{"key":"k","valueRef":{"scheme":"file","path":"/x"},"pid":1}`
 	for _, tt := range []struct {
 		content string
 		text    bool
-		want    string // empty: it is refused
+		want    string // empty: refused
 	}{
 		{"\n{\r\n \"a\": 1.50}\n", false, `{   "a": 1.50}`},
 		{" 12 ", false, "12"},

@@ -49,7 +49,7 @@ var (
 	})
 )
 
-// SyscallRequested is the event that asks a provider to carry out a call. Its data is a RequestedEvent.
+// SyscallRequested is the event that requests a provider to run a call. Its data is a RequestedEvent.
 const SyscallRequested = "Syscall.Requested"
 
 // Connection is the provider of a registered syscall that is a connection.
@@ -82,7 +82,7 @@ type UnregisterInput struct {
 	Name string `json:"name" keep:"always" minlen:"3" maxlen:"128" doc:"Name of a registered syscall."`
 }
 
-// CompleteInput is the data of Syscall.Complete. Its content is recorded with the end of the call.
+// CompleteInput is the data of Syscall.Complete. Its content is recorded with the outcome of the call.
 type CompleteInput struct {
 	CallID  string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
 	Data    Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This, dataRef or error is required."`
@@ -90,7 +90,7 @@ type CompleteInput struct {
 	Error   *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message, or 503."`
 }
 
-// ProviderError is a provider's reason for not carrying out a call.
+// ProviderError is the error of a provider for a call.
 type ProviderError struct {
 	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"503: what the call needs is not available, and nothing was done. Another is of the provider's own, and the message shows it."`
 	Message string `json:"message" keep:"never" minlen:"1" maxlen:"2048" doc:"What went wrong."`
@@ -102,9 +102,9 @@ type RequestedEvent struct {
 	Type   string `json:"type"`
 	Data   Value  `json:"data"`
 	PID    int64  `json:"pid"` // the caller
-	// Digest is that of the registration, if it is below mcp/: its provider's tools may have changed since.
+	// Digest is the digest of the registration, if it is below mcp/: the tools of its provider may have changed since.
 	Digest string `json:"digest,omitzero"`
-	// Progress says that the caller wants Syscall.Progress.
+	// Progress is true if the caller requests progress reports.
 	Progress bool `json:"progress,omitzero"`
 }
 
@@ -116,8 +116,8 @@ type ProgressInput struct {
 	Message  *string  `json:"message,omitzero" keep:"never" maxlen:"1024" doc:"What is being done."`
 }
 
-// SyscallProgressed is the event about the progress of a registered syscall's call, for callers whose metadata has
-// progress: true. Its data is a ProgressedEvent.
+// SyscallProgressed is the event with the progress of a call of a registered syscall, for calls with progress: true in the metadata.
+// Its data is a ProgressedEvent.
 const SyscallProgressed = "Syscall.Progressed"
 
 // ProgressedEvent is the data of Syscall.Progressed.
@@ -128,8 +128,8 @@ type ProgressedEvent struct {
 	Message  *string  `json:"message,omitzero"`
 }
 
-// SyscallCancelled is the event that tells a provider that a call was cancelled, since its caller has disconnected or
-// its time limit has passed. Its data is a CancelledEvent.
+// SyscallCancelled is the event that tells a provider that a call was canceled because its caller disconnected or
+// its time limit passed. Its data is a CancelledEvent.
 const SyscallCancelled = "Syscall.Cancelled"
 
 // CancelledEvent is the data of Syscall.Cancelled.
@@ -137,7 +137,7 @@ type CancelledEvent struct {
 	CallID string `json:"call_id"`
 }
 
-// NoCall is the fault of an answer to, or a report on, a call that does not wait for it.
+// NoCall returns the fault of an answer or a progress report for a call that is not in flight.
 func NoCall(id string) *fault.Fault {
 	return fault.ProviderNoCall.New("no call %q waits for this connection: it was answered, has ended, or is another's", fault.Clip(id)).With("call_id", id)
 }
@@ -151,7 +151,7 @@ type InvokeInput struct {
 	Describe *bool  `json:"describe,omitzero" keep:"always" doc:"Whether to describe it instead of calling it."`
 }
 
-// Called is the syscall's name in the record of a journaled message: a registered name, or its type.
+// Called returns the name of the syscall of a journaled message: the registered name, or the type.
 func (m *Message) Called() string {
 	if m.Type != SyscallInvoke.Type {
 		return m.Type
@@ -163,7 +163,7 @@ func (m *Message) Called() string {
 	return in.(*InvokeInput).Name
 }
 
-// Registration is a syscall that was registered.
+// Registration is a registered syscall.
 type Registration struct {
 	Name        string  `json:"name" keep:"always"`
 	Owner       int64   `json:"owner" keep:"always"` // the process that registered it first
@@ -171,8 +171,8 @@ type Registration struct {
 	Input       Value   `json:"input" keep:"always"`
 	Output      Value   `json:"output" keep:"always"`
 	Description string  `json:"description" keep:"always"`
-	Path        *string `json:"path,omitzero" keep:"always"` // of the tool that provides it; nil: code or a connection does
-	Code        *string `json:"code,omitzero" keep:"always"` // TypeScript that provides it; nil: a tool or a connection does
+	Path        *string `json:"path,omitzero" keep:"always"` // path of the tool that provides it; nil: code or a connection provides it
+	Code        *string `json:"code,omitzero" keep:"always"` // TypeScript that provides it; nil: a tool or a connection provides it
 
 	input, output func() *jsonschema.Schema // compiled on first use; an invalid schema accepts everything
 }
@@ -187,12 +187,12 @@ func (r *Registration) Own() *Registration {
 
 func checking(text Value) func() *jsonschema.Schema {
 	return sync.OnceValue(func() *jsonschema.Schema {
-		s, _ := jsonschema.Compile(text) // a registration from before schemas were checked may have an invalid one
+		s, _ := jsonschema.Compile(text) // an old registration may have an invalid schema
 		return s
 	})
 }
 
-// CheckInput returns the fault of a call whose data does not match.
+// CheckInput returns the fault of call data that does not match the input schema, nil if it matches.
 func (r *Registration) CheckInput(data []byte) *fault.Fault {
 	if s := r.input(); s != nil {
 		if m := s.Check(data); m != nil {
@@ -202,7 +202,7 @@ func (r *Registration) CheckInput(data []byte) *fault.Fault {
 	return nil
 }
 
-// CheckOutput returns the fault of an answer that does not match.
+// CheckOutput returns the fault of an answer that does not match the output schema, nil if it matches.
 func (r *Registration) CheckOutput(data []byte) *fault.Fault {
 	if s := r.output(); s != nil {
 		if m := s.Check(data); m != nil {
@@ -213,7 +213,7 @@ func (r *Registration) CheckOutput(data []byte) *fault.Fault {
 	return nil
 }
 
-// Digest is the SHA-256 of r apart from its owner.
+// Digest returns the SHA-256 of r without its owner.
 func (r *Registration) Digest() string {
 	h := sha256.New()
 	for _, part := range []string{r.Name, r.Kind, r.Description, string(r.Input), string(r.Output)} {
@@ -222,7 +222,7 @@ func (r *Registration) Digest() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// Tool is the answer of a Syscall.Call that asks for a description of r.
+// Tool returns the answer of a Syscall.Call that requests a description of r.
 func (r *Registration) Tool() *ToolDescription {
 	return &ToolDescription{
 		ToolManifest: ToolManifest{Name: r.Name, Description: r.Description, Input: r.Input, Output: r.Output},
@@ -230,12 +230,12 @@ func (r *Registration) Tool() *ToolDescription {
 	}
 }
 
-// Describe is the answer of Syscall.Describe about r, in dialect d.
+// Describe returns the answer of Syscall.Describe for r in dialect d.
 func (r *Registration) Describe(d Dialect) DescribeOutput {
 	return DescribeOutput{Name: r.Name, Kind: r.Kind, Description: r.Description, Input: r.Input, Output: r.Output, dialect: d}
 }
 
-// ownDomains are the domains of types that only the kernel may use, now or by its contract.
+// ownDomains returns the domains of types that are reserved for the kernel.
 var ownDomains = sync.OnceValue(func() map[string]bool {
 	own := make(map[string]bool)
 	for typ := range table().byType {
@@ -254,7 +254,7 @@ func Registrable(name string) bool {
 	return ValidType(name) && !ownDomains()[domain]
 }
 
-// Registered turns the call of a registered syscall into the message that is journaled. Sent keeps the type that the
+// Registered changes m, the call of a registered syscall, to the message that is journaled. m.Sent has the type that the
 // answer repeats.
 func (m *Message) Registered() (*Syscall, any, *fault.Fault) {
 	if !ValidWithin(m.Data, MaxKeptDepth) {
@@ -263,7 +263,7 @@ func (m *Message) Registered() (*Syscall, any, *fault.Fault) {
 	return m.invokes(&InvokeInput{Name: m.Type, Kind: m.Kind.String(), Data: m.Data})
 }
 
-// Provided turns the Syscall.Call of a registered path into the message that is journaled.
+// Provided changes m, the Syscall.Call of a registered path, to the message that is journaled.
 func (m *Message) Provided(call *CallInput, r *Registration) (*Syscall, any, *fault.Fault) {
 	in := &InvokeInput{Target: call.Target, Name: r.Name, Kind: r.Kind, Data: Value("{}"), Describe: call.Describe}
 	switch {

@@ -10,15 +10,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestAnswersFitALine: MESSAGE 4.3.2 #1. Any frame can be answered on a line: a member that is too long to repeat is
-// refused and named, and the answer repeats the others.
+// TestAnswersFitALine checks that any frame can be answered on a line: a member that is too long to repeat is refused by name, and the
+// answer repeats the others (MESSAGE 4.3.2 #1).
 func TestAnswersFitALine(t *testing.T) {
 	t.Parallel()
 	const room = 12 << 10
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for _, c := range []struct {
 		name, typ, id, correlation string
-		field                      string // with an @ where the dialects differ
+		field                      string // with an @ if the dialects differ
 		keep                       [3]bool
 	}{
 		{"all that fits", "Aa.B", long(room - 5), "c", "", [3]bool{true, true, true}},

@@ -5,10 +5,10 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Request resolves a well-formed message: its row of the syscall table and its data, decoded by the row's type. It
-// refuses a reply or an error (PROTOCOL 2), an unknown name, a command sent as a query or the reverse, and invalid
-// data. A Syscall.Call of a short name becomes the message that it means (ABI 4): m changes, and the row and the data
-// are that syscall's.
+// Request returns the row of a message in the syscall table, and its data, decoded as the type of the row. It returns a fault
+// for a reply or an error (PROTOCOL 2), an unknown name, a command sent as a query or the reverse, and invalid
+// data. It changes a Syscall.Call of a short name to the message of that syscall (ABI 4), and returns the row and the data
+// of that syscall.
 func (m *Message) Request() (*Syscall, any, *fault.Fault) {
 	n := m.Dialect.names()
 	if m.Kind != KindCommand && m.Kind != KindQuery {
@@ -39,7 +39,7 @@ func (m *Message) Request() (*Syscall, any, *fault.Fault) {
 	return row, in, nil
 }
 
-// OwnRequest resolves a message that the kernel made: one of its own commands.
+// OwnRequest is Request for a command of the kernel's own. It returns a fault for any other message.
 func (m *Message) OwnRequest() (*Syscall, any, *fault.Fault) {
 	row, ok := Lookup(m.Type)
 	if !ok || !row.Internal {
@@ -49,7 +49,7 @@ func (m *Message) OwnRequest() (*Syscall, any, *fault.Fault) {
 	return row, in, err
 }
 
-// input decodes the data of a request for s.
+// decodeInput decodes the data of a request for s.
 func (s *Syscall) decodeInput(data []byte) (any, *fault.Fault) {
 	in, err := s.Input().Decode(data)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Syscall) decodeInput(data []byte) (any, *fault.Fault) {
 	return in, nil
 }
 
-// Peek returns the kind and the type of a journaled request, in either dialect, without reading the rest; kind 0 if
-// it is not a request.
+// Peek returns the kind and the type of a journaled request in either dialect without decoding the rest; kind is 0 if raw
+// is not a request.
 func Peek(raw []byte) (kind Kind, typ string) {
 	var word, name []byte
 	d := OsEvent

@@ -8,8 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// BRIDGE 4.6.2, MESSAGE 8.5 #2, MESSAGE C #3-#4, EVENT 4.7.3: refusals of well-formed frames. Member names are those
-// of `in`.
+// TestRequestRefuses checks the faults of well-formed frames (BRIDGE 4.6.2, MESSAGE 8.5 #2, MESSAGE C #3-#4, EVENT 4.7.3). Member
+// names are those of `in`.
 func TestRequestRefuses(t *testing.T) {
 	t.Parallel()
 	const unknown = ": register a handler and retry (Syscall.List names what there is)"
@@ -81,7 +81,7 @@ func TestRequestDecodesData(t *testing.T) {
 	})
 }
 
-// However long a name or a member is, the message about it fits a line (MESSAGE 4.3.2 #1).
+// TestRequestFaultsAreShort checks that a fault about a name or a member of any length fits a line (MESSAGE 4.3.2 #1).
 func TestRequestFaultsAreShort(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Zz", 4000)
@@ -97,7 +97,7 @@ func TestRequestFaultsAreShort(t *testing.T) {
 	}
 }
 
-// TestRequestOfAnotherType: the type that a message has now counts, not the decoded one.
+// TestRequestOfAnotherType checks that Request uses the present type of a message, not the decoded one.
 func TestRequestOfAnotherType(t *testing.T) {
 	t.Parallel()
 	m, err := schema.Decode([]byte(`{"kind":"query","type":"Memory.Get","data":{"key":"a"},"metadata":{"id":"1","timestamp":1}}`), schema.OsMessage)

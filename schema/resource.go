@@ -37,7 +37,7 @@ type ResourceQueryOutput struct {
 	Utilization Decimal `json:"utilization" keep:"always" doc:"Share of the pool in use, 0 to 1."`
 }
 
-// ResourceFreeInput is the data of the kernel's own Resource.Free: the holdings of ended processes are released.
+// ResourceFreeInput is the data of the kernel's own Resource.Free, which releases the holdings of ended processes.
 type ResourceFreeInput struct {
 	PIDs []int64 `json:"pids" keep:"always" doc:"Processes that hold nothing from now on."`
 }

@@ -48,7 +48,7 @@ func (o ReplayOutput) AppendJSON(dst []byte) []byte {
 	return dst
 }
 
-// plainReplay is a ReplayOutput without its own way of encoding.
+// plainReplay is ReplayOutput without its AppendJSON.
 type plainReplay ReplayOutput
 
 // UndoInput is the data of Message.Undo.
@@ -57,7 +57,7 @@ type UndoInput struct {
 	DryRun *bool `json:"dry_run,omitzero" keep:"always" doc:"true: only say what would be done."`
 }
 
-// UndoOutput is the answer of Message.Undo: what was undone, and how.
+// UndoOutput is the answer of Message.Undo.
 type UndoOutput struct {
 	Seq    int64  `json:"seq" keep:"always" doc:"The entry that was undone. Of an undo it is the entry of the command that it made."`
 	Type   string `json:"type" keep:"always" doc:"Its type."`
@@ -79,7 +79,7 @@ type UndoOutput struct {
 	Answer Value   `json:"answer,omitzero" keep:"always" doc:"Its answer."`
 }
 
-// Undoes is common to the commands that undo an entry.
+// Undoes has the members that all commands that undo an entry share.
 type Undoes struct {
 	Seq int64  `json:"undoes" keep:"always" min:"1" doc:"The entry that is undone."`
 	By  string `json:"by" keep:"always" doc:"Id of the Message.Undo that this is done for."`
@@ -87,7 +87,7 @@ type Undoes struct {
 	Since *int64 `json:"since,omitzero" keep:"always" doc:"Number of changes when the undo was decided: a later change of the same key, token or message refuses it. Absent: not checked."`
 }
 
-// Undone returns the part; every command that undoes an entry has it.
+// Undone returns u. It implements Undoing.
 func (u *Undoes) Undone() *Undoes { return u }
 
 // Undoing is the data of a command that undoes an entry.

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestSandbox: a level alone stands for an object with that level, as older journals have it, decoded and in snapshots alike.
+// TestSandbox checks that a string is decoded as an object with that level, as in older journals and snapshots.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	typ := schema.TypeOf[schema.SpawnInput]()

@@ -10,8 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Words is a text as it is searched: its words in lower case, with a space before and behind each. A word is letters,
-// digits and marks; of a script that is written without spaces each character is a word.
+// Words is a normalised text for a search: its words in lower case, with one space before and after each. A word consists of letters,
+// digits and marks; in scripts without spaces, each character is a word.
 type Words []byte
 
 // AppendText appends the words of a text.
@@ -51,8 +51,8 @@ func inWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co) && r != utf8.RuneError
 }
 
-// AppendData appends the words of the texts and numbers of a JSON value, in their order, until there are most bytes. The
-// names of members are left out.
+// AppendData appends the words of the strings and numbers of a JSON value, in order, until there are most bytes. It skips
+// the names of members.
 func (w Words) AppendData(value []byte, most int) Words {
 	if len(w) >= most || len(value) == 0 {
 		return w
@@ -78,13 +78,13 @@ func (w Words) AppendData(value []byte, most int) Words {
 	return w
 }
 
-// Phrase is words that follow one another.
+// Phrase is a sequence of words.
 type Phrase struct {
 	Words  string // with a space between them
 	Prefix bool   // the last one is the beginning of a word
 }
 
-// find returns where the words have the phrase, from a place on; -1: nowhere.
+// find returns the index of the first occurrence of the phrase in w from an index on; -1: none.
 func (p *Phrase) find(w Words, from int) int {
 	text := " " + p.Words + " "
 	if p.Prefix {
@@ -97,7 +97,7 @@ func (p *Phrase) find(w Words, from int) int {
 	return from + at
 }
 
-// In counts how often the words have the phrase.
+// In returns the number of occurrences of the phrase in w.
 func (p *Phrase) In(w Words) (times int) {
 	for at := p.find(w, 0); at >= 0; at = p.find(w, at+1) {
 		times++
@@ -105,13 +105,13 @@ func (p *Phrase) In(w Words) (times int) {
 	return times
 }
 
-// Bounds of a search: a longer one is refused.
+// Bounds of a search.
 const (
 	maxPhrases = 16
 	minPrefix  = 2
 )
 
-// ParseSearch reads the query of Event.Search. Each word is a phrase, and so is what stands in quotes.
+// ParseSearch parses the query of Event.Search. Each word and each quoted text is a phrase.
 func ParseSearch(query string) (phrases []Phrase, err error) {
 	for rest := strings.TrimSpace(query); rest != ""; rest = strings.TrimSpace(rest) {
 		var text string

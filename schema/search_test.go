@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestWords: the words of texts.
+// TestWords checks the words of texts.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -31,7 +31,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestParseSearch: a query gives phrases, or a refusal that says what to do.
+// TestParseSearch checks the phrases of queries, and the errors of invalid ones.
 func TestParseSearch(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
@@ -79,7 +79,7 @@ func manyWords(n int) string {
 	return b.String()
 }
 
-// FuzzParseSearch: phrases contain only words, and a text contains its own phrases.
+// FuzzParseSearch checks that phrases have only words, and that a text contains its own phrases.
 func FuzzParseSearch(f *testing.F) {
 	f.Add(`"a b"* c`)
 	f.Add("内核 \"x")

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// dataTypes are the types of all data that the kernel takes, answers and pushes.
+// dataTypes returns the types of all data of requests, replies and events.
 func dataTypes() map[string]*schema.Type {
 	all := map[string]*schema.Type{
 		"Ipc.MessageDelivered":       schema.TypeOf[schema.MailMessage](),
@@ -28,7 +28,7 @@ func dataTypes() map[string]*schema.Type {
 	return all
 }
 
-// TestSecrecyIsDecided: each member's tag says whether the journal may keep it. A member without one is withheld.
+// TestSecrecyIsDecided checks that each member has a tag `keep`. A member without one is withheld.
 func TestSecrecyIsDecided(t *testing.T) {
 	t.Parallel()
 	for name, typ := range dataTypes() {
@@ -38,8 +38,8 @@ func TestSecrecyIsDecided(t *testing.T) {
 	}
 }
 
-// TestRecordsReplay: the record of a successful command decodes to its data with all members set, unless Withheld
-// names those that are missing.
+// TestRecordsReplay checks that the record of a successful command decodes to its data with all members, except those of
+// Withheld.
 func TestRecordsReplay(t *testing.T) {
 	t.Parallel()
 	for _, row := range schema.Syscalls() {
@@ -64,9 +64,9 @@ func TestRecordsReplay(t *testing.T) {
 	}
 }
 
-// filled is a value of a JSON Schema with all its members, each with content that a filter would remove.
+// filled returns a value of a JSON Schema with all members, each with content that a filter removes.
 func filled(s map[string]any) string {
-	if forms, ok := s["anyOf"].([]any); ok && s["type"] == nil { // else it says which members are required
+	if forms, ok := s["anyOf"].([]any); ok && s["type"] == nil { // otherwise anyOf has the required members
 		return filled(forms[len(forms)-1].(map[string]any))
 	}
 	typ := s["type"]
@@ -100,7 +100,7 @@ func filled(s map[string]any) string {
 	return `{"any":1}`
 }
 
-// TestAbsentIsNotNull: a member that may be any value is different if it is absent and if it is null.
+// TestAbsentIsNotNull checks that a member that may be any value differs if it is absent or null.
 func TestAbsentIsNotNull(t *testing.T) {
 	t.Parallel()
 	type maybe struct {

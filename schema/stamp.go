@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stamp is the unique part of an answer: its own id, its time, and its audit record.
+// Stamp has the id, the time and the audit record of an answer.
 type Stamp struct {
 	ID    [36]byte // a UUIDv7 in text form
 	Time  int64    // Unix epoch, milliseconds
@@ -16,13 +16,13 @@ type Stamp struct {
 	Refs  []byte // `metadata.refs` of a reply with references, see Type.Refer; nil if it has none
 }
 
-// Proof names the audit record of an answer: `metadata.kernel` (PROTOCOL 3). Seq 0 means none.
+// Proof identifies the audit record of an answer: `metadata.kernel` (PROTOCOL 3). Seq 0 means none.
 type Proof struct {
 	Seq       uint64
 	PID       int64
 	Tick      int64
 	LatencyUS int64
-	DiskOnly  bool // in a cluster that answers after a majority: the entry is on the kernel's own disk alone
+	DiskOnly  bool // in a cluster that answers after a majority: the entry is only on the kernel's own disk
 }
 
 // Stamper makes stamps. It is not safe for concurrent use: each connection has its own.
@@ -31,12 +31,12 @@ type Stamper struct{ random *rand.ChaCha8 }
 // NewStamper returns a Stamper seeded from the operating system. Its ids are unique, but not secret.
 func NewStamper() *Stamper {
 	var seed [32]byte
-	_, _ = crand.Read(seed[:]) // never fails: it ends the program instead
+	_, _ = crand.Read(seed[:]) // it never returns an error
 	return &Stamper{random: rand.NewChaCha8(seed)}
 }
 
-// Next returns a stamp with a fresh id for an answer made at now: a UUIDv7 (RFC 9562, section 5.7), from its time and
-// 74 random bits. This code is our own because the time is known here, and every answer needs one.
+// Next returns a stamp for an answer at the time now, with a new id: a UUIDv7 (RFC 9562, section 5.7) of the time and
+// 74 random bits. A library would read the clock again for every answer.
 func (s *Stamper) Next(now time.Time) Stamp {
 	st := Stamp{Time: now.UnixMilli()}
 	var id [16]byte
@@ -46,7 +46,7 @@ func (s *Stamper) Next(now time.Time) Stamp {
 	return st
 }
 
-// NewID returns a fresh UUIDv7 in text form.
+// NewID returns a new UUIDv7 in text form.
 func (s *Stamper) NewID() string {
 	st := s.Next(time.Now())
 	return string(st.ID[:])

@@ -12,7 +12,7 @@ import (
 
 var schemaTime = time.UnixMilli(1735000000123)
 
-// MESSAGE 4.1.2 #2, EVENT 4.1.2 #2, PROTOCOL 3: ids are UUIDv7 (RFC 9562, section 5.7) of the time that was handed in.
+// TestStampIsUUIDv7 checks that ids are UUIDv7 (RFC 9562, section 5.7) of the given time (MESSAGE 4.1.2 #2, EVENT 4.1.2 #2, PROTOCOL 3).
 func TestStampIsUUIDv7(t *testing.T) {
 	t.Parallel()
 	stamps := schema.NewStamper()
@@ -37,7 +37,7 @@ func TestStampIsUUIDv7(t *testing.T) {
 	}
 }
 
-// Later ids sort after earlier ones, by the millisecond.
+// TestStampsSortByTime checks that ids of a later millisecond sort after earlier ones.
 func TestStampsSortByTime(t *testing.T) {
 	t.Parallel()
 	stamps := []*schema.Stamper{schema.NewStamper(), schema.NewStamper()}
@@ -52,13 +52,14 @@ func TestStampsSortByTime(t *testing.T) {
 	}
 }
 
-// A million ids of one millisecond, from several stampers, are all different, and all 74 random bits are used.
+// TestStampsAreUnique checks that a million ids of one millisecond, from several stampers, are different, and that all 74 random bits
+// are used.
 func TestStampsAreUnique(t *testing.T) {
 	t.Parallel()
 	const count = 1_000_000
 	stamps := []*schema.Stamper{schema.NewStamper(), schema.NewStamper(), schema.NewStamper()}
 	seen := make(map[[36]byte]struct{}, count)
-	var zero, one uuid.UUID // bits that were seen clear, and set
+	var zero, one uuid.UUID // bits that were 0, and 1, in some id
 	for i := range count {
 		st := stamps[i%len(stamps)].Next(schemaTime)
 		seen[st.ID] = struct{}{}

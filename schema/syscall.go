@@ -71,7 +71,7 @@ type DescribeOutput struct {
 	dialect Dialect
 }
 
-// Describe is the answer of Syscall.Describe about s, in dialect d.
+// Describe returns the answer of Syscall.Describe for s in dialect d.
 func (s *Syscall) Describe(d Dialect) DescribeOutput {
 	return DescribeOutput{
 		Name: s.Type, Kind: s.Kind.word(d), Description: s.Description,
@@ -79,8 +79,8 @@ func (s *Syscall) Describe(d Dialect) DescribeOutput {
 	}
 }
 
-// Fingerprint is the SHA-256, in hex, of the answers of Syscall.Describe for all callable syscalls of the kernel, in
-// the order of their names, a line each.
+// Fingerprint returns the SHA-256, in hex, of the answers of Syscall.Describe for all callable syscalls of the kernel, in
+// the order of their names, one per line.
 var Fingerprint = sync.OnceValue(func() string {
 	digest := sha256.New()
 	for _, row := range Syscalls() {
@@ -105,7 +105,7 @@ func (o DescribeOutput) AppendJSON(dst []byte) []byte {
 // ShutdownInput is the data of Syscall.Shutdown.
 type ShutdownInput struct{}
 
-// SuccessOutput is the answer of a command that has nothing else to say.
+// SuccessOutput is the answer of a command without other data.
 type SuccessOutput struct {
 	Success bool `json:"success" keep:"always" doc:"Always true: a failure is an error message."`
 }
@@ -119,8 +119,8 @@ type Target struct {
 	Tick *int64 `json:"tick,omitzero" keep:"always" min:"0" doc:"The tick of the call. The operator's advances the kernel's clock; an agent's must not be later than the clock."`
 }
 
-// On returns the target. Targeted requires it.
+// On returns the target. It implements Targeted.
 func (t *Target) On() *Target { return t }
 
-// Targeted is an input that may name the process it is made for.
+// Targeted is an input with a Target.
 type Targeted interface{ On() *Target }

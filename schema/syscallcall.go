@@ -15,7 +15,7 @@ type CallInput struct {
 	Describe *bool   `json:"describe,omitzero" keep:"always" doc:"Whether to describe a path instead of calling it, from the file <path>.json or from the tool itself. For short names use Syscall.Describe."`
 }
 
-// Input is the input for the tool, one JSON value: no argument null, one argument itself, several an array of them.
+// Input returns the input for the tool: null for no argument, the argument if there is one, else an array of the arguments.
 func (in *CallInput) Input() []byte {
 	switch len(in.Args) {
 	case 0:
@@ -36,9 +36,8 @@ func (in *CallInput) Input() []byte {
 // CallType is the type of Syscall.Call.
 const CallType = "Syscall.Call"
 
-// behind turns a Syscall.Call of a short name into the message that it means, so that it is checked, decided,
-// recorded and replayed as one that was sent under its own type. Sent keeps the type that the answer repeats. If it
-// means nothing, m is unchanged.
+// behind changes m, a Syscall.Call of a short name, to the message of that syscall, so that it is checked, decided,
+// recorded and replayed like a message of that type. m.Sent has the type that the answer repeats. With an error, m is unchanged.
 func (m *Message) behind(call *CallInput) (*Syscall, any, *fault.Fault) {
 	if call.Describe != nil {
 		return nil, nil, jsontype.Invalid("describe", "is for paths: what the kernel has is described by Syscall.Describe")
@@ -64,7 +63,7 @@ func (m *Message) behind(call *CallInput) (*Syscall, any, *fault.Fault) {
 	return row, in, nil
 }
 
-// aim adds the process and the tick of the Syscall.Call to the data of its syscall.
+// aim adds the PID and the tick of a Syscall.Call to the data of the called syscall.
 func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *fault.Fault) {
 	own, ok := in.(Targeted)
 	data = data[:len(data)-1] // without its brace

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Domain names the state machine, and so the actor, that owns a syscall.
+// Domain is the name of the state machine, and of its actor, that owns a syscall.
 type Domain string
 
 // Kernel is the domain of the syscalls about the kernel itself.
 const Kernel Domain = "kernel"
 
-// Grant says who may call a syscall without a grant for it.
+// Grant defines which grant callers of a syscall need.
 type Grant uint8
 
 const (
@@ -37,8 +37,8 @@ type Syscall struct {
 	Grant       Grant
 	Description string
 	Script      string // file below test/ that shows it as a user sees it; the kernel's own commands have none
-	Alone       bool   // it may take long: it runs alone on its connection
-	Barrier     bool   // frames behind it on its connection wait until it is answered: it changes their meaning
+	Alone       bool   // it may take long, and runs alone on its connection
+	Barrier     bool   // later frames of its connection wait until it is answered, because it changes their meaning
 	Urgent      bool   // an operator's call may use the journal's reserve on a full disk
 	Internal    bool   // a command of the kernel to itself: clients cannot call it
 	Outcome     string // the command that ends its effect, see EffectEnd; such a call is Alone
@@ -48,23 +48,23 @@ type Syscall struct {
 	index         int  // in the table
 }
 
-// Input is the type of a request's data.
+// Input returns the type of a request's data.
 func (s *Syscall) Input() *Type { return s.input() }
 
-// Output is the type of a reply's data.
+// Output returns the type of a reply's data.
 func (s *Syscall) Output() *Type { return s.output() }
 
-// Index is the place of the row in the table; it differs between kernel versions.
+// Index returns the index of the row in the table. It differs between kernel versions.
 func (s *Syscall) Index() int { return s.index }
 
 // Callable reports whether clients may be granted the syscall: it is neither the kernel's own command nor the
 // prologue.
 func (s *Syscall) Callable() bool { return !s.Internal && s != SyscallAuthenticate.Syscall }
 
-// Ends reports whether the command is the Outcome of other rows: its entries hold the verdicts on their calls.
+// Ends reports whether the command is the Outcome of other rows, so that its entries have the outcomes of their calls.
 func (s *Syscall) Ends() bool { return s.ends }
 
-// rows are all rows: those of the files of this package, one after the other.
+// rows returns the rows of all files of this package.
 func rows() []*Syscall {
 	return []*Syscall{
 		SyscallPing.Syscall, SyscallEcho.Syscall, SyscallList.Syscall, SyscallDescribe.Syscall, SyscallCall.Syscall,
@@ -149,7 +149,7 @@ type index struct {
 	byType map[string]*Syscall
 }
 
-// table is built once and is immutable.
+// table returns the index of the syscall table, which is built once and immutable.
 var table = sync.OnceValue(func() *index {
 	x := &index{rows: rows(), byType: make(map[string]*Syscall)}
 	slices.SortFunc(x.rows, func(a, b *Syscall) int { return strings.Compare(a.Type, b.Type) })
@@ -168,7 +168,7 @@ var table = sync.OnceValue(func() *index {
 // Syscalls returns the syscall table, sorted by type. It is shared and must not be changed.
 func Syscalls() []*Syscall { return table().rows }
 
-// Lookup returns the row of the named syscall, or of the one that it is an alias of.
+// Lookup returns the row of a syscall by its type or an alias.
 func Lookup(typ string) (*Syscall, bool) {
 	row, ok := table().byType[typ]
 	return row, ok

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// ToolManifest is a user-space syscall's description, from the file next to it or from its own
+// ToolManifest is the description of a user-space syscall, from the file next to it or from its own
 // answer.
 type ToolManifest struct {
 	Name        string `json:"name,omitzero" keep:"always" maxlen:"256" doc:"Name for people. Default: the last segment of its path."`
@@ -39,7 +39,7 @@ func DecodeToolManifest(raw []byte) (*ToolManifest, *fault.Fault) {
 	return m, nil
 }
 
-// ToolDescription is the answer of a Syscall.Call that asks for a description of the tool.
+// ToolDescription is the answer of a Syscall.Call that requests a description of the tool.
 type ToolDescription struct {
 	ToolManifest
 	URI    string `json:"uri" keep:"always" doc:"The tool, in canonical form."`
@@ -47,8 +47,8 @@ type ToolDescription struct {
 	Kind   string `json:"kind" keep:"always" enum:"module program connection" doc:"How it runs. connection: an agent provides it."`
 }
 
-// ToolSchema is the JSON Schema of a request's data for a caller that is always one process and has no files: without
-// the target members pid and tick, and without references (PROTOCOL 11).
+// ToolSchema returns the JSON Schema of a request's data without the members pid and tick of Target and without references
+// (PROTOCOL 11), for a caller that is always the same process and has no files.
 func (s *Syscall) ToolSchema() Value {
 	_, targeted := s.Input().New().(Targeted)
 	return s.Input().Narrow(func(name string) bool {
@@ -56,7 +56,7 @@ func (s *Syscall) ToolSchema() Value {
 	}).AppendJSONSchema(nil)
 }
 
-// MCPEntry returns the entry of an MCP server that a user-space name belongs to: mcp/NAME for mcp/NAME/TOOL, and for
+// MCPEntry returns the entry of the MCP server of a user-space name: mcp/NAME for mcp/NAME/TOOL and for
 // mcp/NAME itself (PROTOCOL 11).
 func MCPEntry(name string) (entry string, ok bool) {
 	path, ok := ToolPath(name)
@@ -72,7 +72,7 @@ func ValidMCPName(name string) bool {
 	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// MCPAgent is the name of the agent that provides an entry: mcp.NAME for mcp/NAME.
+// MCPAgent returns the name of the agent that provides an entry: mcp.NAME for mcp/NAME.
 func MCPAgent(entry string) string { return strings.Replace(entry, "/", ".", 1) }
 
 // ToolUseInput is the data of Host.ToolUse.
@@ -82,7 +82,7 @@ type ToolUseInput struct {
 	Session string `json:"session" keep:"always" maxlen:"256" doc:"Its session, as it names it."`
 	Tool    string `json:"tool" keep:"always" minlen:"1" maxlen:"256" doc:"The tool that it is about to use, such as Bash; of an MCP server's mcp/SERVER/TOOL."`
 	Input   Value  `json:"input" keep:"always" doc:"Input of the tool, any JSON value. It is recorded unchanged."`
-	// Cut names the members that the host has shortened to fit a line: rules cannot judge them.
+	// Cut has the names of the members that were shortened to fit a line: rules cannot check them.
 	Cut []string `json:"cut,omitzero" keep:"always" doc:"Members of input that were cut to a beginning or a digest; * means the whole input."`
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestToolManifest: a manifest is read strictly, its schemas as they were written.
+// TestToolManifest checks that a manifest is decoded strictly, and that its schemas are unchanged.
 func TestToolManifest(t *testing.T) {
 	t.Parallel()
 	m, err := schema.DecodeToolManifest([]byte(`{"name":"sum","description":"Adds.","input":{"type": "array"}}`))

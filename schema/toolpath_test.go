@@ -6,7 +6,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A path is granted as it is; a path that needs resolving is not, so that a subtree's grant cannot be bypassed.
+// TestToolPath checks that a path that must be resolved first is not accepted, so that it cannot bypass a grant for a subtree.
 func TestToolPath(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestToolSchema leaves out the target members and the references; the process that a call is about stays, and a
-// member that a reference could have replaced is required.
+// TestToolSchema checks that the schema has neither the members of Target nor references, but has the process that a call is about, and
+// that a member with an alternative reference is required.
 func TestToolSchema(t *testing.T) {
 	t.Parallel()
 	shape := func(typ string) (members, required []string) {

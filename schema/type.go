@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// The data types are described with these.
+// Types of members, and the description of a data type.
 type (
 	// Value is one raw JSON value, kept as it was written.
 	Value = jsontype.Value
@@ -44,8 +44,8 @@ func Compact(v Value) (Value, error) {
 	return Value(out), nil
 }
 
-// Same reports whether two JSON values are equal apart from the order of members, white space, and escapes in
-// strings. Numbers are compared as they are written.
+// Same reports whether two JSON values are equal except for the order of members, white space, and escapes in
+// strings. Numbers are compared as text.
 func Same(a, b Value) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -53,13 +53,13 @@ func Same(a, b Value) bool {
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
 	for _, v := range []*jsontext.Value{&x, &y} {
 		if err := v.Format(jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(false)); err != nil {
-			return false // it is invalid, and equals nothing
+			return false // an invalid value equals no other
 		}
 	}
 	return bytes.Equal(x, y)
 }
 
-// appendValue appends what Marshal returns. It panics on values that JSON cannot represent, such as an infinite
+// appendValue appends the JSON of v, see Marshal. It panics on values that JSON cannot represent, such as an infinite
 // number.
 func appendValue(dst []byte, v any) []byte {
 	data, err := Marshal(v)

@@ -1,4 +1,4 @@
-// Package hook reads the questions of agent hosts before they use a tool.
+// Package hook parses the input of the hook that an agent host runs before it uses a tool.
 package hook
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// most bounds a question, in bytes.
+// most is the longest hook input, in bytes.
 const most = 32 << 20
 
-// Bounds of the recorded input of a tool: an input of at most longInput bytes is recorded in full. Of longer
-// inputs, texts longer than longText bytes are cut.
+// Bounds of the recorded input of a tool, in bytes. An input of at most longText bytes is recorded in full. In a longer one, members
+// longer than longText are cut. If it is still longer than longInput, only its digest is recorded.
 const (
 	longText  = 2 << 10
 	longInput = 10 << 10
 )
 
-// Read reads the question of a host. Claude Code and Codex use the same form: an object with session_id, tool_name
+// Read parses the hook input of a host. Claude Code and Codex use the same form: an object with session_id, tool_name
 // and tool_input.
 func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
@@ -57,7 +57,7 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	return &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: kept, Cut: cut}, nil
 }
 
-// Path returns the name that grants a tool: the host's name for it, or mcp/SERVER/TOOL for a tool of an MCP
+// Path returns the name of a tool in grants: the host's name for it, or mcp/SERVER/TOOL for a tool of an MCP
 // server.
 func Path(tool string) string {
 	if rest, ok := strings.CutPrefix(tool, "mcp__"); ok {
@@ -87,8 +87,8 @@ func str(question map[string]schema.Value, name string) (string, error) {
 	return *decoded.(*string), nil
 }
 
-// short returns a tool's input shortened to fit a line, with the names of the members that were cut, or * for
-// the whole input. It replaces a cut value by its length and its digest.
+// short returns a tool's input, shortened to fit a line, and the names of the members that were cut, or * for
+// the whole input.
 func short(input schema.Value) (kept schema.Value, cut []string) {
 	if len(input) <= longText {
 		return input, nil
@@ -115,7 +115,7 @@ func short(input schema.Value) (kept schema.Value, cut []string) {
 	return out, cut
 }
 
-// shortText returns the beginning of a text; for any other value its digest.
+// shortText returns the beginning of a string with its length and digest; for any other value it returns the digest.
 func shortText(value schema.Value) schema.Value {
 	decoded, err := schema.TypeOf[string]().Decode(value)
 	if err != nil {
@@ -129,7 +129,7 @@ func shortText(value schema.Value) schema.Value {
 	return schema.AppendString(nil, fmt.Sprintf("%s… (%d bytes, SHA-256 %s)", head, len(text), sum([]byte(text))))
 }
 
-// digest represents a value that is cut.
+// digest returns an object with the length in bytes and the SHA-256 of a value.
 func digest(value schema.Value) schema.Value {
 	return fmt.Appendf(nil, `{"bytes":%d,"sha256":"%s"}`, len(value), sum(value))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestRead: a question is read as its host means it; a tool of an MCP server has a name of its own.
+// TestRead checks the input that Read returns, and the names of MCP tools.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	in, err := hook.Read("claude", strings.NewReader(`{"session_id":"s","tool_name":"mcp__my_fs__read_file","tool_input":{"a":[1, 2.50]},"cwd":"/"}`))
@@ -28,7 +28,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadRefuses: whatever is not a question is an error.
+// TestReadRefuses checks that invalid hook input is an error.
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -43,7 +43,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestShort: whatever a tool is given, what is recorded of it fits a line, and names what was left out.
+// TestShort checks that the recorded input of a tool fits a line, and that Cut names the members that were cut.
 func TestShort(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 100_000)

@@ -1,7 +1,7 @@
 // Package hostfile changes one entry of an agent host's configuration file.
 //
-// The rest of the file is unchanged. It changes a file atomically, keeps its mode and a link to it, and leaves a
-// copy of the old text next to it. It does not touch a file that it cannot parse.
+// The rest of the file is unchanged. The package replaces a file atomically, keeps its mode and symbolic link, and leaves a
+// backup of the old text next to it. It does not change a file that it cannot parse.
 package hostfile
 
 import (
@@ -18,20 +18,21 @@ import (
 	"github.com/promptware-os/pwos/internal/replace"
 )
 
-// Change is the result of an edit of a file.
+// Change is an edit of a file: its text before and after.
 type Change struct {
 	Path          string // as it was given
 	Before, After []byte
 
-	target string      // the file itself, after following links
-	mode   fs.FileMode // present mode, or that of a new file
-	there  bool        // it exists
+	target string      // the path after following symbolic links
+	mode   fs.FileMode // mode of the existing file, or of a new one
+	there  bool        // the file exists
 }
 
 // most bounds a configuration file, in bytes.
 const most = 64 << 20
 
-// Plan reads a file, "" if it does not exist, and calls edit to change its text. A new file gets the given mode.
+// Plan returns the change that edit makes to the text of a file, without writing it. If the file does not exist, its text is "", and
+// Apply creates it with the given mode.
 func Plan(path string, mode fs.FileMode, edit func(text []byte) ([]byte, error)) (*Change, error) {
 	c := &Change{Path: path, target: path, mode: mode}
 	switch target, err := filepath.EvalSymlinks(path); {
@@ -81,8 +82,8 @@ func (c *Change) read() error {
 // Empty reports whether there is nothing to change.
 func (c *Change) Empty() bool { return bytes.Equal(c.Before, c.After) }
 
-// Apply writes the file, and returns the path of the copy of its old text; "" if there was none. If the file was
-// changed after Plan, it writes nothing and returns an error.
+// Apply writes the file, and returns the path of the backup of its old text; "" if the file is new. If the file was
+// changed after Plan, Apply writes nothing and returns an error.
 func (c *Change) Apply(now time.Time) (backup string, err error) {
 	if c.there {
 		text, err := os.ReadFile(c.target)
@@ -104,7 +105,7 @@ func (c *Change) Apply(now time.Time) (backup string, err error) {
 	return backup, nil
 }
 
-// keep writes the old text to a separate file.
+// keep writes the old text to a backup file, and returns its path.
 func (c *Change) keep(now time.Time) (name string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(c.target), filepath.Base(c.target)+"."+now.Format("20060102-150405")+".*.bak")
 	if err == nil {
@@ -122,7 +123,7 @@ func (c *Change) keep(now time.Time) (name string, err error) {
 // around is the number of unchanged lines that a Diff shows before and after the changed ones.
 const around = 2
 
-// Diff shows the change: the removed lines, then the added ones, with the lines around them.
+// Diff returns the change as text: the removed lines, then the added lines, with the lines around them.
 func (c *Change) Diff() string {
 	if c.Empty() {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestJSON: an entry is set and removed, and everything else stays as it was, its comments too.
+// TestJSON checks that setting and removing an entry leaves the rest of the file unchanged, including comments.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	const value = `{"command":"/p","args":["a","b"]}`
@@ -50,7 +50,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestForeignJSON: what is not understood is an error.
+// TestForeignJSON checks that invalid JSON is an error.
 func TestForeignJSON(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -63,7 +63,7 @@ func TestForeignJSON(t *testing.T) {
 	}
 }
 
-// TestTOML: a table is set, replaced and removed, and everything else stays as it was.
+// TestTOML checks that setting, replacing and removing a table leaves the rest of the file unchanged.
 func TestTOML(t *testing.T) {
 	t.Parallel()
 	const body = "command = \"/p\"\n"
@@ -102,7 +102,7 @@ func TestTOML(t *testing.T) {
 	}
 }
 
-// TestForeignTOML: what is not understood, or cannot be changed by itself, is an error.
+// TestForeignTOML checks that invalid TOML, and tables that cannot be changed alone, are errors.
 func TestForeignTOML(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -119,7 +119,7 @@ func TestForeignTOML(t *testing.T) {
 
 func appendLine(text []byte) ([]byte, error) { return append(text, "more\n"...), nil }
 
-// TestFile: a file is changed as a whole. It keeps its mode, a link stays one, and what it was is kept.
+// TestFile checks that a change keeps the mode of the file and its symbolic link, and leaves a backup.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -151,7 +151,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestNewFile: a file that is not there is made, with its directory.
+// TestNewFile checks that Apply creates a missing file and its directory.
 func TestNewFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a", "b.json")
@@ -166,7 +166,7 @@ func TestNewFile(t *testing.T) {
 	}
 }
 
-// TestLeftAlone: what cannot be changed is left as it is, with an error.
+// TestLeftAlone checks that a file that cannot be changed stays unchanged, and that there is an error.
 func TestLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -60,7 +60,7 @@ func SetMember(text, value []byte, path ...string) ([]byte, error) {
 	return ended(root.Pack()), nil
 }
 
-// RemoveMember returns a JSON text without the value at a path, and without objects around it that are then empty.
+// RemoveMember returns a JSON text without the member at a path, and without enclosing objects that become empty.
 func RemoveMember(text []byte, path ...string) ([]byte, error) {
 	if was, err := Member(text, path...); err != nil || was == nil {
 		return text, err
@@ -77,7 +77,7 @@ func RemoveMember(text []byte, path ...string) ([]byte, error) {
 		}
 		object := at.Value.(*hujson.Object)
 		k := find(object, path[depth-1])
-		comments := bytes.TrimRight(object.Members[k].Name.BeforeExtra, " \t\r\n") // comments behind the member before it
+		comments := bytes.TrimRight(object.Members[k].Name.BeforeExtra, " \t\r\n") // comments after the previous member
 		object.Members = append(object.Members[:k], object.Members[k+1:]...)
 		if k < len(object.Members) {
 			next := &object.Members[k].Name
@@ -96,8 +96,7 @@ func RemoveMember(text []byte, path ...string) ([]byte, error) {
 	return root.Pack(), nil
 }
 
-// Elements returns the elements of a JSON array unchanged, without the commas between them; nil if
-// value is nil.
+// Elements returns the elements of a JSON array unchanged; nil if value is nil.
 func Elements(value []byte) ([][]byte, error) {
 	if value == nil {
 		return nil, nil
@@ -146,7 +145,7 @@ func parse(text []byte) (hujson.Value, error) {
 	return root, nil
 }
 
-// twice returns a name that two members of an object have, "" if there is none.
+// twice returns a name that two members of an object share, "" if there is none.
 func twice(object *hujson.Object) string {
 	names := make(map[string]bool)
 	for _, m := range object.Members {
@@ -195,22 +194,22 @@ func indent(root *hujson.Value) string {
 	return "  "
 }
 
-// add adds an empty object to one at a depth, on a line of its own.
+// add adds a member with an empty object, on a line of its own, to an object at a depth. It returns the index of the member.
 func add(object *hujson.Object, name, step string, depth int) int {
-	before := strings.TrimRight(string(object.AfterExtra), " \t\r\n") // comments behind the former last member
+	before := strings.TrimRight(string(object.AfterExtra), " \t\r\n") // comments after the former last member
 	m := hujson.ObjectMember{
 		Name:  hujson.Value{BeforeExtra: hujson.Extra(before + "\n" + strings.Repeat(step, depth+1)), Value: hujson.String(name)},
 		Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: &hujson.Object{}},
 	}
 	if k := len(object.Members); k > 0 && object.Members[k-1].Value.AfterExtra != nil {
-		m.Value.AfterExtra = hujson.Extra{} // it ends with a comma
+		m.Value.AfterExtra = hujson.Extra{} // keep the trailing comma
 	}
 	object.Members = append(object.Members, m)
 	object.AfterExtra = hujson.Extra("\n" + strings.Repeat(step, depth))
 	return len(object.Members) - 1
 }
 
-// layOut puts the members of a value at a depth on separate lines; arrays of short elements stay on one
+// layOut formats a value at a depth: each member of an object on its own line, and an array of scalars on one
 // line.
 func layOut(v *hujson.Value, step string, depth int) {
 	line := hujson.Extra("\n" + strings.Repeat(step, depth+1))

@@ -17,7 +17,7 @@ func Table(text []byte, in, name string) (map[string]any, error) {
 	return table, err
 }
 
-// SetTable returns a TOML text with a table whose lines are body, replacing an existing one.
+// SetTable returns a TOML text with a table in.name whose lines are body. It replaces an existing table.
 func SetTable(text []byte, in, name, body string) ([]byte, error) {
 	block := fmt.Sprintf("[%s.%s]\n%s", in, name, body)
 	was, _, err := tables(text, in, name)
@@ -45,7 +45,7 @@ func SetTable(text []byte, in, name, body string) ([]byte, error) {
 	return replaced(text, begin, end, block, in, name, want)
 }
 
-// RemoveTable returns a TOML text without a table.
+// RemoveTable returns a TOML text without the table in.name.
 func RemoveTable(text []byte, in, name string) ([]byte, error) {
 	was, _, err := tables(text, in, name)
 	if err != nil || was == nil {
@@ -55,7 +55,7 @@ func RemoveTable(text []byte, in, name string) ([]byte, error) {
 	if begin < 0 {
 		return nil, fmt.Errorf("%s.%s in it is written in a form that cannot be removed", in, name)
 	}
-	for begin > 0 && text[begin-1] == '\n' { // blank lines before it become those after it
+	for begin > 0 && text[begin-1] == '\n' { // remove the blank lines before the table
 		begin--
 	}
 	between := ""
@@ -70,7 +70,8 @@ func RemoveTable(text []byte, in, name string) ([]byte, error) {
 	return replaced(text, begin, end, between, in, name, nil)
 }
 
-// replaced replaces a part of text by block, and checks that the meaning of the rest is unchanged.
+// replaced returns text with block in place of a part. It returns an error unless the table is then want and all other values are
+// unchanged.
 func replaced(text []byte, begin, end int, block, in, name string, want map[string]any) ([]byte, error) {
 	_, before, err := tables(text, in, name)
 	if err != nil {
@@ -84,7 +85,7 @@ func replaced(text []byte, begin, end int, block, in, name string, want map[stri
 	return out, nil
 }
 
-// tables parses a TOML text: the table, nil if it does not exist, and the rest.
+// tables parses a TOML text. It returns the table in.name, nil if it does not exist, and all other values.
 func tables(text []byte, in, name string) (table, rest map[string]any, err error) {
 	rest = make(map[string]any)
 	if err := toml.Unmarshal(text, &rest); err != nil {
@@ -112,10 +113,10 @@ func tables(text []byte, in, name string) (table, rest map[string]any, err error
 	return table, rest, nil
 }
 
-// header matches the line of a table's name.
+// header matches the header line of a table.
 var header = regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`)
 
-// span returns where the lines of a table, and of its subtables, begin and end; begin is -1 if there are none.
+// span returns the byte offsets at which the lines of a table and its subtables begin and end; begin is -1 if there are none.
 func span(text []byte, in, name string) (begin, end int) {
 	begin, end = -1, -1
 	at, comments := 0, 0 // comments above a table belong to it

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// BenchmarkCall measures what a tool call costs beside the syscall itself: p50, one at a time, each from a client's call to its answer.
+// BenchmarkCall compares the median latency of a tool call with that of the same syscall on a direct connection.
 func BenchmarkCall(b *testing.B) {
 	p := newPlace(b)
 	h := connect(b, p.bridge("Memory.*"))

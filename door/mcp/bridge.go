@@ -21,13 +21,13 @@ type Options struct {
 	Agent door.Agent
 	// Dial makes the first connection, Redial later ones.
 	Dial, Redial Dial
-	// Patience is the time for which the end of the input waits for pending answers.
+	// Patience is how long ServeLines waits for pending answers after the end of its input.
 	Patience time.Duration
 	// Note tells the operator about changes of the connection.
 	Note func(format string, args ...any)
-	// TrustHost is the name of the host whose answers to elicitations count as its user's approval; "": no host.
+	// TrustHost is the name of the host whose accepted elicitations count as approvals of its user; "": no host.
 	TrustHost string
-	// Version is the version that the server reports.
+	// Version is the version that the MCP server reports.
 	Version string
 }
 
@@ -36,13 +36,13 @@ type Bridge struct {
 	link   link
 	server *sdk.Server
 
-	calls sync.WaitGroup // calls that outlive the request of their host
+	calls sync.WaitGroup // calls that can outlive the request of their host
 
 	mu      sync.Mutex
-	offered map[string]*tool // by name; nothing is ever removed
+	offered map[string]*tool // by name; tools are never removed
 	names   map[string]string
 	prompts map[string]bool
-	parked  map[string]*parked // calls whose hosts ask their users, by the state that returns with the answer
+	parked  map[string]*parked // calls whose hosts ask their users, by request state
 	may     *schema.ListOutput // what the process may call, as last reported
 	listed  chan struct{}      // closed after the first report
 }
@@ -73,8 +73,8 @@ func New(o Options) *Bridge {
 const instructions = `These tools are syscalls of pwos, a kernel for AI agents. Each call is checked against the grant of this process, and recorded.
 The error of a refused call, or of one that waits for an approval, has the command with which the operator can allow it: tell the user that command, and repeat the call after it was run.`
 
-// Serve connects to the kernel, and then runs serve with the server, until either ends. It returns serve's error, or
-// why there is no connection.
+// Serve connects to the kernel, and then runs serve with the MCP server until serve returns. It returns the error of serve, or
+// the error of the first connection.
 func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Server) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,19 +92,19 @@ func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Ser
 	return err
 }
 
-// ServeLines serves one host over a pair of streams, until in ends and everything asked before is answered.
+// ServeLines serves one host over a pair of streams, until in ends and all its requests are answered.
 func (b *Bridge) ServeLines(ctx context.Context, in io.Reader, out io.Writer) error {
 	return b.Serve(ctx, func(ctx context.Context, server *sdk.Server) error {
 		l := newLines(ctx, in, out, b.link.options.Patience)
 		err := server.Run(ctx, &sdk.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}) // lines has checked the length
 		if l.ended() {
-			return nil // no caller waits for the failed answers
+			return nil // the host is gone: a failed answer is no error
 		}
 		return err
 	})
 }
 
-// receive answers methods that the server does not answer, or answers differently.
+// receive handles tools that are not offered and the list of resources, and passes all other requests on.
 func (b *Bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {

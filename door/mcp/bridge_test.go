@@ -16,7 +16,8 @@ import (
 
 type args map[string]any
 
-// TestTools: what the process may call is offered, and nothing else; as whom and when is nobody's to say; a query is marked.
+// TestTools checks that exactly the syscalls that the process may call are offered, that queries are marked, and that a call cannot set
+// the PID or other metadata.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	h := connect(t, newPlace(t).bridge("Memory.*", "Ipc.*"))
@@ -50,8 +51,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestGrant: a refusal says how the call can be allowed, whether it is offered or not; a grant is told, and the call then made; what is taken
-// away stays offered, and is refused with its fix.
+// TestGrant checks that a refusal has the fix, whether or not the tool is offered, that a grant notifies the host and allows the call,
+// and that a revoked tool stays offered.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -72,7 +73,7 @@ func TestGrant(t *testing.T) {
 	h.refused("Memory_Set", set, "pwos cap grant 1", "--add Memory.Set")
 }
 
-// TestQuiet: as long as no grant changes, a bridge leaves nothing in the journal but its start and the calls.
+// TestQuiet checks that a bridge writes only its start and its calls to the journal while no grant changes.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -88,7 +89,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestSession: the process outlives a session, with what it was granted since and what it has.
+// TestSession checks that the process outlives a session and keeps its grants and memory.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -103,8 +104,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestRestart: a kernel that ends and comes back is found again; meanwhile a call is answered with one error. Nothing that was not offered
-// before is told of.
+// TestRestart checks that the bridge reconnects to a restarted kernel, answers calls with an error meanwhile, and follows grants again.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -121,13 +121,13 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestKilled: a process that the operator has ended is not made again behind its back.
+// TestKilled checks that the bridge does not start a new process after the operator ended its process.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	h := connect(t, p.bridge("Memory.*"))
 	p.operator("Syscall.Terminate", `{"target_pid":1}`)
-	for { // until the bridge has heard of it the kernel says so
+	for { // until the bridge knows it, the error is the kernel's
 		text, isError := h.call("Memory_List", args{})
 		if !isError || !strings.Contains(text, "ended") {
 			t.Fatalf("after its end: %q", text)
@@ -141,7 +141,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestResources: memory and record can be read by their addresses, each as far as the process may.
+// TestResources checks reads of memory and record by URI: each shows only what the process may read.
 func TestResources(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -195,7 +195,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestNoKernel: without a kernel nobody is served.
+// TestNoKernel checks that ServeLines returns an error if there is no kernel.
 func TestNoKernel(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -207,7 +207,8 @@ func TestNoKernel(t *testing.T) {
 	}
 }
 
-// TestGarbage: lines that are no protocol are answered or dropped, and end nothing; what was asked before the input ended is answered.
+// TestGarbage checks that invalid lines are answered or dropped and do not end the session, and that requests before the end of the
+// input are answered.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	b := newPlace(t).bridge("Memory.Get")

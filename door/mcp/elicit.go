@@ -18,8 +18,8 @@ import (
 // elicitAfter is the time after which the bridge checks whether a call waits for an approval.
 const elicitAfter = time.Second
 
-// trusted reports whether a host's answer to an elicitation counts as its user's. Hosts may answer without a user, so
-// only the one that the operator has named is trusted.
+// trusted reports whether a host's answer to an elicitation counts as its user's approval. A host may answer without a user, so
+// only the host that the operator has named is trusted.
 func (b *Bridge) trusted(session *sdk.ServerSession) bool {
 	if b.link.options.TrustHost == "" || session == nil {
 		return false
@@ -29,7 +29,7 @@ func (b *Bridge) trusted(session *sdk.ServerSession) bool {
 		init.Capabilities != nil && init.Capabilities.Elicitation != nil
 }
 
-// parked is a call that waits for an approval while its user is asked.
+// parked is a call that waits for an approval while its host asks the user.
 type parked struct {
 	session  *sdk.ServerSession
 	question *schema.ApprovalState
@@ -39,14 +39,14 @@ type parked struct {
 // pendingCall is a call in flight to the kernel.
 type pendingCall struct {
 	done   chan struct{}   // closed once it is answered
-	over   context.Context // ends when it is answered
+	over   context.Context // done when it is answered or canceled
 	cancel context.CancelFunc
 	answer schema.Message
 	err    error
 }
 
-// begin makes a call that outlives the request of its host: the request is answered, and repeated, while the
-// user is asked.
+// begin starts a call that can outlive the request of its host, because the host gets a result, and repeats the request, while the
+// call waits for its approval.
 func (b *Bridge) begin(ctx context.Context, kind schema.Kind, typ string, data []byte, report func(*schema.ProgressedEvent)) *pendingCall {
 	p := &pendingCall{done: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -70,10 +70,10 @@ func (p *pendingCall) wait(ctx context.Context) (schema.Message, error) {
 	return p.answer, p.err
 }
 
-// ask makes a call for a trusted host. If the call waits for an approval the result asks the host's user, and has the
-// state with which the host repeats the request with the answer. Only accept counts: a decline or cancel may come
-// from no person, and the call still waits. The approval goes to the kernel on a connection of its own, which must be
-// the operator's: a bridge inside an agent is that agent, and the kernel refuses it.
+// ask makes a call for a trusted host. If the call waits for an approval, the result asks the host's user and has the request state,
+// with which the host repeats the request and adds the answer. Only accept has an effect: decline and cancel may come without a
+// person, and the call still waits. The approval needs a new connection of the operator: the kernel refuses it to a bridge that
+// runs inside an agent.
 func (b *Bridge) ask(ctx context.Context, req *sdk.CallToolRequest, kind schema.Kind, typ string, data []byte) (*sdk.CallToolResult, schema.Message, error) {
 	if w := b.unpark(req); w != nil {
 		if answer, ok := req.Params.InputResponses[inputName].(*sdk.ElicitResult); ok && answer.Action == "accept" {
@@ -97,15 +97,16 @@ func (b *Bridge) ask(ctx context.Context, req *sdk.CallToolRequest, kind schema.
 	return nil, answer, err
 }
 
-// inputName is the name of the one input that a host's user is asked for.
+// inputName is the name of the input request of an approval.
 const inputName = "approval"
 
-// park keeps a call until its host returns with an answer, and returns the result that asks for one.
+// park stores a call until its host repeats the request with an answer, and returns the result that asks the user. It removes
+// parked calls that are over.
 func (b *Bridge) park(w *parked) *sdk.CallToolResult {
 	state := rand.Text()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for state, old := range b.parked { // of hosts that have not returned
+	for state, old := range b.parked { // whose hosts have not answered
 		select {
 		case <-old.done:
 			delete(b.parked, state)
@@ -133,10 +134,10 @@ func (b *Bridge) unpark(req *sdk.CallToolRequest) *parked {
 	return w
 }
 
-// errFound ends a subscription after the question was found.
+// errFound ends the subscription of question.
 var errFound = errors.New("found")
 
-// question returns the question that a call waits for, nil if it ends without one.
+// question returns the approval question of a call in flight, nil if the call ends without one.
 func (b *Bridge) question(ctx context.Context, p *pendingCall, typ string, data []byte) (q *schema.ApprovalState) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -177,7 +178,7 @@ func (b *Bridge) approve(ctx context.Context, q *schema.ApprovalState) error {
 	})
 }
 
-// asOperator runs do with a connection that stays the operator's.
+// asOperator runs do with a new connection that is not attached to the process.
 func (b *Bridge) asOperator(ctx context.Context, do func(*client.Client) error) error {
 	c, err := b.link.options.Redial(ctx)
 	if err != nil {
@@ -186,7 +187,8 @@ func (b *Bridge) asOperator(ctx context.Context, do func(*client.Client) error) 
 	return errors.Join(do(c), c.Close())
 }
 
-// asksAbout reports whether a question is about that call. A registered syscall has its data in a member.
+// asksAbout reports whether a question is about the call of a type with this data. The question of a registered syscall has the data
+// of the call in its member data.
 func asksAbout(s *schema.ApprovalState, typ string, data []byte) bool {
 	if s.Type != typ {
 		return false

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// careful is a place whose rules have somebody asked before a Memory.Set below prod/, which waits so long.
+// careful returns a place with a rule that requires an approval for Memory.Set below prod/. A call waits for it for the given time.
 func careful(t *testing.T, wait time.Duration) *place {
 	t.Helper()
 	return newPlaceWith(t, func(cfg *config.Config) {
@@ -30,7 +30,7 @@ func careful(t *testing.T, wait time.Duration) *place {
 	})
 }
 
-// TestElicit: what the user of a trusted host accepts is done. Whoever declines or cancels may be nobody: the call waits still.
+// TestElicit checks that an accept of a trusted host approves the call, and that the call still waits after a decline or cancel.
 func TestElicit(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"accept", "decline", "cancel"} {
@@ -61,7 +61,8 @@ func TestElicit(t *testing.T) {
 	}
 }
 
-// TestElicitNobody: a host that nobody trusts is not asked, and one that takes no elicitations neither: the result says what to do.
+// TestElicitNobody checks that a host that is not trusted, or does not support elicitations, is not asked, and that the result of the call
+// has the fix.
 func TestElicitNobody(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -82,7 +83,7 @@ func TestElicitNobody(t *testing.T) {
 	}
 }
 
-// TestElicitOlder: a host of an older protocol is asked by a request of the server's.
+// TestElicitOlder checks that a host of an older protocol version gets an elicitation/create request.
 func TestElicitOlder(t *testing.T) {
 	t.Parallel()
 	p := careful(t, time.Minute)
@@ -117,7 +118,7 @@ func TestElicitOlder(t *testing.T) {
 	send(`{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":{"action":"accept","content":{}}}`)
 	want(`{\"success\":true}`)
 	testkit.Must(t, toBridge.Close())
-	for lines.Scan() { // to its end
+	for lines.Scan() { // read to the end
 	}
 	testkit.Must(t, <-served)
 }

@@ -20,9 +20,9 @@ import (
 type HTTP struct {
 	Listener    net.Listener
 	Certificate *tls.Certificate       // nil: no TLS
-	Token       func() (string, error) // that each request must have; read once the kernel is reached
-	Hosts       []string               // names that a request may be for, besides the listening address and loopback
-	Origins     []string               // of pages that may call, such as https://app.example; pages of this server may
+	Token       func() (string, error) // returns the bearer token of requests; called after the connection to the kernel
+	Hosts       []string               // allowed names in the Host header, besides the listening address and loopback
+	Origins     []string               // allowed origins of pages, such as https://app.example, besides this server's own
 }
 
 // Bounds of an HTTP server.
@@ -54,7 +54,7 @@ func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
 			err = web.Serve(o.Listener)
 		}
 		for session := range server.Sessions() { // sessions that no host has ended
-			_ = session.Close() // the host is not told
+			_ = session.Close() // errors have no receiver
 		}
 		if errors.Is(err, http.ErrServerClosed) {
 			return context.Cause(ctx)
@@ -63,13 +63,13 @@ func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
 	})
 }
 
-// CheckOrigin returns what is wrong with an origin of pages that may call.
+// CheckOrigin returns an error if origin is not valid in HTTP.Origins.
 func CheckOrigin(origin string) error {
 	return http.NewCrossOriginProtection().AddTrustedOrigin(origin)
 }
 
-// guard wraps the server: a request must have the token, be for this server by one of its names, and not come from a
-// foreign page.
+// guard returns a function that wraps a handler: a request must have the token, name this server in its Host header, and not come
+// from a foreign page.
 func (o *HTTP) guard() (func(http.Handler) http.Handler, error) {
 	foreign := http.NewCrossOriginProtection()
 	for _, origin := range o.Origins {
@@ -118,7 +118,7 @@ func (o *HTTP) loopback() bool {
 	return ok && (addr.IP.IsLoopback() || addr.IP.IsUnspecified())
 }
 
-// hostname is the name of a host and port, in lower case.
+// hostname returns the host of a host and port, in lower case.
 func hostname(hostport string) string {
 	if host, _, err := net.SplitHostPort(hostport); err == nil {
 		hostport = host
@@ -126,8 +126,8 @@ func hostname(hostport string) string {
 	return strings.ToLower(strings.Trim(hostport, "[]"))
 }
 
-// fromHere reports whether a request comes from no web page, from a page of this server, or from an allowed
-// page. http.CrossOriginProtection allows every GET, which here opens a stream.
+// fromHere reports whether a request has no Origin header, the origin of this server, or an allowed one. It is needed because
+// http.CrossOriginProtection allows every GET, and a GET opens a stream here.
 func (o *HTTP) fromHere(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {

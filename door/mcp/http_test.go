@@ -22,7 +22,7 @@ import (
 
 const token = "a-token-of-some-length"
 
-// served is a bridge that serves over HTTP.
+// served runs a bridge that serves over HTTP, and returns its URL.
 func served(t *testing.T, p *place, o *mcp.HTTP) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func served(t *testing.T, p *place, o *mcp.HTTP) (url string) {
 	return scheme + listener.Addr().String() + "/mcp"
 }
 
-// certified makes a certificate for 127.0.0.1, and a transport that trusts it.
+// certified returns a certificate for 127.0.0.1, and a transport that trusts it.
 func certified(t *testing.T) (*tls.Certificate, *http.Transport) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -68,7 +68,7 @@ func certified(t *testing.T) (*tls.Certificate, *http.Transport) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, transport
 }
 
-// TestHTTPS: with a certificate the server speaks TLS and nothing else, the token is asked for all the same, and its own pages are those of https.
+// TestHTTPS checks that a server with a certificate accepts only TLS, requires the token, and allows only https for its own origin.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	certificate, transport := certified(t)
@@ -106,10 +106,10 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
-// initialize begins a session.
+// initialize is the request that begins a session.
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// bearer adds what lets a request in.
+// bearer is a transport that adds the token to requests.
 type bearer struct{ next http.RoundTripper }
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -118,7 +118,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// TestHTTP: two hosts at once are served, both as the one process.
+// TestHTTP checks that two hosts can be served at the same time as the same process.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	url := served(t, newPlace(t), &mcp.HTTP{})
@@ -138,7 +138,7 @@ func TestHTTP(t *testing.T) {
 	hosts[1].expect("Memory_Get", args{"key": "a"}, "1")
 }
 
-// TestHTTPGuard: a request without the token, for another name, or from a foreign page is refused before anything of it is read.
+// TestHTTPGuard checks that requests without the token, for another host name, or from a foreign page are refused.
 func TestHTTPGuard(t *testing.T) {
 	t.Parallel()
 	url := served(t, newPlace(t), &mcp.HTTP{Hosts: []string{"box.example"}, Origins: []string{"https://app.example"}})

@@ -12,18 +12,18 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// lines are the streams of a host. The server ends at a line that is not JSON, and drops calls in flight when its
-// input ends; lines answers and skips such a line, and delays the end until everything is answered.
+// lines wraps the streams of a host. The MCP server would end at a line that is not JSON, and drop calls in flight when its
+// input ends. lines answers and skips such a line, and delays the end of the input until all requests are answered.
 type lines struct {
 	ctx      context.Context
-	patience time.Duration // how long the end waits for answers
+	patience time.Duration // how long the end of the input waits for answers
 	in       *bufio.Reader
-	rest     []byte // rest of a line, not read yet
+	rest     []byte // the part of the current line that Read has not returned yet
 
 	mu      sync.Mutex
 	out     io.Writer
-	asked   int           // requests without an answer
-	idle    chan struct{} // closed when there are none after the end
+	asked   int           // number of requests without an answer
+	idle    chan struct{} // closed when the input has ended and asked is 0
 	atEnd   bool
 	partial []byte // the beginning of a line that is being written
 }
@@ -34,7 +34,7 @@ func newLines(ctx context.Context, in io.Reader, out io.Writer, patience time.Du
 	return &lines{ctx: ctx, patience: patience, in: bufio.NewReader(in), out: out, idle: make(chan struct{})}
 }
 
-// Read returns the lines that are JSON.
+// Read reads the lines that are JSON. It answers other lines with an error.
 func (l *lines) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.next()
@@ -62,7 +62,8 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line, nil if it is too long. A last line without line break counts only if it is complete JSON.
+// next reads a line. If the line is too long, next returns a text that is not JSON. A last line without a line break counts only if it
+// is complete JSON.
 func (l *lines) next() (line []byte, err error) {
 	for {
 		part, err := l.in.ReadSlice('\n')
@@ -82,7 +83,7 @@ func (l *lines) next() (line []byte, err error) {
 	}
 }
 
-// end waits until all requests are answered.
+// end waits until all requests are answered, ctx ends or patience is over. It returns err.
 func (l *lines) end(err error) error {
 	l.mu.Lock()
 	l.atEnd = true
@@ -129,7 +130,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 }
 
-// answer writes a line of our own.
+// answer writes a line that does not come from the server.
 func (l *lines) answer(line string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +141,7 @@ func (l *lines) answer(line string) error {
 // Close leaves the streams open: their owner closes them.
 func (l *lines) Close() error { return nil }
 
-// parts reports whether a JSON line is an object with an id, and one with a method.
+// parts reports whether a JSON line is an object with an id that is not null, and whether it has a method.
 func parts(line []byte) (id, method bool) {
 	members, err := schema.TypeOf[map[string]schema.Value]().Decode(line)
 	if err != nil {

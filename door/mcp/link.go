@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// link is the connection to the kernel that acts as a process. It reconnects when the connection is
+// link is the connection to the kernel that acts as the process. It reconnects after the connection was
 // lost.
 type link struct {
 	options *Options
@@ -25,7 +25,7 @@ type link struct {
 	ended   error         // the process has ended: no new connection is possible
 }
 
-// Pauses between attempts, and how long a call waits for a connection.
+// Pauses between attempts to connect, and how long a call waits for a connection.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
@@ -45,8 +45,8 @@ func (l *link) connect(ctx context.Context, dial Dial) (*client.Client, int64, e
 	return c, pid, nil
 }
 
-// run keeps the connection until ctx ends or its process has, and calls listed whenever what the process may call
-// changes.
+// run keeps the link connected until ctx ends, and calls listed when the list of what the process may call
+// changes. It does not reconnect after the process has ended.
 func (l *link) run(ctx context.Context, listed func(context.Context, *schema.ListOutput)) error {
 	c, pid, err := l.connect(ctx, l.options.Dial)
 	if err != nil {
@@ -72,7 +72,7 @@ func (l *link) run(ctx context.Context, listed func(context.Context, *schema.Lis
 	}
 }
 
-// again retries the connection until it succeeds or ctx ends. It starts no kernel, which the operator may have ended on
+// again retries the connection until it succeeds or ctx ends. It does not start a kernel: the operator may have stopped it on
 // purpose.
 func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -94,7 +94,7 @@ func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
 // settling is the time for which changes are collected before they are reported together.
 const settling = 100 * time.Millisecond
 
-// follow subscribes to what the process may call. It returns why the subscription ended.
+// follow subscribes to the list of what the process may call, and passes each list to listed. It returns why the subscription ended.
 func follow(ctx context.Context, c *client.Client, listed func(context.Context, *schema.ListOutput)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	latest := make(chan *schema.ListOutput, 1)
@@ -126,7 +126,7 @@ func follow(ctx context.Context, c *client.Client, listed func(context.Context, 
 			return fmt.Errorf("read %s: %w", event.Type, err)
 		}
 		select {
-		case <-latest: // replace an older one that was not read
+		case <-latest: // drop an older list that was not read
 		default:
 		}
 		latest <- list
@@ -144,7 +144,7 @@ func (l *link) set(c *client.Client, pid int64, away error) {
 	l.wake()
 }
 
-// who returns the process of the current or last connection.
+// who returns the PID of the current or last connection.
 func (l *link) who() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +163,7 @@ func (l *link) wake() {
 	l.changed = make(chan struct{})
 }
 
-// client returns the connection. Without one it waits briefly, then returns the reason.
+// client returns the connection. If there is none, it waits up to callWait for one, and then returns an error with the reason.
 func (l *link) client(ctx context.Context) (*client.Client, error) {
 	late := time.NewTimer(callWait)
 	defer late.Stop()
@@ -193,8 +193,7 @@ func (l *link) do(ctx context.Context, kind schema.Kind, typ string, data []byte
 	return l.doReporting(ctx, kind, typ, data, nil)
 }
 
-// doReporting does what do does, and calls report with the progress of the call; nil means no
-// reports.
+// doReporting makes one call as the process, and calls report with the progress of the call; report may be nil.
 func (l *link) doReporting(ctx context.Context, kind schema.Kind, typ string, data []byte, report func(*schema.ProgressedEvent)) (schema.Message, error) {
 	c, err := l.client(ctx)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { testkernel.Main(m) }
 type place struct {
 	t   testing.TB
 	cfg config.Config
-	end func() // of the kernel that runs
+	end func() // stops the kernel
 }
 
 func newPlace(t testing.TB) *place {
@@ -41,14 +41,14 @@ func newPlaceWith(t testing.TB, edit func(*config.Config)) *place {
 	return p
 }
 
-// start starts a kernel on what there is.
+// start starts the kernel again with the existing state.
 func (p *place) start() { p.t.Helper(); p.end = testkernel.Start(p.t, p.cfg) }
 
 func (p *place) dial(ctx context.Context) (*client.Client, error) {
 	return client.Dial(ctx, client.Options{RuntimeDir: p.cfg.RuntimeDir, Patience: testkit.Patience})
 }
 
-// operator makes one call of the operator's.
+// operator makes one call as the operator, and returns the data of the answer.
 func (p *place) operator(typ, data string) string {
 	p.t.Helper()
 	c, err := p.dial(testkit.Context(p.t))
@@ -60,10 +60,10 @@ func (p *place) operator(typ, data string) string {
 	return string(answer.Data)
 }
 
-// bridge is a bridge to a kernel that is the process bob, which is granted allow.
+// bridge returns a bridge that acts as the process bob with the grant allow.
 func (p *place) bridge(allow ...string) *mcp.Bridge { return p.bridgeTrusting("", allow...) }
 
-// bridgeTrusting is a bridge that takes a host at its word.
+// bridgeTrusting returns a bridge that trusts the elicitations of a host.
 func (p *place) bridgeTrusting(trusted string, allow ...string) *mcp.Bridge {
 	return mcp.New(mcp.Options{
 		TrustHost: trusted, Patience: time.Minute,
@@ -75,18 +75,18 @@ func (p *place) bridgeTrusting(trusted string, allow ...string) *mcp.Bridge {
 type host struct {
 	t       testing.TB
 	session *sdk.ClientSession
-	lists   chan struct{} // one for each notification that the list of tools has changed
+	lists   chan struct{} // one element per tools/list_changed notification
 	reports chan *sdk.ProgressNotificationParams
-	served  chan error // what ServeLines returned
+	served  chan error // the result of ServeLines
 }
 
-// connect has a host speak with a bridge.
+// connect returns a host that is connected to a bridge.
 func connect(t testing.TB, b *mcp.Bridge) *host {
 	t.Helper()
 	return connectAnswering(t, b, nil)
 }
 
-// connectAnswering is connect for a host that answers elicitations; nil: it takes none.
+// connectAnswering is connect for a host that answers elicitations with elicited; nil: the host does not support them.
 func connectAnswering(t testing.TB, b *mcp.Bridge, elicited func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error)) *host {
 	t.Helper()
 	h := &host{t: t, lists: make(chan struct{}, 100), reports: make(chan *sdk.ProgressNotificationParams, 100), served: make(chan error, 1)}
@@ -112,14 +112,14 @@ func (h *host) close() {
 	if h.session == nil {
 		return
 	}
-	_ = h.session.Close() // fails where the bridge was faster to close
+	_ = h.session.Close() // fails if the bridge has closed the streams first
 	h.session = nil
-	if err := <-h.served; err != nil && !strings.Contains(err.Error(), io.ErrClosedPipe.Error()) { // it has written to a host that was closing
+	if err := <-h.served; err != nil && !strings.Contains(err.Error(), io.ErrClosedPipe.Error()) { // the host may have closed it
 		h.t.Error(err)
 	}
 }
 
-// tools are those that are offered, by name.
+// tools returns the offered tools, by name.
 func (h *host) tools() map[string]*sdk.Tool {
 	h.t.Helper()
 	all := make(map[string]*sdk.Tool)
@@ -130,7 +130,7 @@ func (h *host) tools() map[string]*sdk.Tool {
 	return all
 }
 
-// call calls a tool, and returns the text of its result.
+// call calls a tool, and returns the text of its result and whether it is an error.
 func (h *host) call(name string, arguments any) (text string, isError bool) {
 	h.t.Helper()
 	result, err := h.session.CallTool(testkit.Context(h.t), &sdk.CallToolParams{Name: name, Arguments: arguments})
@@ -143,7 +143,7 @@ func (h *host) call(name string, arguments any) (text string, isError bool) {
 	return text, result.IsError
 }
 
-// expect calls a tool that has to answer with this text.
+// expect calls a tool, and checks that it succeeds with the text want.
 func (h *host) expect(name string, arguments any, want string) {
 	h.t.Helper()
 	if got, isError := h.call(name, arguments); isError || got != want {
@@ -151,7 +151,7 @@ func (h *host) expect(name string, arguments any, want string) {
 	}
 }
 
-// refused calls a tool that has to be refused with a text that has all of these.
+// refused calls a tool, and checks that it fails with a text that has all texts of want.
 func (h *host) refused(name string, arguments any, want ...string) {
 	h.t.Helper()
 	got, isError := h.call(name, arguments)
@@ -162,7 +162,7 @@ func (h *host) refused(name string, arguments any, want ...string) {
 	}
 }
 
-// changed waits until the host was told that there are other tools.
+// changed waits for a tools/list_changed notification.
 func (h *host) changed() {
 	h.t.Helper()
 	select {

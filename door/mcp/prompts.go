@@ -24,14 +24,14 @@ func (b *Bridge) adopted(ctx context.Context) {
 	}
 }
 
-// ingested offers a document that the process has just ingested as a prompt.
+// ingested offers the document of an answer of Kernel.Ingest as a prompt.
 func (b *Bridge) ingested(reply []byte) {
 	if out, err := schema.KernelIngest.Decode(reply); err == nil {
 		b.prompt(out.URI, "")
 	}
 }
 
-// prompt offers a document. Its text is the result of ingesting it, again if the process has before.
+// prompt offers a document as a prompt. Each get of the prompt ingests the document and returns its text.
 func (b *Bridge) prompt(uri, name string) {
 	prompt := toolName(cmp.Or(name, path.Base(uri)), func(string) bool { return false })
 	b.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// until waits for a change of the tools after which a condition holds.
+// until waits for changes of the tools until a condition holds.
 func (h *host) until(what string, holds func() bool) {
 	h.t.Helper()
 	for !holds() {
@@ -26,8 +26,8 @@ func (h *host) until(what string, holds func() bool) {
 	}
 }
 
-// TestRegistered: a syscall that is registered is a tool once it is granted, whichever comes first; its schema is the tool's, and what does not fit is
-// refused. One that is taken away is marked, and one that takes its place is described again.
+// TestRegistered checks that a registered and granted syscall is a tool with the registered schema, which the kernel enforces. An
+// unregistered one is marked, and a new registration updates the description.
 func TestRegistered(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -61,7 +61,7 @@ func TestRegistered(t *testing.T) {
 	h.until("it is back", func() bool { return description() == "Adds up." })
 }
 
-// TestProgress: a host that has sent a token is told how far its call has come, before it has the answer; one that has not is told nothing.
+// TestProgress checks that a host gets progress of a call before the answer if it sent a progress token, and none otherwise.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -136,7 +136,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestManyTools: the list of what may be called can be longer than a line.
+// TestManyTools checks that the list of allowed syscalls can be longer than a line.
 func TestManyTools(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

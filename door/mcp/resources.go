@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Resources are read by the process when the host reads them.
+// URIs of resources. A read of a resource is a call of the process.
 const (
 	memoryPrefix   = "pwos:///memory/"
 	memoryTemplate = memoryPrefix + "{+key}"
@@ -60,14 +60,14 @@ func (b *Bridge) listResources(ctx context.Context, params *sdk.ListResourcesPar
 	return out, nil
 }
 
-// complete completes the key of a value in memory; nothing else can be completed.
+// complete completes the key of a value in memory. It has no completions for other arguments.
 func (b *Bridge) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	out := &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{Values: []string{}}}
 	ref, argument := req.Params.Ref, req.Params.Argument
 	if ref == nil || ref.URI != memoryTemplate || argument.Name != "key" || !b.isAllowed(schema.MemoryList.Type) {
 		return out, nil
 	}
-	prefix, most := argument.Value, int64(100) // as many as the protocol allows
+	prefix, most := argument.Value, int64(100) // the maximum of the protocol
 	list, err := ask(ctx, b, schema.MemoryList, &schema.MemoryListInput{Prefix: &prefix, Limit: &most})
 	if err != nil {
 		return nil, refusal(err)
@@ -86,7 +86,7 @@ func (b *Bridge) isAllowed(typ string) bool {
 	return b.may != nil && slices.Contains(b.may.Syscalls, typ)
 }
 
-// memoryURI is the address of a key, with each segment escaped.
+// memoryURI returns the URI of a key, with each segment escaped.
 func memoryURI(key string) string {
 	segments := strings.Split(key, "/")
 	for i, s := range segments {
@@ -114,7 +114,7 @@ func (b *Bridge) readMemory(ctx context.Context, req *sdk.ReadResourceRequest) (
 	return contents(req.Params.URI, answer.Data), nil
 }
 
-// auditPage is the answer of Audit.Log, with its entries unchanged.
+// auditPage is an answer of Audit.Log whose entries are not decoded.
 type auditPage struct {
 	Entries []schema.Value `json:"entries"`
 	Next    schema.Value   `json:"next,omitzero"`
@@ -151,7 +151,7 @@ func contents(uri string, data schema.Value) *sdk.ReadResourceResult {
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: jsonType, Text: string(data)}}}
 }
 
-// codeRefused is the error code of a refused resource or prompt: their methods have no result for it.
+// codeRefused is the JSON-RPC error code of a refused resource or prompt. Unlike a tool result, their results cannot have an error.
 const codeRefused = -32000
 
 // refusal converts err to an MCP error.
@@ -163,7 +163,7 @@ func refusal(err error) error {
 	return &jsonrpc.Error{Code: codeRefused, Message: text}
 }
 
-// ask makes a call as the process, by its row.
+// ask calls a syscall as the process, and returns its decoded output.
 func ask[In, Out any](ctx context.Context, b *Bridge, row schema.Callable[In, Out], in *In) (*Out, error) {
 	data, err := row.Encode(in)
 	if err != nil {

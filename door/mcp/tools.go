@@ -17,12 +17,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// tool is a syscall as hosts see it.
+// tool is a syscall that is offered to hosts as a tool.
 type tool struct {
 	name        string
-	target      string // its type; a user-space syscall's path
-	path        bool   // it is a user-space syscall
-	wrapped     bool   // the member input of the arguments is its input: MCP takes only objects
+	target      string // the type of the syscall, or the path of a user-space syscall
+	path        bool   // target is the path of a user-space syscall
+	wrapped     bool   // the arguments have the input as member input, because MCP allows only objects
 	kind        schema.Kind
 	description string
 	input       schema.Value // JSON Schema of the arguments
@@ -32,8 +32,8 @@ type tool struct {
 // longestName is the longest name of a tool that hosts accept: ^[A-Za-z0-9_-]{1,64}$.
 const longestName = 64
 
-// toolName returns the name of a tool: the target with an underscore for each character that is not allowed. If it is
-// too long or taken a hash makes it unique.
+// toolName returns the name of a tool: the target with an underscore for each character that is not allowed. If that is
+// too long or taken, it is cut and gets a hash of the target as suffix.
 func toolName(target string, taken func(string) bool) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -50,7 +50,7 @@ func toolName(target string, taken func(string) bool) string {
 	return name[:min(len(name), longestName-len(hash))] + hash
 }
 
-// name returns the name of a target, which stays the same while the bridge lives. The caller holds mu.
+// name returns the name of a target, which stays the same while the bridge runs. The caller holds mu.
 func (b *Bridge) name(target string) string {
 	if name, ok := b.names[target]; ok {
 		return name
@@ -60,7 +60,7 @@ func (b *Bridge) name(target string) string {
 	return name
 }
 
-// offer updates the tools to what the process may call now.
+// offer updates the tools to the list of what the process may call.
 func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 	b.mu.Lock()
 	b.may = list
@@ -73,7 +73,7 @@ func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 		}
 	}
 	for _, path := range list.Paths {
-		if !strings.HasSuffix(path, "*") { // the kernel lists what is registered below a path
+		if !strings.HasSuffix(path, "*") { // the kernel also lists each syscall that is registered below such a path
 			current[path] = true
 			b.add(path, func() *tool { return b.describePath(ctx, path) })
 		}
@@ -100,12 +100,12 @@ func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 	}
 }
 
-// pushes reports whether a syscall is a subscription: a host cannot receive its events, so that mail would be lost.
+// pushes reports whether a syscall is a subscription. A host cannot receive its events, and mail among them would be lost.
 func pushes(typ string) bool {
 	return strings.HasSuffix(typ, ".Subscribe") || typ == schema.ProcessAttach.Type
 }
 
-// add offers a tool, unless it is offered already.
+// add offers the tool of a target, unless it is offered already. It calls describe for a new or revoked tool.
 func (b *Bridge) add(target string, describe func() *tool) {
 	b.mu.Lock()
 	name := b.name(target)
@@ -113,7 +113,7 @@ func (b *Bridge) add(target string, describe func() *tool) {
 	b.mu.Unlock()
 	var t *tool
 	switch {
-	case was == nil || was.revoked: // a new registration may differ
+	case was == nil || was.revoked: // the description may have changed since
 		t = describe()
 		t.name = name
 	default:
@@ -125,7 +125,7 @@ func (b *Bridge) add(target string, describe func() *tool) {
 	b.show(t)
 }
 
-// show adds a tool to the server's list.
+// show adds a tool to the server's list, or replaces it there.
 func (b *Bridge) show(t *tool) {
 	description := t.description
 	if t.revoked {
@@ -133,7 +133,7 @@ func (b *Bridge) show(t *tool) {
 	}
 	hints := &sdk.ToolAnnotations{ReadOnlyHint: t.kind == schema.KindQuery}
 	if row, ok := schema.Lookup(t.target); ok && row.Outcome == "" {
-		hints.OpenWorldHint = new(bool) // no: it stays inside the kernel
+		hints.OpenWorldHint = new(bool) // false: it has no effects outside the kernel
 	}
 	b.server.AddTool(&sdk.Tool{
 		Name: t.name, Title: t.target, Description: description, InputSchema: t.input, Annotations: hints,
@@ -145,7 +145,7 @@ func (b *Bridge) show(t *tool) {
 // anyObject is the schema of unknown arguments.
 const anyObject = `{"type":"object"}`
 
-// describe describes a syscall: from the table, or by asking the kernel if this program does not know it.
+// describe returns the tool of a syscall: from the table, or with Syscall.Describe if the table does not have it.
 func (b *Bridge) describe(ctx context.Context, typ string) *tool {
 	if row, ok := schema.Lookup(typ); ok {
 		return &tool{target: typ, kind: row.Kind, description: row.Description, input: row.ToolSchema()}
@@ -169,8 +169,8 @@ func (b *Bridge) describe(ctx context.Context, typ string) *tool {
 	return t
 }
 
-// describePath asks a user-space syscall to describe itself. If it does not, it is still offered: its calls report
-// the fault.
+// describePath returns the tool of a user-space syscall, with the description that the syscall itself returns. If it returns
+// none, the tool accepts any object.
 func (b *Bridge) describePath(ctx context.Context, path string) *tool {
 	t := &tool{target: path, path: true, kind: schema.KindCommand, description: "User-space syscall " + path + ".", input: schema.Value(anyObject)}
 	yes := true
@@ -190,7 +190,7 @@ func (b *Bridge) describePath(ctx context.Context, path string) *tool {
 	return t
 }
 
-// takes sets the schema of a tool's input.
+// takes sets the input schema of a tool. A schema of another type than object is wrapped in an object.
 func (t *tool) takes(input schema.Value) {
 	members, err := schema.TypeOf[map[string]schema.Value]().Decode([]byte(cmp.Or(string(input), "{}")))
 	if err != nil {
@@ -207,8 +207,8 @@ func (t *tool) takes(input schema.Value) {
 // userSpace returns a path in the form that Syscall.Call takes.
 func userSpace(path string) string { return "os/" + path }
 
-// unoffered returns the syscall of a name that is not offered: then the kernel reports why it cannot be called, and
-// the fix. It is nil if the name is offered, or is not that of a syscall.
+// unoffered returns the tool of a syscall that is not offered, so that the kernel answers its call with the reason and
+// the fix. It returns nil if the name is offered or is not the name of a syscall.
 func (b *Bridge) unoffered(name string) *tool {
 	b.mu.Lock()
 	offered := b.offered[name] != nil
@@ -223,7 +223,7 @@ func (b *Bridge) unoffered(name string) *tool {
 	return &tool{name: name, target: row.Type, kind: row.Kind}
 }
 
-// call calls the syscall of a tool. An error is a result, so that the model sees it.
+// call calls the syscall of a tool. It returns an error as a result, so that the model sees it.
 func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *sdk.CallToolResult {
 	typ, kind, data := t.target, t.kind, slices.Clone(req.Params.Arguments)
 	if len(data) == 0 || string(data) == "null" {
@@ -252,7 +252,7 @@ func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *s
 	if typ == schema.KernelIngest.Type {
 		b.ingested(answer.Data)
 	}
-	if _, ok := schema.MCPEntry(t.target); ok { // it is a result already
+	if _, ok := schema.MCPEntry(t.target); ok { // the answer is an MCP result already
 		result := new(sdk.CallToolResult)
 		if result.UnmarshalJSON(answer.Data) == nil && result.Content != nil {
 			return result
@@ -261,8 +261,8 @@ func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *s
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(answer.Data)}}}
 }
 
-// reporting returns a function that sends a host the progress of its call while its request runs; nil if the host
-// does not want it.
+// reporting returns a function that sends a host the progress of its call; nil if the host did not
+// request progress.
 func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.ProgressedEvent) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -276,11 +276,11 @@ func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.Progr
 		if e.Message != nil {
 			n.Message = *e.Message
 		}
-		_ = req.Session.NotifyProgress(ctx, n) // fails if no caller waits any more
+		_ = req.Session.NotifyProgress(ctx, n) // fails if the request is over
 	}
 }
 
-// pathCall returns the data of the Syscall.Call of a tool.
+// pathCall returns the data of the Syscall.Call that calls a user-space syscall with the arguments of a tool call.
 func (t *tool) pathCall(arguments []byte) ([]byte, error) {
 	members, err := schema.TypeOf[map[string]schema.Value]().Decode(arguments)
 	if err != nil {
@@ -295,7 +295,7 @@ func (t *tool) pathCall(arguments []byte) ([]byte, error) {
 	return schema.SyscallCall.Encode(&schema.CallInput{Syscall: userSpace(t.target), Args: []schema.Value{input}})
 }
 
-// failed returns the result of a failed call: what is wrong, what to do, and the error's id.
+// failed returns the result of a failed call, with the message, fix, id and code of the error.
 func failed(err error) *sdk.CallToolResult {
 	text := err.Error()
 	if f, ok := errors.AsType[*fault.Fault](err); ok {

@@ -19,7 +19,7 @@ import (
 	"github.com/promptware-os/pwos/internal/replace"
 )
 
-// Authority is a certificate authority of this kernel. Its certificate limits it to the hosts of intercepted upstreams.
+// Authority is a certificate authority of this kernel. The name constraints of its certificate are the hosts of intercepted upstreams.
 type Authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -34,8 +34,8 @@ type leaf struct {
 	until time.Time
 }
 
-// OpenAuthority returns the authority whose key is in a file, which is made if it does not exist. A
-// file that other users may read is refused.
+// OpenAuthority returns an authority for hosts with the key in a file. It creates the file if it does not exist, and returns an error
+// if other users have permissions for it.
 func OpenAuthority(file string, hosts []string, now func() time.Time) (*Authority, error) {
 	key, err := readKey(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,7 @@ func readKey(file string) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// makeKey makes a key and stores it atomically.
+// makeKey generates a key and writes it to a file atomically.
 func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *Authority) Certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// config is the TLS configuration for one host.
+// config returns the TLS configuration of a server for one host.
 func (a *Authority) config(host string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
@@ -115,7 +115,7 @@ func (a *Authority) config(host string) *tls.Config {
 	}
 }
 
-// leafTime is the validity of a host's certificate, which is renewed after half of that.
+// leafTime is the validity of a host's certificate, which is renewed after half of it.
 const leafTime = 48 * time.Hour
 
 func (a *Authority) leaf(host string) (*tls.Certificate, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestConnect: what CONNECT may ask for. Nothing else is dialled, and a host that is not allowed is one denied entry.
+// TestConnect checks which destinations CONNECT accepts, and that a refused host is not dialled and is journaled as one denied entry.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -30,7 +30,7 @@ func TestConnect(t *testing.T) {
 	tests := []struct {
 		authority string
 		status    int
-		entry     string // host of the entry that it leaves; "": none
+		entry     string // host of the journal entry; "": no entry
 	}{
 		{"allowed.test:443", 200, "allowed.test"},
 		{"ALLOWED.Test:443", 200, "allowed.test"},
@@ -90,7 +90,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// way is how a program gets to a host.
+// way is a way in which a program connects to a host.
 type way struct {
 	name string
 	to   func(h *house, name string, port string) net.Conn
@@ -122,8 +122,8 @@ type peeked struct {
 
 func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
 
-// TestTLSName: TLS must ask for the name that was allowed, and on 443 nothing but TLS passes. What is refused is refused
-// before the host gets a byte.
+// TestTLSName checks that TLS must have the allowed name as server name, that port 443 allows only TLS, and that a refused connection
+// is closed before the host gets a byte.
 func TestTLSName(t *testing.T) {
 	t.Parallel()
 	cert, pool := certificate(t, "allowed.test", "other.test", "192.0.2.1")
@@ -193,12 +193,12 @@ func TestTLSName(t *testing.T) {
 
 func clientConfig(pool *x509.CertPool, name string) *tls.Config {
 	if name == "-" {
-		return &tls.Config{InsecureSkipVerify: true} // which sends no name
+		return &tls.Config{InsecureSkipVerify: true} // sends no server name
 	}
 	return &tls.Config{RootCAs: pool, ServerName: name, InsecureSkipVerify: true}
 }
 
-// TestRelayOfNothing: an address that stands for no name is not connected, and a name only on allowed ports.
+// TestRelayOfNothing checks that an address without a name is not connected, and a name only on allowed ports.
 func TestRelayOfNothing(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -220,7 +220,7 @@ func TestRelayOfNothing(t *testing.T) {
 	}
 }
 
-// TestHalfClose: each side may end while the other continues, and bytes are counted both ways.
+// TestHalfClose checks that each side may end while the other continues, and that bytes are counted in both directions.
 func TestHalfClose(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {
@@ -243,7 +243,7 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestHostSpeaksFirst: on a granted port the host may send first.
+// TestHostSpeaksFirst checks that the host may send first on a granted port.
 func TestHostSpeaksFirst(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {
@@ -265,7 +265,7 @@ func TestHostSpeaksFirst(t *testing.T) {
 	}
 }
 
-// TestIdle: an idle connection is closed, an active one is not.
+// TestIdle checks that an idle connection is closed, and an active one is not.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	h := open(t, func(c *egress.Config) { c.Limits.Idle = 50 * time.Millisecond })
@@ -285,7 +285,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestSlow: a client that does not complete its request is disconnected.
+// TestSlow checks that a client that does not complete its request is disconnected.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	h := open(t, func(c *egress.Config) { c.Limits.Hello = 50 * time.Millisecond })
@@ -303,7 +303,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestLongHeader: an endless header is refused.
+// TestLongHeader checks that a header that is too long is refused.
 func TestLongHeader(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -318,8 +318,8 @@ func TestLongHeader(t *testing.T) {
 	}
 }
 
-// TestBounds: an agent has so many connections, and all agents together; more are closed at once, and the place of one that
-// has ended is another's.
+// TestBounds checks the limits of connections per agent and in total: further connections are closed, and new ones are accepted after
+// others have ended.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]egress.Limits{"each": {Each: 3}, "all": {All: 3}} {
@@ -339,7 +339,7 @@ func TestBounds(t *testing.T) {
 			testkit.Must(t, held[0].Close())
 			h.await(1)
 			conn := h.dialProxy()
-			for deadline := time.Now().Add(testkit.Patience); ; { // its place comes back soon after its end is journaled
+			for deadline := time.Now().Add(testkit.Patience); ; { // it is counted until shortly after its outcome is journaled
 				_, _ = io.WriteString(conn, "CONNECT raw.test:7000 HTTP/1.1\r\nHost: x\r\n\r\n")
 				line, err := bufio.NewReader(conn).ReadString('\n')
 				if err == nil && strings.Contains(line, "200") {
@@ -354,7 +354,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestStop: the end of the agent closes its connections, and stop returns when that is journaled.
+// TestStop checks that stop closes the connections of the agent, and returns after their outcomes are journaled.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -373,8 +373,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestRevoke: once the token no longer allows a host, what is open to it is closed, whatever the reason, and no byte passes
-// any more.
+// TestRevoke checks that connections to a host are closed, and no further byte passes, after the token no longer allows the host, for
+// each reason.
 func TestRevoke(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(h *house){

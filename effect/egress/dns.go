@@ -16,12 +16,12 @@ import (
 const (
 	maxQuery   = 4 << 10          // most bytes of a query
 	dnsIdle    = 10 * time.Second // idle time of a TCP connection between two queries
-	dnsTTL     = 30               // seconds; the connection itself is judged again
-	maxMisses  = 64               // most refused names that are journaled in a minute
+	dnsTTL     = 30               // seconds; a connection is checked again
+	maxMisses  = 64               // most refused names that are journaled per missPeriod
 	missPeriod = time.Minute
 )
 
-// serveDNS answers datagrams.
+// serveDNS answers queries in UDP datagrams.
 func (a *agent) serveDNS() {
 	buf := make([]byte, maxQuery)
 	for {
@@ -43,7 +43,7 @@ func (a *agent) serveDNS() {
 	}
 }
 
-// serveDNSConn answers the queries of a TCP connection, one after the other.
+// serveDNSConn answers the queries of a TCP connection, one at a time.
 func (a *agent) serveDNSConn(c *agentConn) {
 	defer func() { _ = c.Close() }()
 	var size [2]byte
@@ -70,8 +70,8 @@ func (a *agent) serveDNSConn(c *agentConn) {
 	}
 }
 
-// answer returns the answer to a query, or nil. No other name server is needed: an allowed name gets an address of this
-// network, whether it exists or not.
+// answer returns the answer to a query, or nil. It asks no other name server: an allowed name gets an address of the agent's network,
+// whether or not the name exists.
 func (a *agent) answer(query []byte) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
@@ -88,7 +88,7 @@ func (a *agent) answer(query []byte) []byte {
 		reply.RCode = dnsmessage.RCodeFormatError
 		return build(reply, nil, nil)
 	}
-	if _, err := p.Question(); err != dnsmessage.ErrSectionDone { // a constant of the library; resolvers ask one question
+	if _, err := p.Question(); err != dnsmessage.ErrSectionDone { // the library returns it unwrapped; resolvers send one question
 		reply.RCode = dnsmessage.RCodeFormatError
 		return build(reply, nil, nil)
 	}
@@ -107,7 +107,7 @@ func (a *agent) answer(query []byte) []byte {
 	return build(reply, &q, &dnsmessage.AResource{A: addr})
 }
 
-// build encodes an answer. An answer that cannot be encoded is not sent.
+// build encodes an answer. It returns nil if the answer cannot be encoded.
 func build(h dnsmessage.Header, q *dnsmessage.Question, r *dnsmessage.AResource) []byte {
 	b := dnsmessage.NewBuilder(nil, h)
 	b.EnableCompression()
@@ -130,7 +130,7 @@ func build(h dnsmessage.Header, q *dnsmessage.Question, r *dnsmessage.AResource)
 	return out
 }
 
-// resolve returns the address that represents a name, if the agent may connect to it.
+// resolve returns the address that is assigned to a name, if the agent may connect to the name.
 func (a *agent) resolve(name string) (addr [4]byte, ok bool) {
 	e, err := fetch.ParseEndpoint(strings.TrimSuffix(name, "."), 443)
 	if err != nil || e.IsAddr() {
@@ -156,14 +156,14 @@ func (a *agent) mayResolve(e fetch.Endpoint) bool {
 	return false
 }
 
-// misses are the names that were refused lately. Each is journaled once, and only some in a minute.
+// misses has the names that were refused in the current missPeriod. At most maxMisses names are journaled in it, each once.
 type misses struct {
 	mu    sync.Mutex
 	since time.Time
 	seen  map[string]bool
 }
 
-// first reports whether a name is to be journaled.
+// first reports whether to journal a name.
 func (m *misses) first(name string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,7 +177,7 @@ func (m *misses) first(name string, now time.Time) bool {
 	return true
 }
 
-// missed journals that the agent may not look up a name. Programs ask for the same name often, and in several forms.
+// missed journals that the agent may not look up a name. It journals each name once per missPeriod, because programs repeat queries.
 func (a *agent) missed(e fetch.Endpoint) {
 	if strings.HasSuffix(e.Host(), ".arpa") || !a.misses.first(e.Host(), time.Now()) {
 		return
@@ -193,10 +193,10 @@ func (a *agent) missed(e fetch.Endpoint) {
 	}()
 }
 
-// inside is the network of the addresses of names: the one for benchmarks, unused on the internet (RFC 2544).
+// inside is the network of the addresses that are assigned to names. It is reserved for benchmarks (RFC 2544).
 var inside = netip.MustParsePrefix("198.18.0.0/15")
 
-// names are the addresses that represent hosts in an agent's network. Beyond the bound, the oldest is dropped.
+// names has the addresses that are assigned to names in an agent's network. It drops the oldest beyond the limit.
 type names struct {
 	most int
 
@@ -211,7 +211,7 @@ func newNames(most int) *names {
 	return &names{most: most, next: 1, byName: map[string]netip.Addr{}, byAddr: map[netip.Addr]string{}}
 }
 
-// addr returns the address of a name, assigning a new one if it has none.
+// addr returns the address of a name, and assigns one if it has none.
 func (n *names) addr(name string) netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -230,8 +230,8 @@ func (n *names) addr(name string) netip.Addr {
 	return a
 }
 
-// fresh returns the next unassigned address, without those at the ends of the network and the first one, which is the
-// agent's own.
+// fresh returns the next unassigned address. It skips the first and last address of the network, and the agent's own, which is the
+// one after the first.
 func (n *names) fresh() netip.Addr {
 	const size = 1 << 17
 	first := inside.Addr().As4()
@@ -246,7 +246,7 @@ func (n *names) fresh() netip.Addr {
 	}
 }
 
-// name returns the host that an address represents, or "".
+// name returns the name to which an address is assigned, or "".
 func (n *names) name(a netip.Addr) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestLookup: the address of an allowed name; any other name does not exist.
+// TestLookup checks that an allowed name has an address, and that any other name does not exist.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -61,7 +61,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestMissIsOneEntry: a refused name is journaled once, with what to do, however often it is asked for.
+// TestMissIsOneEntry checks that repeated queries for a refused name are journaled once, with a fix.
 func TestMissIsOneEntry(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -81,7 +81,7 @@ func TestMissIsOneEntry(t *testing.T) {
 	}
 }
 
-// TestMissesAreBounded: endless look-ups do not fill the journal.
+// TestMissesAreBounded checks that the number of journaled refused names is limited.
 func TestMissesAreBounded(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -94,7 +94,7 @@ func TestMissesAreBounded(t *testing.T) {
 	}
 }
 
-// TestNamesAreBounded: beyond the bound the oldest name is dropped, and its address is not connected.
+// TestNamesAreBounded checks that the oldest name is dropped beyond the limit, and that its address is then not connected.
 func TestNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -111,7 +111,7 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestMalformed: a malformed query gets an error or no answer, and the next query is answered.
+// TestMalformed checks that a malformed query gets an error or no answer, and that the next query is answered.
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -145,7 +145,7 @@ func TestMalformed(t *testing.T) {
 		_, err = conn.Write(tt.raw)
 		testkit.Must(t, err)
 		if tt.code < 0 {
-			_, err = conn.Write(good) // is answered alone
+			_, err = conn.Write(good) // only this is answered
 			testkit.Must(t, err)
 		}
 		buf := make([]byte, 1500)
@@ -160,7 +160,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestDNSOverTCP: a connection can carry several queries, and a wrong length ends it.
+// TestDNSOverTCP checks that a TCP connection can have several queries, and is closed at an invalid length.
 func TestDNSOverTCP(t *testing.T) {
 	t.Parallel()
 	h := open(t)

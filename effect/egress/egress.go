@@ -21,12 +21,12 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Sockets are the sockets of an agent, made inside its network namespace. Any can be nil.
+// Sockets has the sockets of an agent, created inside its network namespace. Each of them may be nil.
 type Sockets struct {
 	Proxy     net.Listener            // 127.0.0.1:PORT: an HTTP proxy
 	DNS       net.PacketConn          // 127.0.0.1:53
 	DNSTCP    net.Listener            // 127.0.0.1:53
-	Relay     []net.Listener          // every address, on ports 80, 443 and granted ones; LocalAddr of a connection represents the host
+	Relay     []net.Listener          // all addresses, on ports 80, 443 and granted ports; LocalAddr of a connection identifies the host
 	Upstreams map[string]net.Listener // by name
 }
 
@@ -34,27 +34,26 @@ type Sockets struct {
 type Config struct {
 	Tokens kernel.Tokens
 	Tick   func() int64
-	// Dial connects to a host that was allowed, by the address rules of Http.Fetch.
+	// Dial connects to an allowed host, with the address rules of Http.Fetch.
 	Dial func(context.Context, fetch.Endpoint) (net.Conn, error)
-	// Journal makes a call of the kernel's own in the name of pid: it is decided, run performs the
-	// effect once the intent is on disk, and Journal returns after the end of run is on disk. An
-	// error is a *fault.Fault.
+	// Journal makes a call of the kernel's own for pid: it decides the call, calls run after the intent is on disk, and
+	// returns after the outcome of run is on disk. Its error is a *fault.Fault.
 	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
 	Prices    Prices                                 // prices of models
-	Metered   func(pid int64) (tokens, dollars bool) // reports whether a process has a budget of them; nil if none has
+	Metered   func(pid int64) (tokens, dollars bool) // reports which budgets a process has; nil: no process has one
 	Authority *Authority                             // signs certificates for intercepted upstreams; nil if there are none
 	Limits    Limits
 	Log       *slog.Logger
 }
 
-// Limits bound what agents can make a Server hold; 0 means the default.
+// Limits bounds the resources that agents can use; 0 means the default.
 type Limits struct {
 	Each  int           // connections of one agent: 128
 	All   int           // connections of all agents: 1,024
 	Idle  time.Duration // without a byte in either direction: 10 m
 	Hello time.Duration // until a header or a TLS ClientHello is complete: 10 s
-	Names int           // names that are kept for an agent: 8,192
+	Names int           // assigned names of one agent: 8,192
 }
 
 func (l Limits) orDefault() Limits {
@@ -78,7 +77,7 @@ type Server struct {
 	over     chan struct{} // closed by Close
 }
 
-// New returns a server. Close ends it.
+// New returns a server. Close closes it.
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefault()
 	c.Log = c.Log.With("component", "egress")
@@ -91,9 +90,9 @@ func New(c Config) *Server {
 // errEnded is the cause of connections that end with their agent.
 var errEnded = fault.CallCancelled.New("the agent has ended")
 
-// Serve serves the sockets of process pid, and owns them, until stop is called. own are upstreams of that process only.
-// stop closes every connection, and returns when all ends are journaled and every goroutine has ended; it may be called
-// twice.
+// Serve serves the sockets of process pid until stop is called, and closes them then. own has the upstreams that only this process
+// has. stop closes every connection, and returns after all outcomes are journaled and every goroutine has ended. It may be called
+// more than once.
 func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func()) {
 	a := &agent{Server: s, pid: pid, own: own, sockets: sockets, names: newNames(s.Limits.Names), asking: make(chan struct{}, maxAsking), open: map[*guarded]struct{}{}}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
@@ -117,7 +116,7 @@ func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func(
 	})
 }
 
-// Close ends every Serve that was not stopped. Nothing is served afterwards.
+// Close stops serving all processes. A later Serve serves nothing.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -148,7 +147,7 @@ type agent struct {
 	sockets Sockets
 	names   *names
 	misses  misses
-	asking  chan struct{} // bounds the requests whose beginning is in memory
+	asking  chan struct{} // semaphore of the requests whose beginning is in memory
 	grant   atomic.Pointer[grant]
 
 	ctx    context.Context
@@ -158,8 +157,8 @@ type agent struct {
 
 	conns atomic.Int64 // open
 	mu    sync.Mutex
-	open  map[*guarded]struct{} // connections that end when the grant no longer allows them
-	over  bool                  // closed: no handler may start
+	open  map[*guarded]struct{} // connections that are canceled when the grant no longer allows them
+	over  bool                  // no handler may start
 
 	plain   *http.Server // requests to port 80
 	plainIn *connQueue
@@ -202,7 +201,7 @@ func (a *agent) begin() {
 	context.AfterFunc(a.ctx, a.closeSockets)
 }
 
-// end closes everything and waits for the handlers.
+// end closes all sockets and connections, and waits for the handlers.
 func (a *agent) end() {
 	a.cancel(errEnded)
 	a.closeSockets()
@@ -223,7 +222,7 @@ func (a *agent) closeSockets() {
 		}
 		for _, c := range closers {
 			if c != nil {
-				_ = c.Close() // no handler runs any more
+				_ = c.Close() // its error changes nothing
 			}
 		}
 		for _, s := range a.servers {
@@ -232,7 +231,7 @@ func (a *agent) closeSockets() {
 	})
 }
 
-// server returns an HTTP server with bounds for an agent's requests.
+// server returns an HTTP server with limits for an agent's requests.
 func (a *agent) server(h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -245,7 +244,7 @@ func (a *agent) server(h http.Handler) *http.Server {
 			h.ServeHTTP(w, r)
 		}),
 		Protocols: protocols, ReadHeaderTimeout: a.Limits.Hello, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog:    log.New(io.Discard, "", 0), // it would log text from the agent
+		ErrorLog:    log.New(io.Discard, "", 0), // its messages have text from the agent
 		BaseContext: func(net.Listener) context.Context { return a.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if to, ok := c.(*bound); ok {
@@ -270,13 +269,13 @@ func (a *agent) enter() bool {
 }
 
 func (a *agent) serveHTTP(s *http.Server, l net.Listener) {
-	a.work.Go(func() { _ = s.Serve(l) }) // until it is closed
+	a.work.Go(func() { _ = s.Serve(l) }) // its error is that it was closed
 }
 
 // acceptPause is the pause after Accept failed, for example because no descriptor is left.
 const acceptPause = 100 * time.Millisecond
 
-// accept calls handle for each connection of a listener, in a goroutine of its own.
+// accept calls handle for each connection of a listener, each in its own goroutine.
 func (a *agent) accept(l net.Listener, handle func(*agentConn)) {
 	in := &limitListener{l, a}
 	a.work.Go(func() {

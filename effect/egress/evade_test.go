@@ -18,13 +18,13 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// metered bounds the agent's tokens, and its dollars.
+// metered gives the agent a budget of tokens and dollars.
 func metered(c *egress.Config) {
 	c.Metered = func(int64) (tokens, dollars bool) { return true, true }
 	c.Prices = egress.Prices{"m-*": {Input: 3, Output: 15}}
 }
 
-// TestMeteredWebsocket: no upstream is spoken with over a WebSocket where tokens are bounded, since what a model reports there is not read.
+// TestMeteredWebsocket checks that a WebSocket to an upstream is refused if there is a budget, because its usage is not read.
 func TestMeteredWebsocket(t *testing.T) {
 	t.Parallel()
 	for _, bounded := range []bool{true, false} {
@@ -45,7 +45,7 @@ func TestMeteredWebsocket(t *testing.T) {
 	}
 }
 
-// TestMeteredHangUp: a client that disconnects before an answer begins is charged.
+// TestMeteredHangUp checks that a request is charged if the client disconnects before the answer begins.
 func TestMeteredHangUp(t *testing.T) {
 	t.Parallel()
 	asked, over := make(chan struct{}), make(chan struct{})
@@ -70,7 +70,7 @@ func TestMeteredHangUp(t *testing.T) {
 	}
 }
 
-// TestUnreported: an answer that reports nothing of its use, or not all of it since the client hung up, is counted by what arrived.
+// TestUnreported checks that the usage of an answer without a complete report is estimated from what arrived.
 func TestUnreported(t *testing.T) {
 	t.Parallel()
 	answers := make(chan chan string, 1)
@@ -106,11 +106,11 @@ func TestUnreported(t *testing.T) {
 	}
 }
 
-// TestEstimate: usage that an answer does not report is estimated from its size, if the client may have caused that.
+// TestEstimate checks when usage is estimated from the size of an answer.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	const json, events = "application/json", "text/event-stream"
-	object := `{"choices":[{"message":{"content":"` + strings.Repeat("x", 360) + `"}}]}` // of 400 bytes
+	object := `{"choices":[{"message":{"content":"` + strings.Repeat("x", 360) + `"}}]}` // 400 bytes
 	for _, test := range []struct {
 		name, typ, model, body string
 		whole                  bool
@@ -134,7 +134,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestMeteredEncoding: a request whose body cannot be parsed is refused, since it may ask for anything.
+// TestMeteredEncoding checks that a request with an encoded body is refused if there is a budget, because the body cannot be parsed.
 func TestMeteredEncoding(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

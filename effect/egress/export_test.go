@@ -18,7 +18,7 @@ func (u *Upstream) DialTo(address string) {
 	}
 }
 
-// Leaf returns the certificate that is shown for a host.
+// Leaf returns the certificate of a host.
 func (a *Authority) Leaf(host string) (*x509.Certificate, error) {
 	cert, err := a.leaf(host)
 	if err != nil {
@@ -27,13 +27,13 @@ func (a *Authority) Leaf(host string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(cert.Certificate[0])
 }
 
-// TLS answers for a host.
+// TLS returns the TLS configuration of a server for a host.
 func (a *Authority) TLS(host string) *tls.Config { return a.config(host) }
 
-// PeekHello reads a ClientHello.
+// PeekHello is peekHello.
 func PeekHello(r io.Reader) (name string, read []byte, err error) { return peekHello(r) }
 
-// Usage is the usage that is read of an answer in pieces.
+// Usage returns the usage that a meter reads from the pieces of an answer.
 func Usage(contentType string, pieces ...[]byte) *schema.NetUsage {
 	m := newMeter(contentType)
 	if m == nil {
@@ -45,14 +45,14 @@ func Usage(contentType string, pieces ...[]byte) *schema.NetUsage {
 	return m.usage(nil, nil, true)
 }
 
-// Estimate is the estimated usage of an answer of a model, which is whole or breaks off.
+// Estimate returns the usage of an answer of a model that is complete or not.
 func Estimate(contentType, model string, whole bool, body []byte) *schema.NetUsage {
 	m := newMeter(contentType)
 	m.write(body)
 	return m.usage(Prices{"m": {Output: 15}}, &asks{model: model}, whole)
 }
 
-// Answer answers a query as for an agent that may connect to no host and whose misses are not journaled.
+// Answer answers a query of an agent that may connect to no host and whose refused names are not journaled.
 func (s *Server) Answer(query []byte) []byte {
 	a := &agent{Server: s, names: newNames(16), over: true}
 	return a.answer(query)

@@ -13,14 +13,14 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// grant is the network part of a token at a tick.
+// grant has the allowed hosts of a token at a tick.
 type grant struct {
 	token *kernel.Token
 	tick  int64
 	hosts []fetch.Host
 }
 
-// current returns the present grant of the agent. It does not block.
+// current returns the current grant of the agent. It does not block.
 func (a *agent) current() *grant {
 	token, tick := a.Tokens.Token(a.pid), a.Tick()
 	g := a.grant.Load()
@@ -31,7 +31,7 @@ func (a *agent) current() *grant {
 	return g
 }
 
-// Hosts parses the patterns of a capability. One that cannot be parsed allows no host.
+// Hosts parses the host patterns of a capability. It ignores an invalid pattern, so that it allows no host.
 func Hosts(patterns []string) []fetch.Host {
 	var hosts []fetch.Host
 	for _, text := range patterns {
@@ -42,8 +42,8 @@ func Hosts(patterns []string) []fetch.Host {
 	return hosts
 }
 
-// Admits reports whether hosts of a capability allow a connection to a host and port; with port 0, whether they allow the
-// host on any port.
+// Admits reports whether the host patterns of a capability allow a connection to a host and port; with port 0, whether they allow
+// the host on any port.
 func Admits(patterns []string, host string, port int64) bool {
 	if port < 0 || port > 65535 {
 		return false
@@ -83,14 +83,14 @@ func (g *grant) admitsUpstream(name string) bool { return g.token.AllowsUpstream
 // errRevoked is the cause of a connection that ends because its host is no longer allowed.
 var errRevoked = errors.New("no longer allowed")
 
-// guarded is work that ends when its grant does.
+// guarded is work that is canceled when its grant no longer allows it.
 type guarded struct {
 	allowed func() bool
 	cancel  context.CancelCauseFunc
 }
 
-// guard returns a context that ends with the agent, or soon after allowed returns false. The caller must call the
-// function that it returns.
+// guard returns a context that is canceled when the agent ends, or soon after allowed returns false. The caller must call the
+// returned function.
 func (a *agent) guard(ctx context.Context, allowed func() bool) (*guarded, context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
@@ -107,7 +107,7 @@ func (a *agent) guard(ctx context.Context, allowed func() bool) (*guarded, conte
 	}
 }
 
-// check ends the work if the grant no longer allows it.
+// check reports whether the grant still allows the work, and cancels it if not.
 func (g *guarded) check() bool {
 	if g.allowed() {
 		return true
@@ -116,9 +116,8 @@ func (g *guarded) check() bool {
 	return false
 }
 
-// sweepEvery is the interval at which open connections are compared with the grant. Tokens change by grants, by the
-// grants of their granters, by time, and with the end of processes: polling is simpler than notification. Data that is
-// transferred in between is checked on its own.
+// sweepEvery is the interval at which open connections are checked against the grant. Polling is simpler than notification, because
+// a token changes with its own grants, those of its granters, time, and the end of processes. Each transfer of data is also checked.
 const sweepEvery = 200 * time.Millisecond
 
 func (s *Server) sweep() {
@@ -140,8 +139,8 @@ func (s *Server) sweep() {
 	}
 }
 
-// connect journals a connection to e, and calls run once the intent is on disk. refused is a reason to refuse it that
-// does not depend on the grant, or "".
+// connect journals a connection to e, and calls run after the intent is on disk. refused is the reason to refuse the connection
+// regardless of the grant, or "".
 func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, run func(context.Context) (*ending, error)) error {
 	_, err := a.Journal(ctx, a.pid, schema.NetConnect.With(&schema.NetConnectInput{Host: e.Host(), Port: int64(e.Port()), Refused: refused}),
 		func(ctx context.Context) ([]byte, error) {
@@ -156,7 +155,8 @@ func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, r
 	return err
 }
 
-// reach journals and dials a connection to a host, and calls run as long as the grant allows it.
+// reach journals and dials a connection to a host, and calls run with it. The context of run is canceled when the grant no longer
+// allows the host.
 func (a *agent) reach(ctx context.Context, to fetch.Endpoint, run func(context.Context, *guarded, net.Conn) (*ending, error)) error {
 	return a.connect(ctx, to, "", func(ctx context.Context) (*ending, error) {
 		g, ctx, done := a.guard(ctx, func() bool { return a.current().admits(to) })
@@ -170,7 +170,7 @@ func (a *agent) reach(ctx context.Context, to fetch.Endpoint, run func(context.C
 	})
 }
 
-// why returns the cause of the context if that explains the failure.
+// why returns the fault for the cause of ctx, or err if ctx is not done.
 func (a *agent) why(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, errRevoked) {
@@ -181,14 +181,14 @@ func (a *agent) why(ctx context.Context, err error) error {
 	return err
 }
 
-// refuse journals a connection that is refused.
+// refuse journals a refused connection, and returns its fault.
 func (a *agent) refuse(e fetch.Endpoint, why string) error {
 	return a.connect(a.ctx, e, why, func(context.Context) (*ending, error) {
 		return nil, fault.KernelInternal.New("a connection that is refused was begun")
 	})
 }
 
-// lookedUp journals the look-up of a name that is not allowed on any port.
+// lookedUp journals the lookup of a name that is not allowed on any port.
 func (a *agent) lookedUp(e fetch.Endpoint) error {
 	_, err := a.Journal(a.ctx, a.pid, schema.NetConnect.With(&schema.NetConnectInput{Host: e.Host()}), func(context.Context) ([]byte, error) {
 		return schema.Marshal(&schema.NetConnectOutput{Host: e.Host(), Ended: "the name was only looked up"})

@@ -35,10 +35,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// pid is the agent of every test.
+// pid is the PID of the agent.
 const pid = 7
 
-// entry is a call that was journaled, with its outcome.
+// entry is a journaled call with its outcome.
 type entry struct {
 	typ  string
 	in   any
@@ -46,7 +46,7 @@ type entry struct {
 	err  *fault.Fault
 }
 
-// house is an agent's network on loopback, with a kernel's decisions and journal, and servers under any name.
+// house is the network of an agent on loopback, with the decisions of the kernel, a journal in memory, and test servers by name.
 type house struct {
 	t      *testing.T
 	token  atomic.Pointer[kernel.Token]
@@ -58,19 +58,19 @@ type house struct {
 
 	proxy, dnsTCP string
 	dns           string
-	upstreams     map[string]string // base URLs by name
+	upstreams     map[string]string // base URLs of upstreams, by name
 
 	mu      sync.Mutex
 	entries []entry
 	changed chan struct{}
-	hosts   map[string]string // where a host and port really are
+	hosts   map[string]string // addresses of test servers, by host and port
 	dialled []string
 }
 
 // Token implements kernel.Tokens.
 func (h *house) Token(int64) *kernel.Token { return h.token.Load() }
 
-// grant gives the agent hosts, and what else it may call.
+// grant sets the hosts and syscalls that the agent is granted.
 func (h *house) grant(hosts []string, allowed ...string) {
 	granted, err := kernel.NewGrant(&schema.GrantInput{PID: pid, AllowedSyscalls: allowed, HTTP: &schema.HTTPGrant{Hosts: hosts}}, kernel.Operator, nil)
 	if err != nil {
@@ -79,7 +79,7 @@ func (h *house) grant(hosts []string, allowed ...string) {
 	h.token.Store(&kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: *granted}})
 }
 
-// journal decides as the kernel does, and keeps the ends.
+// journal decides a call as the kernel does, and records its outcome.
 func (h *house) journal(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
 	typ := request.Row.Type
 	call := &kernel.Call{PID: pid, Syscall: request.Row, Input: request.Input, Token: h.token.Load(), Tick: h.tick.Load(), Message: schema.Message{Type: typ}}
@@ -101,7 +101,7 @@ func (h *house) journal(ctx context.Context, pid int64, request schema.Request, 
 	return data, err
 }
 
-// await returns the entries once there are n.
+// await waits until there are n entries, and returns them.
 func (h *house) await(n int) []entry {
 	h.t.Helper()
 	late := time.After(testkit.Patience)
@@ -132,7 +132,7 @@ func (h *house) dial(ctx context.Context, to fetch.Endpoint) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", at)
 }
 
-// at puts a server behind a name and port.
+// at sets the address of the test server for a host and port.
 func (h *house) at(hostport, address string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,13 +145,13 @@ func (h *house) dials() []string {
 	return append([]string{}, h.dialled...)
 }
 
-// open makes a house. The agent may connect to allowed.test, and to raw.test on port 7000.
+// open returns a house whose agent may connect to allowed.test, and to raw.test on port 7000.
 func open(t *testing.T, change ...func(*egress.Config)) *house {
 	t.Helper()
 	return openWith(t, nil, change...)
 }
 
-// openWith is open for an agent that has upstreams of its own.
+// openWith is open for an agent with upstreams of its own.
 func openWith(t *testing.T, own []*egress.Upstream, change ...func(*egress.Config)) *house {
 	t.Helper()
 	h := &house{
@@ -189,14 +189,14 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// relays is a listener on every address of an agent's network.
+// relays is a listener for all addresses of the agent's network.
 type relays struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// local is a connection that was accepted at another address.
+// local is a connection with another local address.
 type local struct {
 	*net.TCPConn
 	addr net.Addr
@@ -219,7 +219,7 @@ func (r *relays) Close() error {
 }
 func (r *relays) Addr() net.Addr { return &net.TCPAddr{} }
 
-// connect connects to an address and port of the agent's network.
+// connect returns a connection to an address and port of the agent's network.
 func (h *house) connect(addr netip.Addr, port uint16) *net.TCPConn {
 	h.t.Helper()
 	l := listen(h.t)
@@ -233,7 +233,7 @@ func (h *house) connect(addr netip.Addr, port uint16) *net.TCPConn {
 	return client.(*net.TCPConn)
 }
 
-// to connects to a name of the agent's network, as a program does that asks for its address.
+// to looks up a name in the agent's network, and returns a connection to its address.
 func (h *house) to(name string, port uint16) *net.TCPConn {
 	h.t.Helper()
 	addrs, code := h.lookup(name, dnsmessage.TypeA)
@@ -243,7 +243,7 @@ func (h *house) to(name string, port uint16) *net.TCPConn {
 	return h.connect(addrs[0], port)
 }
 
-// lookup asks the name server for one type of a name.
+// lookup queries the name server for a name and type.
 func (h *house) lookup(name string, typ dnsmessage.Type) ([]netip.Addr, dnsmessage.RCode) {
 	h.t.Helper()
 	conn, err := net.Dial("udp", h.dns)
@@ -269,7 +269,7 @@ func query(t testing.TB, name string, typ dnsmessage.Type) []byte {
 	return raw
 }
 
-// answers reads a well-formed answer to a question about name.
+// answers parses the answer to a query for name, and checks that it is well-formed.
 func answers(t testing.TB, raw []byte, name string) (addrs []netip.Addr, code dnsmessage.RCode) {
 	t.Helper()
 	var m dnsmessage.Message
@@ -283,7 +283,7 @@ func answers(t testing.TB, raw []byte, name string) (addrs []netip.Addr, code dn
 	return addrs, m.RCode
 }
 
-// proxied asks the proxy to connect, and returns the connection after a 200, else the status and the text.
+// proxied sends CONNECT to the proxy. It returns the connection after a 200, else the status and the text.
 func (h *house) proxied(authority string) (conn *net.TCPConn, r *bufio.Reader, status int, text string) {
 	h.t.Helper()
 	c := h.dialProxy()
@@ -309,7 +309,7 @@ func (h *house) dialProxy() *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// certificate is one for some names, with the pool that trusts it.
+// certificate returns a certificate for names, and a pool that trusts it.
 func certificate(t testing.TB, names ...string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -327,7 +327,7 @@ func certificate(t testing.TB, names ...string) (tls.Certificate, *x509.CertPool
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// echo is a server that answers each byte with itself, and counts what it got. Where it ends its side it says so first.
+// echo is a server that sends back the bytes that it receives, and counts them. Without TLS it sends END before it closes a connection.
 type echo struct {
 	net.Listener
 	got atomic.Int64
@@ -374,7 +374,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// closed waits for the end of a connection, and returns what came before.
+// closed waits for the end of a connection, and returns the bytes before it.
 func closed(t *testing.T, c net.Conn) string {
 	t.Helper()
 	all, err := io.ReadAll(c)

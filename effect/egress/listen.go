@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/effect/fetch"
 )
 
-// limitListener closes connections beyond the bounds of an agent, and of all agents.
+// limitListener is a listener that closes connections beyond the limits of an agent or of all agents.
 type limitListener struct {
 	net.Listener
 	agent *agent
@@ -27,7 +27,7 @@ func (b *limitListener) Accept() (net.Conn, error) {
 		if b.agent.admit() {
 			return &agentConn{Conn: conn, agent: b.agent}, nil
 		}
-		_ = conn.Close() // its bound
+		_ = conn.Close() // beyond a limit
 	}
 }
 
@@ -44,14 +44,14 @@ func (a *agent) admit() bool {
 	return true
 }
 
-// agentConn is a connection of an agent that counts until it is closed.
+// agentConn is a connection of an agent that counts against the limits until it is closed.
 type agentConn struct {
 	net.Conn
 	agent *agent
 	once  sync.Once
 }
 
-// Close closes the connection and releases its place.
+// Close closes the connection, which then no longer counts.
 func (c *agentConn) Close() error {
 	c.once.Do(func() {
 		c.agent.conns.Add(-1)
@@ -60,10 +60,10 @@ func (c *agentConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends what is sent on the connection.
+// CloseWrite closes the sending direction of the connection.
 func (c *agentConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// closeWrite half-closes a connection if it supports that.
+// closeWrite closes the sending direction of a connection. It does nothing if the connection does not support that.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -71,7 +71,7 @@ func closeWrite(c net.Conn) error {
 	return nil
 }
 
-// begun is a connection of which some bytes have been read.
+// begun is a connection of which some bytes are in a buffer.
 type begun struct {
 	net.Conn
 	r *bufio.Reader
@@ -79,10 +79,10 @@ type begun struct {
 
 func (b *begun) Read(p []byte) (int, error) { return b.r.Read(p) }
 
-// CloseWrite ends what is sent on the connection.
+// CloseWrite closes the sending direction of the connection.
 func (b *begun) CloseWrite() error { return closeWrite(b.Conn) }
 
-// bound is a connection to a host that was chosen before its first request.
+// bound is a connection whose destination is known before its first request.
 type bound struct {
 	net.Conn
 	to fetch.Endpoint
@@ -91,7 +91,7 @@ type bound struct {
 // destinationKey is the context key of a request's fetch.Endpoint.
 type destinationKey struct{}
 
-// connQueue is a listener whose connections were accepted elsewhere.
+// connQueue is a listener for connections that other code has accepted.
 type connQueue struct {
 	conns chan net.Conn
 	ctx   context.Context
@@ -104,7 +104,7 @@ func newConnQueue(ctx context.Context) *connQueue {
 	return h
 }
 
-// push passes a connection to Accept. After Close it closes the connection.
+// push passes a connection to Accept. It closes the connection if the queue is closed.
 func (h *connQueue) push(c net.Conn) {
 	select {
 	case h.conns <- c:
@@ -132,7 +132,7 @@ func (h *connQueue) Close() error {
 // Addr implements net.Listener.
 func (h *connQueue) Addr() net.Addr { return &net.TCPAddr{} }
 
-// replay is a reader of bytes that were read before, and then of the rest.
+// replay returns a reader of read followed by r.
 func replay(read []byte, r *bufio.Reader) *bufio.Reader {
 	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(read), r), 4<<10)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestOwnUpstream: an upstream of one agent's own is dialled by the rules, needs no credential, and is closed with the agent; what is
-// answered in the place of its server says so, and the server cannot.
+// TestOwnUpstream checks an upstream that only one agent has: it uses Dial, needs no credential, and is closed with the agent. Only the
+// kernel's own answers have ErrorHeader.
 func TestOwnUpstream(t *testing.T) {
 	t.Parallel()
 	server, saw := model(t)

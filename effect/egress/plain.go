@@ -16,8 +16,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// forward makes one exchange of plain HTTP with a host, on a connection of its own: the request is parsed and rewritten,
-// so that the host cannot parse it differently, and no later request passes as part of it.
+// forward makes one exchange of plain HTTP with a host, on its own connection. It parses and rewrites the request, so that the host
+// cannot parse it differently, and no second request can be smuggled in it.
 func (a *agent) forward(w http.ResponseWriter, r *http.Request, to fetch.Endpoint) {
 	answered, complete := false, true
 	err := a.reach(r.Context(), to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
@@ -41,29 +41,29 @@ func (a *agent) forward(w http.ResponseWriter, r *http.Request, to fetch.Endpoin
 	conclude(w, err, answered, complete)
 }
 
-// conclude ends an answer: with an error if none was sent yet, broken off if it is not complete.
+// conclude ends an answer. It writes err if nothing was answered, and aborts the connection if the answer is incomplete.
 func conclude(w http.ResponseWriter, err error, answered, complete bool) {
 	switch {
 	case err != nil && !answered:
 		fail(w, err)
 	case !complete:
-		panic(http.ErrAbortHandler) // so that the client does not take a part for all
+		panic(http.ErrAbortHandler) // the client must not take it for complete
 	}
 }
 
-// within replaces the context of a request that a server received.
+// within returns a request with another context, which keeps the value http.ServerContextKey.
 func within(r *http.Request, ctx context.Context) *http.Request {
 	return r.WithContext(context.WithValue(ctx, http.ServerContextKey, r.Context().Value(http.ServerContextKey)))
 }
 
-// exchange passes a request on over conn, and its answer back. It reports whether a whole answer
-// was passed, and if not, why.
+// exchange sends a request over conn, and writes the answer to w. It reports whether the answer is complete, and the error if there
+// was no valid answer.
 func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.Endpoint) (complete bool, failed error) {
 	dialled := false
 	transport := &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			if dialled {
-				return nil, net.ErrClosed // a retry would use a connection that is not journaled
+				return nil, net.ErrClosed // a retry would need a second connection, which is not journaled
 			}
 			dialled = true
 			return conn, nil
@@ -86,7 +86,7 @@ func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.En
 	return complete, failed
 }
 
-// pass runs a proxy for one request. The proxy panics if an answer breaks off.
+// pass runs a proxy for one request, and reports whether the answer is complete. The proxy panics if it is not.
 func pass(w http.ResponseWriter, r *http.Request, proxy http.Handler) (complete bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -100,8 +100,8 @@ func pass(w http.ResponseWriter, r *http.Request, proxy http.Handler) (complete 
 	return true
 }
 
-// onlyWebsocket drops every upgrade of the protocol except to WebSocket: another protocol could ask the host for
-// anything.
+// onlyWebsocket removes every protocol upgrade except to WebSocket, because requests in another protocol could not be
+// checked.
 func onlyWebsocket(r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		r.Header.Del("Upgrade")
@@ -110,7 +110,7 @@ func onlyWebsocket(r *http.Request) {
 	r.Header.Del("Http2-Settings")
 }
 
-// counted is a connection to a host. No byte passes it once the grant has ended.
+// counted is a connection to a host that counts its bytes. Reads and writes fail when the grant no longer allows the host.
 type counted struct {
 	net.Conn
 	*guarded
@@ -131,7 +131,7 @@ func (c *counted) Read(p []byte) (int, error) {
 			c.end.received.Add(int64(n))
 		}
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.last.within(c.idle) {
-			continue // a long request
+			continue // the request is still being sent
 		}
 		return n, err
 	}
@@ -142,7 +142,7 @@ func (c *counted) Write(p []byte) (int, error) {
 		return 0, errRevoked
 	}
 	_ = c.Conn.SetWriteDeadline(time.Now().Add(c.idle))
-	c.end.sent.Add(int64(len(p))) // before: the host may have answered by the time that Write returns
+	c.end.sent.Add(int64(len(p))) // before Write, because the host may answer before it returns
 	n, err := c.Conn.Write(p)
 	c.last.touch()
 	c.end.sent.Add(int64(n - len(p)))

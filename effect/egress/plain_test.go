@@ -15,7 +15,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// seen keeps what a server was asked for.
+// seen records the requests of a server.
 type seen struct {
 	mu    sync.Mutex
 	lines []string
@@ -27,7 +27,7 @@ func (s *seen) all() []string {
 	return append([]string{}, s.lines...)
 }
 
-// web puts a server of HTTP behind a name, which keeps what it is asked for.
+// web starts an HTTP server for a name and port, and returns the record of its requests.
 func web(t *testing.T, h *house, hostport string) *seen {
 	t.Helper()
 	s := &seen{}
@@ -47,14 +47,14 @@ func web(t *testing.T, h *house, hostport string) *seen {
 	return s
 }
 
-// TestPlain: requests over plain HTTP are parsed, judged each by itself, and rewritten with the allowed name as their host.
+// TestPlain checks that requests over plain HTTP are parsed, checked one by one, and rewritten with the allowed name as host.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	const relay, proxy, tunnel = "relay", "proxy", "tunnel"
 	tests := []struct {
 		name, by, request string
 		status            int
-		want              string // what the server saw; "": nothing
+		want              string // the request at the server; "": none
 	}{
 		{"path", relay, "GET /x?a=1;b HTTP/1.1\r\nHost: allowed.test\r\n\r\n", 200, "GET /x?a=1;b host=allowed.test body= upgrade="},
 		{"with its port", relay, "GET / HTTP/1.1\r\nHost: Allowed.Test:80\r\n\r\n", 200, "GET / host=allowed.test body= upgrade="},
@@ -134,7 +134,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestPlainKeepAlive: each request of a kept connection is judged, and each exchange has an entry with its bytes.
+// TestPlainKeepAlive checks that each request of a persistent connection is checked, and has its own journal entry with its bytes.
 func TestPlainKeepAlive(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -166,7 +166,7 @@ func TestPlainKeepAlive(t *testing.T) {
 	}
 }
 
-// TestWebsocket: an upgrade to WebSocket passes bytes both ways, and ends with the grant.
+// TestWebsocket checks that a WebSocket passes bytes in both directions, and ends with the grant.
 func TestWebsocket(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -205,7 +205,7 @@ func TestWebsocket(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswer: an answer that breaks off is not taken for a whole one.
+// TestBrokenAnswer checks that an incomplete answer of the host is incomplete for the client too.
 func TestBrokenAnswer(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -16,10 +16,11 @@ import (
 // Price is the price of a model's tokens, in US dollars per million.
 type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
 
-// Prices are those of models by name, or by a prefix of names followed by *.
+// Prices has the prices of models, by name or by a prefix of names followed by *.
 type Prices map[string]Price
 
-// of returns the price of a model: by its name, else by the longest matching prefix, else the highest of each kind.
+// of returns the price of a model: that of its name, else of the longest matching prefix. Otherwise found is false, and the price has
+// the highest price of each kind.
 func (p Prices) of(model string) (price Price, found bool) {
 	if price, found = p[model]; found {
 		return price, true
@@ -38,7 +39,8 @@ func (p Prices) of(model string) (price Price, found bool) {
 	return price, found
 }
 
-// cost returns the cost of a use, in millionths of a US dollar, rounded up.
+// cost returns the cost of usage in millionths of a US dollar, rounded up. If cachedWithin is true, the input tokens include the
+// tokens read from a cache.
 func (p Price) cost(u *schema.NetUsage, cachedWithin bool) int64 {
 	input := u.Input
 	if cachedWithin {
@@ -47,24 +49,24 @@ func (p Price) cost(u *schema.NetUsage, cachedWithin bool) int64 {
 	return roundUp(p.Input*float64(input) + p.Output*float64(u.Output) + p.CacheRead*float64(u.CachedRead) + p.CacheWrite*float64(u.CachedWrite))
 }
 
-// roundUp converts a cost to a whole number, bounded by what a client can read.
+// roundUp rounds a cost up to an integer of at most 2^53-1, which every JSON client can represent.
 func roundUp(cost float64) int64 { return int64(min(math.Ceil(cost), 1<<53-1)) }
 
-// maxAsked is how much of a request is read to find what it asks for, in bytes; maxAsking how many requests of an agent are in memory like that
-// at a time, until what was read is passed on.
+// maxAsked is the length of the beginning of a request that is parsed, in bytes. maxAsking is the number of requests of an agent whose
+// beginnings are in memory at a time.
 const (
 	maxAsked  = 4 << 20
 	maxAsking = 4
 )
 
-// asks has the model and the limit of tokens in a request.
+// asks has the model and the token limit of a request.
 type asks struct {
 	model string
-	most  int64 // most tokens of the answers; 0: not given
+	most  int64 // limit of output tokens of all answers; 0: none
 }
 
-// asked parses what a request asks of a model, whatever its content type: servers may ignore that. It reads as much of
-// the body as it needs, and puts it back. Call done when the request has ended.
+// asked parses the model and token limit of a request. It ignores the content type, because servers may ignore it too. It reads up to
+// maxAsked bytes of the body, and sets a body that returns them again. The caller must call done after the request.
 func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return asks, func() {}
@@ -78,7 +80,7 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	text, err := io.ReadAll(io.LimitReader(r.Body, maxAsked))
 	rest := r.Body
 	r.Body = body{io.MultiReader(bytes.NewReader(text), readerFunc(func(p []byte) (int, error) {
-		done() // what was read is passed on
+		done() // the parsed bytes are sent: free their memory
 		if err != nil {
 			return 0, err
 		}
@@ -86,7 +88,7 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	})), rest}
 	most, answers := 0.0, 1.0
 	s := scanner{see: func(path, value string) {
-		n, err := strconv.ParseFloat(strings.Trim(value, `"`), 64) // some servers accept a string for a number
+		n, err := strconv.ParseFloat(strings.Trim(value, `"`), 64) // some servers accept a number in a string
 		if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(n) {
 			n = 0
 		}
@@ -106,13 +108,13 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 	return asks, done
 }
 
-// body is a body of which a part was read before.
+// body is a request body whose reader includes bytes that were already read.
 type body struct {
 	io.Reader
 	io.Closer
 }
 
-// readerFunc is a Read.
+// readerFunc is an io.Reader.
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

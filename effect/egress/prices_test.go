@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestMetered: of an agent whose tokens and dollars are bounded, requests are journaled with the most that they ask for, and their answers
-// with what they cost. The upstream gets what was sent. A model without a price is refused if dollars are bounded.
+// TestMetered checks that requests of an agent with a budget are journaled with their token limit, and answers with their cost, that the
+// upstream gets the request unchanged, and that a model without a price is refused if there is a dollar budget.
 func TestMetered(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5<<20)

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// serveProxy answers a request to the proxy: a CONNECT, or one for an http: address.
+// serveProxy answers a request to the proxy: CONNECT, or a request for an http: URL.
 func (a *agent) serveProxy(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
 		a.serveConnect(w, r)
@@ -36,7 +36,8 @@ func (a *agent) serveProxy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveConnect connects the client with a host. On port 80 the client is then served as HTTP.
+// serveConnect answers CONNECT: it connects the client to a host. On port 80 it serves the connection as plain HTTP, and for the host
+// of an intercepted upstream it serves the upstream.
 func (a *agent) serveConnect(w http.ResponseWriter, r *http.Request) {
 	to, err := fetch.ParseEndpoint(r.RequestURI, 0)
 	if err != nil {
@@ -84,7 +85,7 @@ func (a *agent) serveConnect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// servePlain answers a request that came on a connection to port 80 of a host.
+// servePlain answers a request on a connection to port 80 of a host.
 func (a *agent) servePlain(w http.ResponseWriter, r *http.Request) {
 	to := r.Context().Value(destinationKey{}).(fetch.Endpoint) // set when the connection was queued
 	asked, err := fetch.ParseEndpoint(r.Host, 80)
@@ -100,7 +101,7 @@ func (a *agent) servePlain(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fail answers with an error of the kernel's.
+// fail answers with an error of the kernel.
 func fail(w http.ResponseWriter, err error) {
 	if err == nil {
 		return
@@ -114,14 +115,14 @@ func fail(w http.ResponseWriter, err error) {
 	say(w, code, shown.Text())
 }
 
-// ErrorHeader is the header that names the error in an answer of the kernel's own. It is removed
+// ErrorHeader is the header with the error id in an answer of the kernel's own. It is removed
 // from answers of upstreams.
 const ErrorHeader = "Pwos-Error"
 
-// say answers with a text, and closes the connection.
+// say answers with a status and a text, and closes the connection.
 func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Connection", "close")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, strings.TrimSpace(text)+"\n") // the client may have hung up
+	_, _ = io.WriteString(w, strings.TrimSpace(text)+"\n") // the client may have disconnected
 }

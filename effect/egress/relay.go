@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/effect/fetch"
 )
 
-// serveRelay serves a connection to an address that represents a name.
+// serveRelay serves a connection to an address that the name server has assigned to a name.
 func (a *agent) serveRelay(c *agentConn) {
 	to, ok := a.destination(c.LocalAddr())
 	if !ok {
-		_ = c.Close() // an address that represents no name
+		_ = c.Close() // the address has no name
 		return
 	}
 	r := bufio.NewReaderSize(c, 4<<10)
@@ -34,11 +34,11 @@ func (a *agent) serveRelay(c *agentConn) {
 		a.relayTLS(to, c, r)
 	default:
 		defer func() { _ = c.Close() }()
-		_ = a.tunnelTo(to, func() (net.Conn, *bufio.Reader, error) { return c, r, nil }) // it is journaled
+		_ = a.tunnelTo(to, func() (net.Conn, *bufio.Reader, error) { return c, r, nil }) // the journal has the error
 	}
 }
 
-// destination is the host that a local address represents.
+// destination returns the host to which a local address is assigned.
 func (a *agent) destination(local net.Addr) (fetch.Endpoint, bool) {
 	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
@@ -52,18 +52,18 @@ func (a *agent) destination(local net.Addr) (fetch.Endpoint, bool) {
 	return to, err == nil
 }
 
-// relayTLS connects a TLS client. It checks the ClientHello before the host is dialled.
+// relayTLS connects a TLS client to a host. It checks the ClientHello before it dials the host.
 func (a *agent) relayTLS(to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	defer func() { _ = c.Close() }()
 	read, why := a.hello(to, c, r)
 	if why != "" {
-		_ = a.refuse(to, why) // it is journaled
+		_ = a.refuse(to, why) // the journal has the error
 		return
 	}
 	_ = a.tunnelTo(to, func() (net.Conn, *bufio.Reader, error) { return c, replay(read, r), nil })
 }
 
-// hello reads the ClientHello of a connection to to, and returns why it is refused.
+// hello reads the ClientHello of a connection to a host. It returns the bytes that it read, and why the connection is refused, or "".
 func (a *agent) hello(to fetch.Endpoint, c net.Conn, r *bufio.Reader) (read []byte, why string) {
 	_ = c.SetReadDeadline(time.Now().Add(a.Limits.Hello))
 	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
@@ -74,7 +74,7 @@ func (a *agent) hello(to fetch.Endpoint, c net.Conn, r *bufio.Reader) (read []by
 	return read, a.asks(to, name)
 }
 
-// serveWeb serves plain HTTP on a connection to to, unless it turns out to be TLS.
+// serveWeb serves a connection to port 80 of a host as plain HTTP, or as TLS if it begins as TLS.
 func (a *agent) serveWeb(to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	_ = c.SetReadDeadline(time.Now().Add(a.Limits.Hello))
 	start, err := r.Peek(1)
@@ -90,7 +90,7 @@ func (a *agent) serveWeb(to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	a.plainIn.push(&bound{Conn: &begun{c, r}, to: to})
 }
 
-// intercepted returns the upstream whose host to is, if the kernel answers for it for this agent.
+// intercepted returns the intercepted upstream with the host to, nil if there is none that this agent may use.
 func (a *agent) intercepted(to fetch.Endpoint) *Upstream {
 	for _, u := range a.Config.Upstreams {
 		if a.taken[u.Name] != nil && u.endpoint == to.String() && a.current().admitsUpstream(u.Name) {
@@ -100,34 +100,34 @@ func (a *agent) intercepted(to fetch.Endpoint) *Upstream {
 	return nil
 }
 
-// intercept answers for the host of an upstream, with a certificate of the kernel's own.
+// intercept serves a connection to the host of an upstream, with a certificate of the kernel's authority.
 func (a *agent) intercept(u *Upstream, to fetch.Endpoint, c net.Conn, r *bufio.Reader) {
 	read, why := a.hello(to, c, r)
 	if why != "" {
-		_ = a.refuse(to, why) // it is journaled
+		_ = a.refuse(to, why) // the journal has the error
 		_ = c.Close()
 		return
 	}
 	a.taken[u.Name].push(tls.Server(&begun{c, replay(read, r)}, a.Authority.config(to.Host())))
 }
 
-// maxHello bounds a ClientHello with the records around it.
+// maxHello is the longest ClientHello with its record headers, in bytes.
 const maxHello = 32 << 10
 
-// recordHandshake is the first byte of TLS.
+// recordHandshake is the content type of a TLS handshake record, the first byte of a connection.
 const recordHandshake = 0x16
 
-// errNoHello is the error for bytes that are no TLS ClientHello, or for one that is too long.
+// errNoHello is the error for bytes that are not a TLS ClientHello, or for a ClientHello that is too long.
 var errNoHello = errors.New("does not begin with a TLS ClientHello")
 
-// peekHello reads a ClientHello from r. It returns the server name in lower case, or "", and all bytes that were read,
-// which must be sent to the host.
+// peekHello reads a ClientHello from r. It returns the server name in lower case, or "", and all bytes that it read,
+// which the caller must send to the host.
 func peekHello(r io.Reader) (name string, read []byte, err error) {
 	var buf bytes.Buffer
 	found := false
 	stop := errors.New("seen")
 	from := &oneSided{r: io.TeeReader(io.LimitReader(r, maxHello), &buf)}
-	// The parser of crypto/tls decides, with its checks: one name, no extension twice.
+	// The parser of crypto/tls also checks that there is one server name and no duplicate extension.
 	failed := tls.Server(from, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		name, found = strings.ToLower(hello.ServerName), true
 		return nil, stop
@@ -143,7 +143,7 @@ func peekHello(r io.Reader) (name string, read []byte, err error) {
 	return "", buf.Bytes(), errNoHello
 }
 
-// oneSided is a connection that is only read.
+// oneSided is a connection that discards writes.
 type oneSided struct {
 	r   io.Reader
 	err error
@@ -157,7 +157,7 @@ func (c *oneSided) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (*oneSided) Write(p []byte) (int, error)      { return len(p), nil } // an alert, which must not be sent
+func (*oneSided) Write(p []byte) (int, error)      { return len(p), nil } // discards an alert
 func (*oneSided) Close() error                     { return nil }
 func (*oneSided) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (*oneSided) RemoteAddr() net.Addr             { return &net.TCPAddr{} }

@@ -15,13 +15,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// ending is the end of a connection, for the journal.
+// ending has what the journal records at the end of a connection.
 type ending struct {
 	sent, received atomic.Int64
 	why            string
 }
 
-// tunnel is a connection with a host whose bytes are passed on.
+// tunnel copies bytes between a client and a host.
 type tunnel struct {
 	*guarded
 	agent  *agent
@@ -30,12 +30,12 @@ type tunnel struct {
 	from   *bufio.Reader // of the client
 	server net.Conn
 	end    *ending
-	last   timestamp // when a byte passed in either direction
+	last   timestamp // of the last byte in either direction
 }
 
-// tunnelTo connects a client with a host. ready is called once the host is connected; it returns the client with the
-// bytes that were read of it. A client that sends nothing, or asks TLS for another name, is refused before the host gets
-// a byte.
+// tunnelTo connects a client to a host. It calls ready after it has connected to the host; ready returns the client and a reader of
+// its bytes. A client of port 443 that sends no TLS, or a client whose TLS has another server name, is refused before the host gets a
+// byte.
 func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reader, error)) error {
 	return a.reach(a.ctx, to, func(ctx context.Context, g *guarded, server net.Conn) (*ending, error) {
 		client, from, err := ready()
@@ -56,14 +56,14 @@ func (t *tunnel) close() {
 	_ = t.server.Close()
 }
 
-// Reasons of an end.
+// Reasons why a connection ended.
 var (
 	errIdle   = errors.New("idle")
 	errClient = errors.New("the agent broke the connection")
 	errServer = errors.New("the host broke the connection")
 )
 
-// run passes bytes until both sides have ended, or one has failed. Its error is a refusal.
+// run copies bytes in both directions until both sides have ended or one has failed. Its error is a refusal.
 func (t *tunnel) run(ctx context.Context) error {
 	t.last.touch()
 	var answers sync.WaitGroup
@@ -83,7 +83,7 @@ func (t *tunnel) run(ctx context.Context) error {
 	return nil
 }
 
-// said returns the reason of an end, for the journal.
+// said returns the text of a reason for the journal.
 func said(cause error) string {
 	if cause == nil {
 		return "both sides had ended"
@@ -94,7 +94,7 @@ func said(cause error) string {
 	return cause.Error()
 }
 
-// first checks the client's first bytes, and sends them.
+// first checks the client's first bytes, and sends a TLS ClientHello to the host.
 func (t *tunnel) first() error {
 	must := t.to.Port() == 443
 	start, err := t.begins(must)
@@ -105,7 +105,7 @@ func (t *tunnel) first() error {
 		t.cancel(errIdle)
 		return nil
 	case err != nil:
-		return nil // copy reports it
+		return nil // copy reports the error
 	case start != recordHandshake && must:
 		return fault.NetNotTLS.New("pid %d may not send %s what is no TLS: on port 443 nothing else is passed on", t.agent.pid, t.to)
 	case start != recordHandshake:
@@ -121,7 +121,7 @@ func (t *tunnel) first() error {
 	}
 	_ = t.client.SetReadDeadline(time.Time{})
 	if !t.check() {
-		return nil // copy reports it
+		return nil // the connection is canceled
 	}
 	_ = t.server.SetWriteDeadline(time.Now().Add(t.agent.Limits.Idle))
 	if n, err := t.server.Write(hello); err != nil {
@@ -133,8 +133,8 @@ func (t *tunnel) first() error {
 	return nil
 }
 
-// begins returns the client's first byte. On port 443 the client speaks first, and soon; on others the host may send much
-// before.
+// begins returns the client's first byte. If must is true, the client must send it within Limits.Hello; otherwise the host may send
+// first, and the limit is Limits.Idle without a byte in either direction.
 func (t *tunnel) begins(must bool) (byte, error) {
 	wait := t.agent.Limits.Idle
 	if must {
@@ -152,7 +152,7 @@ func (t *tunnel) begins(must bool) (byte, error) {
 	}
 }
 
-// asks returns why TLS that asks for name is refused at e, or "". For an address no name is required.
+// asks returns why TLS with a server name is refused for e, or "". An address needs no server name.
 func (a *agent) asks(e fetch.Endpoint, name string) string {
 	switch {
 	case e.IsAddr() && name == "":
@@ -165,7 +165,7 @@ func (a *agent) asks(e fetch.Endpoint, name string) string {
 	return ""
 }
 
-// printable returns a name from an agent in a form for the journal.
+// printable returns a server name of an agent in a form for the journal.
 func printable(name string) string {
 	if e, err := fetch.ParseEndpoint(name, 443); err == nil {
 		return e.Host()
@@ -173,8 +173,8 @@ func printable(name string) string {
 	return "which is no host's"
 }
 
-// copy passes bytes of one direction until its source ends, and then half-closes the other side. conn is the source's
-// connection.
+// copy copies bytes of one direction until the source ends, and then closes the sending direction of dst. conn is the
+// connection of the source. lost is the reason if the source fails, unheard if dst fails.
 func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.Int64, lost, unheard error) {
 	idle := t.agent.Limits.Idle
 	buf := make([]byte, 16<<10)
@@ -217,7 +217,7 @@ func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.
 	}
 }
 
-// timestamp is a point in time that any goroutine may advance.
+// timestamp is a time that goroutines may update concurrently.
 type timestamp struct{ at atomic.Int64 }
 
 func (t *timestamp) touch()                      { t.at.Store(time.Now().UnixNano()) }

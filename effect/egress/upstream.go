@@ -22,26 +22,26 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// UpstreamConfig is a server that agents use with a credential of the kernel's.
+// UpstreamConfig has the settings of an Upstream.
 type UpstreamConfig struct {
 	Name string
-	URL  *url.URL // https, or http on loopback; its path begins that of every request
-	// Header is the header that holds the credential, and the part of its value before it:
+	URL  *url.URL // https, or http on loopback; its path is a prefix of the path of every request
+	// Header is the name of the header with the credential, and optionally the part of its value before the credential:
 	// "x-api-key", or "Authorization: Bearer".
 	Header string
-	Secret func(context.Context) (string, error) // the credential, or ""; the error is a *fault.Fault
+	Secret func(context.Context) (string, error) // returns the credential, or ""; its error is a *fault.Fault
 	// Answered checks the status and header of an answer to a request with the credential. If it returns an error, a
-	// *fault.Fault, the agent gets that instead of the answer. nil: every answer is passed on.
+	// *fault.Fault, the agent gets that error instead of the answer. nil: the agent gets every answer.
 	Answered func(secret string, status int, header http.Header) error
 	Close    func() // closes the resources of the upstream, or nil
-	// Dial connects to the host of URL, by the address rules of Http.Fetch; nil: its address is not judged.
+	// Dial connects to the host of URL with the address rules of Http.Fetch; nil: the address is not checked.
 	Dial      func(context.Context, fetch.Endpoint) (net.Conn, error)
 	Rules     []schema.NetRule
-	Intercept bool // answer for the host of URL inside the agent's network too
+	Intercept bool // also answer connections of agents to the host of URL
 	RootCAs   *x509.CertPool
 }
 
-// Upstream is a server that agents use with a credential of the kernel's.
+// Upstream is a server to which the kernel forwards requests of agents with a credential.
 type Upstream struct {
 	UpstreamConfig
 	header, prefix string
@@ -77,7 +77,7 @@ func NewUpstream(c UpstreamConfig) (*Upstream, error) {
 	return u, nil
 }
 
-// close closes the idle connections.
+// close closes the idle connections and the resources of the upstream.
 func (u *Upstream) close() {
 	u.transport.CloseIdleConnections()
 	if u.Close != nil {
@@ -85,12 +85,12 @@ func (u *Upstream) close() {
 	}
 }
 
-// credentialHeaders are the headers of logins. None of an agent's reaches an upstream.
+// credentialHeaders returns the headers that can have credentials. They are removed from requests of agents to upstreams.
 func credentialHeaders() []string {
 	return []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie", "Proxy-Authorization"}
 }
 
-// refused returns why a request is refused, or "".
+// refused returns why the rules of the upstream refuse a request, or "".
 func (u *Upstream) refused(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	if problem := schema.PathFault(path); problem != "" {
@@ -147,7 +147,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 	conclude(w, err, answered, complete)
 }
 
-// unmetered returns why a request is refused because its usage could not be measured, or "".
+// unmetered returns why a request of a process with a budget is refused because its usage cannot be measured, or "".
 func (a *agent) unmetered(r *http.Request, asks *asks, priced bool) string {
 	const what = "it has a budget of tokens or dollars, and "
 	switch encoding := strings.Join(r.Header.Values("Content-Encoding"), ","); {
@@ -161,7 +161,7 @@ func (a *agent) unmetered(r *http.Request, asks *asks, priced bool) string {
 	return ""
 }
 
-// clip cuts text of an agent to the length that the journal takes.
+// clip returns the first most bytes of a text.
 func clip(text string, most int) string { return text[:min(len(text), most)] }
 
 // use is one request to an upstream.
@@ -169,7 +169,7 @@ type use struct {
 	*guarded
 	upstream *Upstream
 	prices   Prices
-	asked    *asks // nil: its usage is not bounded
+	asked    *asks // nil: the process has no budget
 	secret   string
 	out      schema.NetRequestOutput
 	sent     atomic.Int64
@@ -190,19 +190,19 @@ func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
 	if x.meter != nil {
 		asked := x.asked
 		if x.out.Status >= http.StatusBadRequest {
-			asked = nil // a refused request costs nothing
+			asked = nil // a failed request has no estimated cost
 		}
 		x.out.Usage = x.meter.usage(x.prices, asked, x.out.Ended == schema.NetComplete)
 	}
 	return schema.Marshal(&x.out)
 }
 
-// mayCost reports whether an unanswered request may have cost what it asked for: part of it was sent.
+// mayCost reports whether a request without an answer may have a cost, because a part of it was sent.
 func (x *use) mayCost() bool {
 	return x.asked != nil && x.asked.most > 0 && x.sent.Load() > 0 && x.out.Status == 0
 }
 
-// exchange passes the request on with the credential, and the answer back. It follows no redirect.
+// exchange forwards a request with the credential, and writes the answer to w. It follows no redirect.
 func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, failed error) {
 	u := x.upstream
 	complete = pass(&scrubbing{w, x.secret}, r, &httputil.ReverseProxy{
@@ -218,7 +218,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 			if x.secret != "" {
 				p.Out.Header[u.header] = []string{u.prefix + x.secret}
 			}
-			p.Out.Header.Set("Accept-Encoding", "identity") // its usage is read in transit
+			p.Out.Header.Set("Accept-Encoding", "identity") // the meter reads the answer
 			if p.Out.Body != nil {
 				p.Out.Body = &passed{ReadCloser: p.Out.Body, use: x, count: &x.sent}
 			}
@@ -230,7 +230,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 					return err
 				}
 			}
-			resp.Status = "" // a text of the upstream's
+			resp.Status = "" // drop the reason phrase of the upstream
 			scrub(resp.Header, x.secret)
 			resp.Header.Del(ErrorHeader)
 			x.meter = newMeter(resp.Header.Get("Content-Type"))
@@ -252,7 +252,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 	return complete, failed
 }
 
-// passed is a body in transit. It stops when the grant ends.
+// passed is a body that is counted and metered as it is read. It fails when the grant no longer allows the upstream.
 type passed struct {
 	io.ReadCloser
 	use   *use
@@ -276,7 +276,7 @@ func (p *passed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write passes the bytes after a change of protocol, when the body is the connection.
+// Write sends bytes after a protocol upgrade, when the body is the connection.
 func (p *passed) Write(b []byte) (int, error) {
 	w, ok := p.ReadCloser.(io.Writer)
 	switch {
@@ -290,7 +290,7 @@ func (p *passed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// scrubbing is a writer of answers that removes every header that repeats the credential, also from
+// scrubbing is a response writer that removes every header that repeats the credential, also from
 // 1xx answers.
 type scrubbing struct {
 	http.ResponseWriter
@@ -318,7 +318,7 @@ func scrub(header http.Header, secret string) {
 	}
 }
 
-// repeats reports whether a text holds the secret, literally or escaped as in an address.
+// repeats reports whether a text contains the secret, literally or with URL escapes, whatever its case.
 func repeats(text, secret string) bool {
 	lower := strings.ToLower(text)
 	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {

@@ -29,7 +29,7 @@ import (
 
 const canary = "sk-CANARY/0123456789+x"
 
-// model is an upstream that shows what it was asked, except for the credential, and repeats that in headers as it is told to.
+// model starts an upstream that answers with the request without the credential, and repeats the credential in headers on request.
 func model(t *testing.T) (*httptest.Server, *seen) {
 	t.Helper()
 	s := &seen{}
@@ -66,7 +66,7 @@ func model(t *testing.T) (*httptest.Server, *seen) {
 	return server, s
 }
 
-// upstream makes one of a server.
+// upstream returns an upstream for a server.
 func upstream(t testing.TB, address string, change ...func(*egress.UpstreamConfig)) *egress.Upstream {
 	t.Helper()
 	target, err := url.Parse(address + "/v1")
@@ -88,7 +88,7 @@ func upstream(t testing.TB, address string, change ...func(*egress.UpstreamConfi
 	return u
 }
 
-// streaming starts a server that answers each request with the events of the next channel, until that is closed.
+// streaming starts a server that answers each request with the events of the next channel of answers until that is closed.
 func streaming(t testing.TB, answers <-chan chan string) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -105,7 +105,7 @@ func withUpstream(u *egress.Upstream) func(*egress.Config) {
 	return func(c *egress.Config) { c.Upstreams = []*egress.Upstream{u} }
 }
 
-// raw sends a request as it is written, and returns all that comes back.
+// raw sends a request unchanged, and returns all bytes of the answer.
 func raw(t *testing.T, base, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
@@ -117,15 +117,14 @@ func raw(t *testing.T, base, request string) string {
 	return closed(t, conn)
 }
 
-// TestUpstream: which requests are passed on, with the kernel's credential in place of any of the agent's, and what the journal
-// has of them.
+// TestUpstream checks which requests are forwarded, that the kernel's credential replaces those of the agent, and the journal entries.
 func TestUpstream(t *testing.T) {
 	t.Parallel()
 	const credential = `key=["` + canary + `"] auth=[] cookie=[] other=[]`
 	tests := []struct {
 		name, request string
 		status        int
-		saw           string // by the upstream; "": nothing
+		saw           string // the request at the upstream; "": none
 		path          string // in the journal
 	}{
 		{"allowed", "GET /v1/models HTTP/1.1\r\nHost: x\r\n", 200, "GET /v1/models " + credential + " body=", "/v1/models"},
@@ -188,7 +187,7 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// TestUpstreamHidesTheCredential: neither headers, nor those of early and late answers, nor the journal repeat it.
+// TestUpstreamHidesTheCredential checks that the credential is not in headers, 1xx answers, trailers or the journal.
 func TestUpstreamHidesTheCredential(t *testing.T) {
 	t.Parallel()
 	server, _ := model(t)
@@ -206,7 +205,7 @@ func TestUpstreamHidesTheCredential(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsGranted: an upstream serves agents with its grant, as long as they have it.
+// TestUpstreamIsGranted checks that an upstream serves only agents with its grant, and only while they have it.
 func TestUpstreamIsGranted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -237,8 +236,8 @@ func TestUpstreamIsGranted(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestUpstreamStream: events are passed on as they arrive, their usage is recorded, and the end of the grant ends the
-// stream.
+// TestUpstreamStream checks that events are forwarded as they arrive, that their usage is recorded, and that the end of the grant ends
+// the stream.
 func TestUpstreamStream(t *testing.T) {
 	t.Parallel()
 	answers := make(chan chan string, 1)
@@ -257,7 +256,7 @@ func TestUpstreamStream(t *testing.T) {
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		testkit.Must(t, err)
 		events := bufio.NewReader(resp.Body)
-		line, err := events.ReadString('\n') // while the answer is not over
+		line, err := events.ReadString('\n') // before the answer has ended
 		testkit.Must(t, err)
 		if line != "event: message_start\n" {
 			t.Errorf("came: %q", line)
@@ -285,7 +284,7 @@ func TestUpstreamStream(t *testing.T) {
 	}
 }
 
-// TestUpstreamWithoutCredential: if the credential cannot be opened, no request is sent.
+// TestUpstreamWithoutCredential checks that no request is sent if the credential cannot be opened.
 func TestUpstreamWithoutCredential(t *testing.T) {
 	t.Parallel()
 	server, saw := model(t)
@@ -299,8 +298,8 @@ func TestUpstreamWithoutCredential(t *testing.T) {
 	}
 }
 
-// TestIntercept: an upstream's host is answered for inside, with a certificate of the kernel's for that name alone, whichever way
-// a program comes.
+// TestIntercept checks that connections to the host of an intercepted upstream get a certificate of the kernel for that name, over each
+// way.
 func TestIntercept(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")
@@ -358,7 +357,7 @@ func TestIntercept(t *testing.T) {
 	}
 }
 
-// TestAuthorityForOthers: programs that verify with OpenSSL accept the authority too.
+// TestAuthorityForOthers checks that programs that verify with OpenSSL accept the authority.
 func TestAuthorityForOthers(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -382,8 +381,8 @@ func TestAuthorityForOthers(t *testing.T) {
 	}
 }
 
-// TestAuthority: the key is the kernel's user's alone, outlives a restart, and its certificate is good for nothing but the hosts
-// that are intercepted.
+// TestAuthority checks that the key file is private and is read again after a restart, and that the certificate is valid only for
+// the intercepted hosts.
 func TestAuthority(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")

@@ -11,27 +11,27 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// meter reads the usage that a model's answer reports, in transit: from a JSON object, or from a stream of events that
-// each have one. It buffers at most the current member.
+// meter reads the usage that a model's answer reports, from a JSON object or from a stream of events that have one each. It buffers
+// at most the current member.
 type meter struct {
 	events bool
-	line   []byte // the beginning of a line, until it is known to be data
+	line   []byte // the beginning of a line, until data or skip is set
 	data   bool   // the rest of the line is data
-	skip   bool   // the rest of the line is no data
+	skip   bool   // the line is not data
 	json   scanner
 	found  schema.NetUsage
 	some   bool
-	within bool  // tokens from a cache are included in those of the prompt, as by OpenAI
-	came   int64 // events with data, or bytes of a JSON object
+	within bool  // the input tokens include those read from a cache, as in OpenAI's answers
+	came   int64 // number of events with data, or of bytes of a JSON object
 }
 
-// mostTokens bounds what an answer can report, so that sums do not overflow, however many requests are in flight.
+// mostTokens bounds the numbers that an answer can report, so that sums do not overflow.
 const mostTokens = 1 << 40
 
 // bytesPerToken is the approximate size of a token in a JSON object.
 const bytesPerToken = 4
 
-// newMeter returns a meter for a content type, nil if that never reports usage.
+// newMeter returns a meter for a content type, nil if answers of that type report no usage.
 func newMeter(contentType string) *meter {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	m := &meter{}
@@ -45,10 +45,10 @@ func newMeter(contentType string) *meter {
 	return m
 }
 
-// usage is the reported usage with its cost, nil if there is none. If the report is incomplete, and asked is what a model
-// was asked for, it is an estimate: a token for each event, or for some bytes of an object.
+// usage returns the reported usage with its cost, nil if there is none. If the answer of a model is incomplete, or a stream has no
+// report, and asked is not nil, it estimates the output: one token per event, or per bytesPerToken bytes of an object.
 func (m *meter) usage(prices Prices, asked *asks, all bool) *schema.NetUsage {
-	whole := all && (m.some || !m.events) // an object always has its report if its kind has one
+	whole := all && (m.some || !m.events) // a complete object has its report
 	switch {
 	case asked != nil && (asked.model != "" || m.found.Model != "") && !whole:
 		m.found.Model = cmp.Or(m.found.Model, clip(asked.model, maxToken))
@@ -86,7 +86,7 @@ func (m *meter) write(p []byte) {
 	}
 }
 
-// part takes a piece of one line of the stream.
+// part processes a piece of a line of the stream.
 func (m *meter) part(p []byte) {
 	const field = "data:"
 	for !m.data && !m.skip && len(p) > 0 {
@@ -103,8 +103,8 @@ func (m *meter) part(p []byte) {
 	}
 }
 
-// see handles a scalar of the answer, by the names of Anthropic and of both of OpenAI's interfaces; the latest report
-// counts.
+// see processes a scalar of the answer. It knows the member names of Anthropic's API and of both OpenAI APIs. A later report replaces
+// an earlier one.
 func (m *meter) see(path, value string) {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "message."), "response.")
 	if path == "model" {
@@ -129,19 +129,19 @@ func (m *meter) see(path, value string) {
 	}
 }
 
-// scanner finds the scalars of a streamed JSON object by their path: names joined by dots. Arrays
-// and deeper levels are skipped. It does not validate the JSON.
+// scanner calls see for each scalar of a streamed JSON object, with its path: member names joined by dots. It skips arrays
+// and levels deeper than maxNesting. It does not validate the JSON.
 type scanner struct {
 	see func(path, value string)
 
 	path    []string // names that lead to the current position
-	depth   int      // objects and arrays that are open
-	hidden  int      // how many of them are skipped
-	name    string   // of the member whose value comes
-	valued  bool     // a value comes, not a name
+	depth   int      // number of open objects that are not skipped
+	hidden  int      // number of open objects and arrays that are skipped
+	name    string   // of the current member
+	valued  bool     // the next token is a value, not a name
 	text    bool     // in a string
 	escaped bool
-	coded   bool // something in it is escaped
+	coded   bool // the string has an escape
 	token   []byte
 	long    bool
 }
@@ -173,13 +173,13 @@ func (s *scanner) inText(c byte) {
 		s.escaped, s.coded = true, true
 	case c == '"':
 		s.text = false
-		if s.coded && !s.long { // a server reads it as if nothing were escaped
+		if s.coded && !s.long { // compare the unescaped string, as servers do
 			s.token = append(append([]byte{'"'}, jsontype.Unquote(s.token)...), '"')
 		}
 	}
 }
 
-// pass follows a skipped value to its end.
+// pass processes a byte of a skipped value.
 func (s *scanner) pass(c byte) {
 	switch c {
 	case '"':
@@ -225,7 +225,7 @@ func (s *scanner) next(c byte) {
 			if len(s.path) > 0 {
 				s.path = s.path[:len(s.path)-1]
 			}
-			s.long = true // an object is no scalar
+			s.long = true // an object is not a scalar
 			s.valued = s.depth > 0
 		}
 	default:
@@ -246,7 +246,7 @@ func (s *scanner) add(c byte) {
 	s.token = append(s.token, c)
 }
 
-// value reports the scalar that has ended.
+// value calls see with the current scalar, if there is one.
 func (s *scanner) value() {
 	if s.valued && !s.long && len(s.token) > 0 && s.depth > 0 {
 		s.see(strings.Join(append(s.path[:len(s.path):len(s.path)], s.name), "."), string(s.token))

@@ -18,7 +18,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestUsage: the usage that models' answers report, however the answer is split.
+// TestUsage checks the usage that is read from answers of models, however the answer is split.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	const json, events = "application/json; charset=utf-8", "text/event-stream"
@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// FuzzUsage: no answer stops the meter, and its result does not depend on the split.
+// FuzzUsage checks that no answer makes the meter panic, and that the result does not depend on the split.
 func FuzzUsage(f *testing.F) {
 	f.Add([]byte(`{"model":"m","usage":{"input_tokens":1,"output_tokens":2}}`), uint(7))
 	f.Add([]byte("data: {\"usage\":{\"prompt_tokens\":3}}\n\n"), uint(3))
@@ -91,7 +91,7 @@ func FuzzUsage(f *testing.F) {
 	})
 }
 
-// hello is what a client of TLS begins with.
+// hello returns the first bytes of a TLS client.
 func hello(t testing.TB, config *tls.Config) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -103,7 +103,7 @@ func hello(t testing.TB, config *tls.Config) []byte {
 	return read
 }
 
-// FuzzPeekHello: at most the client's bytes are buffered, and all of them are passed on.
+// FuzzPeekHello checks that peekHello returns exactly the bytes that it read.
 func FuzzPeekHello(f *testing.F) {
 	f.Add(hello(f, &tls.Config{ServerName: "allowed.test"}))
 	f.Add(hello(f, &tls.Config{InsecureSkipVerify: true}))
@@ -122,7 +122,7 @@ func FuzzPeekHello(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: no query stops the name server, makes it answer an answer, or gets a much longer answer.
+// FuzzAnswer checks that no query makes the name server panic, answer an answer, or send a much longer answer.
 func FuzzAnswer(f *testing.F) {
 	s := egress.New(egress.Config{Tokens: nobody{}, Tick: func() int64 { return 0 }, Log: slog.New(slog.DiscardHandler)})
 	f.Add(query(f, "allowed.test", dnsmessage.TypeA))
@@ -141,7 +141,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// nobody is a registry without a token.
+// nobody is a kernel.Tokens without tokens.
 type nobody struct{}
 
 func (nobody) Token(int64) *kernel.Token { return nil }

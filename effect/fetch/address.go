@@ -2,10 +2,10 @@ package fetch
 
 import "net/netip"
 
-// kind names the reserved use of an address; "" for a public one.
+// kind is the text for the reserved use of an address; "" for a public address.
 type kind string
 
-// The kinds that Options.AllowHosts opens: the addresses of private networks.
+// The kinds that Options.AllowHosts opens.
 const (
 	loopback kind = "a loopback address"
 	private  kind = "a private address"
@@ -20,8 +20,8 @@ type special struct {
 	kind kind
 }
 
-// specials are the registries of special-purpose addresses, and what else is no business of an agent. The first row that
-// contains an address is its kind.
+// specials returns the special-purpose addresses of the IANA registries, and other addresses that agents must not reach. The kind of an
+// address is that of the first row that contains it.
 func specials() []special {
 	const (
 		here      kind = "an address of this network"
@@ -38,7 +38,7 @@ func specials() []special {
 		{p("169.254.169.254/32"), metadata},
 		{p("169.254.0.0/16"), linkLocal},
 		{p("100.100.100.200/32"), metadata},
-		{p("168.63.129.16/32"), metadata}, // public by its number, and answered by the host below
+		{p("168.63.129.16/32"), metadata}, // a public address that the hypervisor of a cloud answers
 		{p("0.0.0.0/8"), here},
 		{p("10.0.0.0/8"), private},
 		{p("100.64.0.0/10"), shared},
@@ -73,20 +73,20 @@ func specials() []special {
 		{p("fe80::/10"), linkLocal},
 		{p("fec0::/10"), private},
 		{p("ff00::/8"), multicast},
-		// The rest of what is not global unicast.
+		// All other addresses that are not global unicast.
 		{p("::/3"), reserved},
 		{p("4000::/2"), reserved},
 		{p("8000::/1"), reserved},
 	}
 }
 
-// gate judges addresses.
+// gate decides which addresses may be dialled.
 type gate struct {
 	specials []special
 	allow    []netip.Prefix
 }
 
-// judge returns why an address must not be dialled, "" if it may be. own opens the network of one's own.
+// judge returns the kind of an address that must not be dialled, "" if it may be dialled. own opens the kinds of Options.AllowHosts.
 func (g gate) judge(a netip.Addr, own bool) kind {
 	if a.Zone() != "" || !a.IsValid() {
 		return "an address of one interface"
@@ -111,7 +111,7 @@ func (g gate) judge(a netip.Addr, own bool) kind {
 	return ""
 }
 
-// isatap reports whether an address embeds IPv4 by its interface identifier, under whatever prefix.
+// isatap reports whether the interface identifier of an address embeds an IPv4 address (ISATAP), with any prefix.
 func isatap(a netip.Addr) bool {
 	if !a.Is6() {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// inside are names that lead where nobody is to go.
+// inside returns names whose addresses are forbidden.
 func inside() names {
 	return names{
 		"localhost":       {"127.0.0.1", "::1"},
@@ -30,7 +30,7 @@ func inside() names {
 	}
 }
 
-// grant is a policy that allows the host in all spellings that a policy can have, so that nothing but the gate refuses it.
+// grant returns a policy that allows the host in every form of a pattern, so that only the gate refuses it.
 func grant(t testing.TB, host string) fetch.Policy {
 	t.Helper()
 	p := fetch.Policy{Hosts: hosts(t, "*:*"), PlainHTTP: true}
@@ -40,7 +40,8 @@ func grant(t testing.TB, host string) fetch.Policy {
 	return p
 }
 
-// No spelling of a forbidden address is connected to, over TLS or without it. The trap would see it, and so would the dialer.
+// TestForbidden checks that no form of a forbidden address is connected, with or without TLS: neither the trap nor the dialer gets a
+// connection.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	tr := setTrap(t)
@@ -67,7 +68,7 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestTrap: the trap of TestForbidden catches, by each way into it, where the configuration opens the address.
+// TestTrap checks that the trap of TestForbidden gets connections if the configuration opens the address.
 func TestTrap(t *testing.T) {
 	t.Parallel()
 	tr := setTrap(t)
@@ -81,7 +82,7 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// Each spelling is refused if a server redirects to it, too, after several redirects that are in order.
+// TestForbiddenByRedirect checks that each form is refused as a redirect target, also after several valid redirects.
 func TestForbiddenByRedirect(t *testing.T) {
 	t.Parallel()
 	tr := setTrap(t)
@@ -93,7 +94,7 @@ func TestForbiddenByRedirect(t *testing.T) {
 	}
 	for _, tc := range forbidden() {
 		if strings.ContainsAny(tc.host, "\t") {
-			continue // a server cannot write it into a header
+			continue // not possible in a header
 		}
 		location := "https://" + tc.host + ":" + tr.port + "/"
 		to.Store(&location)
@@ -108,7 +109,7 @@ func TestForbiddenByRedirect(t *testing.T) {
 	}
 }
 
-// A resolver whose answers change gains nothing: the judged address is the one that is dialled.
+// TestRebinding checks that the checked address is the one that is dialled, even if the answers of the resolver change.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string][][]string{
@@ -152,7 +153,7 @@ func (r *rebinding) LookupNetIP(ctx context.Context, network, host string) ([]ne
 	return always(r.answers[r.asked-1]).LookupNetIP(ctx, network, host)
 }
 
-// The address of the socket is judged again when it connects.
+// TestRecheck checks that the address of the socket is checked when it connects.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:443", "[::1]:443", "[::ffff:127.0.0.1]:443", "[fe80::1%1]:443", "@", ""} {
@@ -161,7 +162,7 @@ func TestRecheck(t *testing.T) {
 	testkit.Must(t, fetch.Recheck(fetch.Options{}, "93.184.215.14:443"))
 }
 
-// The addresses that the configuration opens are allowed, and no others.
+// TestOpened checks that exactly the addresses that the configuration opens are allowed.
 func TestOpened(t *testing.T) {
 	t.Parallel()
 	reached := errors.New("reached")

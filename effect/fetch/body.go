@@ -15,8 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// unpack returns the body of an answer, bounded both as sent and as unpacked. packed says that it
-// was compressed.
+// unpack returns the decompressed body of an answer. It limits both the compressed and the decompressed length. packed reports whether
+// the body was compressed.
 func (c *call) unpack(resp *http.Response, host string) (body io.Reader, packed bool, err error) {
 	if resp.ContentLength > c.limits.WireBytes {
 		return nil, false, tooLarge(host, "a body", c.limits.WireBytes)
@@ -29,7 +29,7 @@ func (c *call) unpack(resp *http.Response, host string) (body io.Reader, packed 
 		body, err = gzip.NewReader(body)
 		switch {
 		case errors.Is(err, io.EOF):
-			return http.NoBody, true, nil // no body at all, which some servers call packed
+			return http.NoBody, true, nil // an empty body, which some servers mark as gzip
 		case err != nil:
 			return nil, true, err
 		}
@@ -39,12 +39,12 @@ func (c *call) unpack(resp *http.Response, host string) (body io.Reader, packed 
 	return bounded(body, c.limits.BodyBytes), packed, nil
 }
 
-// bounded fails with an *http.MaxBytesError once more than most bytes come.
+// bounded returns a reader that fails with an *http.MaxBytesError after most bytes.
 func bounded(r io.Reader, most int64) io.Reader {
 	return http.MaxBytesReader(nil, io.NopCloser(r), most)
 }
 
-// patient ends the call when a read takes too long. What is done between reads takes none of that time.
+// patient is a reader that cancels the call if one read takes longer than Limits.Idle. The time between reads does not count.
 type patient struct {
 	r    io.Reader
 	call *call
@@ -60,8 +60,7 @@ func (p *patient) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// collect reads the body to its end: into the response if it is short text, else to where the
-// request says.
+// collect reads the body to its end: into resp.Body if it is short text, else to the writer of Request.Spill.
 func (c *call) collect(body io.Reader, host string, resp *Response) error {
 	most := c.limits.InlineBytes
 	head, err := io.ReadAll(io.LimitReader(body, int64(most)+1))
@@ -87,12 +86,12 @@ func (c *call) collect(body io.Reader, host string, resp *Response) error {
 	return nil
 }
 
-// fitsLine reports whether a body, as a JSON string, has at most so many bytes.
+// fitsLine reports whether a body is UTF-8 and has at most most bytes as a JSON string.
 func fitsLine(b []byte, most int) bool {
 	return len(b) <= most && utf8.Valid(b) && len(schema.AppendString(nil, string(b)))-len(`""`) <= most
 }
 
-// sink ends the call where the caller's writer fails.
+// sink is a writer that cancels the call if the caller's writer fails.
 type sink struct {
 	w    io.Writer
 	call *call
@@ -106,7 +105,7 @@ func (s sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// outgoing is a request's body. The transport may close it after it has returned; done is closed then.
+// outgoing is the body of a request. done is closed when the transport closes the body, which may be after RoundTrip returns.
 type outgoing struct {
 	io.ReadCloser
 	call *call

@@ -15,7 +15,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A packed body is unpacked, and nothing of its packing is told. A range is not packed, since it would be one of the pack.
+// TestUnpacks checks that a gzip body is decompressed and its headers removed, and that a range request does not ask for gzip, because
+// the range would apply to the compressed body.
 func TestUnpacks(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +51,7 @@ func TestUnpacks(t *testing.T) {
 	}
 }
 
-// What is long, or is no text, goes where the request says, whole; without such a place it is an error.
+// TestSpill checks that a body that is long or not text is written to Spill, and is an error without Spill.
 func TestSpill(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 1000)
@@ -111,7 +112,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 func (f failing) Read([]byte) (int, error)  { return 0, f.err }
 func (f failing) Close() error              { return nil }
 
-// A request body that cannot be read is the caller's error.
+// TestBodyFails checks that Do returns the caller's error if the request body cannot be read.
 func TestBodyFails(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })

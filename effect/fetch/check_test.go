@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCheck: requests that Do would refuse without the network are refused, all others pass.
+// TestCheck checks that Check refuses exactly the requests that Do refuses before it uses the network.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	host, err := fetch.ParseHost("*.example.com")

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	maxAddresses = 8               // of a name that are tried
-	attemptTime  = 3 * time.Second // for one address where more are left
+	maxAddresses = 8               // addresses of a name that are tried
+	attemptTime  = 3 * time.Second // for one address, if there are more
 )
 
-// destination dials the host of one target, and owns the connections.
+// destination dials the host of a target, and closes the connections.
 type destination struct {
 	*target
 	*Fetcher
-	ctx context.Context // the call's: dialling ends with it, whatever the transport thinks
-	own bool            // the network of one's own is open to this host
+	ctx context.Context // of the call: the transport may dial with a longer context
+	own bool            // Options.AllowHosts has this host
 
 	mu     sync.Mutex
 	conns  []net.Conn
@@ -38,8 +38,8 @@ func (f *Fetcher) destination(ctx context.Context, t *target) *destination {
 	return &destination{target: t, Fetcher: f, ctx: ctx, own: allowed(f.options.AllowHosts, t)}
 }
 
-// dial resolves the target's name, judges each address and connects to one that passes. The transport's idea of where to
-// connect is not asked.
+// dial resolves the name of the target, checks each address, and connects to one that may be dialled. It ignores the address that the
+// transport passes.
 func (d *destination) dial(context.Context, string, string) (net.Conn, error) {
 	d.mu.Lock()
 	if d.closed {
@@ -66,7 +66,7 @@ func (d *destination) dial(context.Context, string, string) (net.Conn, error) {
 	return nil, err
 }
 
-// addresses returns those addresses of the target that may be dialled.
+// addresses returns the addresses of the target that may be dialled.
 func (d *destination) addresses() ([]netip.Addr, error) {
 	found := []netip.Addr{d.addr}
 	if !d.addr.IsValid() {
@@ -79,7 +79,7 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 	var why kind
 	for _, a := range found {
 		if !d.addr.IsValid() {
-			a = a.Unmap() // a resolver may write IPv4 as IPv6; a URL has no need to
+			a = a.Unmap() // a resolver may return IPv4 as IPv6; in a URL it is refused
 		}
 		if k := d.gate.judge(a, d.own); k != "" {
 			why = k
@@ -96,7 +96,8 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no address", Name: d.name, IsNotFound: true}
 }
 
-// refuse says that an address is closed. It does not say which one: an agent must not learn the addresses of a private network.
+// refuse returns the fault for an address that must not be dialled. It does not have the address, because an agent must not learn the
+// addresses of a private network.
 func (t *target) refuse(why kind) *fault.Fault {
 	return fault.HTTPAddress.New("%s is %s, which is closed to agents: have it opened in the kernel's configuration", t.url.Host, why).With("host", t.url.Host)
 }
@@ -117,7 +118,7 @@ func (d *destination) connect(to netip.AddrPort, more bool) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", to.String())
 }
 
-// recheck judges the address that the socket is about to connect to: the last word, whatever came before.
+// recheck checks the address again right before the socket connects to it.
 func (d *destination) recheck(address string) error {
 	to, err := netip.ParseAddrPort(address)
 	why := d.gate.judge(to.Addr(), d.own)
@@ -130,7 +131,7 @@ func (d *destination) recheck(address string) error {
 	return nil
 }
 
-// keep makes a connection the destination's own, which close closes.
+// keep adds a connection to those that close closes.
 func (d *destination) keep(conn net.Conn) (net.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,26 +142,26 @@ func (d *destination) keep(conn net.Conn) (net.Conn, error) {
 	return conn, nil
 }
 
-// close closes all connections and waits for what is being dialled, whose context must have ended or is about to.
+// close closes all connections, and waits for dials in flight. The caller must have canceled their context.
 func (d *destination) close() {
 	d.mu.Lock()
 	d.closed = true
 	conns := d.conns
 	d.mu.Unlock()
 	for _, c := range conns {
-		_ = c.Close() // the answer was read, or is not wanted
+		_ = c.Close() // the exchange is over
 	}
 	d.dials.Wait()
 }
 
-// dialTime bounds a Dial: all addresses of a name together.
+// dialTime is the time limit of a Dial, for all addresses of a name together.
 const dialTime = 15 * time.Second
 
-// Endpoint is the far end of a connection: a host and a port in the one form in which they are judged and dialled.
+// Endpoint is the destination of a connection: a host and port in canonical form.
 type Endpoint struct{ target *target }
 
-// ParseEndpoint parses the authority of a CONNECT request, host:port. A missing port is port; with
-// 0 it is required. The error is NetInvalid.
+// ParseEndpoint parses a host and an optional port, host:port. port is the default; if it is 0, the port is required.
+// The error is NetInvalid.
 func ParseEndpoint(authority string, port uint16) (Endpoint, error) {
 	host := authority
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
@@ -186,24 +187,24 @@ func ParseEndpoint(authority string, port uint16) (Endpoint, error) {
 	return Endpoint{t}, nil
 }
 
-// Host is the name in lower case, or the address without brackets.
+// Host returns the name in lower case, or the address without brackets.
 func (e Endpoint) Host() string { return e.target.name }
 
-// Port is the port.
+// Port returns the port.
 func (e Endpoint) Port() uint16 { return e.target.port }
 
 // IsAddr reports whether the host is an address.
 func (e Endpoint) IsAddr() bool { return e.target.addr.IsValid() }
 
-// Authority is the host with its port, without the port where that is the one of the scheme.
+// Authority returns the host with its port, which it omits if it is the default port of the scheme.
 func (e Endpoint) Authority(scheme string) string { return e.target.authority(scheme) }
 
-// String is the host with its port.
+// String returns the host with its port.
 func (e Endpoint) String() string {
 	return net.JoinHostPort(e.target.name, strconv.Itoa(int(e.target.port)))
 }
 
-// Admits reports whether the pattern allows a connection to e. Without a port it means 80 and 443.
+// Admits reports whether the pattern allows a connection to e. A pattern without a port allows the ports 80 and 443.
 func (h Host) Admits(e Endpoint) bool {
 	switch {
 	case h.any:
@@ -219,10 +220,10 @@ func (h Host) AdmitsName(e Endpoint) bool { return h.names(e.target) }
 // Ported returns the port that the pattern names, 0 if it names none.
 func (h Host) Ported() uint16 { return h.port }
 
-// RootCAs are the authorities that servers are verified against; nil: the system's.
+// RootCAs returns the authorities that servers are verified against; nil: the system's.
 func (f *Fetcher) RootCAs() *x509.CertPool { return f.options.RootCAs }
 
-// Dial resolves the host of e once, judges its addresses as for Http.Fetch, and connects to one that passes. Its error is a
+// Dial resolves the host of e once, checks its addresses as for Http.Fetch, and connects to one that may be dialled. Its error is a
 // fault: HTTPAddress, NetTimeout, NetUnreachable or the cause of ctx.
 func (f *Fetcher) Dial(ctx context.Context, e Endpoint) (net.Conn, error) {
 	timed, cancel := context.WithTimeout(ctx, dialTime)

@@ -9,19 +9,18 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// call is one Do.
+// call is one call of Do.
 type call struct {
 	*Fetcher
 	req     *Request
 	parent  context.Context // the caller's
-	ctx     context.Context // parent, or a limit of time
+	ctx     context.Context // child of parent, with the time limit
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
 }
 
-// Do performs the request. Whatever status a server answers with is no error. An error wraps a fault: HTTPForbidden,
-// HTTPAddress, HTTPInvalid, HTTPUpstream, HTTPTooLarge or HTTPTimeout; or ctx's cause where that was cancelled; or what a function
-// of the request returned.
+// Do sends the request and returns the answer, with any status. An error wraps a fault (HTTPForbidden, HTTPAddress, HTTPInvalid,
+// HTTPUpstream, HTTPTooLarge or HTTPTimeout), the cause of ctx if that was canceled, or the error of a function of the request.
 func (f *Fetcher) Do(ctx context.Context, req Request) (*Response, error) {
 	c := &call{Fetcher: f, req: &req, parent: ctx}
 	t, h, failure := c.check()
@@ -42,15 +41,15 @@ func (f *Fetcher) Do(ctx context.Context, req Request) (*Response, error) {
 	return c.follow(t, h)
 }
 
-// Check refuses what Do would refuse without the network: what cannot be meant, and what the policy or the address in the
-// URL closes. It opens no sealed value and no body.
+// Check returns the fault of a request that Do refuses before it uses the network: an invalid request, or one that the policy or the
+// address in the URL forbids. It opens no sealed value and no body.
 func (f *Fetcher) Check(req Request) *fault.Fault {
 	c := &call{Fetcher: f, req: &req}
 	_, _, failure := c.check()
 	return failure
 }
 
-// check refuses what needs no network to be refused.
+// check returns the target and the headers of the request, or the fault that Check returns. It sets the defaults of the request.
 func (c *call) check() (*target, *headers, *fault.Fault) {
 	req := c.req
 	switch req.Method {
@@ -93,7 +92,7 @@ func (c *call) check() (*target, *headers, *fault.Fault) {
 	return t, h, failure
 }
 
-// follow makes the request, and those that redirects ask for.
+// follow sends the request, and follows redirects.
 func (c *call) follow(t *target, h *headers) (*Response, error) {
 	method, body := c.req.Method, c.req.Body
 	var via []string
@@ -125,7 +124,7 @@ func (c *call) follow(t *target, h *headers) (*Response, error) {
 	}
 }
 
-// redirect judges where t wants the request to go, as if the caller had asked for that.
+// redirect returns the target of a redirect from t. It checks the target as that of a new request.
 func (c *call) redirect(t *target, location string) (*target, error) {
 	next, why := parseTarget(location, t.url)
 	if why != "" {
@@ -142,12 +141,12 @@ func (c *call) redirect(t *target, location string) (*target, error) {
 	return next, nil
 }
 
-// getInstead reports whether a redirect asks for another method, as all clients have it.
+// getInstead reports whether a redirect changes the method to GET, as in browsers.
 func getInstead(status int, method string) bool {
 	return status == http.StatusSeeOther || method == http.MethodPost && (status == http.StatusMovedPermanently || status == http.StatusFound)
 }
 
-// exchange is one request with its response. to is the target of a redirect, whose response has no body.
+// exchange sends one request and returns its response. For a redirect, to is its location, and the response has no body.
 func (c *call) exchange(method string, t *target, h *headers, body *Body) (_ *Response, to string, err error) {
 	header, err := h.open(c.ctx, t, &c.req.Policy)
 	if err != nil {
@@ -180,11 +179,11 @@ func (c *call) exchange(method string, t *target, h *headers, body *Body) (_ *Re
 	if err != nil {
 		return nil, "", c.explain(t.url.Host, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // its connection is closed with it
+	defer func() { _ = resp.Body.Close() }() // the connection is closed too
 	return c.receive(resp, t)
 }
 
-// load gives the request its body. sent is closed once the transport has closed it.
+// load sets the body of the request. sent is closed when the transport has closed the body.
 func (c *call) load(req *http.Request, body *Body) (sent chan struct{}, err error) {
 	sent = make(chan struct{})
 	if body == nil || body.Size == 0 {
@@ -202,7 +201,7 @@ func (c *call) load(req *http.Request, body *Body) (sent chan struct{}, err erro
 	return sent, nil
 }
 
-// receive reads an answer.
+// receive reads an answer. For a redirect, it returns the location instead of reading the body.
 func (c *call) receive(resp *http.Response, t *target) (*Response, string, error) {
 	host := t.url.Host
 	if resp.StatusCode < 200 || resp.StatusCode > 599 {
@@ -223,14 +222,13 @@ func (c *call) receive(resp *http.Response, t *target) (*Response, string, error
 	if err := c.collect(body, host, out); err != nil {
 		return nil, "", err
 	}
-	if err := c.ctx.Err(); err != nil { // the server may have seen that its caller leaves, and ended the body for that
+	if err := c.ctx.Err(); err != nil { // the server may have ended the body because the call was canceled
 		return nil, "", c.explain(host, err)
 	}
 	return out, "", nil
 }
 
-// transport is made for one exchange: no connection is shared between callers, and each is judged
-// again.
+// transport returns a transport for one exchange, so that callers share no connections, and each connection is checked.
 func (c *call) transport(d *destination) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -241,7 +239,7 @@ func (c *call) transport(d *destination) *http.Transport {
 		Protocols:              protocols,
 		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 256 << 10},
 		DisableKeepAlives:      true,
-		DisableCompression:     true, // it would unpack without a bound
+		DisableCompression:     true, // the transport would decompress without a limit
 		MaxResponseHeaderBytes: c.limits.HeaderBytes,
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// The request is sent as given, and the answer returned as received, over HTTP/2 with a verified server.
+// TestExchange checks that the request is sent, and the answer returned, unchanged over HTTP/2 with a verified server.
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// MESSAGE appendix D: the methods, which of them have a body, and that GET has none.
+// TestMethods checks the methods, which of them have a body, and that GET has none (MESSAGE appendix D).
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// A server without a valid certificate for its name gets no request.
+// TestVerifies checks that a server without a valid certificate for its name gets no request.
 func TestVerifies(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("was asked") })
@@ -93,7 +93,7 @@ func TestVerifies(t *testing.T) {
 	want(t, err, fault.Upstream, "no valid certificate")
 }
 
-// Errors say what to do, and repeat no text of the server.
+// TestFailures checks that errors have a fix, and no text of the server.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	plain := servePlain(t, func(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +142,7 @@ func TestFailures(t *testing.T) {
 	want(t, err, fault.Upstream, "none.test is not the name of any host")
 }
 
-// The end of the caller's context ends its call, with the context's cause.
+// TestCancel checks that a call ends when its context is canceled, with the cause of the context.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -166,7 +166,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// At most the configured number of calls runs at a time.
+// TestConcurrent checks that at most the configured number of calls is in flight.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	entered := make(chan struct{})

@@ -1,18 +1,18 @@
-// Package fetch performs Http.Fetch (MESSAGE appendix D): one HTTP exchange for a caller that is not trusted.
+// Package fetch implements Http.Fetch (MESSAGE appendix D): an HTTP request of a caller that is not trusted.
 //
-// Runner stands between the kernel and a Fetcher: it reads the caller's policy from its token, the body from a blob, and writes a
-// long answer to one.
+// Runner connects the kernel to a Fetcher: it reads the caller's policy from its token and the body from a blob, and writes a
+// long answer to a blob.
 //
-// What is asked for is judged twice. The URL is judged as text: scheme, host and port against the caller's policy. The
-// addresses that its name resolves to are judged when they are dialled, and those very addresses are dialled, so that a
-// resolver that answers differently the second time wins nothing. Each redirect is judged as a new request.
+// A request is checked twice. The scheme, host and port of the URL are checked against the caller's policy. The addresses
+// of the host are checked when they are dialled, and exactly these addresses are dialled, which prevents DNS rebinding.
+// Each redirect is checked as a new request.
 //
-// Everything that a server decides is bounded: how long it takes, how much it sends, what that unpacks to, how often it
-// redirects. A body is held in memory up to Limits.InlineBytes; what is longer goes where the request says.
+// All resources that a server can use are bounded: time, bytes sent, bytes decompressed, and the number of redirects.
+// A body of up to Limits.InlineBytes is kept in memory; a longer one is written to Request.Spill.
 //
-// Errors wrap a fault where a client may see them. They are made here, from fixed words and the host's name: what a server said
-// is never repeated, since it knows the credentials that it was sent.
+// Errors that a client may see wrap a fault. Their messages have only fixed text and the name of the host: text of a server
+// is never repeated, because it could have the credentials that the server was sent.
 //
-// It promises no order between calls and does not try again. Nothing of a call is left when Do returns but what the
-// standard library's transport still has to wind up on connections that are closed.
+// Calls have no order, and are not retried. When Do returns, nothing of the call runs except what the transport of the
+// standard library still does on closed connections.
 package fetch

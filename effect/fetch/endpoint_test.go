@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// changing is a resolver whose answers change each time.
+// changing is a resolver whose answers change with each query.
 type changing map[string][]string
 
 func (n changing) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -25,7 +25,7 @@ func (n changing) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, 
 	return []netip.Addr{netip.MustParseAddr(list[0])}, nil
 }
 
-// TestDial: a connection is judged by the addresses that are dialled, once, as a fetch is.
+// TestDial checks that Dial resolves a name once and checks the addresses that it dials, as a fetch does.
 func TestDial(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -80,7 +80,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestHostAdmits: a pattern without a port stands for the ports of the web.
+// TestHostAdmits checks which endpoints a pattern allows: without a port it allows 80 and 443.
 func TestHostAdmits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

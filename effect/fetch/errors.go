@@ -25,19 +25,18 @@ func upstream(format string, args ...any) *fault.Fault {
 	return fault.HTTPUpstream.New(format, args...)
 }
 
-// tooLarge is an answer over a limit. It is the upstream's failure to stay within it: 413 is the code of a line
-// (PROTOCOL 3).
+// tooLarge returns the fault for an answer over a limit. Its code is not 413, which is the code of a line that is too
+// long (PROTOCOL 3).
 func tooLarge(host, what string, limit int64) *fault.Fault {
 	return fault.HTTPTooLarge.New("%s answered with %s of more than %d bytes", host, what, limit).
 		WithFix("ask for a part of it, or raise the limit of the kernel")
 }
 
-// errTotal is the cause of a call's context whose time is up.
+// errTotal is the cause of a call's context after the time limit.
 var errTotal = errors.New("time is up")
 
-// explain turns a failure of an exchange with host into the error that Do returns. If the call was
-// ended from within, by a timeout or by a failure of the caller's own functions, that is the cause
-// of its context, whatever the transport reports.
+// explain converts the error of an exchange with host to the error that Do returns. If the call was canceled by a timeout or by a
+// failure of the caller's functions, that is the cause of its context, whatever error the transport returns.
 func (c *call) explain(host string, err error) error {
 	if c.parent.Err() != nil {
 		return c.canceled()
@@ -57,7 +56,7 @@ func (c *call) explain(host string, err error) error {
 	return upstream("%s %s", host, reason(err))
 }
 
-// canceled says that the caller's context has ended.
+// canceled returns the error of a call whose caller's context is done.
 func (c *call) canceled() error {
 	if errors.Is(c.parent.Err(), context.DeadlineExceeded) {
 		return fault.HTTPTimeout.New("the caller's time was up before the answer was there: ask for less, or allow more time")
@@ -65,14 +64,14 @@ func (c *call) canceled() error {
 	return fmt.Errorf("fetch: %w", context.Cause(c.parent))
 }
 
-// fail ends the call with a failure of the caller's own functions.
+// fail cancels the call with the error of a function of the caller.
 func (c *call) fail(verb string, err error) error {
 	err = fmt.Errorf("%s: %w", verb, err)
 	c.cancel(err)
 	return err
 }
 
-// reason says in words of ours why an exchange failed.
+// reason returns a fixed text that describes why an exchange failed.
 func reason(err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		if e.IsNotFound {
@@ -98,7 +97,7 @@ func reason(err error) string {
 		return "hung up before its answer was complete: try again later"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return "cannot be reached from this machine"
-	// The library has no types for these.
+	// The standard library has no types for these errors.
 	case strings.Contains(text, "response headers exceeded"), strings.Contains(text, "header list larger"):
 		return "answered with a header that is too long"
 	case strings.Contains(text, "malformed HTTP"):

@@ -1,7 +1,7 @@
 package fetch_test
 
-// forbidden are the spellings of addresses that an agent must not reach: as hosts of a URL, with what each is refused for.
-// The first group names this machine, where a trap is set.
+// forbidden returns the forms of forbidden addresses as hosts of a URL, each with the text of its error.
+// The first group has addresses of this machine, where the trap listens.
 func forbidden() []struct{ host, says string } {
 	const (
 		closed  = "which is closed to agents"

@@ -10,17 +10,17 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// sealedPrefix begins a sealed value (PROTOCOL 5).
+// sealedPrefix is the prefix of a sealed value (PROTOCOL 5).
 const sealedPrefix = "pwenc:v1:"
 
-// headers are those of a request, validated, their values still sealed.
+// headers has the validated headers of a request. Sealed values are not opened yet.
 type headers struct {
 	plain  http.Header
 	sealed map[string]string // by canonical name
 	limit  int64
 }
 
-// parseHeaders checks what the caller wants to send. Its errors hold no value.
+// parseHeaders validates the headers of a request. Its errors have no values of headers.
 func parseHeaders(fields map[string]string, limit int64) (*headers, *fault.Fault) {
 	h := &headers{plain: http.Header{}, sealed: map[string]string{}, limit: limit}
 	var size int64
@@ -50,7 +50,7 @@ func parseHeaders(fields map[string]string, limit int64) (*headers, *fault.Fault
 	return h, nil
 }
 
-// ours reports whether a header belongs to the connection, or decides where a request ends or goes.
+// ours reports whether a header concerns the connection, the framing or the destination of a request, so that only the kernel sets it.
 func ours(canonical string) bool {
 	switch canonical {
 	case "Host", "Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Content-Length", "Upgrade", "Expect",
@@ -66,7 +66,7 @@ func noToken(c rune) bool {
 
 func noValue(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 
-// permit refuses sealed values that would not be opened for t.
+// permit returns a fault if a sealed value may not be opened for t.
 func (h *headers) permit(t *target, p *Policy) *fault.Fault {
 	for name := range h.sealed {
 		switch {
@@ -80,7 +80,7 @@ func (h *headers) permit(t *target, p *Policy) *fault.Fault {
 	return nil
 }
 
-// open returns what is sent to t, with sealed values opened.
+// open returns the headers of a request to t, with sealed values opened.
 func (h *headers) open(ctx context.Context, t *target, p *Policy) (http.Header, error) {
 	if denied := h.permit(t, p); denied != nil {
 		return nil, denied
@@ -99,8 +99,8 @@ func (h *headers) open(ctx context.Context, t *target, p *Policy) (http.Header, 
 	return out, nil
 }
 
-// leave keeps what may be sent to another origin than the one that the caller named: what says how to answer. All that
-// could authenticate is dropped for all further requests: there is no list of the names that do.
+// leave removes all headers that may not be sent to another origin after a redirect. It keeps a fixed list, because any other header
+// could be a credential.
 func (h *headers) leave() {
 	for name := range h.plain {
 		if !slices.Contains([]string{"Accept", "Accept-Language", "Content-Language", "Content-Type", "User-Agent", "Range"}, name) {
@@ -110,7 +110,7 @@ func (h *headers) leave() {
 	clear(h.sealed)
 }
 
-// leaveBody drops what describes a body that is not sent.
+// leaveBody removes the headers that describe the body.
 func (h *headers) leaveBody() {
 	for _, headers := range []string{"Content-Type", "Content-Language", "Content-Location", "Content-Encoding"} {
 		delete(h.plain, headers)
@@ -118,7 +118,8 @@ func (h *headers) leaveBody() {
 	}
 }
 
-// flatten gives the headers of an answer, without those that belong to the connection or to a packing that was undone.
+// flatten returns the headers of an answer by lower-case name, without those of the connection and of the compression of an unpacked
+// body.
 func flatten(in http.Header, unpacked bool) map[string]string {
 	out := make(map[string]string, len(in))
 	for name, values := range in {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Host is a pattern of a host allow-list: a name (api.example.com), everything below a name
+// Host is a pattern of a list of allowed hosts: a name (api.example.com), all names below a name
 // (*.example.com, at any depth, not the name itself), an IP address ([2001:db8::1], 192.0.2.1), or
-// * for any name. A port may follow (example.com:8443, *.example.com:*); without one it is the port
+// * for any name. A port may follow (example.com:8443, *.example.com:*); without one the pattern allows the default port
 // of the scheme.
 type Host struct {
 	name string // in lower case; ".example.com" for the names below it, "" for any name
-	any  bool   // of ports
-	port uint16 // 0 is the port of the scheme
+	any  bool   // allows any port
+	port uint16 // 0: the default port of the scheme
 }
 
-// ParseHost reads a pattern.
+// ParseHost parses a pattern.
 func ParseHost(pattern string) (Host, error) {
 	var h Host
 	name, port, ported := pattern, "", false
@@ -52,7 +52,7 @@ func ParseHost(pattern string) (Host, error) {
 	return h, nil
 }
 
-// String gives the pattern in canonical form.
+// String returns the pattern in canonical form.
 func (h Host) String() string {
 	name := h.name
 	switch {
@@ -72,7 +72,7 @@ func (h Host) String() string {
 	return name
 }
 
-// matches reports whether the target is meant.
+// matches reports whether the pattern allows the target.
 func (h Host) matches(t *target) bool {
 	switch {
 	case h.any:
@@ -82,11 +82,11 @@ func (h Host) matches(t *target) bool {
 	return h.names(t)
 }
 
-// names reports whether the target's host is meant, on whichever port.
+// names reports whether the pattern allows the host of the target, on any port.
 func (h Host) names(t *target) bool {
 	switch {
 	case h.name == "":
-		return !t.addr.IsValid() // an address is allowed by naming it
+		return !t.addr.IsValid() // * does not allow addresses
 	case h.name[0] == '.':
 		return !t.addr.IsValid() && strings.HasSuffix(t.name, h.name)
 	}
@@ -141,12 +141,12 @@ func parseName(s string) (name string, addr netip.Addr, why string) {
 	return s, addr, ""
 }
 
-// foreign reports whether c is not allowed in a host name. The underscore is accepted, since host names in use have it.
+// foreign reports whether c is not allowed in a host name. The underscore is allowed, because existing host names have it.
 func foreign(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_'
 }
 
-// numeric reports whether the last part of a name makes some resolver take the whole for an IPv4 address.
+// numeric reports whether some resolvers parse a name with this last label as an IPv4 address.
 func numeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
@@ -155,7 +155,7 @@ func numeric(label string) bool {
 	return label != "" && strings.Trim(label, digits) == ""
 }
 
-// parsePort parses a port of a URL: digits only.
+// parsePort parses a port from 1 to 65535, which must have only digits.
 func parsePort(s string) (uint16, bool) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return uint16(n), err == nil && n > 0 && s[0] != '+'

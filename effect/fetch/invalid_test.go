@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// A bad request fails before any look-up or connection.
+// TestInvalid checks that an invalid request fails before a lookup or connection.
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -69,7 +69,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// A policy allows the hosts that it names; other hosts are not even looked up.
+// TestPolicy checks that a policy allows exactly its hosts, and that other hosts are not looked up.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

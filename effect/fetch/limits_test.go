@@ -15,19 +15,19 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// counter is a sink that keeps nothing.
+// counter is a writer that counts and discards its data.
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
 
-// spill gives a request a sink.
+// spill returns a request with a Spill that discards the body, and its counter.
 func spill(req fetch.Request) (fetch.Request, *counter) {
 	c := &counter{}
 	req.Spill = func() (io.Writer, error) { return c, nil }
 	return req, c
 }
 
-// flood writes zeros until the client hangs up, n bytes at most where n is not 0. It returns how many were taken.
+// flood writes zeros until the client disconnects, or n bytes if n is not 0. It returns the number of bytes written.
 func flood(w io.Writer, n int64) (sent int64) {
 	block := make([]byte, 32<<10)
 	for n == 0 || sent < n {
@@ -39,8 +39,8 @@ func flood(w io.Writer, n int64) (sent int64) {
 	return sent
 }
 
-// A body that is too large ends at the limit, however it is sent, and costs little memory. Not parallel: it measures
-// memory.
+// TestTooLarge checks that a body that is too large fails at the limit, however it is sent, with little memory. It is not parallel
+// because it measures memory.
 func TestTooLarge(t *testing.T) {
 	const limit = 40 << 20
 	handlers := map[string]http.HandlerFunc{
@@ -55,7 +55,7 @@ func TestTooLarge(t *testing.T) {
 			z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
 			flood(z, 0)
 		},
-		// Empty gzip members: they never produce a byte.
+		// Empty gzip members never decompress to a byte.
 		"empty members": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			var member strings.Builder
@@ -88,7 +88,7 @@ func TestTooLarge(t *testing.T) {
 				if n := kept.n.Load(); n > limit {
 					t.Errorf("%d bytes were kept", n)
 				}
-				// The server's own memory is in it, which is more than ours. Had either side held the body, it would show.
+				// This includes the memory of the server. A body in memory on either side would exceed the limit.
 				if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 24<<20 {
 					t.Errorf("the heap grew by %d MiB", grown>>20)
 				}
@@ -97,7 +97,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// A body of exactly the limit is accepted, packed or not.
+// TestJustLargeEnough checks that a body of exactly the limit is accepted, compressed or not.
 func TestJustLargeEnough(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
@@ -129,7 +129,7 @@ func TestJustLargeEnough(t *testing.T) {
 	}
 }
 
-// A header that is too long is refused over HTTP/2 as well, and accepted with a higher limit.
+// TestLongHeader checks that a header that is too long is refused over HTTP/2, and accepted with a higher limit.
 func TestLongHeader(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -17,7 +17,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestMain runs all tests with proxies in the environment, where nobody listens: who asked one would get nowhere.
+// TestMain runs all tests with unreachable proxies in the environment, so that a request through a proxy would fail.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
 		if err := os.Setenv(name, "http://192.0.2.1:1"); err != nil {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// names is a resolver of its own.
+// names is a resolver with fixed addresses.
 type names map[string][]string
 
 func (n names) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
@@ -52,7 +52,7 @@ func hosts(t testing.TB, patterns ...string) []fetch.Host {
 	return all
 }
 
-// site is a TLS server that speaks HTTP/2, at example.com and names below it, for which its certificate is.
+// site is an HTTPS server with HTTP/2, whose certificate is valid for example.com and names below it.
 type site struct {
 	*httptest.Server
 	port string
@@ -87,7 +87,7 @@ func port(t testing.TB, raw string) string {
 
 func (s *site) at(path string) string { return "https://example.com:" + s.port + path }
 
-// options trust the site, and open loopback for the names that it has alone.
+// options returns options that trust the certificate of the site, and open loopback only for its names.
 func (s *site) options(t testing.TB) fetch.Options {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -107,7 +107,7 @@ func (s *site) options(t testing.TB) fetch.Options {
 	}
 }
 
-// get is a request for a URL by somebody who may talk to any name.
+// get returns a request for a URL, with a policy that allows any name.
 func get(t testing.TB, url string) fetch.Request {
 	return fetch.Request{URL: url, Policy: fetch.Policy{Hosts: hosts(t, "*:*")}}
 }
@@ -117,7 +117,7 @@ func do(t testing.TB, o fetch.Options, req fetch.Request) (*fetch.Response, erro
 	return fetch.New(o).Do(t.Context(), req)
 }
 
-// want fails unless err has the id or kind and says all of what it must.
+// want fails the test unless err has the id or kind, and its message has all the texts.
 func want(t testing.TB, err error, id error, says ...string) {
 	t.Helper()
 	if !errors.Is(err, id) {

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Options are the settings of a Fetcher. The zero value opens no address that is not public.
+// Options has the settings of a Fetcher. The zero value allows only public addresses.
 type Options struct {
-	// Allow opens destinations that are refused otherwise, such as 10.1.0.0/16.
+	// Allow has networks that are allowed although they are not public, such as 10.1.0.0/16.
 	Allow []netip.Prefix
-	// AllowHosts are names whose addresses may be loopback, private or shared ones. It opens no link-local address, where
-	// clouds keep credentials, nor any other: Allow does.
+	// AllowHosts has hosts whose addresses may be loopback, private or shared addresses. It does not allow link-local
+	// addresses, where clouds serve credentials; Allow can.
 	AllowHosts []Host
-	// Resolver looks names up; nil: the system's.
+	// Resolver resolves names; nil: the system's.
 	Resolver Resolver
-	// RootCAs are the authorities that servers are verified against; nil: the system's.
+	// RootCAs has the authorities that servers are verified against; nil: the system's.
 	RootCAs *x509.CertPool
-	// UserAgent is sent where the request names none; empty: pwos.
+	// UserAgent is sent if the request has no User-Agent; empty: pwos.
 	UserAgent string
 	Limits    Limits
 
-	// dial connects to an address that was judged; nil: the system does.
+	// dial connects to a checked address; nil: a net.Dialer does.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -34,7 +34,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Limits bound one call; 0 means the default.
+// Limits bounds one call; 0 means the default.
 type Limits struct {
 	Timeout    time.Duration // in total, if the request sets none: 5 s (MESSAGE appendix D)
 	MaxTimeout time.Duration // in total, the most that a request may set: 30 s (MESSAGE appendix D)
@@ -48,7 +48,7 @@ type Limits struct {
 	InlineBytes  int   // of a body that Response.Body holds, as a JSON string: 8 KiB
 
 	Redirects  int // followed: 5
-	Concurrent int // calls at a time; more wait, which is part of their time: 64
+	Concurrent int // calls in flight; further calls wait, within their time limit: 64
 }
 
 func (l Limits) orDefault() Limits {
@@ -66,12 +66,12 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// Fetcher performs requests, any number at the same time.
+// Fetcher sends requests. It may be used concurrently.
 type Fetcher struct {
 	options Options
 	limits  Limits
 	gate    gate
-	slots   chan struct{} // holds a value for each call that runs
+	slots   chan struct{} // has a value for each call in flight
 }
 
 // New returns a Fetcher with the given settings.

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestPolicyElse: what one of several policies allows is allowed, never a part of one and a part of another; what none does is
-// refused with advice.
+// TestPolicyElse checks that a request is allowed if one of several policies allows all of it, and that otherwise the error has the
+// advice.
 func TestPolicyElse(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ url, want string }{

@@ -5,5 +5,5 @@ import (
 	"log"
 )
 
-// quiet is for servers whose clients are expected to hang up.
+// quiet returns a logger that discards everything, for servers whose clients disconnect.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -20,7 +20,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// redirecting counts down in its path, then redirects to what to holds.
+// redirecting returns a handler that redirects to /N-1 from the path /N, and from /0 to the URL in to.
 func redirecting(to *atomic.Pointer[string]) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/")); n > 0 {
@@ -32,7 +32,7 @@ func redirecting(to *atomic.Pointer[string]) http.HandlerFunc {
 	}
 }
 
-// Redirects are followed up to the limit.
+// TestRedirectLimit checks that redirects are followed up to the limit.
 func TestRedirectLimit(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -56,7 +56,7 @@ func TestRedirectLimit(t *testing.T) {
 	}
 }
 
-// Which redirects keep the method and the body, and which make a GET of it.
+// TestRedirectMethods checks which redirects keep the method and the body, and which change the method to GET.
 func TestRedirectMethods(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func TestRedirectMethods(t *testing.T) {
 	}
 }
 
-// A redirect without a Location is an answer.
+// TestRedirectNowhere checks that a redirect without a Location is returned as the answer.
 func TestRedirectNowhere(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) })
@@ -109,7 +109,7 @@ func TestRedirectNowhere(t *testing.T) {
 	}
 }
 
-// The policy holds for each redirect: other hosts, other ports, and plain http.
+// TestRedirectPolicy checks that the policy applies to each redirect: to other hosts, other ports, and plain http.
 func TestRedirectPolicy(t *testing.T) {
 	t.Parallel()
 	tr := setTrap(t)
@@ -136,8 +136,8 @@ func TestRedirectPolicy(t *testing.T) {
 	}
 }
 
-// Credentials stay with the origin that the caller named: another host, another port and what comes back from there get
-// nothing that could be one.
+// TestRedirectDropsCredentials checks that headers that could be credentials are removed when a redirect leaves the origin of the
+// request, and stay removed if a later redirect leads back.
 func TestRedirectDropsCredentials(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -193,7 +193,7 @@ func TestRedirectDropsCredentials(t *testing.T) {
 	}
 }
 
-// Sealed values are opened for callers that may, sent over TLS only, and contained in no error.
+// TestSealed checks that sealed values are opened only for callers that may use them, sent only over TLS, and in no error.
 func TestSealed(t *testing.T) {
 	t.Parallel()
 	const secret = "hush"

@@ -13,57 +13,55 @@ import (
 type Request struct {
 	Method  string // GET, POST, PUT, DELETE or PATCH; empty: GET
 	URL     string
-	Headers map[string]string // a value that begins with pwenc:v1: is opened by the policy just before it is sent
-	Body    *Body             // POST and PUT need one; GET leaves it out
+	Headers map[string]string // Policy.Open opens a value that begins with pwenc:v1: just before it is sent
+	Body    *Body             // required for POST and PUT, ignored for GET
 	Timeout time.Duration     // in total; 0 is Limits.Timeout
 	Policy  Policy
 
-	// Spill is called once for a body that Response.Body does not hold, and returns where to write
-	// it. Whether the data is kept is up to the caller, who learns from Do's error that it is not
-	// whole. Without Spill such a body is an error. An error of it or of its Write is returned
-	// wrapped.
+	// Spill returns the writer for a body that does not fit Response.Body; it is called at most once. If Do returns an error, the
+	// written data may be incomplete. If Spill is nil, such a body is an error. Do wraps an error of Spill or of the writer.
 	Spill func() (io.Writer, error)
 }
 
-// Policy is the caller's permission. The zero value allows nothing.
+// Policy has the permissions of the caller. The zero value allows nothing.
 type Policy struct {
 	Hosts     []Host // allowed hosts, also of redirects
-	AnyHost   bool   // whomever it asks for, on any port
+	AnyHost   bool   // all hosts are allowed, on any port
 	PlainHTTP bool   // http: in addition to https:
-	// Open opens a sealed value; if nil, the caller may not use any. Its result is sent over https:
-	// only and appears in no error. Its error is returned wrapped.
+	// Open opens a sealed value; nil: the caller may not use sealed values. The result is sent only over https: and is in no
+	// error. Do wraps an error of Open.
 	Open func(ctx context.Context, sealed string) (string, error)
 
-	// Redirected returns the objection to a URL that a redirect leads to, or nil.
+	// Redirected returns a fault if the URL of a redirect is refused; may be nil.
 	Redirected func(url string) *fault.Fault
 
-	// Else is asked about a destination that this policy does not allow; nil: nothing is.
+	// Else is the policy for destinations that this policy does not allow; nil: they are refused.
 	Else *Policy
-	// Advise says how to get a refused request allowed: flags are those of `pwos cap grant` that
-	// name it, and enough tells whether a policy would do. If nil, the caller knows.
+	// Advise returns the fix of a refused request. flags has the flags of `pwos cap grant` that allow the request, and
+	// enough reports whether a policy allows it. nil: the fix is a fixed text.
 	Advise func(flags string, enough func(*Policy) bool) string
 }
 
-// Body is a request's body, which may be read more than once: each redirect that keeps it opens it again.
+// Body is the body of a request. It is opened again for each redirect that keeps it.
 type Body struct {
-	Size int64 // in bytes; what Open returns must have as many
+	Size int64 // in bytes; the reader of Open must return exactly as many
 	Open func() (io.ReadCloser, error)
 }
 
-// Bytes is a body in memory. It must not be changed until Do has returned.
+// Bytes returns a body in memory. b must not be changed until Do has returned.
 func Bytes(b []byte) *Body {
 	return &Body{Size: int64(len(b)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }}
 }
 
-// Response is a server's response, with any status.
+// Response is the response of a server, with any status.
 type Response struct {
 	Status int
-	// Headers have names in lower case. Values of one name are joined by a comma; those of set-cookie, which may hold
-	// commas, by a newline, which no value holds.
+	// Headers has the headers by name in lower case. Values of one name are joined by a comma; those of set-cookie, which may
+	// have commas, by a newline.
 	Headers map[string]string
 	Body    []byte   // the whole body, UTF-8, unless it was spilled
-	Spilled bool     // the body was written to Request.Spill: it is long, or is no text
-	Size    int64    // of the body in bytes, unpacked
-	Via     []string // servers that redirected, in their order, as scheme://host
-	URL     string   // what answered, after redirects; it may hold what the caller or the server has put there
+	Spilled bool     // the body is long or not text, and was written to Request.Spill
+	Size    int64    // of the decompressed body, in bytes
+	Via     []string // origins that redirected, in order, as scheme://host
+	URL     string   // the final URL, after redirects; it may have credentials of the caller or the server
 }

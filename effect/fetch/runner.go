@@ -15,19 +15,18 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Runner does Http.Fetch with what the token of its caller allows. Its fields are set before it is used.
+// Runner runs Http.Fetch with the policy of the caller's token. Its fields must be set before use.
 type Runner struct {
 	*Fetcher
-	Blobs *blob.Store                                              // of long bodies; Check needs none
+	Blobs *blob.Store                                              // stores long bodies; not needed for Check
 	Open  func(ctx context.Context, sealed string) (string, error) // opens a sealed header value
 	Log   *slog.Logger
-	// Judge returns the policy's objection to a fetch of a job, for the target of a redirect, or
-	// nil.
+	// Judge returns a fault if the kernel's policy forbids the fetch of a redirect target by a job; may be nil.
 	Judge func(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fault
 }
 
-// Check refuses a call before it begins, as Fetch would, as far as that needs no network. The
-// result depends on its arguments and the configuration only.
+// Check returns the fault of a call that Fetch refuses before it uses the network. The result depends only on the arguments and the
+// configuration.
 func (r *Runner) Check(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
 	policy, denied := r.policyOf(call.PID, call.Token, call.Tick)
 	if denied != nil {
@@ -37,7 +36,7 @@ func (r *Runner) Check(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Faul
 	switch {
 	case in.Body != nil:
 		req.Body = Bytes([]byte(*in.Body))
-	case in.BodyRef != nil: // its length is known when it is opened
+	case in.BodyRef != nil: // its length is not known before it is opened
 		req.Body = &Body{}
 	}
 	failure := r.Fetcher.Check(req)
@@ -105,7 +104,7 @@ func (r *Runner) Policy(job *kernel.Job) (Policy, *fault.Fault) {
 	return r.policyOf(job.PID, job.Token, job.Tick)
 }
 
-// policyOf returns the policy of a process with its token. The operator may do everything.
+// policyOf returns the policy of a process with its token. The operator may fetch from all hosts.
 func (r *Runner) policyOf(pid int64, token *kernel.Token, tick int64) (Policy, *fault.Fault) {
 	if pid == kernel.Operator {
 		return Policy{AnyHost: true, PlainHTTP: true, Open: r.Open}, nil
@@ -136,7 +135,7 @@ func (r *Runner) granted(pid int64, grant *schema.HTTPGrant) Policy {
 		host, err := ParseHost(text)
 		if err != nil {
 			r.Log.Warn("a granted host cannot be read", "pid", pid, "host", text)
-			continue // it allows no host
+			continue // an invalid pattern allows no host
 		}
 		p.Hosts = append(p.Hosts, host)
 	}
@@ -158,14 +157,13 @@ func requestOf(in *schema.HTTPFetchInput, policy Policy) Request {
 	return req
 }
 
-// body sets the request's body. One that is given by reference is read as it is sent, and its
-// digest recorded.
+// body sets the body of the request. A blob is read while it is sent, and its digest is set in out.
 func (r *Runner) body(job *kernel.Job, in *schema.HTTPFetchInput, req *Request, out *schema.HTTPFetchOutput) error {
 	switch {
 	case in.Body != nil:
 		req.Body = Bytes([]byte(*in.Body))
 	case in.BodyRef == nil:
-	case in.BodyContent != nil: // the content that was checked, even if the file has changed since
+	case in.BodyContent != nil: // send exactly the content that was checked
 		data, err := r.judgedBody(job, in)
 		if err != nil {
 			return err
@@ -198,7 +196,7 @@ func (r *Runner) body(job *kernel.Job, in *schema.HTTPFetchInput, req *Request, 
 	return nil
 }
 
-// judgedBody is the body of a fetch that says what it has to be.
+// judgedBody returns the content of bodyRef. It returns an error if that differs from bodyContent.
 func (r *Runner) judgedBody(job *kernel.Job, in *schema.HTTPFetchInput) ([]byte, error) {
 	data, err := r.Blobs.Read(job.PID, job.Origin, in.BodyRef.Pointer(), schema.MaxJudgedBody)
 	if err != nil {
@@ -210,7 +208,7 @@ func (r *Runner) judgedBody(job *kernel.Job, in *schema.HTTPFetchInput) ([]byte,
 	return data, nil
 }
 
-// sent notes the digest of what was read of a blob, at its end.
+// sent is a reader of a blob that stores the digest of the read bytes at Close.
 type sent struct {
 	*blob.Reader
 	sum hash.Hash

@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestRunnerCheck: what the token of the caller does not allow, and what cannot be meant, is refused without the network, in the
-// words that say what to grant.
+// TestRunnerCheck checks that invalid requests, and those that the token does not allow, are refused without the network and with
+// the fix.
 func TestRunnerCheck(t *testing.T) {
 	t.Parallel()
 	token := &kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: schema.TokenGrant{HTTP: &schema.HTTPGrant{Hosts: []string{"a.test"}}}}}

@@ -11,18 +11,18 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// maxURL bounds a URL, in bytes.
+// maxURL is the longest URL, in bytes.
 const maxURL = 8 << 10
 
-// target is a URL that was read, in the one form in which it is judged and sent.
+// target is a parsed URL in the canonical form in which it is checked and sent.
 type target struct {
 	url  *url.URL
 	name string     // the host: a name in lower case, or an address without brackets
-	addr netip.Addr // valid where the host is an address
+	addr netip.Addr // valid if the host is an address
 	port uint16
 }
 
-// parseTarget parses a URL, relative to base if it is not nil. An error is worded to follow "url".
+// parseTarget parses a URL, relative to base if that is not nil. why is the error, as text that continues "url", or "".
 func parseTarget(raw string, base *url.URL) (t *target, why string) {
 	if len(raw) > maxURL {
 		return nil, "must not be longer than 8192 bytes"
@@ -60,8 +60,8 @@ func parseTarget(raw string, base *url.URL) (t *target, why string) {
 	return t, ""
 }
 
-// escape writes a character that is not allowed in a URL as its common escape. Otherwise the
-// library would write the whole path again, and an escaped slash would become a slash.
+// escape percent-encodes the characters that are not allowed in a URL. Otherwise net/url would encode the whole path again, and an
+// escaped slash would become a slash.
 func escape(raw string) string {
 	const hex = "0123456789ABCDEF"
 	var out []byte
@@ -75,7 +75,7 @@ func escape(raw string) string {
 	return string(out)
 }
 
-// authority is the host with its port, unless that is the scheme's.
+// authority returns the host with its port, which it omits if it is the default port of the scheme.
 func (t *target) authority(scheme string) string {
 	if t.port != defaultPort(scheme) {
 		return net.JoinHostPort(t.name, strconv.Itoa(int(t.port)))
@@ -86,12 +86,12 @@ func (t *target) authority(scheme string) string {
 	return t.name
 }
 
-// sameOrigin reports whether what was meant for t may be sent to o too.
+// sameOrigin reports whether t and o have the same scheme, host and port.
 func (t *target) sameOrigin(o *target) bool {
 	return t.url.Scheme == o.url.Scheme && t.name == o.name && t.port == o.port
 }
 
-// permit checks the target against the caller's policy, before anything is looked up.
+// permit returns a fault if the policy does not allow the target. It looks up no name.
 func (p *Policy) permit(t *target) *fault.Fault {
 	host := false
 	for one := p; one != nil; one = one.Else {
@@ -100,7 +100,7 @@ func (p *Policy) permit(t *target) *fault.Fault {
 		}
 		host = host || one.hasHost(t)
 	}
-	if host { // so it is the scheme that is not allowed
+	if host { // the host is allowed, but not the scheme
 		return denied("the caller may not fetch over plain http: use https://%s, or %s", t.url.Host,
 			p.advice("--http-plain --host "+t.url.Host, func(one *Policy) bool { return one.allows(t) })).With("host", t.url.Host)
 	}
@@ -108,9 +108,9 @@ func (p *Policy) permit(t *target) *fault.Fault {
 		p.advice("--host "+t.url.Host, func(one *Policy) bool { return one.hasHost(t) })).With("host", t.url.Host)
 }
 
-// grounds says by what an address that is permitted is.
+// grounds describes why the policy allows the URL address, for an explanation.
 func (p *Policy) grounds(address string) string {
-	t, _ := parseTarget(address, nil) // which it is
+	t, _ := parseTarget(address, nil) // Check has validated it
 	for one := p; one != nil; one = one.Else {
 		if !one.allows(t) {
 			continue
@@ -124,7 +124,7 @@ func (p *Policy) grounds(address string) string {
 	return "it may fetch from everywhere"
 }
 
-// opener returns what opens sealed values that are sent to the target, nil if nothing may.
+// opener returns the function that opens sealed values for the target, nil if the policy allows none.
 func (p *Policy) opener(t *target) func(ctx context.Context, sealed string) (string, error) {
 	for one := p; one != nil; one = one.Else {
 		if one.Open != nil && one.allows(t) {
@@ -140,7 +140,7 @@ func (p *Policy) allows(t *target) bool {
 
 func (p *Policy) hasHost(t *target) bool { return p.AnyHost || allowed(p.Hosts, t) }
 
-// advice describes how the operator can allow a request.
+// advice returns a text that describes how the operator can allow a request.
 func (p *Policy) advice(flags string, enough func(*Policy) bool) string {
 	if p.Advise == nil {
 		return "have that granted"
@@ -148,8 +148,7 @@ func (p *Policy) advice(flags string, enough func(*Policy) bool) string {
 	return p.Advise(flags, enough)
 }
 
-// Normal returns a URL in the form in which it is fetched, with its host; ok is false if it is not
-// a valid one.
+// Normal returns the canonical form of a URL, and its host; ok is false if the URL is not valid.
 func Normal(raw string) (normal, host string, ok bool) {
 	t, why := parseTarget(raw, nil)
 	if why != "" {

@@ -18,8 +18,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// over runs a request whose connection is one end of a pipe, in a bubble of false time; play is the server at the other end.
-// It returns how long that took, to the nanosecond.
+// over runs a request over a pipe with the fake clock of synctest; play is the server at the other end.
+// It returns the exact duration of the request.
 func over(t *testing.T, limits fetch.Limits, timeout time.Duration, play func(net.Conn)) (time.Duration, error) {
 	t.Helper()
 	var servers sync.WaitGroup
@@ -41,17 +41,17 @@ func over(t *testing.T, limits fetch.Limits, timeout time.Duration, play func(ne
 	return took, err
 }
 
-// drip writes one byte each pause until the other end is closed.
+// drip writes one byte after each pause until the other end is closed.
 func drip(conn net.Conn, pause time.Duration) {
 	for {
-		time.Sleep(pause) // false time
+		time.Sleep(pause) // fake clock
 		if _, err := conn.Write([]byte("a")); err != nil {
 			return
 		}
 	}
 }
 
-// Each kind of slowness ends exactly at its limit, with an error that names it.
+// TestTime checks that each kind of slow server is canceled exactly at its limit, with an error that names the limit.
 func TestTime(t *testing.T) {
 	t.Parallel()
 	silence := func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }
@@ -109,7 +109,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// A server that is slow within its limits is waited for, and the time that the caller's writer takes is not the server's.
+// TestSlowIsNoError checks that a server that is slow within the limits succeeds, and that the time of the caller's writer does not
+// count.
 func TestSlowIsNoError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +144,8 @@ func TestSlowIsNoError(t *testing.T) {
 	})
 }
 
-// Looking up and connecting are part of the time, and end with it. An address that does not answer leaves time for the next.
+// TestSlowConnection checks that lookup and connect count against the time limit, and that an address that does not answer leaves time
+// for the next one.
 func TestSlowConnection(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
@@ -186,7 +188,7 @@ func (stuck) LookupNetIP(ctx context.Context, _, _ string) (_ []netip.Addr, err 
 	return nil, ctx.Err()
 }
 
-// A caller whose deadline has passed is told so.
+// TestCallersTime checks the error of a call whose context has exceeded its deadline.
 func TestCallersTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

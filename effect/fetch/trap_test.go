@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// untouched are options under which a look-up or a connection fails the test.
+// untouched returns options with which a lookup or a connection fails the test.
 func untouched(t testing.TB) fetch.Options {
 	t.Helper()
 	return fetch.WithDial(fetch.Options{Resolver: noLookup{t}}, func(_ context.Context, _, address string) (net.Conn, error) {
@@ -27,21 +27,21 @@ func (n noLookup) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, 
 	return nil, net.ErrClosed
 }
 
-// public are options under which every name is a public address, and connecting to it fails with err.
+// public returns options with which every name has a public address, and connecting fails with err.
 func public(err error) fetch.Options {
 	return fetch.WithDial(fetch.Options{Resolver: always{"93.184.215.14"}}, func(context.Context, string, string) (net.Conn, error) {
 		return nil, err
 	})
 }
 
-// always is a resolver that has the same addresses for every name.
+// always is a resolver with the same addresses for every name.
 type always []string
 
 func (a always) LookupNetIP(ctx context.Context, network, _ string) ([]netip.Addr, error) {
 	return names{"": a}.LookupNetIP(ctx, network, "")
 }
 
-// trap listens on every address of this machine and fails the test when somebody connects.
+// trap listens on every address of this machine and counts connections.
 type trap struct {
 	port    string
 	touched atomic.Int64

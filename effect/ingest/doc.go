@@ -1,25 +1,25 @@
-// Package ingest turns the name of a resource into an identity that a process can adopt (ABI 8).
+// Package ingest loads a resource by its name, and returns an identity that a process can adopt (ABI 8).
 //
-// There are four phases, in this order, each with what the one before returned:
+// There are four phases, in this order. Each takes the result of the previous one:
 //
-//	Fetch      name → bits, and the signature beside them    the only input and output
-//	Validate   bits → bits that somebody answers for         integrity, signature, pin
-//	Load       bits → front matter, content, skills, tools   text only
-//	Adopt      Loaded.Identity, which the kernel stores      nothing can fail any more
+//	Fetch      name → bytes and their signature file           the only phase with I/O
+//	Validate   bytes → bytes with a proof                      integrity, signature, pin
+//	Load       bytes → front matter, content, skills, tools    text only
+//	Adopt      the kernel stores Loaded.Identity               cannot fail
 //
-// None of them stores anything, so a phase that fails leaves nothing to undo. The types make the order: what Load takes only
-// Validate returns. Run does the first three; a process adopts what it returns.
+// The first three phases store nothing, so a phase that fails leaves nothing to undo. The types enforce the order: only Validate
+// returns the input of Load. Run runs the first three phases; the process adopts their result.
 //
-// # What answers for a resource
+// # The proof of a resource
 //
-// Below root nothing has to: a user who can write there decides what the kernel runs, unless Policy.Proof asks for more. What
-// comes from the web has to be pinned (BRIDGE 8): by the integrity that the caller gives, by a signature beside it of a key
-// that Policy.Trusted knows, or by a version tag or commit in its address. Whatever the policy, an integrity that does not
-// hold is refused, and so is a signature that does not.
+// A resource below root needs no proof unless Policy.Proof is set, because a user who can write there controls what the kernel
+// runs. A resource of the web needs one (BRIDGE 8): the integrity that the caller gives, a signature file next to it by a key
+// that Policy.Trusted accepts, or a version tag or commit in its URL. An integrity that does not match is always refused, and so
+// is an invalid signature of a trusted key.
 //
-// A signature is what this writes, beside the resource with .sig appended:
+// The signature file is the name of the resource with .sig appended. This command writes it:
 //
 //	ssh-keygen -Y sign -n pwos-promptware@v1 -f KEY FILE
 //
-// It is one of the bits, not of the name: a signed resource can be put elsewhere. Pin it by integrity where that matters.
+// It signs the bytes and not the name: a signed resource is valid under any name. Use an integrity if that matters.
 package ingest

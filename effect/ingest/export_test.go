@@ -1,6 +1,6 @@
 package ingest
 
-// Proof returns what answers for the resource.
+// Proof returns the proof of the resource.
 func (v *Valid) Proof() string { return v.proof }
 
 // Signer returns the fingerprint of the trusted key that has signed the resource; "" if none has.

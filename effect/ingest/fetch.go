@@ -12,17 +12,17 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// Fetched is a resource's bits, which are not validated yet.
+// Fetched has the bytes of a resource, which are not validated yet.
 type Fetched struct {
 	URI       string // canonical
 	Remote    bool
 	Data      []byte
 	Digest    string // see rootfs.Digest
-	Signature []byte // the signature next to it, or nil
+	Signature []byte // content of the signature file, or nil
 }
 
-// Fetch retrieves the resource that name means relative to base, and its signature. The error is a
-// fault of uri or rootfs, IngestNoWeb, or what the web source returned.
+// Fetch reads the resource that name refers to, relative to base, and its signature file. The error is a
+// fault of uri or rootfs, IngestNoWeb, or the error of Pipeline.Web.
 func (p *Pipeline) Fetch(ctx context.Context, name, base string) (*Fetched, error) {
 	return p.fetchFrom(ctx, name, base, cmp.Or(p.MaxBytes, DefaultMaxBytes))
 }
@@ -38,7 +38,7 @@ func (p *Pipeline) fetchFrom(ctx context.Context, name, base string, most int64)
 	}
 	f.Digest = rootfs.Digest(f.Data)
 	if at.Folder || strings.Contains(at.URI, "?") {
-		return f, nil // it has no sibling names
+		return f, nil // it can have no signature file
 	}
 	beside, err := p.Space.Resolve(at.URI+".sig", "")
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Pipeline) fetchFrom(ctx context.Context, name, base string, most int64)
 	return f, nil
 }
 
-// read returns the content of a place.
+// read returns the content at a place, at most most bytes.
 func (p *Pipeline) read(ctx context.Context, at uri.Place, most int64) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)

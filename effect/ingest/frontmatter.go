@@ -18,13 +18,13 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MaxFrontMatter bounds front matter in bytes.
+// MaxFrontMatter is the longest front matter, in bytes.
 const MaxFrontMatter = 64 << 10
 
-// SplitFrontMatter splits a text into its front matter and the rest. Front matter begins if the
-// first line is exactly --- (YAML) or +++ (TOML); it ends at the next such line, for YAML also at
-// one of ... . White space at the end of these lines is ignored. fence is 0, '-' or '+'. The error
-// is IngestInvalid: it does not end, or is too long.
+// SplitFrontMatter splits a text into its front matter and the rest. A text has front matter if the first line is exactly
+// --- (YAML) or +++ (TOML). It ends at the next such line, for YAML also at a line of three dots. White space at the end of
+// these lines is ignored. fence is 0 (no front matter), '-' or '+'. The error is IngestInvalid if the front matter has no end or is
+// too long.
 func SplitFrontMatter(text []byte) (front, content []byte, fence byte, err error) {
 	first, rest := line(text)
 	switch string(first) {
@@ -46,18 +46,18 @@ func SplitFrontMatter(text []byte) (front, content []byte, fence byte, err error
 	return nil, nil, 0, invalid("a line with only %s must end it within %d bytes", first, MaxFrontMatter)
 }
 
-// line returns the first line of text, without white space at its end, and what follows it.
+// line returns the first line of text, without white space at its end, and the rest.
 func line(text []byte) (first, rest []byte) {
 	first, rest, _ = bytes.Cut(text, []byte{'\n'})
 	return bytes.TrimRight(first, " \t\r"), rest
 }
 
-// invalid is front matter that cannot be read, or of which a member has the wrong type.
+// invalid returns the fault for front matter that cannot be parsed, or has a member of the wrong type.
 func invalid(format string, args ...any) *fault.Fault {
 	return fault.IngestInvalid.New("front matter is not valid: "+format, args...)
 }
 
-// TOML turns front matter in TOML into one JSON object, members in ascending order. Dates and times are strings; inf and
+// TOML converts front matter in TOML to a JSON object with sorted members. Dates and times become strings; inf and
 // nan are refused. The error is IngestInvalid.
 func TOML(front []byte) ([]byte, error) {
 	var top map[string]any
@@ -117,13 +117,13 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 	return nil, invalid("a value of type %T is not taken", v)
 }
 
-// maxNesting bounds how deep front matter nests: a reply nests it further.
+// maxNesting is the deepest nesting of front matter. A reply nests it further.
 const maxNesting = 32
 
-// YAML turns front matter in YAML into one JSON object, members in their order, numbers as they were written. It takes what
-// has one meaning in JSON: no anchors, aliases, merge keys or tags, no second document, no key that is not a string or comes
-// twice, no number that JSON would write otherwise (0x1f, 1_000, .inf, 012). Dates are strings. Nothing at all is {}.
-// The error is IngestInvalid and says the line.
+// YAML converts front matter in YAML to a JSON object. It keeps the order of members and the text of numbers. It accepts only YAML
+// with one meaning in JSON: no anchors, aliases, merge keys or tags, no second document, no duplicate keys or keys that are not
+// strings, no numbers that are not valid JSON (0x1f, 1_000, .inf, 012). Dates become strings. Empty front matter becomes {}.
+// The error is IngestInvalid with the line number.
 func YAML(front []byte) ([]byte, error) {
 	var doc yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(front))
@@ -147,7 +147,7 @@ func YAML(front []byte) ([]byte, error) {
 	return appendNode(nil, top, 0)
 }
 
-// invalidNode is the error about a node. The first line of the file is the fence.
+// invalidNode returns the fault for a node. It adds one to the line number for the line of the fence.
 func invalidNode(n *yaml.Node, format string, args ...any) *fault.Fault {
 	return invalid("line %d: %s", n.Line+1, fmt.Sprintf(format, args...))
 }
@@ -225,7 +225,7 @@ func appendScalar(dst []byte, n *yaml.Node) ([]byte, error) {
 	return nil, invalidNode(n, "%q is not taken", clip(n.Value))
 }
 
-// clip shortens what a file says for the message that repeats it.
+// clip shortens text of a file for an error message.
 func clip(s string) string {
 	const most = 128 // bytes
 	if len(s) > most {

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestSplitFrontMatter: what is front matter, and what is not.
+// TestSplitFrontMatter checks which texts have front matter, and where it ends.
 func TestSplitFrontMatter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestSplitFrontMatter(t *testing.T) {
 	}
 }
 
-// TestYAML: YAML with one meaning in JSON becomes that.
+// TestYAML checks the JSON of valid YAML.
 func TestYAML(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -79,7 +79,7 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// TestYAMLRefuses: what could be read in two ways, or grows when it is read, is refused.
+// TestYAMLRefuses checks that YAML that is ambiguous, or expands when it is parsed, is refused.
 func TestYAMLRefuses(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
@@ -101,7 +101,7 @@ func TestYAMLRefuses(t *testing.T) {
 	}
 }
 
-// TestTOML: TOML becomes JSON, members sorted, dates as strings.
+// TestTOML checks the JSON of TOML: members are sorted, dates are strings.
 func TestTOML(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -124,7 +124,7 @@ func TestTOML(t *testing.T) {
 	}
 }
 
-// FuzzFrontMatter: whatever front matter says, the result is one strict JSON object, or an error.
+// FuzzFrontMatter checks that the result of any front matter is a strict JSON object or an error.
 func FuzzFrontMatter(f *testing.F) {
 	for _, seed := range []string{"a: 1", "a: [b, {c: d}]", "a = 1", "[[t]]\nu = 'x'", "a: &x 1\nb: *x", "? a\n: b", "a: |\n x", "%TAG ! x\n---\na: 1", "# x"} {
 		f.Add([]byte(seed))

@@ -23,10 +23,10 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// noon is when the tests take place.
+// noon is the time of the tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// web is what a fake server has: contents by address.
+// web has the contents of a fake server, by URL.
 type web map[string]string
 
 func (w web) fetch(_ context.Context, address string, most int64) ([]byte, error) {
@@ -37,7 +37,7 @@ func (w web) fetch(_ context.Context, address string, most int64) ([]byte, error
 	return []byte(text)[:min(int64(len(text)), most+1)], nil
 }
 
-// pipeline returns one over a new root with the given files, and a fake web.
+// pipeline returns a pipeline with a new root that has the given files, and a fake web.
 func pipeline(t *testing.T, files map[string]string, w web) *ingest.Pipeline {
 	t.Helper()
 	root := t.TempDir()
@@ -53,7 +53,7 @@ func pipeline(t *testing.T, files map[string]string, w web) *ingest.Pipeline {
 	return &ingest.Pipeline{Space: space, Files: tree, Web: w.fetch}
 }
 
-// key returns a key that signs, always the same for the same seed.
+// key returns a signing key that depends only on the seed.
 func key(t *testing.T, seed byte) *access.Signer {
 	t.Helper()
 	raw := make([]byte, ed25519.SeedSize)
@@ -72,7 +72,7 @@ func sign(t *testing.T, k *access.Signer, namespace, text string) string {
 	return sig.Armor()
 }
 
-// trusting trusts one key until noon and a second.
+// trusting returns a Policy.Trusted that trusts one key until one second after noon.
 func trusting(k *access.Signer) func(access.PublicKey, time.Time) error {
 	return func(other access.PublicKey, now time.Time) error {
 		if other != k.Key() || now.After(noon.Add(time.Second)) {
@@ -98,7 +98,7 @@ func sri(algorithm, text string) string {
 	return algorithm + "-" + base64.StdEncoding.EncodeToString(sum)
 }
 
-// failed fails unless err is one of phase, for the reason. What does not name another phase is of the first.
+// failed fails the test unless err is the error want of a phase. An error without the prefix of a later phase is of the phase fetch.
 func failed(t *testing.T, err error, phase string, want error) {
 	t.Helper()
 	in := "fetch"

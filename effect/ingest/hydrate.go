@@ -11,10 +11,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Hydrate returns what the front matter of a resource lists, skills first, each in its order. Name
-// and description come from the list, else from the resource's own front matter, or for a tool from
-// the manifest next to it (<tool>.json); the last default of the name is the last segment of its
-// path. If one is missing, or refused by the policy, Hydrate fails.
+// Hydrate returns the skills and tools that the front matter of a resource lists, each in its order. Name
+// and description are those of the list, else those of the front matter of a skill or of the manifest of a tool
+// (<tool>.json). The name defaults to the last segment of the path. If a listed resource is missing or refused by the policy,
+// Hydrate returns an error.
 func (p *Pipeline) Hydrate(ctx context.Context, l *Loaded, now time.Time) (*schema.HydrateOutput, error) {
 	out := &schema.HydrateOutput{URI: l.URI, Skills: []schema.HydratedItem{}, Tools: []schema.HydratedItem{}}
 	for _, list := range []struct {
@@ -43,7 +43,8 @@ func (p *Pipeline) skill(ctx context.Context, r Reference, now time.Time) (item 
 	}, nil
 }
 
-// tool needs no text: a tool may be a module. Its manifest is looked for whatever the list says, for the schema.
+// tool returns the item of a tool. It reads the manifest even if the list has name and description, because only the manifest has the
+// input schema. The tool itself need not be text.
 func (p *Pipeline) tool(ctx context.Context, r Reference, now time.Time) (item schema.HydratedItem, err error) {
 	f, err := p.fetchFrom(ctx, r.URI, "", cmp.Or(p.MaxToolBytes, DefaultMaxToolBytes))
 	if err != nil {
@@ -70,7 +71,7 @@ func (p *Pipeline) tool(ctx context.Context, r Reference, now time.Time) (item s
 	item = schema.HydratedItem{
 		URI: f.URI, Digest: f.Digest, Name: cmp.Or(r.Name, m.Name, path.Base(f.URI)), Description: cmp.Or(r.Description, m.Description),
 	}
-	if schema.ValidWithin(m.Input, schema.MaxKeptDepth) { // else it is too deep to be told of, or none
+	if schema.ValidWithin(m.Input, schema.MaxKeptDepth) { // omit a schema that is missing or nested too deep
 		item.Input = m.Input
 	}
 	return item, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCheckIntegrity: the strongest of the given digests must match.
+// TestCheckIntegrity checks that a digest of the strongest algorithm must match.
 func TestCheckIntegrity(t *testing.T) {
 	t.Parallel()
 	const text = "alert('Hello, world.');"
@@ -19,7 +19,7 @@ func TestCheckIntegrity(t *testing.T) {
 		integrity string
 		holds     bool
 	}{
-		// The example of the specification of subresource integrity.
+		// The example of the W3C specification.
 		{"sha384-H8BRh8j48O9oYatfu5AZzq6A9RINhZO5H16dQZngK7T62em8MUt1FLm52t+eX6xO", true},
 		{good256, true},
 		{good384, true},

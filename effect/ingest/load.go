@@ -12,16 +12,16 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// MaxReferences bounds how many skills, and how many tools, one resource may list.
+// MaxReferences is the largest number of skills, and of tools, that a resource may list.
 const MaxReferences = 64
 
-// Loaded is a resource that was read: text, with what its front matter says.
+// Loaded is a loaded resource: its front matter and its content.
 type Loaded struct {
-	// Identity is what a process becomes by adopting the resource: what the kernel journals and shows in Syscall.GetState.
+	// Identity is the identity of a process that adopts the resource. The kernel journals it and returns it in Syscall.GetState.
 	schema.Identity
 	FrontMatter []byte // one JSON object on one line
-	Content     string // what follows the front matter
-	Description string // of the front matter, or ""
+	Content     string // the text after the front matter
+	Description string // in the front matter, or ""
 	Skills      []Reference
 	Tools       []Reference
 }
@@ -29,14 +29,13 @@ type Loaded struct {
 // Reference is a resource that front matter lists.
 type Reference struct {
 	URI         string // resolved relative to the resource that lists it
-	Name        string // as listed, or "" to use the resource's own
+	Name        string // in the list, or "" for the resource's own name
 	Description string
 }
 
-// Load reads a resource: its front matter, and what that lists. Of the members name and description
-// must be strings, skills and tools lists; each item is the name of a resource, or an object of
-// uri, and optionally name and description. Other members are ignored. The error is IngestInvalid,
-// or IngestNotText.
+// Load parses a resource. In the front matter, name and description must be strings, and skills and tools must be lists. An item of a
+// list is the name of a resource, or an object with uri and optionally name and description. Load ignores other members. The error is
+// IngestInvalid or IngestNotText.
 func (p *Pipeline) Load(v *Valid) (*Loaded, error) {
 	l, err := p.parseDocument(v)
 	if err != nil {
@@ -47,7 +46,7 @@ func (p *Pipeline) Load(v *Valid) (*Loaded, error) {
 
 func (p *Pipeline) parseDocument(v *Valid) (*Loaded, error) {
 	f := &v.fetched
-	// A mark of the byte order would hide the front matter from us and not from others.
+	// Other programs skip a byte order mark, and would find front matter that SplitFrontMatter does not find.
 	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 || bytes.HasPrefix(f.Data, []byte("\ufeff")) {
 		return nil, fault.IngestNotText.New("the resource is no text in UTF-8")
 	}
@@ -71,20 +70,20 @@ func (p *Pipeline) parseDocument(v *Valid) (*Loaded, error) {
 	return l, p.members(l)
 }
 
-// contextID names a content by its bytes and its source, so that a replay, and a second ingest of
-// the same, give the same id. The source counts, since relative names in it depend on it.
+// contextID returns an id that depends only on the URI and the digest of a resource, so that a replay and a second ingest return the
+// same id. It depends on the URI because relative names in the resource do.
 func contextID(uri, digest string) string {
 	sum := sha256.Sum256([]byte(uri + "\n" + digest))
 	return "ctx-" + hex.EncodeToString(sum[:16])
 }
 
-// Recall makes what was loaded before of its front matter, without its content, proof and digest: what Hydrate needs.
+// Recall returns a resource for Hydrate from front matter that was loaded before. It has no content, proof or digest.
 func (p *Pipeline) Recall(uri string, frontMatter []byte) (*Loaded, error) {
 	l := &Loaded{Identity: schema.Identity{URI: uri}, FrontMatter: frontMatter}
 	return l, p.members(l)
 }
 
-// members reads those members of the front matter that the kernel knows.
+// members parses the members of the front matter that the kernel uses.
 func (p *Pipeline) members(l *Loaded) error {
 	top, err := decode[map[string]schema.Value](l.FrontMatter, "front matter")
 	if err != nil {
@@ -153,7 +152,7 @@ func (p *Pipeline) reference(item schema.Value, at, base string) (Reference, err
 	return r, nil
 }
 
-// text returns an optional member that must be a string.
+// text returns a member that must be a string, or "" if it is missing or null.
 func text(top map[string]schema.Value, member string) (string, error) {
 	raw, ok := top[member]
 	if !ok || string(raw) == "null" {
@@ -166,7 +165,7 @@ func text(top map[string]schema.Value, member string) (string, error) {
 	return *s, nil
 }
 
-// decode reads valid JSON as a T; at is for the message.
+// decode decodes valid JSON as a T; at is the name of the value in an error.
 func decode[T any](raw []byte, at string) (*T, error) {
 	v, wrong := schema.TypeOf[T]().Decode(raw)
 	if wrong != nil {

@@ -9,31 +9,31 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// Web fetches an https: address in canonical form. It returns at most most bytes, FileNotFound where
-// the server says that there is nothing, and any other error otherwise. It decides itself where it may connect to.
+// Web fetches a canonical https: URL. It returns a body of at most most bytes. Its error is FileNotFound if the server has no such
+// resource, and any other error if the fetch fails. It checks the address of the host itself.
 type Web func(ctx context.Context, address string, most int64) ([]byte, error)
 
-// Policy is the proof that a resource needs.
+// Policy defines which proof a resource needs.
 type Policy struct {
-	// Trusted returns nil for a key whose signatures count now; its error says why they do not. Nil trusts none.
+	// Trusted returns nil if a key is trusted at a time, else the reason. If Trusted is nil, no key is trusted.
 	Trusted func(key access.PublicKey, now time.Time) error
-	// Proof asks for an integrity or a signature, below root as well. A pin is then not enough.
+	// Proof requires an integrity or a signature for every resource, also below root. A pin is not enough.
 	Proof bool
-	// Unpinned takes from the web what nothing answers for.
+	// Unpinned allows resources of the web without proof.
 	Unpinned bool
 }
 
-// Pipeline ingests resources of one space. Its fields are set once; it may be used by many goroutines.
+// Pipeline ingests resources of a space. Its fields must be set before use. It may be used concurrently.
 type Pipeline struct {
 	Space  *uri.Space
 	Files  *rootfs.Tree
-	Web    Web // nil: nothing is fetched
+	Web    Web // nil: web resources are refused
 	Policy Policy
-	// MaxBytes bounds one resource, MaxToolBytes a tool that Hydrate looks at; 0 means the default.
+	// MaxBytes is the largest size of a resource, MaxToolBytes that of a tool in Hydrate, in bytes; 0 means the default.
 	MaxBytes, MaxToolBytes int64
 }
 
-// The default bounds, in bytes. A tool may be a module that includes the runtime of its language.
+// Default limits, in bytes. A tool may be a module that includes the runtime of its language.
 const (
 	DefaultMaxBytes     = 1 << 20
 	DefaultMaxToolBytes = 16 << 20
@@ -47,7 +47,7 @@ type Request struct {
 	Now       time.Time
 }
 
-// Run does all phases but Adopt; nothing follows one that fails.
+// Run runs the phases Fetch, Validate and Load.
 func (p *Pipeline) Run(ctx context.Context, r Request) (*Loaded, error) {
 	fetched, err := p.Fetch(ctx, r.URI, r.Base)
 	if err != nil {

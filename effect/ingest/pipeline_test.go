@@ -60,7 +60,7 @@ func home() map[string]string {
 	}
 }
 
-// TestRun takes a resource through all phases.
+// TestRun checks the result of Run for a valid resource.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, home(), nil)
@@ -86,14 +86,14 @@ func TestRun(t *testing.T) {
 	if !strings.HasPrefix(id.ContextID, "ctx-") {
 		t.Errorf("%+v", id)
 	}
-	// A second ingest has the same context id; the same bytes elsewhere have another.
+	// A second ingest returns the same context id; the same bytes under another name have a different one.
 	again, err := p.Run(t.Context(), ingest.Request{URI: "agents/coder.md", Integrity: want.Digest, Now: noon})
 	if err != nil || again.Identity != id {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
 
-// TestRunFails: each phase's failures are its own, and what failed returned nothing to store.
+// TestRunFails checks the errors of each phase, and that Run then returns no resource.
 func TestRunFails(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, home(), nil)
@@ -137,7 +137,7 @@ func TestRunFails(t *testing.T) {
 	failed(t, err, "validate", fault.IngestIntegrity)
 }
 
-// TestLoadForms: front matter in TOML, none, and members that are there and empty.
+// TestLoadForms checks resources with TOML front matter, with none, and with null members.
 func TestLoadForms(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, home(), nil)
@@ -157,7 +157,7 @@ func TestLoadForms(t *testing.T) {
 	}
 }
 
-// TestWeb: what is fetched is bounded, whatever the source returns, and not at all if there is no source or time is over.
+// TestWeb checks that a web resource is limited in size, and not fetched if there is no Web or the context is done.
 func TestWeb(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, nil, web{"https://h.example/v1.0.0/a.md": "---\nskills: [./b.md, c/d]\n---\nx"})
@@ -179,7 +179,7 @@ func TestWeb(t *testing.T) {
 	cancel()
 	_, err = p.Run(ctx, ingest.Request{URI: "https://h.example/a", Now: noon})
 	failed(t, err, "fetch", context.Canceled)
-	// A server error for the signature is not a missing signature.
+	// A server error for the signature file does not mean that there is none.
 	broken := errors.New("broken")
 	p.Web = func(_ context.Context, address string, _ int64) ([]byte, error) {
 		if strings.HasSuffix(address, ".sig") {
@@ -191,7 +191,7 @@ func TestWeb(t *testing.T) {
 	failed(t, err, "fetch", broken)
 }
 
-// TestHydrate: each listed resource with its name and description.
+// TestHydrate checks the name and description of each listed resource.
 func TestHydrate(t *testing.T) {
 	t.Parallel()
 	files := home()

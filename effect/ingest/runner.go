@@ -12,20 +12,20 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Runner does Kernel.Ingest and FileSystem.Hydrate. Its fields are set before it is used.
+// Runner runs Kernel.Ingest and FileSystem.Hydrate. Its fields must be set before use.
 type Runner struct {
-	Pipeline Pipeline // of every job, except for Web
+	Pipeline Pipeline // without Web, which depends on the job
 	Fetcher  *fetch.Runner
 }
 
-// pipeline is that of one job: the job's token decides which hosts it may reach.
+// pipeline returns the pipeline of a job, which may reach the hosts that the job's token allows.
 func (r *Runner) pipeline(job *kernel.Job) *Pipeline {
 	own := r.Pipeline
 	own.Web = r.web(job)
 	return &own
 }
 
-// Ingest goes through the phases up to Load. Nothing is stored before its outcome is decided.
+// Ingest loads a resource, and returns what its process adopts. It stores nothing.
 func (r *Runner) Ingest(ctx context.Context, job *kernel.Job, do *process.Ingest) (*schema.Adoption, error) {
 	loaded, err := r.pipeline(job).Run(ctx, Request{URI: do.URI, Base: do.Base, Integrity: do.Integrity, Now: time.UnixMilli(job.Time)})
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Runner) Ingest(ctx context.Context, job *kernel.Job, do *process.Ingest
 	return &schema.Adoption{Identity: loaded.Identity, FrontMatter: string(loaded.FrontMatter), Content: loaded.Content}, nil
 }
 
-// Hydrate reads what the front matter of a resource lists.
+// Hydrate returns the skills and tools that the front matter of a resource lists.
 func (r *Runner) Hydrate(ctx context.Context, job *kernel.Job, do *process.Hydrate) (*schema.HydrateOutput, error) {
 	now, pipeline := time.UnixMilli(job.Time), r.pipeline(job)
 	loaded, err := pipeline.reload(ctx, do, now)
@@ -44,7 +44,7 @@ func (r *Runner) Hydrate(ctx context.Context, job *kernel.Job, do *process.Hydra
 	return pipeline.Hydrate(ctx, loaded, now)
 }
 
-// reload is the resource to hydrate: as it was adopted, or as it is now.
+// reload returns the resource to hydrate: from the adopted front matter if there is one, else freshly loaded.
 func (p *Pipeline) reload(ctx context.Context, do *process.Hydrate, now time.Time) (*Loaded, error) {
 	if do.FrontMatter != "" {
 		return p.Recall(do.URI, []byte(do.FrontMatter))
@@ -52,15 +52,15 @@ func (p *Pipeline) reload(ctx context.Context, do *process.Hydrate, now time.Tim
 	return p.Run(ctx, Request{URI: do.URI, Base: do.Base, Now: now})
 }
 
-// The headers by which servers identify versions of a resource.
+// HTTP statuses of an answer.
 const (
 	statusOK       = 200
 	statusNotFound = 404
 	statusGone     = 410
 )
 
-// web returns the source for resources of one job: the hosts that its process may fetch from, over
-// https: only, without sealed values.
+// web returns the Web of a job. It reaches the hosts that the process may fetch from, only over https: and
+// without sealed values.
 func (r *Runner) web(job *kernel.Job) Web {
 	return func(ctx context.Context, address string, most int64) ([]byte, error) {
 		policy, denied := r.Fetcher.Policy(job)
@@ -84,13 +84,13 @@ func (r *Runner) web(job *kernel.Job) Web {
 	}
 }
 
-// bounded keeps what is written to it, up to a bound.
+// bounded is a writer that stores at most most bytes.
 type bounded struct {
 	data []byte
 	most int64
 }
 
-// Write fails once there is more than may be kept.
+// Write implements io.Writer. It fails if there are more than most bytes.
 func (b *bounded) Write(p []byte) (int, error) {
 	if int64(len(b.data)+len(p)) > b.most {
 		return 0, tooLarge(b.most)

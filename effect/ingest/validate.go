@@ -15,11 +15,11 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Namespace is the namespace of signatures of resources.
+// Namespace is the SSH signature namespace of resources.
 const Namespace = "pwos-promptware@v1"
 
-// The proofs: what vouches for a resource, the strongest if there are several. Local means that it
-// is below root, None that the policy accepts it without proof.
+// The proofs of a resource, strongest first. Local means that the resource is below root, None that the policy accepts it without
+// proof.
 const (
 	ByIntegrity = "integrity"
 	BySignature = "signature"
@@ -28,16 +28,16 @@ const (
 	None        = "none"
 )
 
-// Valid is a resource that was validated. Only Validate makes one.
+// Valid is a validated resource. Only Validate returns one.
 type Valid struct {
 	fetched Fetched
 	proof   string
 	signer  string
 }
 
-// Validate checks the bits against the integrity that the caller gave, or "", and against the
-// signature next to them, and whether that satisfies the policy. now is for keys that expire. The
-// error is IngestIntegrity, IngestSignature or IngestUnproven.
+// Validate checks the bytes against the integrity that the caller gave, or "", and against their signature file, and checks that the
+// proof satisfies the policy. now is the time at which a key must be trusted. The error is IngestIntegrity, IngestSignature or
+// IngestUnproven.
 func (p *Pipeline) Validate(f *Fetched, integrity string, now time.Time) (*Valid, error) {
 	v := &Valid{fetched: *f}
 	err := p.checkDocument(v, integrity, now)
@@ -77,9 +77,9 @@ func (p *Pipeline) checkDocument(v *Valid, integrity string, now time.Time) erro
 	return nil
 }
 
-// signed checks the signature next to the resource. One by an untrusted key proves nothing and does
-// no harm: its key is returned in stranger, for the message. A malformed one, or a trusted key's
-// that does not match these bits, is an error.
+// signed checks the signature file of the resource, and sets v.signer if a trusted key has signed it. A signature of an untrusted key
+// is ignored, and stranger has a text about the key for an error. A malformed signature, or one of a trusted key that does not match,
+// is an error.
 func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) {
 	if v.fetched.Signature == nil {
 		return "", nil
@@ -95,7 +95,7 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 		if errors.Is(err, fault.Unauthenticated) || errors.Is(err, fs.ErrNotExist) {
 			return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
 		}
-		// The error names files of the operator's.
+		// The error may have paths of the operator's files.
 		return "; it is signed by " + sig.Key.Fingerprint() + ", and the kernel cannot read which keys it trusts: its log says why", nil
 	}
 	if err := sig.Verify(Namespace, v.fetched.Data, false); err != nil {
@@ -105,20 +105,19 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 	return "", nil
 }
 
-// pin finds a version tag with three numbers, alone or after a name and an @, or a commit, as one
-// segment of a path.
+// pin matches a URL with a path segment that is a version tag with three numbers, alone or after a name and an @, or a commit.
 var pin = regexp.MustCompile(`^https://[^/]+/([^?]*[/@])?(v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?|[0-9a-f]{40}|[0-9a-f]{64})/`)
 
-// Pinned reports whether the path of an address has a version tag or a commit above its last segment. A tag can be moved by
-// whom it belongs to: an integrity says more.
+// Pinned reports whether the path of a URL has a version tag or a commit before its last segment. A tag is a weaker proof than an
+// integrity, because its owner can move it.
 func Pinned(address string) bool { return pin.MatchString(address) }
 
-// CheckIntegrity checks data against integrity metadata as subresource integrity writes it: expressions such as sha256-… and
-// base64, separated by white space, each perhaps with options behind a question mark, which mean nothing. Of several
-// algorithms only the strongest counts, and of several values of that one any will do.
+// CheckIntegrity checks data against integrity metadata in the form of W3C Subresource Integrity: expressions sha256-BASE64,
+// sha384-BASE64 or sha512-BASE64, separated by white space. Options after a question mark are ignored. Data is valid if it matches
+// any expression of the strongest algorithm.
 //
-// Unlike a browser it refuses what is not understood: an unknown algorithm, a value of the wrong length, no expression at all.
-// Integrity that is asked for never passes because nothing was checked. The error is IngestIntegrity.
+// Unlike a browser, it refuses an unknown algorithm, a value of the wrong length, and metadata without expressions, so that
+// it never succeeds without a check. The error is IngestIntegrity.
 func CheckIntegrity(integrity string, data []byte) error {
 	expressions := strings.Fields(integrity)
 	if len(expressions) == 0 {
@@ -149,7 +148,7 @@ func CheckIntegrity(integrity string, data []byte) error {
 	return nil
 }
 
-// digest returns the digest of data by the named algorithm, nil for one that does not count.
+// digest returns the digest of data by the named algorithm, nil if the algorithm is unknown.
 func digest(name string, data []byte) []byte {
 	switch name {
 	case "sha256":

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestValidate: the proof of a resource, by policy.
+// TestValidate checks the proof of a resource under several policies.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	const text = "some text"
@@ -23,7 +23,7 @@ func TestValidate(t *testing.T) {
 	open := ingest.Policy{Trusted: trusting(ours), Unpinned: true}
 	for name, c := range map[string]struct {
 		policy    ingest.Policy
-		address   string // "" means below root
+		address   string // "": below root
 		sig       string
 		integrity string
 		late      bool
@@ -95,7 +95,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestStrangerIsNamed: the error names the key, so that it can be trusted.
+// TestStrangerIsNamed checks that the error has the fingerprint of the untrusted key, so that the operator can trust it.
 func TestStrangerIsNamed(t *testing.T) {
 	t.Parallel()
 	theirs := key(t, 2)
@@ -107,7 +107,7 @@ func TestStrangerIsNamed(t *testing.T) {
 	}
 }
 
-// TestPinned: the forms of a pin in an address.
+// TestPinned checks which URLs are pinned.
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	commit := strings.Repeat("0123456789", 4)

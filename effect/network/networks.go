@@ -1,4 +1,4 @@
-// Package network serves the networks of agents that have --net kernel.
+// Package network serves the networks of agents that run with --net kernel.
 package network
 
 import (
@@ -26,17 +26,17 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Options configure the networks.
+// Options has the settings of Networks.
 type Options struct {
 	Upstreams []Upstream
-	Egress    egress.Config // except for its Upstreams and its Authority
-	Vault     vault.Vault   // has the credentials
+	Egress    egress.Config // without Upstreams and Authority, which New sets
+	Vault     vault.Vault   // stores the credentials
 	RootCAs   *x509.CertPool
-	Dialer    oauth.Dialer // for those who renew tokens
+	Dialer    oauth.Dialer // connects to the servers that renew tokens
 
-	AuthorityKey string // file of the authority's key for intercepted upstreams; made if it is needed and missing
-	Bundle       string // file to write with this authority's certificate and those of the system
-	SeenBundle   string // where an agent sees that
+	AuthorityKey string // file of the authority's key for intercepted upstreams; created if it is needed and missing
+	Bundle       string // file to write, with the certificates of this authority and of the system
+	SeenBundle   string // path of the bundle inside an agent
 	Log          *slog.Logger
 }
 
@@ -44,15 +44,15 @@ type Options struct {
 type Upstream struct {
 	Name   string
 	URL    *url.URL
-	Header string // including what precedes the credential, as "Authorization: Bearer"
-	From   string // key of the credential
-	Env    string // variable that holds its address inside, in addition to PWOS_UPSTREAM_NAME, or ""
+	Header string // with the part of its value before the credential, such as "Authorization: Bearer"
+	From   string // key of the sealed credential in memory
+	Env    string // environment variable with its base URL inside an agent, in addition to PWOS_UPSTREAM_NAME, or ""
 	Rules  []schema.NetRule
 
-	Intercept bool // connections of agents to the host itself are taken over
+	Intercept bool // also answer connections of agents to the host of URL
 }
 
-// path returns the prefix of the paths of its requests.
+// path returns the prefix of the paths of requests.
 func (u *Upstream) path() string { return strings.TrimSuffix(u.URL.EscapedPath(), "/") }
 
 // Networks serves the networks of agents.
@@ -61,10 +61,10 @@ type Networks struct {
 	server    *egress.Server
 	upstreams map[string]*Upstream
 	bundle    string   // SeenBundle, or "" if no upstream is intercepted
-	turns     sync.Map // *sync.Mutex by the key of a login: locked while that is renewed
+	turns     sync.Map // *sync.Mutex by key of a credential: locked during a renewal
 }
 
-// New needs a kernel that can be called soon.
+// New returns the networks of the configured upstreams. If an upstream is intercepted, it writes the bundle of certificates.
 func New(o Options) (*Networks, error) {
 	n := &Networks{Options: o, upstreams: make(map[string]*Upstream)}
 	var hosts []string
@@ -98,8 +98,8 @@ func New(o Options) (*Networks, error) {
 	return n, nil
 }
 
-// affordable is how many connections agents may have without taking more than half of the descriptors, two each, that this
-// process may open.
+// affordable returns the number of connections that agents may have, at most wanted. A connection needs two file descriptors, and all
+// of them may use at most half of the limit of this process.
 func affordable(wanted int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -108,8 +108,8 @@ func affordable(wanted int) int {
 	return int(min(uint64(wanted), max(1, uint64(limit.Cur)/4)))
 }
 
-// secret opens the credential of an upstream, which is in the memory of the kernel's own origin.
-// The agent learns no more than the upstream's name.
+// secret returns the opened credential of an upstream, which is in the memory of the kernel's own origin.
+// The error for the agent has only the name of the upstream.
 func (n *Networks) secret(ctx context.Context, upstream, key string) (string, error) {
 	secret, err := n.Vault.Open(ctx, strings.TrimPrefix(key, "/"))
 	if err != nil {
@@ -120,7 +120,7 @@ func (n *Networks) secret(ctx context.Context, upstream, key string) (string, er
 	return secret, nil
 }
 
-// Own returns the upstream that only one program has. It has the name of the program's agent.
+// Own returns the upstream of one program. Its name is that of the program's agent.
 func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream, error) {
 	target, err := p.Target()
 	if err != nil {
@@ -159,18 +159,16 @@ func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 	})
 }
 
-// Needs are what an agent's network requires before it is made, and how its programs find what it
-// has besides the proxy.
+// Needs has what is needed to create the network of an agent, and the environment of its programs.
 type Needs struct {
-	Ports     []uint16 // that hosts are reached on
-	Upstreams []string // by name; each has a listener
+	Ports     []uint16 // of the relay
+	Upstreams []string // names of the upstreams that need a listener
 	Env       map[string]string
-	Bundle    string // file that the agent must see, or ""
+	Bundle    string // file that must be visible inside the agent, or ""
 }
 
-// Needs returns what the network of pid requires, if the upstream with an index has the given
-// address inside. Ports that are granted later are served by the proxy only, upstreams from the
-// next start on.
+// Needs returns the needs of the network of pid. upstream returns the base URL inside the agent of the upstream with an index. A port
+// that is granted later is served only by the proxy, and an upstream that is granted later only after the next start.
 func (n *Networks) Needs(pid int64, upstream func(index int) string) Needs {
 	token, tick := n.Egress.Tokens.Token(pid), n.Egress.Tick()
 	p := Needs{Ports: []uint16{80, 443}, Env: map[string]string{}}
@@ -209,14 +207,14 @@ func (n *Networks) Serve(pid int64, sockets egress.Sockets, own ...*egress.Upstr
 	return n.server.Serve(pid, sockets, own...)
 }
 
-// Close ends what is served still.
+// Close stops serving all agents.
 func (n *Networks) Close() {
 	if n != nil {
 		n.server.Close()
 	}
 }
 
-// writeBundle writes the system's authorities and one more into a file that an agent may read.
+// writeBundle writes the certificates of one authority and of the system to a file that agents may read.
 func writeBundle(file string, authority []byte) error {
 	text := slices.Clone(authority)
 	for _, system := range []string{

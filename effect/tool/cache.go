@@ -8,13 +8,13 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// cache keeps compiled modules by digest, the ones that were used last. One that is in use when it is evicted is closed by who
-// uses it last.
+// cache is an LRU cache of compiled modules, by digest. A module that is evicted while it is in use is closed when its last user
+// releases it.
 type cache struct {
 	mu      *sync.Mutex
 	limit   int
 	entries map[string]*list.Element // of *entry
-	order   *list.List               // the last used first
+	order   *list.List               // most recently used first
 }
 
 type entry struct {
@@ -28,7 +28,7 @@ func newCache(limit int) cache {
 	return cache{mu: new(sync.Mutex), limit: limit, entries: make(map[string]*list.Element), order: list.New()}
 }
 
-// get returns the module of a digest; release must be called once when it is not used any more.
+// get returns the module of a digest. The caller must call release once after its last use.
 func (c *cache) get(digest string) (module wazero.CompiledModule, release func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *cache) get(digest string) (module wazero.CompiledModule, release func()
 	return module, release, true
 }
 
-// put keeps a module. Where another one came first, that is returned and this one closed.
+// put adds a module and returns it. If the cache already has the digest, put closes the module and returns the cached one.
 func (c *cache) put(digest string, module wazero.CompiledModule) (kept wazero.CompiledModule, release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,5 +73,5 @@ func (c *cache) use(e *entry) (wazero.CompiledModule, func()) {
 	}
 }
 
-// closeModule frees a compiled module. The engine's Close of one returns no error.
+// closeModule frees a compiled module. Close of the engine never fails for it.
 func closeModule(m wazero.CompiledModule) { _ = m.Close(context.Background()) }

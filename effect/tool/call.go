@@ -15,22 +15,22 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// Files reads below root: a *rootfs.Tree.
+// Files reads files below root; *rootfs.Tree implements it.
 type Files interface {
 	Read(p uri.Place, most int64) (rootfs.File, error)
 }
 
-// Limits bound one call. Zero means the default.
+// Limits bounds one call; 0 means the default.
 type Limits struct {
 	Time        time.Duration // 10 s
-	CompileTime time.Duration // of a module that is not in the cache: as long as a call gets, and 30 s at least
-	MemoryBytes int64         // 512 MiB: private memory of each process of a program; of a module NewModules says it
+	CompileTime time.Duration // to compile a module that is not in the cache: Time, but at least 30 s
+	MemoryBytes int64         // private memory of each process of a program: 512 MiB; NewModules has the limit of modules
 	OutputBytes int64         // 1 MiB
-	ToolBytes   int64         // 16 MiB: the file
+	ToolBytes   int64         // of the tool's file: 16 MiB
 }
 
-// leastMemory is what a program gets at least, in bytes: the host's shim lives under its limit before the program does, and each
-// of its threads counts with its stack.
+// leastMemory is the smallest memory limit of a program, in bytes. The host's shim runs under the limit before the program does, and
+// needs the stacks of its threads.
 const leastMemory = 256 << 20
 
 func (l Limits) normal() Limits {
@@ -42,8 +42,8 @@ func (l Limits) normal() Limits {
 	return l
 }
 
-// Caller calls the tools of one space. Its fields are set once; it may be used by many goroutines. Its user bounds
-// how many calls there are at once.
+// Caller calls the tools of a space. Its fields must be set before use. It may be used concurrently, and does not limit
+// the number of calls in flight.
 type Caller struct {
 	Space    *uri.Space
 	Files    Files
@@ -57,7 +57,7 @@ type Request struct {
 	Path  string // such as os/tools/sum or ./sum
 	Base  string // the caller's adopted identity, or ""
 	Input []byte // one JSON value
-	// PID and AgentID are those of the process that a program runs for.
+	// PID and AgentID identify the process for which a program runs.
 	PID     int64
 	AgentID string
 }
@@ -71,18 +71,18 @@ const (
 	Program Kind = "program"
 )
 
-// Result is a tool that was found, and its outcome.
+// Result has the tool of a call and its output.
 type Result struct {
 	URI      string
-	Digest   string // of the tool, see rootfs.Digest: it goes to the journal with the call
+	Digest   string // of the tool's file, see rootfs.Digest; the journal records it
 	Kind     Kind
 	Output   []byte               // of Call: one JSON value on one line
-	Manifest *schema.ToolManifest // of Describe: its name is always there
-	// Said is the end of what a tool that failed wrote to its standard error: for the log, and for callers that may read it.
+	Manifest *schema.ToolManifest // of Describe: it always has a name
+	// Said is the end of the standard error of a failed tool.
 	Said string
 }
 
-// tool is a file that can be called.
+// tool is a file that is a tool.
 type tool struct {
 	uri    string
 	digest string
@@ -90,8 +90,8 @@ type tool struct {
 	bits   []byte
 }
 
-// Call runs the tool that a path means and returns its answer. If the tool was found, the result
-// names it even with an error: a fault of uri, of rootfs or of a tool, or the cause of ctx.
+// Call runs the tool at a path and returns its output. If the tool was found, the result is not nil, even with an error. The error is
+// a fault of uri, of rootfs or of a tool, or the cause of ctx.
 func (c *Caller) Call(ctx context.Context, r Request) (*Result, error) {
 	if !schema.Valid(r.Input) {
 		return nil, fault.ToolInvalid.New("call %q: the input is not one JSON value", r.Path)
@@ -105,8 +105,8 @@ func (c *Caller) Call(ctx context.Context, r Request) (*Result, error) {
 	return result, err
 }
 
-// Describe returns a tool's description, found as by Call; Input of the request is ignored. An
-// invalid manifest next to it is an error, and the tool is then not run.
+// Describe returns the manifest of the tool at a path: the manifest file next to it, else its output for --describe. It ignores Input.
+// If the manifest file is invalid, Describe returns an error and does not run the tool.
 func (c *Caller) Describe(ctx context.Context, r Request) (*Result, error) {
 	t, err := c.find(r.Path, r.Base)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Caller) Describe(ctx context.Context, r Request) (*Result, error) {
 
 func (t *tool) result() *Result { return &Result{URI: t.uri, Digest: t.digest, Kind: t.kind} }
 
-// manifest reads the file next to a tool.
+// manifest returns the content of the manifest file of a tool.
 func (c *Caller) manifest(t *tool) ([]byte, error) {
 	at, err := c.Space.Resolve(t.uri+".json", "")
 	if err != nil {
@@ -141,10 +141,10 @@ func (c *Caller) manifest(t *tool) ([]byte, error) {
 	return f.Data, err
 }
 
-// magic begins every WebAssembly module.
+// magic is the first bytes of every WebAssembly module.
 var magic = []byte("\x00asm")
 
-// find reads the tool that a path means.
+// find returns the tool at a path.
 func (c *Caller) find(name, base string) (*tool, error) {
 	at, err := c.Space.Resolve(name, base)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Caller) find(name, base string) (*tool, error) {
 	return t, nil
 }
 
-// run runs a tool with the given input and arguments, and returns its output as one line, or the end of what it said.
+// run runs a tool with the given input and arguments. It returns the output as one line, or the end of the standard error with an error.
 func (c *Caller) run(ctx context.Context, t *tool, r Request, input []byte, args ...string) (data []byte, said string, err error) {
 	j := job{tool: t, args: append([]string{path.Base(t.uri)}, args...), input: input, limits: c.Limits.normal(), pid: r.PID, agent: r.AgentID}
 	var out output
@@ -186,14 +186,14 @@ func (c *Caller) run(ctx context.Context, t *tool, r Request, input []byte, args
 	if err != nil {
 		return nil, out.said, fault.Prefix(err, "call %s", t.uri)
 	}
-	data, err = schema.Compact(out.data) // it has to fit a line
+	data, err = schema.Compact(out.data) // the answer must be one line
 	return data, "", err
 }
 
 // job is one run of a tool.
 type job struct {
 	tool   *tool
-	args   []string // the tool's name first
+	args   []string // args[0] is the tool's name
 	input  []byte
 	limits Limits
 	pid    int64
@@ -206,7 +206,7 @@ type output struct {
 	said string
 }
 
-// bounded keeps what is written to it up to a limit. One byte more calls full, and what follows is dropped.
+// bounded is a writer that stores at most limit bytes. A write beyond the limit calls full once and stores nothing.
 type bounded struct {
 	limit int64
 	data  []byte
@@ -214,7 +214,7 @@ type bounded struct {
 	over  bool
 }
 
-// Write never fails before the limit.
+// Write implements io.Writer. It fails only beyond the limit.
 func (b *bounded) Write(p []byte) (int, error) {
 	room := b.limit - int64(len(b.data))
 	if b.over || int64(len(p)) > room {
@@ -228,13 +228,13 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the last bytes that are written to it.
+// tail is a writer that stores the last saidBytes bytes.
 type tail struct{ data []byte }
 
-// saidBytes is the number of bytes of a tool's standard error that are kept.
+// saidBytes is the length of the end of a tool's standard error that is stored, in bytes.
 const saidBytes = 4 << 10
 
-// Write never fails.
+// Write implements io.Writer. It never fails.
 func (t *tail) Write(p []byte) (int, error) {
 	n := len(p)
 	if n > saidBytes {
@@ -247,17 +247,17 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// badModule refuses a module that is not valid, or needs what there is not.
+// badModule returns the fault for a module that is invalid, or needs an unsupported feature.
 func badModule(format string, args ...any) *fault.Fault {
 	return fault.ToolBadModule.New("the module cannot be run: "+format, args...)
 }
 
-// cannotStart returns the error of a program that did not start.
+// cannotStart returns the fault for a program that did not start.
 func cannotStart(format string, args ...any) *fault.Fault {
 	return fault.ToolCannotStart.New("the program cannot be started: "+format, args...)
 }
 
-// failed describes the end of a tool: another exit code than 0, or a limit.
+// failed returns the fault for a tool that ended with an error.
 func failed(format string, args ...any) *fault.Fault {
 	return fault.ToolFailed.New("the tool failed: "+format, args...)
 }

@@ -1,29 +1,29 @@
-// Package tool runs the syscalls of user space: tools below root that are called by their path (ABI 4).
+// Package tool runs user-space syscalls: tools below root that are called by their path (ABI 4).
 //
-// A tool takes one JSON value on its standard input and writes one on its standard output. It is a WebAssembly module (WASI
-// preview 1, told by its first bytes) or an executable file. What it is, its bits and their digest, is read once through
-// an os.Root; what runs is what was read.
+// A tool reads one JSON value from its standard input and writes one to its standard output. It is a WebAssembly module (WASI
+// preview 1, recognised by its first bytes) or an executable file. The file is read once, through an os.Root; exactly the
+// bytes that were read are digested and run.
 //
 // # A module
 //
-//   - has no files, no network, no environment, and no arguments but its name.
-//   - has a monotonic clock that starts at 0 with the call. Its calendar stands still at 1970-01-01.
-//   - has random bytes that are made from its digest and its input: the same call sees the same ones, so that what it
-//     answers can be had again. They are no secret, and no key may be made from them.
-//   - has linear memory up to the bound of NewModules; what it asks for beyond that it does not get. Its call stack
-//     is bounded by the engine, at about 100 MB. Tables cannot grow.
-//   - is stopped when the time is over, wherever it is, and at the first byte of output too many.
+//   - has no files, no network and no environment. Its only arguments are its name and, for a description, --describe.
+//   - has a monotonic clock that starts at 0 with the call. Its wall clock always returns 1970-01-01.
+//   - has random bytes that depend only on its digest, arguments and input, so that a repeated call has the same answer.
+//     They are not secret, and must not be used for keys.
+//   - has linear memory up to the limit of NewModules; a request for more fails. The engine limits its call stack
+//     to about 100 MB. Tables cannot grow.
+//   - is stopped at the time limit, and at the first byte of output beyond the limit.
 //
-// Compiled modules are kept by digest, a bounded number of them.
+// A bounded number of compiled modules is cached, by digest.
 //
 // # A program
 //
-// runs as the agents' programs do, with the limits and the sandbox of package host: read what that promises and what not. It is a
-// private copy in a directory of its own, which is also the only place where a sandbox lets it write. When the call ends, it
-// and whatever it has started are killed, and the directory is removed.
+// runs as the programs of agents do, with the limits and the sandbox of package host, which documents what they guarantee. It is a
+// private copy in its own directory. In a sandbox, it can write only to its working directory there. When the call ends, the
+// program and all its descendants are killed, and the directory is removed.
 //
-// # Describing itself
+// # Description
 //
-// A tool is described by the file beside it, <tool>.json, else by what it writes when it is called with --describe: a
-// schema.ToolManifest.
+// The description of a tool is a schema.ToolManifest: the content of the file <tool>.json next to it, else the output of the
+// tool for the argument --describe.
 package tool

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// FuzzModule: a call of any module ends, with an answer or a fault.
+// FuzzModule checks that a call of any module ends with an answer or a fault.
 func FuzzModule(f *testing.F) {
 	for _, seed := range [][]byte{
 		echo(), spin(), recurse(), grow(), chance(), wait(), calendar(), printing("{}"),
@@ -39,14 +39,14 @@ func FuzzModule(f *testing.F) {
 	})
 }
 
-// held is a file system of one file.
+// held is a tool.Files that has the same module at every place.
 type held []byte
 
 func (h held) Read(uri.Place, int64) (rootfs.File, error) {
 	return rootfs.File{Data: append([]byte("\x00asm"), h[min(4, len(h)):]...), Digest: rootfs.Digest(h)}, nil
 }
 
-// BenchmarkModule is a call of a module that is in the cache.
+// BenchmarkModule measures a call of a cached module.
 func BenchmarkModule(b *testing.B) {
 	modules, err := tool.NewModules(memory, 4)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// TestMain is the host's shim and guard too, since programs are started.
+// TestMain also runs the shim and guard of package host, which the test binary is when it starts a program.
 func TestMain(m *testing.M) {
 	host.Shim()
 	os.Exit(testkit.Main(m))

@@ -20,18 +20,18 @@ import (
 
 const page = 64 << 10
 
-// features are those of WebAssembly that modules may use: version 2.0 without reference types,
-// since no limit of the engine bounds the memory of a table that can grow.
+// features has the WebAssembly features that modules may use: version 2.0 without reference types,
+// because the engine does not limit the memory of a table that can grow.
 const features = api.CoreFeaturesV2 &^ api.CoreFeatureReferenceTypes
 
-// Modules runs WebAssembly modules. It may be used by many goroutines.
+// Modules runs WebAssembly modules. It may be used concurrently.
 type Modules struct {
 	runtime wazero.Runtime
 	cache   cache
 }
 
-// NewModules returns an engine whose modules have linear memory of at most memoryBytes, in whole pages of 64 KiB, and that
-// keeps as many compiled modules as cached says.
+// NewModules returns an engine whose modules have linear memory of at most memoryBytes, rounded down to pages of 64 KiB, and that
+// caches at most cached compiled modules.
 func NewModules(memoryBytes int64, cached int) (*Modules, error) {
 	if memoryBytes < page || memoryBytes > 4<<30 || cached < 1 {
 		return nil, fmt.Errorf("start engine: memory of %d bytes, %d modules cached: out of range", memoryBytes, cached)
@@ -46,10 +46,10 @@ func NewModules(memoryBytes int64, cached int) (*Modules, error) {
 	return m, nil
 }
 
-// Close frees the engine. No call may be in flight.
+// Close frees the engine. There must be no calls in flight.
 func (m *Modules) Close() error { return m.runtime.Close(context.Background()) }
 
-// run runs a module's _start. Whatever it does, it ends soon after ctx or the job's time.
+// run runs the _start function of a module. It stops the module soon after ctx is done or the time limit.
 func (m *Modules) run(ctx context.Context, j job) (output, error) {
 	compiled, release, err := m.compile(ctx, j)
 	if err != nil {
@@ -76,11 +76,11 @@ func (m *Modules) run(ctx context.Context, j job) (output, error) {
 	return output{out.data, string(said.data)}, verdict(running, out, err)
 }
 
-// verdict returns the error of a module that has ended, or nil.
+// verdict returns the error of a module that has ended, nil if it succeeded.
 func verdict(running context.Context, out *bounded, err error) error {
 	exit, exited := errors.AsType[*sys.ExitError](err)
 	switch {
-	case out.over, running.Err() != nil: // also of one that ended only because its sleep was cut short
+	case out.over, running.Err() != nil: // a module may exit with 0 after its sleep was canceled
 		return context.Cause(running)
 	case err == nil, exited && exit.ExitCode() == 0:
 		return nil
@@ -90,7 +90,7 @@ func verdict(running context.Context, out *bounded, err error) error {
 	return failed("%s", firstLine(err))
 }
 
-// compile returns the compiled module of a job. It stays usable until release, evicted or not.
+// compile returns the compiled module of a job, which is valid until release is called.
 func (m *Modules) compile(ctx context.Context, j job) (compiled wazero.CompiledModule, release func(), err error) {
 	if compiled, release, ok := m.cache.get(j.tool.digest); ok {
 		return compiled, release, nil
@@ -123,9 +123,8 @@ func (m *Modules) compile(ctx context.Context, j job) (compiled wazero.CompiledM
 	return compiled, release, nil
 }
 
-// translate compiles the bits of a module. They are untrusted: one that makes the compiler panic is
-// invalid, and must not end the kernel. It uses a single worker, since others would take processors
-// from the kernel, and would panic where nothing recovers.
+// translate compiles an untrusted module. It recovers a panic of the compiler and returns it as an error. It uses one worker: more
+// would take processors from the kernel, and could panic in goroutines that cannot be recovered.
 func (m *Modules) translate(ctx context.Context, bits []byte) (compiled wazero.CompiledModule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,7 +134,7 @@ func (m *Modules) translate(ctx context.Context, bits []byte) (compiled wazero.C
 	return m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, 1), bits)
 }
 
-// random returns the bytes that a module takes for random: always the same for the same module, arguments and input.
+// random returns the random source of a module. It depends only on the module, arguments and input.
 func random(j job) *rand.ChaCha8 {
 	h := sha256.New()
 	for _, part := range append([]string{j.tool.digest}, j.args...) {
@@ -155,7 +154,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// firstLine keeps the stack of a module out of a message.
+// firstLine returns the first line of an error, at most 256 bytes. The other lines have the stack of the module.
 func firstLine(err error) string {
 	text, _, _ := bytes.Cut([]byte(err.Error()), []byte{'\n'})
 	const most = 256 // bytes

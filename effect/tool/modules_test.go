@@ -18,10 +18,10 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// memory is what modules get in the tests, in bytes: 100 pages.
+// memory is the memory limit of modules in the tests, in bytes: 100 pages.
 const memory = 100 * 64 << 10
 
-// tools returns a caller over a new root with the given files, which are executable where they begin with "#!".
+// tools returns a caller with a new root that has the given files. A file that begins with "#!" is executable.
 func tools(t *testing.T, files map[string][]byte) *tool.Caller {
 	t.Helper()
 	root := t.TempDir()
@@ -51,7 +51,7 @@ func request(path, input string) tool.Request {
 	return tool.Request{Path: path, Input: []byte(input), PID: 7, AgentID: "agent"}
 }
 
-// TestModule: a module gets the input and its output is the answer, on one line, with the digest of what ran.
+// TestModule checks that a module gets the input, and that the result has its output on one line and its digest.
 func TestModule(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"tools/echo": echo()})
@@ -66,7 +66,7 @@ func TestModule(t *testing.T) {
 			t.Errorf("%.40q: %.40q, %s, %s, %s", input, r.Output, r.URI, r.Kind, r.Digest)
 		}
 	}
-	// The same file by a relative name, beside an identity.
+	// The same file by a name relative to an identity.
 	q := request("./echo", `1`)
 	q.Base = "os:///tools/agent.md"
 	if r, err := c.Call(t.Context(), q); err != nil || string(r.Output) != `1` {
@@ -74,7 +74,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestModuleIsStopped: any module ends within its limit, with the reason.
+// TestModuleIsStopped checks that any module ends within its limits, with the reason.
 func TestModuleIsStopped(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{
@@ -114,7 +114,7 @@ func TestModuleIsStopped(t *testing.T) {
 	}
 }
 
-// TestModuleIsCancelled: the caller can cancel at any time, and the error is the cause.
+// TestModuleIsCancelled checks that a call can be canceled at any time, and that its error is the cause.
 func TestModuleIsCancelled(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"spin": spin(), "wait": wait(), "flood": flood(2)})
@@ -131,7 +131,7 @@ func TestModuleIsCancelled(t *testing.T) {
 	}
 }
 
-// TestModuleMemory: the memory of a module is bounded exactly, to the page.
+// TestModuleMemory checks that the memory limit of a module is exact to the page.
 func TestModuleMemory(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"grow": grow(), "born": module(101, nil)})
@@ -143,7 +143,7 @@ func TestModuleMemory(t *testing.T) {
 	}
 }
 
-// TestModuleChance: random numbers of a module repeat for the same call, and differ for another.
+// TestModuleChance checks that the random numbers of a module are the same for the same call, and differ for different calls.
 func TestModuleChance(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"chance": chance(), "calendar": calendar()})
@@ -165,7 +165,7 @@ func TestModuleChance(t *testing.T) {
 	}
 }
 
-// TestModuleRefused: a file that is no runnable module is refused before it runs.
+// TestModuleRefused checks that a file that is not a valid module is refused before it runs.
 func TestModuleRefused(t *testing.T) {
 	t.Parallel()
 	funcref := byte(0x70)
@@ -225,7 +225,8 @@ func TestModuleRefused(t *testing.T) {
 	}
 }
 
-// TestModuleCache: compiled modules are kept up to the bound, by what they are, and one that is evicted while it runs runs on.
+// TestModuleCache checks that compiled modules are cached by digest up to the limit, and that a module that is evicted while it runs
+// continues.
 func TestModuleCache(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"echo": echo(), "same": echo()}
@@ -261,7 +262,7 @@ func TestModuleCache(t *testing.T) {
 	}
 }
 
-// TestOthersAreServed: while modules loop forever, calls of others go on.
+// TestOthersAreServed checks that calls of a module succeed while other modules loop forever.
 func TestOthersAreServed(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"spin": spin(), "echo": echo()})

@@ -20,13 +20,13 @@ import (
 // Programs runs executable files.
 type Programs struct {
 	Host    *host.Host
-	Scratch string // a directory of ours, absolute; each call gets one below it
+	Scratch string // absolute path of a directory of the kernel; each call has a directory in it
 	Sandbox host.Mode
-	Net     host.Net // "" means none
-	Private []string // the kernel's own, hidden
+	Net     host.Net // "": host.NetNone
+	Private []string // paths of the kernel that are hidden from programs
 }
 
-// Bounds of a program in addition to Limits.
+// Limits of a program in addition to Limits.
 const (
 	openFiles = 64
 	processes = 16
@@ -66,8 +66,8 @@ func (p *Programs) run(ctx context.Context, j job) (out output, err error) {
 	return out, err
 }
 
-// start starts a program. Another program that was forked while the copy was written holds on to it until it executes
-// something: until then the system says that the text is busy.
+// start starts a program, and retries after ETXTBSY. A child that the kernel forked while it wrote the copy has the file open for
+// writing until it calls exec.
 func (p *Programs) start(ctx context.Context, c host.Command) (*host.Process, error) {
 	for pause := time.Millisecond; ; pause *= 2 {
 		process, err := p.Host.Start(ctx, c)
@@ -83,7 +83,7 @@ func (p *Programs) start(ctx context.Context, c host.Command) (*host.Process, er
 	}
 }
 
-// startError returns the reason why a program did not start, without the path of its copy.
+// startError returns the fault for a program that did not start, without the path of its copy.
 func startError(err error) error {
 	for _, class := range []error{host.ErrNotExecutable, host.ErrInterpreter, host.ErrTooLong, host.ErrSandbox, host.ErrResources, host.ErrClosed} {
 		if errors.Is(err, class) {
@@ -93,8 +93,7 @@ func startError(err error) error {
 	return fault.ToolCannotStart.New("the program cannot be started")
 }
 
-// converse gives a program its input and reads its output. It returns when all processes of the
-// program have ended.
+// converse sends a program its input and returns its output. It returns after all processes of the program have ended.
 func converse(ctx context.Context, p *host.Process, j job) ([]byte, error) {
 	defer context.AfterFunc(ctx, p.Kill)()
 	conn := p.Conn()
@@ -105,7 +104,7 @@ func converse(ctx context.Context, p *host.Process, j job) ([]byte, error) {
 	})
 	out := &bounded{limit: j.limits.OutputBytes, full: p.Kill}
 	_, readErr := io.Copy(out, conn)
-	exit, _ := p.Wait(context.WithoutCancel(ctx)) // it ends on its own, or because ctx does
+	exit, _ := p.Wait(context.WithoutCancel(ctx)) // ctx kills the program
 	closeErr := conn.Close()
 	writer.Wait()
 	switch {
@@ -122,8 +121,8 @@ func converse(ctx context.Context, p *host.Process, j job) ([]byte, error) {
 	return out.data, nil
 }
 
-// said returns the end of a program's standard error. An unconfined program could have replaced the
-// file, so only a regular file of ours is read, up to its largest possible size.
+// said returns the end of a program's standard error from its log. A program without a sandbox could have replaced the log, so said
+// reads only a regular file, and at most its maximum size.
 func said(log string) string {
 	var t tail
 	for _, name := range []string{log + ".1", log} {
@@ -132,25 +131,25 @@ func said(log string) string {
 			continue
 		}
 		_, _ = io.Copy(&t, io.LimitReader(file, 2*saidBytes))
-		_ = file.Close() // nothing was written
+		_ = file.Close() // it was only read
 	}
 	return string(t.data)
 }
 
-// RemoveAll removes a directory tree, even if a program has removed its own permissions from
-// directories. No process of the program may be left, so that nothing changes meanwhile.
+// RemoveAll removes a directory tree, even if a program has removed the permissions of directories. The processes of the program must
+// have ended.
 func RemoveAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
 	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && err == nil {
-			_ = os.Chmod(name, 0o700) // before it is read
+			_ = os.Chmod(name, 0o700) // before WalkDir reads it
 		}
 		return nil
 	})
 	return os.RemoveAll(dir)
 }
 
-// seconds rounds up.
+// seconds returns a duration in seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// scripts returns a caller that runs programs, over a root with the given shell scripts.
+// scripts returns a caller that runs programs, with a root that has the given shell scripts.
 func scripts(t *testing.T, texts map[string]string) *tool.Caller {
 	t.Helper()
 	files := make(map[string][]byte)
@@ -32,7 +32,7 @@ func scripts(t *testing.T, texts map[string]string) *tool.Caller {
 	return c
 }
 
-// empty fails unless no call has left anything.
+// empty fails the test if calls have left files or processes.
 func empty(t *testing.T, c *tool.Caller) {
 	t.Helper()
 	left, err := os.ReadDir(c.Programs.Scratch)
@@ -44,7 +44,8 @@ func empty(t *testing.T, c *tool.Caller) {
 	}
 }
 
-// TestProgram: a program gets the input, its output is the answer, and it runs as who called it, in a place of its own.
+// TestProgram checks that a program gets the input and the PID and name of its caller, runs in its own directory, and that its output
+// is the answer.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	c := scripts(t, map[string]string{
@@ -69,7 +70,7 @@ func TestProgram(t *testing.T) {
 	empty(t, c)
 }
 
-// TestProgramIsStopped: any program ends within its limit with all its processes, and the reason is reported.
+// TestProgramIsStopped checks that any program ends within its limits with all its processes, and that the error has the reason.
 func TestProgramIsStopped(t *testing.T) {
 	t.Parallel()
 	c := scripts(t, map[string]string{
@@ -89,7 +90,7 @@ func TestProgramIsStopped(t *testing.T) {
 	short.Limits.Time = 500 * time.Millisecond
 	for name, x := range map[string]struct {
 		caller *tool.Caller
-		want   error // nil: it answers 1
+		want   error // nil: the output is 1
 		said   string
 	}{
 		"exit":    {c, fault.ToolFailed, "oops\n"},
@@ -117,7 +118,7 @@ func TestProgramIsStopped(t *testing.T) {
 	empty(t, c)
 }
 
-// TestProgramIsCancelled: the caller can cancel a call at any time.
+// TestProgramIsCancelled checks that a call can be canceled.
 func TestProgramIsCancelled(t *testing.T) {
 	t.Parallel()
 	c := scripts(t, map[string]string{"hang": "sleep 1000"})
@@ -133,7 +134,7 @@ func TestProgramIsCancelled(t *testing.T) {
 	empty(t, c)
 }
 
-// TestProgramDoesNotStart: the error of a program that cannot be executed says so, without the path of its copy.
+// TestProgramDoesNotStart checks the error of a program that cannot be executed, which must not have the path of its copy.
 func TestProgramDoesNotStart(t *testing.T) {
 	t.Parallel()
 	c := scripts(t, nil)
@@ -146,7 +147,7 @@ func TestProgramDoesNotStart(t *testing.T) {
 	empty(t, c)
 }
 
-// TestDescribe: the file beside a tool describes it, else the tool itself does.
+// TestDescribe checks that the description is that of the manifest file, else that of the tool itself.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	self := `{"name":"self","description":"Says what it is.","input":{"type":"null"}}`

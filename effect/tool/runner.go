@@ -12,27 +12,27 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Runner does a Syscall.Call of a path.
+// Runner runs Syscall.Call for tools.
 type Runner struct {
 	caller   Caller
 	programs func() (*Programs, error)
 	log      *slog.Logger
-	slots    chan struct{} // holds a value for each tool that runs
+	slots    chan struct{} // has a value for each running tool
 }
 
-// NewRunner returns a runner of the caller's tools, so many at once; 0: half as many as there are processors. A module computes
-// on the kernel's own threads: with one a processor the kernel would wait for its turn, tens of milliseconds at a time.
-// programs is asked at each call for what runs programs; nil: they are not run.
+// NewRunner returns a runner that runs at most atOnce tools at a time; 0: half the number of processors. A module runs on the kernel's
+// threads: with a module on every processor, the kernel would wait for tens of milliseconds at a time. programs returns the Programs
+// of a call; nil: those of caller.
 func NewRunner(caller Caller, atOnce int, programs func() (*Programs, error), log *slog.Logger) *Runner {
 	slots := make(chan struct{}, cmp.Or(atOnce, max(1, runtime.GOMAXPROCS(0)/2)))
 	return &Runner{caller: caller, programs: programs, log: log, slots: slots}
 }
 
-// Close frees the engine of modules. No call may be in flight.
+// Close frees the engine of modules. There must be no calls in flight.
 func (r *Runner) Close() error { return r.caller.Modules.Close() }
 
-// Call runs or describes a tool that the caller's token names. It records which one it was, even if
-// it failed.
+// Call runs or describes a tool that the caller's token allows. If the tool was found, the result has its URI, digest and outcome, even
+// if it failed.
 func (r *Runner) Call(ctx context.Context, job *kernel.Job, do *process.Tool) (*schema.ToolCall, error) {
 	select {
 	case r.slots <- struct{}{}:
@@ -75,8 +75,7 @@ func (r *Runner) Call(ctx context.Context, job *kernel.Job, do *process.Tool) (*
 	return &schema.ToolCall{URI: result.URI, Digest: result.Digest, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)}, nil
 }
 
-// Invoke runs the tool that provides a registered syscall, for any caller that may call the
-// syscall.
+// Invoke runs the tool that provides a registered syscall. The caller needs no grant for the tool itself.
 func (r *Runner) Invoke(ctx context.Context, job *kernel.Job, do *kernel.Invocation) (schema.Value, error) {
 	own := *job
 	own.Token = &kernel.Token{Granted: schema.Token{PID: job.PID, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{schema.CallType}}}}

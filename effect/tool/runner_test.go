@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestRunner: what a found tool came to is recorded with its name and digest, a failure with its id; what never came to a tool
-// is an error alone, at the member that names the tool.
+// TestRunner checks that the outcome of a found tool is recorded with the tool's name and digest, and that a call without a tool only
+// returns an error, at the member that names the tool.
 func TestRunner(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{
@@ -25,8 +25,8 @@ func TestRunner(t *testing.T) {
 	for name, x := range map[string]struct {
 		do       process.Tool
 		pid      int64
-		recorded string   // the tool's name: it was found
-		id       fault.ID // "": it succeeded
+		recorded string   // recorded name of the tool, if it was found
+		id       fault.ID // "": success
 		kind     fault.Kind
 		data     string
 	}{

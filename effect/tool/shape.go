@@ -2,17 +2,17 @@ package tool
 
 import "encoding/binary"
 
-// Bounds of what a module may declare. The engine believes each count that it reads, and makes room for it, before it has seen
-// one item: five bytes can ask for hundreds of gigabytes, which no recover catches.
+// Limits of counts in a module. The engine allocates memory for a count before it reads the elements: a count of five bytes can
+// allocate hundreds of gigabytes, which ends the process without a recoverable panic.
 const (
-	maxItems  = 100_000 // of one vector
-	maxTable  = 1 << 20 // entries that all tables begin with, together
+	maxItems  = 100_000 // elements of one vector
+	maxTable  = 1 << 20 // initial entries of all tables together
 	maxLocals = 50_000  // of one function
 )
 
-// checkShape refuses a module that declares more than it holds, or than it may, and returns it without its custom
-// sections: names and debugging information, which are not needed and the engine would read too. It knows the form of a module and
-// not its meaning: that is the engine's to check.
+// checkShape returns a module without its custom sections, such as names and debugging information, which the engine would parse.
+// It returns a fault if a count in the module exceeds the data that follows or a limit. It checks only the binary format;
+// the engine checks the rest.
 func checkShape(module []byte) ([]byte, error) {
 	const header = 8
 	if len(module) < header {
@@ -40,10 +40,10 @@ func checkShape(module []byte) ([]byte, error) {
 	return out, nil
 }
 
-// shape reads the sections of a module.
+// shape parses the sections of a module.
 type shape struct {
 	reader
-	entries uint64 // of tables
+	entries uint64 // total number of table entries
 }
 
 func (s *shape) section(id byte) {
@@ -83,7 +83,7 @@ func (s *shape) valueType() {
 	}
 }
 
-// limits reads a minimum size, and a maximum if there is one.
+// limits reads a minimum and an optional maximum size, and returns the minimum.
 func (s *shape) limits() (least uint64) {
 	flags := s.byte()
 	least = s.number()
@@ -130,7 +130,7 @@ func (s *shape) element() {
 		s.expression()
 	}
 	if passive || explicit {
-		s.byte() // the kind, or the type
+		s.byte() // element kind or type
 	}
 	if expressions {
 		s.vector(s.expression)
@@ -153,7 +153,7 @@ func (s *shape) data() {
 	s.bytes()
 }
 
-// function reads the locals of a body. What follows is code, of which the engine reads one instruction after the other.
+// function reads the locals of a function body. It does not read the code, which has no counts to check.
 func (s *shape) function(body reader) {
 	inner := shape{reader: body}
 	var locals uint64
@@ -165,13 +165,13 @@ func (s *shape) function(body reader) {
 	s.bad = s.bad || inner.bad
 }
 
-// reader takes a module apart. Once it is bad it stays so, and holds nothing.
+// reader parses the binary format of a module. After an error, bad is true and rest is empty.
 type reader struct {
 	rest []byte
 	bad  bool
 }
 
-// vector reads a count and calls item so often. Each item takes a byte at least.
+// vector reads a count and calls item for each element. An element has at least one byte.
 func (r *reader) vector(item func()) {
 	n := r.number()
 	if n > uint64(len(r.rest)) || n > maxItems {
@@ -182,7 +182,7 @@ func (r *reader) vector(item func()) {
 	}
 }
 
-// bytes reads a length and so many bytes.
+// bytes reads a length and that number of bytes.
 func (r *reader) bytes() []byte { return r.take(r.number()) }
 
 func (r *reader) take(n uint64) []byte {
@@ -204,7 +204,7 @@ func (r *reader) byte() byte {
 
 func (r *reader) want(b byte) { r.bad = r.byte() != b || r.bad }
 
-// number reads an integer in LEB128. Of a signed one the value is meaningless, and its length right.
+// number reads an unsigned LEB128 integer. For a signed one the result is wrong, but the number of bytes read is right.
 func (r *reader) number() uint64 {
 	n, size := binary.Uvarint(r.rest)
 	if size <= 0 {

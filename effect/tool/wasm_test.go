@@ -2,7 +2,7 @@ package tool_test
 
 import "encoding/binary"
 
-// The imports of the modules that the tests are made of, by their number.
+// Function indexes in the test modules: their imports, then their own function.
 const (
 	fdWrite = iota
 	fdRead
@@ -10,16 +10,16 @@ const (
 	randomGet
 	clockTime
 	pollOneoff
-	start // the module's own function
+	start // _start
 )
 
-// module assembles a WASI module by hand: a memory of the given pages with data at its beginning, and _start with the given
-// body, which may use two i32 locals.
+// module assembles a WASI module with a memory of the given number of pages that begins with data, and with a function _start that has
+// the given body and two i32 locals.
 func module(pages uint32, data []byte, body ...[]byte) []byte {
 	return assemble(pages, data, nil, body...)
 }
 
-// assemble is module with a table section, if there is one.
+// assemble is module with an optional table section.
 func assemble(pages uint32, data, tables []byte, body ...[]byte) []byte {
 	const i32, i64 = 0x7f, 0x7e
 	types := vector(
@@ -69,7 +69,7 @@ func join(parts ...[]byte) []byte {
 	return out
 }
 
-// constant is i32.const n, for n of at least 0.
+// constant returns the instruction i32.const n.
 func constant(n uint32) []byte {
 	out := []byte{0x41}
 	for n > 0x3f {
@@ -87,21 +87,21 @@ func load(at uint32) []byte            { return join(constant(at), []byte{0x28, 
 func loadByte(at uint32) []byte        { return join(constant(at), []byte{0x2d, 0, 0}) }
 func store(at uint32, v []byte) []byte { return join(constant(at), v, []byte{0x36, 2, 0}) }
 
-// drop is what an import returned.
+// drop is the instruction drop, which discards the result of an import.
 var drop = []byte{0x1a}
 
-// transfer calls fd_read or fd_write with the one vector that lies at 0.
+// transfer calls fd_read or fd_write with one iovec at address 0.
 func transfer(f byte, fd uint32) []byte {
 	return join(constant(fd), constant(0), constant(1), constant(8), call(f), drop)
 }
 
-// printing writes its data.
+// printing returns a module that writes its data.
 func printing(data string) []byte {
 	vec := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 16), uint32(len(data)))
 	return module(1, append(append(vec, make([]byte, 8)...), data...), transfer(fdWrite, 1))
 }
 
-// echo writes what it reads.
+// echo returns a module that writes its input.
 func echo() []byte {
 	const buffer, size = 1024, 4096
 	return module(1, nil, []byte{0x02, 0x40}, loop( // block
@@ -111,18 +111,18 @@ func echo() []byte {
 	), []byte{0x0b})
 }
 
-// flood writes to a descriptor forever.
+// flood returns a module that writes to a descriptor forever.
 func flood(fd uint32) []byte {
 	return module(1, nil, store(0, constant(1024)), store(4, constant(32<<10)), loop(transfer(fdWrite, fd)))
 }
 
-// spin loops forever.
+// spin returns a module that loops forever.
 func spin() []byte { return module(1, nil, loop()) }
 
-// recurse calls itself forever.
+// recurse returns a module that calls itself forever.
 func recurse() []byte { return module(1, nil, call(start)) }
 
-// grow takes memory until it gets none, and exits with the number of pages that it has.
+// grow returns a module that grows its memory until that fails, and exits with the number of its pages.
 func grow() []byte {
 	return module(
 		1, nil, []byte{0x03, 0x40}, constant(1), []byte{0x40, 0}, // loop: memory.grow 1
@@ -131,12 +131,12 @@ func grow() []byte {
 	)
 }
 
-// chance exits with a random byte.
+// chance returns a module that exits with a random byte.
 func chance() []byte {
 	return module(1, nil, constant(64), constant(1), call(randomGet), drop, loadByte(64), call(procExit))
 }
 
-// wait sleeps for an hour.
+// wait returns a module that sleeps for an hour.
 func wait() []byte {
 	subscription := make([]byte, 48)
 	subscription[16] = 1 // the monotonic clock
@@ -144,7 +144,7 @@ func wait() []byte {
 	return module(1, subscription, constant(0), constant(64), constant(1), constant(128), call(pollOneoff), drop)
 }
 
-// calendar exits with 1 if the calendar says another time than 0.
+// calendar returns a module that exits with 1 if the wall clock is not 0.
 func calendar() []byte {
 	return module(
 		1, nil, constant(0), []byte{0x42, 0}, constant(64), call(clockTime), drop,

@@ -33,7 +33,7 @@ var entries = map[ID]Entry{
 	AuthGrant:     {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys grants something that cannot be granted.", Fix: "Correct the line; \"pwos auth keys\" checks it."},
 	AuthPeer:      {Kind: Unauthenticated, Meaning: "The other end of the connection is another user's process.", Fix: "Run both as one user."},
 
-	// What a client says of a login.
+	// Errors of clients at a login.
 	AuthLogin:       {Kind: Unauthenticated, Meaning: "The kernel refused the login, or the client does not trust the kernel.", Fix: "pwos auth status shows the keys and the kernel."},
 	AuthHost:        {Kind: Unauthenticated, Meaning: "The kernel did not prove that it holds its host key.", Fix: "See that client and kernel name the same socket."},
 	AuthHostChanged: {Kind: Unauthenticated, Meaning: "The kernel has another host key than before.", Fix: "If you know why: pwos auth trust."},
@@ -44,7 +44,7 @@ var entries = map[ID]Entry{
 	AuthAgentNo:     {Kind: Upstream, Meaning: "The ssh-agent does not list its keys, or does not sign.", Fix: "Unlock it with \"ssh-add -X\", or name a key file."},
 	AuthAgentLied:   {Kind: Upstream, Meaning: "The answer of the ssh-agent is not a signature by the key.", Fix: "Name another key."},
 
-	// What a client says of sealing and of exports.
+	// Errors of clients about sealing and exports.
 	SealNoKey:         {Kind: Forbidden, Meaning: "There is no key to seal or open with, or its holder refuses.", Fix: "Add it to the ssh-agent, or name it with --identity."},
 	SealBroken:        {Kind: Conflict, Meaning: "The value was changed after it was sealed, or was sealed for something else.", Fix: "Get it again from its source."},
 	SealSilent:        {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked."},
@@ -149,7 +149,7 @@ var entries = map[ID]Entry{
 	MemoryUnsealed: {Kind: InvalidInput, Meaning: "vault/ takes sealed values only.", Fix: "Seal the value first: pwos seal."},
 	MemoryChanged:  {Kind: Conflict, Meaning: "The value is not the expected one.", Fix: "Get the key and decide again."},
 
-	// Looking back, and undoing.
+	// Replay and undo.
 	ReplayBeyond:   {Kind: NotFound, Meaning: "The journal has no such entry yet.", Fix: "Name an entry up to its head, which the message names: pwos audit log."},
 	UndoImpossible: {Kind: InvalidInput, Meaning: "The kernel cannot undo the entry.", Fix: "Undo it by hand; the message says why."},
 	UndoNothing:    {Kind: Conflict, Meaning: "The entry changed nothing, so there is nothing to undo.", Fix: "Name the entry of a change: pwos audit log."},

@@ -1,5 +1,5 @@
-// Package fault holds the one type of error that a client of the kernel can see. It has the kind of the failure, a
-// stable id for programs, what is wrong, and what to do about it. The catalogue lists every id.
+// Package fault defines the error type that clients of the kernel see. A fault has a kind, a stable id for programs, a message and
+// a fix. The catalogue lists every id.
 //
 // A Fault is made from an ID, which fixes its kind; the kind fixes the codes of both dialects (PROTOCOL 3). Programs
 // decide by id or kind (errors.Is(err, fault.MemoryNotFound), errors.Is(err, fault.NotFound)); the text is for people
@@ -13,21 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// Fault is a failure that a client may see (MESSAGE 4.2.6, EVENT 4.2.5). It holds no secret, no stack and no path outside
-// the runtime directory. It is immutable once it is returned.
+// Fault is an error that a client may see (MESSAGE 4.2.6, EVENT 4.2.5). It has no secret, no stack and no path outside
+// the runtime directory. It must not be changed after it is returned.
 type Fault struct {
 	Kind    Kind
-	Status  int    // of a newer kernel's error, if no Kind has its code; else 0
+	Status  int    // code of a newer kernel's error that no Kind has; else 0
 	ID      ID     // empty in an entry of an older journal, and in an error of an older kernel
 	Message string // what is wrong
 	Fix     string // what to do about it; empty if the message says it
-	Field   string // the member of the request that is wrong: details.field of OsEvent
+	Field   string // the invalid member of the request: details.field of OsEvent
 	Details []Detail
 	Cause   *Fault
 	Err     error // the internal error, for logs and errors.Is; never shown and never journaled
 }
 
-// Detail names what a fault is about: a member of details in OsEvent, such as "key": "/notes/123".
+// Detail is a member of details in OsEvent, such as "key": "/notes/123".
 type Detail struct{ Name, Value string }
 
 // New returns a fault of the id. The arguments are those of fmt.Sprintf; no cause is wrapped.
@@ -39,19 +39,19 @@ func (id ID) New(format string, args ...any) *Fault {
 	return &Fault{Kind: id.Kind(), ID: id, Message: message}
 }
 
-// WithFix returns f with what to do about it.
+// WithFix returns f with a fix.
 func (f *Fault) WithFix(format string, args ...any) *Fault {
 	f.Fix = fmt.Sprintf(format, args...)
 	return f
 }
 
-// At returns f with the member of the request that is wrong.
+// At returns f with the invalid member of the request.
 func (f *Fault) At(field string) *Fault {
 	f.Field = field
 	return f
 }
 
-// With returns f with a detail, in place of an earlier one of the name.
+// With returns f with a detail. It replaces a detail with the same name.
 func (f *Fault) With(name, value string) *Fault {
 	f.Details = slices.DeleteFunc(f.Details, func(d Detail) bool { return d.Name == name })
 	f.Details = append(f.Details, Detail{name, value})
@@ -68,19 +68,19 @@ func (f *Fault) Detail(name string) string {
 	return ""
 }
 
-// Wrap returns f with the internal error behind it.
+// Wrap returns f with an internal error, which clients do not see.
 func (f *Fault) Wrap(err error) *Fault {
 	f.Err = err
 	return f
 }
 
-// Because returns f with its cause. Parts of err that must not be shown are left out.
+// Because returns f with a cause, the fault that Of returns for err.
 func (f *Fault) Because(err error) *Fault {
 	f.Cause = Of(err)
 	return f
 }
 
-// Prefix returns err with its subject before its text. For a fault, that is the message that a
+// Prefix returns err with a formatted text before its own. For a fault, it changes the message that a
 // client sees.
 func Prefix(err error, format string, args ...any) error {
 	about := fmt.Sprintf(format, args...)
@@ -93,7 +93,7 @@ func Prefix(err error, format string, args ...any) error {
 	return &prefixed
 }
 
-// Text is the message with the fix: what both dialects show.
+// Text returns the message with the fix, as in both dialects.
 func (f *Fault) Text() string {
 	if f.Fix == "" {
 		return f.Message
@@ -143,14 +143,13 @@ func (f *Fault) Code() int {
 // EventCode returns the word that OsEvent shows (EVENT 4.7.3).
 func (f *Fault) EventCode() string { return f.Kind.Word() }
 
-// Denied reports whether the fault is a refusal: the caller is not known, or has no capability or no quota for the call
+// Denied reports whether the fault is a refusal: the caller is not authenticated, or has no capability or no quota for the call
 // (CAP 6).
 func (f *Fault) Denied() bool {
 	return slices.Contains([]Kind{Unauthenticated, Forbidden, QuotaExceeded}, f.Kind)
 }
 
-// Of returns err as a fault that may be shown: the first one in its chain, or a bare Internal one,
-// since other errors have no text for clients.
+// Of returns the first fault in the chain of err, or an Internal fault without the text of err if there is none.
 func Of(err error) *Fault {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f
@@ -158,8 +157,7 @@ func Of(err error) *Fault {
 	return KernelInternal.New("internal error: see the kernel's log")
 }
 
-// Unsafe is the fault of a place on the disk that other users can reach or that is not of the expected kind. The
-// message says what to do.
+// Unsafe returns the fault of a path that other users can access or that has an unexpected type. remedy is the fix.
 func Unsafe(path, problem, remedy string) *Fault {
 	return PlaceUnsafe.New("%s %s", path, problem).WithFix("%s", remedy).With("path", path)
 }
@@ -172,7 +170,7 @@ func (f *Fault) SetID(id ID) {
 	}
 }
 
-// Clip shortens what a client wrote for the message that repeats it: an answer must fit a line.
+// Clip shortens text of a client for an error message, because an answer must fit a line.
 func Clip(s string) string {
 	const most = 256 // bytes
 	if len(s) <= most {

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/errors.md")
 
-// Both dialects show the message with the fix, and no internal error.
+// TestWire checks that errors of both dialects have the message with the fix, and not the internal error.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -66,7 +66,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// The journal keeps what another answer and a decision by id need, in either dialect.
+// TestJournal checks that a fault that is decoded from its record can be sent in either dialect and matched by its id.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	for _, f := range []*fault.Fault{
@@ -92,7 +92,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// An entry of a kernel whose errors had no ids has the kind of its code, and an id if recovery depends on it.
+// TestOldEntries checks that an error in a journal of a kernel without ids has the kind of its code, and an id if recovery depends on it.
 func TestOldEntries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -132,7 +132,7 @@ func TestIs(t *testing.T) {
 	}
 }
 
-// Clients see only texts that were made for them.
+// TestOf checks that Of returns the first fault of a chain, and otherwise a fault without the text of the error.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	f := fault.MemoryNotFound.New("no key")
@@ -148,7 +148,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A decoded fault keeps its code, whatever its id.
+// TestSetID checks that a decoded fault keeps its code, whatever its id.
 func TestSetID(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -169,7 +169,7 @@ func TestSetID(t *testing.T) {
 	}
 }
 
-// Every id is domain.reason, with a kind, a meaning and a fix that are sentences.
+// TestCatalogue checks that every id has the form domain.reason, a valid kind, and sentences as meaning and fix.
 func TestCatalogue(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^[a-z]+\.[a-z][a-z_]*[a-z]$`)
@@ -185,7 +185,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// docs/errors.md is the catalogue: go test ./schema/fault -update writes it.
+// TestDocs checks that docs/errors.md is the catalogue. "go test ./schema/fault -update" writes the file.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -203,10 +203,10 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Every id is used outside of the catalogue and of tests: an unused id is an empty promise.
+// TestUsed checks that every id is used outside the catalogue and tests.
 func TestUsed(t *testing.T) {
 	t.Parallel()
-	names := make(map[string]bool) // // of the ids: whether they are used
+	names := make(map[string]bool) // constant name of each id: whether it is used
 	each(t, "ids.go", func(n ast.Node) {
 		if spec, ok := n.(*ast.ValueSpec); ok {
 			if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "ID" {

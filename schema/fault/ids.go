@@ -48,7 +48,7 @@ const (
 	AuthGrant     ID = "auth.refused_grant"
 	AuthPeer      ID = "auth.foreign_peer"
 
-	// What a client says of a login.
+	// Errors of clients at a login.
 	AuthLogin       ID = "auth.login_failed"
 	AuthHost        ID = "auth.host_not_proven"
 	AuthHostChanged ID = "auth.host_key_changed"
@@ -59,7 +59,7 @@ const (
 	AuthAgentNo     ID = "auth.agent_refused"
 	AuthAgentLied   ID = "auth.agent_lied"
 
-	// What a client says of sealing and of exports.
+	// Errors of clients about sealing and exports.
 	SealNoKey         ID = "seal.no_key"
 	SealBroken        ID = "seal.broken"
 	SealSilent        ID = "seal.agent_silent"
@@ -202,7 +202,7 @@ const (
 	JobNoProcess  ID = "job.no_process"
 	JobLongResult ID = "job.result_too_long"
 
-	// Looking back, and undoing.
+	// Replay and undo.
 	ReplayBeyond   ID = "replay.beyond_head"
 	UndoImpossible ID = "undo.impossible"
 	UndoNothing    ID = "undo.nothing"

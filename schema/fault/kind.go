@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Kind is the situation that a fault reports; it alone decides the codes of both dialects (PROTOCOL 3). It is an error, so
-// that errors.Is(err, fault.NotFound) tells a kind.
+// Kind is the kind of a fault, which determines the codes of both dialects (PROTOCOL 3). It is an error, so
+// that errors.Is(err, fault.NotFound) matches all faults of a kind.
 type Kind uint8
 
-// The situations of PROTOCOL 3, in the order of its table. Their numbers are in journals and never
+// The kinds, in the order of the table of PROTOCOL 3. Their numbers are in journals and must not
 // change.
 const (
-	Internal        Kind = iota // a handler failed or panicked; the zero Kind: a fault without one is internal
+	Internal        Kind = iota // a handler failed or panicked; the zero Kind
 	InvalidJSON                 // not JSON, duplicate names, bad UTF-8, too deep
 	SchemaViolation             // the envelope does not fit the schema
 	LineTooLong                 // a line over the limit
@@ -32,7 +32,7 @@ const (
 	Pending                     // waits for an approval
 )
 
-// kinds holds what each kind becomes on the wire: the HTTP status of OsMessage, the word of OsEvent.
+// kinds has the codes of each kind: the HTTP status of OsMessage and the word of OsEvent.
 var kinds = [...]struct {
 	status int
 	word   string
@@ -57,13 +57,13 @@ var kinds = [...]struct {
 	Pending:         {425, "APPROVAL_PENDING", "approval pending"},
 }
 
-// Error returns the kind in words.
+// Error returns the name of the kind.
 func (k Kind) Error() string { return kinds[k].name }
 
-// Status returns the HTTP status that OsMessage shows, 400 to 599.
+// Status returns the HTTP status of the kind in OsMessage, 400 to 599.
 func (k Kind) Status() int { return kinds[k].status }
 
-// Word returns the code that OsEvent shows (EVENT 4.7.3).
+// Word returns the code of the kind in OsEvent (EVENT 4.7.3).
 func (k Kind) Word() string { return kinds[k].word }
 
 // Valid reports whether k is one of the kinds above.
@@ -79,8 +79,8 @@ func KindOf(status int) Kind {
 	return Internal
 }
 
-// ID is the stable name of a failure, domain.reason in lower case. It is never reused and never reworded. It is an error, so
-// that errors.Is(err, fault.MemoryNotFound) tells an id.
+// ID is the stable name of an error, domain.reason in lower case. It is never reused or changed. It is an error, so
+// that errors.Is(err, fault.MemoryNotFound) matches the faults of an id.
 type ID string
 
 // Error returns the id.
@@ -99,8 +99,8 @@ func (id ID) Domain() string {
 type Entry struct {
 	ID      ID
 	Kind    Kind
-	Meaning string // what is wrong, in general
-	Fix     string // what to do about it, in general
+	Meaning string // general message
+	Fix     string // general fix
 }
 
 // Catalogue returns every id, sorted.

@@ -9,8 +9,8 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestPrefix: what a fault is about comes before the message that a client sees, and the fault stays what it was; another error
-// keeps its chain.
+// TestPrefix checks that Prefix adds text before the message of a fault and keeps its id, and that other errors keep their
+// chain.
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	made := fault.FileTooLarge.New("too large").WithFix("name another").At("uri")

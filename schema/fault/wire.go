@@ -49,9 +49,8 @@ func AppendEventData(dst []byte, f *Fault) []byte {
 	return append(dst, '}')
 }
 
-// AppendRecord appends what the journal keeps of f beside its data, as further members: its id, the
-// ids of its causes, and what OsEvent shows in details. From these the outcome can be repeated in
-// either dialect.
+// AppendRecord appends the members that the journal records of f in addition to its data: its id, the ids of its causes, and the
+// details of OsEvent. With them, the error can be sent again in either dialect.
 func AppendRecord(dst []byte, f *Fault) []byte {
 	if f.ID != "" {
 		dst = quote(append(dst, `,"error":`...), string(f.ID))

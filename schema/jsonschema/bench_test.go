@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkCheck measures what a check costs: of the data of a usual call, and of the longest line.
+// BenchmarkCheck measures the check of usual data and of data of the longest line.
 func BenchmarkCheck(b *testing.B) {
 	s := compile(b, `{"type":"object","properties":{"path":{"type":"string","minLength":1},"list":{"type":"array","items":{"type":"number"}}},"required":["path"],"additionalProperties":false}`)
 	for name, data := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Check returns the part of a valid JSON value that does not fit, nil if all fits.
+// Check returns the first part of a valid JSON value that does not match the schema, nil if the value matches.
 func (s *Schema) Check(data []byte) *Misfit {
 	if s.root == nil {
 		return nil
@@ -22,13 +22,13 @@ func (s *Schema) Check(data []byte) *Misfit {
 	return m.shown()
 }
 
-// check is the check of one value.
-type check struct{ left int } // steps; below zero it has no answer
+// check is the state of the check of one value.
+type check struct{ left int } // steps left; less than 0: the check is aborted
 
-// spent is any answer of a check that has taken too long.
+// spent is the result of a check that is aborted.
 var spent = &mismatch{}
 
-// fits says which part of v does not fit n. If seen is not nil, it marks the children of v that n
+// fits returns the part of v that does not match n, nil if v matches. If seen is not nil, it marks the children of v that n
 // evaluates.
 func (c *check) fits(n *node, v *value, at *place, seen []bool) *mismatch {
 	if c.left -= 1 + len(n.required) + len(n.patterns); c.left < 0 {
@@ -66,7 +66,7 @@ func (c *check) fits(n *node, v *value, at *place, seen []bool) *mismatch {
 	return nil
 }
 
-// rest is the schema of the children of v that n does not name, nil if they may be anything.
+// rest returns the schema of the children of v that no other keyword of n evaluates, nil if they may be any value.
 func (n *node) rest(v *value) *node {
 	switch v.kind {
 	case object:
@@ -77,14 +77,14 @@ func (n *node) rest(v *value) *node {
 	return nil
 }
 
-// mark marks in seen what is marked in more.
+// mark adds the marks of more to seen.
 func mark(seen, more []bool) {
 	for i := range seen {
 		seen[i] = seen[i] || more[i]
 	}
 }
 
-// among reports whether v is one of the values of n.
+// among reports whether v is one of n.values.
 func (c *check) among(n *node, v *value) bool {
 	c.left -= len(v.raw) / 16
 	return n.values[string(v.canonical(nil))]
@@ -145,7 +145,7 @@ func (c *check) combined(n *node, v *value, at *place, seen []bool) *mismatch {
 	return nil
 }
 
-// branch checks a schema that v need not fit: its marks count only if v fits.
+// branch checks v against a schema that it need not match. The marks of the schema count only if v matches.
 func (c *check) branch(n *node, v *value, at *place, seen []bool) *mismatch {
 	if seen == nil {
 		return c.fits(n, v, at, nil)
@@ -159,12 +159,12 @@ func (c *check) branch(n *node, v *value, at *place, seen []bool) *mismatch {
 	return m
 }
 
-// alternatives checks v against anyOf and oneOf. If no branch fits, it reports the mismatch of the
+// alternatives checks v against anyOf and oneOf. If v matches no branch, it returns the mismatch of the
 // closest one.
 func (c *check) alternatives(n *node, v *value, at *place, seen []bool) *mismatch {
 	var best *mismatch
 	note := func(m *mismatch) {
-		c.left -= 8 // it has been written
+		c.left -= 8 // the cost of the mismatch
 		if best == nil || m.at.depth() > best.at.depth() {
 			best = m
 		}
@@ -198,7 +198,7 @@ func (c *check) alternatives(n *node, v *value, at *place, seen []bool) *mismatc
 	return best
 }
 
-// present says which of the names an object lacks.
+// present returns a mismatch if an object does not have all names.
 func (c *check) present(v *value, at *place, names []string) *mismatch {
 	for _, name := range names {
 		c.left -= len(v.names) / 8

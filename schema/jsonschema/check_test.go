@@ -17,12 +17,12 @@ func compile(t testing.TB, text string) *jsonschema.Schema {
 	return s
 }
 
-// TestCheck: a misfit has the place and the reason.
+// TestCheck checks the place and the reason of misfits.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		schema, good string
-		bad          map[string]string // by value: the place, a colon and part of the reason
+		bad          map[string]string // value to place, colon and part of the reason
 	}{
 		{`{}`, `7`, nil},
 		{`{"properties":{"a":true,"b":false}}`, `{"a":1}`, map[string]string{`{"b":1}`: "b:not allowed"}},
@@ -75,7 +75,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCompile: an invalid schema, or one that cannot be checked, is refused with its place.
+// TestCompile checks that an invalid schema, or one that cannot be checked, is refused with the place.
 func TestCompile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -121,10 +121,10 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// TestHostile: the check of schemas and values that would take forever, or all memory, ends.
+// TestHostile checks that schemas and values whose check could take unlimited time or memory are refused.
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	doubling := func(keyword string) string { // 2^40 ways to the last
+	doubling := func(keyword string) string { // 2^40 paths to the last schema
 		var b strings.Builder
 		b.WriteString(`{"$ref":"#/$defs/n40","$defs":{"n0":{"type":"string"}`)
 		for i := range 40 {

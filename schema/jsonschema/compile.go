@@ -9,19 +9,19 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// Schema is a schema that values can be checked against. It is immutable.
-type Schema struct{ root *node } // nil: it takes anything
+// Schema is a compiled schema. It is immutable.
+type Schema struct{ root *node } // nil: accepts any value
 
-// node is a schema, or one within it. The zero node takes anything.
+// node is a schema or a subschema. The zero node accepts any value.
 type node struct {
 	at    *place
-	never bool // nothing fits
+	never bool // no value matches
 
 	kinds  kinds           // 0: any
 	values map[string]bool // in canonical form; nil: any
-	listed string          // the same as they were written
+	listed string          // the same values as text
 
-	// Schemas of the same value.
+	// Schemas for the same value.
 	all, any, one   []*node
 	not             *node
 	when, then, or  *node // if, then, else
@@ -37,7 +37,7 @@ type node struct {
 	fewest, most     int // members; -1: no bound
 	otherProperties  *node
 	prefix           []*node // of an array: its first elements
-	items            *node   // those behind
+	items            *node   // the other elements
 	otherItems       *node
 	contains         *node
 	fewestIn, mostIn int
@@ -54,31 +54,31 @@ type node struct {
 	aboveMin, belowMax *bound
 	multipleOf         *bound
 
-	visited int // by cycles: 1 in progress, 2 done
+	visited int // set by cycles: 1 in progress, 2 done
 }
 
-// named is a pattern of names, and the schema of the members that it matches.
+// named is a pattern of member names, and the schema of matching members.
 type named struct {
 	pattern
 	*node
 }
 
-// bound is a number of a schema, and its text.
+// bound is a number in a schema and its text.
 type bound struct {
 	jsontype.Number
 	text string
 }
 
-// compiler makes nodes of the values of a document.
+// compiler compiles the subschemas of a document to nodes.
 type compiler struct {
 	doc      *value
 	nodes    map[*value]*node
-	order    []*node // in which they were made
+	order    []*node // in order of creation
 	patterns int
 	err      *mismatch // the first
 }
 
-// Compile reads a schema, valid JSON, and refuses what is not a schema.
+// Compile compiles a schema, which must be valid JSON. It returns a Misfit if the schema is invalid or cannot be checked.
 func Compile(text []byte) (*Schema, *Misfit) {
 	doc := read(text)
 	c := compiler{doc: &doc, nodes: make(map[*value]*node)}
@@ -97,14 +97,14 @@ func Compile(text []byte) (*Schema, *Misfit) {
 	return s, nil
 }
 
-// fail notes what is wrong with a schema.
+// fail records an error in the schema. Only the first one counts.
 func (c *compiler) fail(at *place, format string, args ...any) {
 	if c.err == nil {
 		c.err = at.is(format, args...)
 	}
 }
 
-// cycles refuses a schema that refers to itself for the same value.
+// cycles fails if a schema refers to itself for the same value.
 func (c *compiler) cycles(n *node) {
 	switch n.visited {
 	case 1:
@@ -125,7 +125,7 @@ func (c *compiler) cycles(n *node) {
 	n.visited = 2
 }
 
-// node makes the node of a schema, once.
+// node returns the node of a schema. It compiles each schema once.
 func (c *compiler) node(v *value, at *place) *node {
 	if n := c.nodes[v]; n != nil {
 		return n
@@ -148,7 +148,7 @@ func (c *compiler) node(v *value, at *place) *node {
 	return n
 }
 
-// keyword reads one member of a schema.
+// keyword compiles one member of a schema.
 func (c *compiler) keyword(n *node, name string, v, schema *value, at *place) {
 	switch name {
 	case "type":
@@ -192,7 +192,7 @@ func (c *compiler) keyword(n *node, name string, v, schema *value, at *place) {
 	}
 }
 
-// contents reads the keywords about the children of a value.
+// contents compiles the keywords about the children of a value.
 func (c *compiler) contents(n *node, name string, v, schema *value, at *place) {
 	switch name {
 	case "properties":
@@ -287,7 +287,7 @@ func (c *compiler) kinds(v *value, at *place) (set kinds) {
 	return set
 }
 
-// values reads an enum or a const. With both, a value has to fit both.
+// values compiles an enum or a const. If a schema has both, a value must match both.
 func (c *compiler) values(n *node, name string, v *value, at *place) {
 	list := []value{*v}
 	if name == "enum" {
@@ -306,7 +306,7 @@ func (c *compiler) values(n *node, name string, v *value, at *place) {
 	n.values, n.listed = values, string(v.raw)
 }
 
-// reference finds the schema that a $ref names: this one, or one within it by a JSON pointer (RFC 6901).
+// reference returns the schema of a $ref: the root, or a subschema by a JSON pointer (RFC 6901).
 func (c *compiler) reference(v *value, at *place) *node {
 	pointer, ok := "", v.kind == text
 	if ok {
@@ -341,7 +341,7 @@ func (c *compiler) reference(v *value, at *place) *node {
 	return c.node(target, place)
 }
 
-// list makes the nodes of an array of schemas.
+// list compiles an array of schemas.
 func (c *compiler) list(v *value, at *place) (nodes []*node) {
 	if v.kind != array || len(v.items) == 0 {
 		c.fail(at, "must be an array of schemas, and not empty")
@@ -352,7 +352,7 @@ func (c *compiler) list(v *value, at *place) (nodes []*node) {
 	return nodes
 }
 
-// members makes the nodes of an object whose members are schemas.
+// members compiles an object whose members are schemas.
 func (c *compiler) members(v *value, at *place) map[string]*node {
 	if v.kind != object {
 		c.fail(at, "must be an object whose members are schemas")
@@ -375,7 +375,7 @@ func (c *compiler) memberNames(v *value, at *place) map[string][]string {
 	return lists
 }
 
-// dependencies reads the keyword of draft 7 that was split into two.
+// dependencies compiles the keyword dependencies of draft 7, which later drafts split into two.
 func (c *compiler) dependencies(n *node, v *value, at *place) {
 	if v.kind != object {
 		c.fail(at, "must be an object whose members are schemas or lists of names")
@@ -405,7 +405,7 @@ func (c *compiler) texts(v *value, at *place) (list []string) {
 	return list
 }
 
-// unescaped is a segment of a JSON pointer, decoded from its URL form.
+// unescaped returns a decoded segment of a JSON pointer in a URL fragment; false if it is invalid.
 func unescaped(part string) (string, bool) {
 	part, err := url.PathUnescape(part)
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part), err == nil

@@ -20,7 +20,7 @@ var (
 	names   = []string{"a", "b", "c"}
 )
 
-// values draws a value of few forms, so that schemas of as few hit them.
+// values generates values from a small set, so that schemas of a small set often match them.
 func values(depth int) *rapid.Generator[any] {
 	scalar := rapid.SampledFrom(scalars)
 	if depth == 0 {
@@ -33,7 +33,7 @@ func values(depth int) *rapid.Generator[any] {
 	)
 }
 
-// schemas draws a schema.
+// schemas generates schemas.
 func schemas(depth int) *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		if depth == 0 || rapid.IntRange(0, 9).Draw(t, "bool") == 0 {
@@ -73,7 +73,7 @@ func schemas(depth int) *rapid.Generator[any] {
 	})
 }
 
-// compileForeign reads a schema with another library.
+// compileForeign compiles a schema with another library.
 func compileForeign(t *rapid.T, text []byte) *foreign.Schema {
 	doc, err := foreign.UnmarshalJSON(bytes.NewReader(text))
 	testkit.Must(t, err)
@@ -86,7 +86,7 @@ func compileForeign(t *rapid.T, text []byte) *foreign.Schema {
 	return s
 }
 
-// TestForeign: both libraries accept the same values.
+// TestForeign checks that both libraries accept the same values.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,7 +113,7 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// FuzzCompile: every schema and value gets a verdict.
+// FuzzCompile checks that the check of any schema and value ends.
 func FuzzCompile(f *testing.F) {
 	f.Add([]byte(`{"$ref":"#/$defs/a","$defs":{"a":{"items":{"$ref":"#"},"pattern":"a+"}}}`), []byte(`[["a"],{"b":1e9}]`))
 	f.Add([]byte(`{"properties":{"a":{"enum":[1,"a"]}},"unevaluatedProperties":false}`), []byte(`{"a":1,"b":2}`))

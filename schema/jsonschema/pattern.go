@@ -6,17 +6,17 @@ import (
 	"regexp/syntax"
 )
 
-// maxPatterns bounds the instructions of all patterns of a schema together: a short pattern can
+// maxPatterns is the largest number of instructions of all patterns of a schema: a short pattern can
 // have millions.
 const maxPatterns = 10_000
 
-// pattern is a regular expression. The zero one needs backtracking, and is not checked.
+// pattern is a regular expression. The zero pattern matches any text: its expression needs backtracking and is not checked.
 type pattern struct {
 	re   *regexp.Regexp
 	size int
 }
 
-// pattern reads one.
+// pattern compiles a regular expression.
 func (c *compiler) pattern(text string, at *place) (p pattern) {
 	tree, err := syntax.Parse(text, syntax.Perl)
 	code := syntax.ErrorCode("")
@@ -45,7 +45,7 @@ func (c *compiler) pattern(text string, at *place) (p pattern) {
 	return p
 }
 
-// instructions is how many a tree becomes, about; beyond maxPatterns it does not matter.
+// instructions returns the approximate number of instructions of a syntax tree. Beyond maxPatterns it is not exact.
 func instructions(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)
 	for _, sub := range re.Sub {
@@ -57,8 +57,7 @@ func instructions(re *syntax.Regexp) int {
 	return min(n, maxPatterns+1)
 }
 
-// matches reports whether a text matches, as far as the remaining steps allow. A text that was not
-// checked may match.
+// matches reports whether a text matches, true if the pattern is not checked. It returns false if no steps are left.
 func (c *check) matches(p *pattern, s string) bool {
 	if p.re == nil {
 		return true

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// kinds is a set of types, by the names that a schema has for them.
+// kinds is a set of JSON Schema types.
 type kinds uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 
 var kindNames = []string{"null", "boolean", "object", "array", "number", "string", "integer"}
 
-// kindOf is the kind with a name, or 0.
+// kindOf returns the kind with a name, 0 if there is none.
 func kindOf(name string) kinds {
 	i := slices.Index(kindNames, name)
 	if i < 0 {
@@ -34,7 +34,7 @@ func kindOf(name string) kinds {
 	return 1 << i
 }
 
-// String names the types: "a string or null".
+// String returns the names of the types, such as "a string or null".
 func (k kinds) String() string {
 	var names []string
 	for i, name := range kindNames {
@@ -51,10 +51,10 @@ func (k kinds) String() string {
 	return strings.Join(names, " or ")
 }
 
-// value is a JSON value, read once.
+// value is a parsed JSON value.
 type value struct {
 	raw  []byte
-	kind kinds // one, and of a number without a fraction integer too
+	kind kinds // one kind; an integral number also has integer
 	*contents
 }
 
@@ -67,7 +67,7 @@ type contents struct {
 // empty is the contents of scalar values.
 var empty = new(contents)
 
-// read reads valid JSON.
+// read parses valid JSON.
 func read(raw []byte) (v value) {
 	v.raw, v.contents = raw, empty
 	size := 0
@@ -115,7 +115,7 @@ func read(raw []byte) (v value) {
 	return v
 }
 
-// text is the content of a string.
+// text returns the content of a string.
 func (v *value) text() string { return string(jsontype.Unquote(v.raw)) }
 
 func (v *value) number() jsontype.Number { return jsontype.ParseNumber(v.raw) }
@@ -128,7 +128,7 @@ func (v *value) member(name string) *value {
 	return nil
 }
 
-// canonical appends the canonical form of v: equal values have the same.
+// canonical appends the canonical form of v, which is the same for equal values.
 func (v *value) canonical(dst []byte) []byte {
 	switch {
 	case v.kind&number != 0:
@@ -157,7 +157,7 @@ func (v *value) canonical(dst []byte) []byte {
 	return append(dst, v.raw...)
 }
 
-// place is where a value is within another; nil is the whole value.
+// place is the position of a value within another; nil is the whole value.
 type place struct {
 	within *place
 	name   string
@@ -166,7 +166,7 @@ type place struct {
 
 func (p *place) member(name string) *place { return &place{p, name, -1} }
 
-// child is the place of the i-th member or element of v, which is at p.
+// child returns the place of the i-th member or element of v, which is at p.
 func (p *place) child(v *value, i int) *place {
 	if v.kind == object {
 		return p.member(v.names[i])
@@ -181,7 +181,7 @@ func (p *place) depth() (n int) {
 	return n
 }
 
-// String names the place as messages do: notes[2].text.
+// String returns the place as in messages: notes[2].text.
 func (p *place) String() string {
 	var parts []string
 	for ; p != nil; p = p.within {
@@ -198,7 +198,7 @@ func (p *place) String() string {
 	return strings.Join(parts, "")
 }
 
-// Misfit says which part of a value does not fit.
+// Misfit describes the part of a value that does not match.
 type Misfit struct {
 	At  string // the member, such as notes[2].text; "": the value itself
 	Why string // such as: must be a string

@@ -10,7 +10,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Invalid is the fault of data that does not fit at the named member (PROTOCOL 3: it names the member).
+// Invalid returns an InvalidInput fault at the named member (PROTOCOL 3: the message has the name of the member).
 func Invalid(field, format string, args ...any) *fault.Fault {
 	field = fault.Clip(field)
 	return fault.WireInvalidInput.New("Invalid input: "+field+" "+format, args...).At(field)
@@ -138,7 +138,7 @@ func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (err *faul
 	if raw[0] != '{' {
 		return Invalid(place(at), "must be an object")
 	}
-	var seen uint64 // a bit a field; a test keeps the types within 64
+	var seen uint64 // one bit per field; a test checks that no type has more than 64
 	Members(raw, func(name, value []byte) bool {
 		i := t.find(name)
 		if i < 0 {
@@ -184,7 +184,7 @@ func (t *Type) find(name []byte) int {
 	return -1
 }
 
-// known lists the valid members, for a caller that misspelt one.
+// known returns a list of the valid members, for an error.
 func (t *Type) known() string {
 	if len(t.fields) == 0 {
 		return "it takes none"
@@ -196,8 +196,8 @@ func (t *Type) known() string {
 	return "it takes " + strings.Join(list, ", ")
 }
 
-// holds reports whether the number raw, which is f when rounded, is within the bounds of the JSON
-// Schema. Rounding keeps the order, so digits matter only where f equals a bound.
+// holds reports whether the number raw is within the bounds of the JSON Schema. f is raw as a float64. Rounding keeps the
+// order, so the digits of raw matter only if f equals a bound.
 func (t *Type) holds(f float64, raw []byte) bool {
 	if f != t.min && f != t.max {
 		return t.min < f && f < t.max
@@ -206,7 +206,7 @@ func (t *Type) holds(f float64, raw []byte) bool {
 	return exact.Compare(numberOf(t.min)) >= 0 && exact.Compare(numberOf(t.max)) <= 0
 }
 
-// bounds describes the limits that differ from those of the number format.
+// bounds returns a description of the bounds, without those that are only bounds of the number format.
 func (t *Type) bounds() string {
 	var s string
 	if t.min > -maxSafe {

@@ -10,11 +10,11 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// secret stands for a value that no message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
+// secret is a value that no error message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
 const secret = "hunter2"
 
-// EVENT 4.7.3 #4, MESSAGE 8.2 #2, EVENT 8.2 #2-#3: a fault names its place and the expected form, and never repeats
-// the value.
+// TestDecodeDataFaults checks that a fault has the member and the expected form, and never the value (EVENT 4.7.3 #4, MESSAGE 8.2 #2,
+// EVENT 8.2 #2-#3).
 func TestDecodeDataFaults(t *testing.T) {
 	t.Parallel()
 	const inner = `{"name":"a"}`
@@ -77,7 +77,7 @@ func TestDecodeDataFaults(t *testing.T) {
 	}
 }
 
-// Valid data arrives in the Go value: optional members left out are zero or nil, raw ones are as written.
+// TestDecodeDataValues checks the Go values of valid data: absent optional members are zero or nil, raw values are unchanged.
 func TestDecodeDataValues(t *testing.T) {
 	t.Parallel()
 	pid, yes := int64(7), true

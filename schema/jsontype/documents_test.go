@@ -13,17 +13,17 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// A maker writes documents for a JSON Schema of the kind that AppendJSONSchema makes. A careful one writes valid
-// documents, which chance would rarely do for a type of many members; any other makes the mistakes of clients.
+// maker generates documents for a JSON Schema of AppendJSONSchema. A careful maker generates valid documents, which random ones of a
+// type with many members would rarely be. Any other maker makes mistakes.
 type maker struct {
 	t       *rapid.T
 	careful bool
 }
 
-// oneIn is true once in n times, never for a careful maker.
+// oneIn returns true with a probability of 1/n, and false for a careful maker.
 func (m maker) oneIn(n int) bool { return !m.careful && rapid.IntRange(1, n).Draw(m.t, "one in") == n }
 
-// values are JSON values of every kind, written in many ways.
+// values generates JSON values of every kind in many forms.
 func values() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{
 		"null", "true", "false", "0", "-0", "1e400", "-1E+2", "0.1e-9", "7.0", "12345678901234567890", `""`, `"a"`, `"\ud83d\ude00"`, `"\u0000\/"`,
@@ -35,7 +35,7 @@ func (m maker) value(s map[string]any) string {
 	if m.oneIn(30) {
 		return values().Draw(m.t, "another value")
 	}
-	if names, ok := s["type"].([]any); ok { // a text or null
+	if names, ok := s["type"].([]any); ok { // a string or null
 		if rapid.Bool().Draw(m.t, "null") {
 			return "null"
 		}
@@ -89,7 +89,7 @@ func (m maker) dictionary(elem map[string]any) string {
 	return "{" + strings.Join(names, ",") + "}"
 }
 
-// name writes a member's name, now and then with an escape.
+// name returns the name of a member as JSON, sometimes with an escape.
 func (m maker) name(s string) string {
 	if s != "" && s[0] < 0x80 && m.oneIn(10) {
 		return fmt.Sprintf(`"\u%04x%s`, s[0], jsontype.AppendString(nil, s[1:])[1:])
@@ -97,7 +97,7 @@ func (m maker) name(s string) string {
 	return string(jsontype.AppendString(nil, s))
 }
 
-// text has a length around the bounds, counted in characters however each is written.
+// text returns a string whose length, in characters, is near the bounds of its schema, with and without escapes.
 func (m maker) text(s map[string]any) string {
 	if words, ok := s["enum"].([]any); ok {
 		near := []string{"", "LOW", "low ", "hig", "a bb", "very"}
@@ -123,7 +123,7 @@ func (m maker) text(s map[string]any) string {
 	})
 	length := rapid.SampledFrom(lengths).Draw(m.t, "length")
 	characters := []string{"a", "é", "€", "\U0001f600", `\ud83d\ude00`, `\n`, `\u0000`, `\"`, "e\u0301"[1:], "\u2028"}
-	drawn := make([]string, min(length, 8)) // which are enough, over and over
+	drawn := make([]string, min(length, 8)) // repeated up to the length
 	for i := range drawn {
 		drawn[i] = rapid.SampledFrom(characters).Draw(m.t, "character")
 	}
@@ -134,7 +134,7 @@ func (m maker) text(s map[string]any) string {
 	return `"` + written.String() + `"`
 }
 
-// number lies on a bound, beside it, or anywhere, written in one of the many ways.
+// number returns a number on a bound, next to a bound, or any other, in one of many forms.
 func (m maker) number(s map[string]any) string {
 	if m.careful {
 		least, most := s["minimum"].(float64), s["maximum"].(float64)

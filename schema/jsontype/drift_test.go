@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 var drafts = map[string]*jsonschema.Draft{"draft-07": jsonschema.Draft7, "2020-12": jsonschema.Draft2020}
 
-// compile reads t's schema as one of the given draft; the compiler checks it against the draft's own schema.
+// compile compiles the schema of typ as a schema of a draft, which also checks it against the schema of the draft.
 func compile(t *testing.T, typ *jsontype.Type, draft *jsonschema.Draft) *jsonschema.Schema {
 	t.Helper()
 	text := typ.AppendJSONSchema(nil)
@@ -55,8 +55,8 @@ func types() map[string]*jsontype.Type {
 	return all
 }
 
-// PROTOCOL 5, MESSAGE 4.8, EVENT 4.7.3 #4: the decoder accepts exactly the documents that the schema allows. Another
-// library reads the schema, as clients do.
+// TestSchemaAndDecoderAgree checks that the decoder accepts exactly the documents that the schema allows, as another library checks them
+// (PROTOCOL 5, MESSAGE 4.8, EVENT 4.7.3 #4).
 func TestSchemaAndDecoderAgree(t *testing.T) {
 	t.Parallel()
 	for name, typ := range types() {
@@ -78,7 +78,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 						accepted++
 					}
 					if _, fixed := s["properties"]; fixed && doc == "null" {
-						doc = "{}" // a message without data says null
+						doc = "{}" // null means no data
 					}
 					instance, jsonErr := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(doc)))
 					if jsonErr != nil {
@@ -101,8 +101,8 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 	}
 }
 
-// MESSAGE 4.8 #2-#5: every schema compiles in draft 7 and later; every input is described, required members are
-// listed, unknown ones are refused.
+// TestEachSchemaIsStrict checks that every schema is valid in draft 7 and later, and that the schema of every input has a description,
+// lists the required members and refuses unknown ones (MESSAGE 4.8 #2-#5).
 func TestEachSchemaIsStrict(t *testing.T) {
 	t.Parallel()
 	for _, row := range schema.Syscalls() {
@@ -113,7 +113,7 @@ func TestEachSchemaIsStrict(t *testing.T) {
 					compile(t, typ, draft)
 				}
 				s := schemaOf(t, typ)
-				if s["type"] != "object" && (side == "input" || len(s) > 1) { // an answer may be any value, as Memory.Get's
+				if s["type"] != "object" && (side == "input" || len(s) > 1) { // an answer may be any value, such as that of Memory.Get
 					t.Errorf("%s is no object", side)
 				}
 				checkStrict(t, side, s)
@@ -133,7 +133,7 @@ func checkStrict(t *testing.T, at string, s map[string]any) {
 		}
 	}
 	if s["type"] == "integer" {
-		const safe = 1<<53 - 1 // beyond it readers round
+		const safe = 1<<53 - 1 // JSON readers may round larger numbers
 		if s["minimum"].(float64) < -safe || s["maximum"].(float64) > safe {
 			t.Errorf("%s: bounds %v and %v", at, s["minimum"], s["maximum"])
 		}

@@ -116,7 +116,7 @@ func (t *Type) appendNumberBounds(dst []byte) []byte {
 	return appendFloat(append(dst, `,"maximum":`...), t.max)
 }
 
-// appendFloat writes no 300 digits for a bound that is only the number format's own.
+// appendFloat appends f. It writes a large bound with an exponent instead of up to 300 digits.
 func appendFloat(dst []byte, f float64) []byte {
 	format := byte('f')
 	if math.Abs(f) > 1<<63 {

@@ -6,13 +6,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The functions of this file read text that is known to be valid JSON, so they only look for the ends of values. They
-// allocate nothing unless a name is written with escapes.
+// The functions of this file require valid JSON, so they only search for the ends of values. They
+// do not allocate unless a name has escapes.
 
 // stringEnd returns the index after the string that begins at b[i].
 func stringEnd(b []byte, i int) int {
 	i++
-	for short := i + 32; i < short; i++ { // most strings end here; a search costs more to set up than it saves
+	for short := i + 32; i < short; i++ { // most strings are short: a simple loop is faster than a search
 		if b[i] == '"' {
 			return i + 1
 		}
@@ -71,7 +71,7 @@ func nameAt(b []byte, i int) (name []byte, end int) {
 	return b[i+1 : end], end + 1
 }
 
-// Members calls yield with each member of the valid JSON object obj, its name unquoted, its value as written, until
+// Members calls yield with the unquoted name and the raw value of each member of the valid JSON object obj, until
 // yield returns false.
 func Members(obj []byte, yield func(name, value []byte) bool) {
 	i := SkipSpace(obj, 0) + 1 // past the brace
@@ -94,7 +94,7 @@ func Members(obj []byte, yield func(name, value []byte) bool) {
 	}
 }
 
-// Elements calls yield with each element of the valid JSON array arr, as written, until yield returns false.
+// Elements calls yield with the raw value of each element of the valid JSON array arr, until yield returns false.
 func Elements(arr []byte, yield func(value []byte) bool) {
 	i := SkipSpace(arr, 0) + 1 // past the bracket
 	for {
@@ -126,8 +126,8 @@ func Unquote(quoted []byte) []byte {
 	return text
 }
 
-// TooDeep reports whether text opens more than limit arrays and objects at once. It works on any bytes: if they are
-// not JSON, the validator decides.
+// TooDeep reports whether arrays and objects in text are nested deeper than limit. text need not be valid
+// JSON; TooDeep does not validate it.
 func TooDeep(text []byte, limit int) bool {
 	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= limit {
 		return false
@@ -152,13 +152,13 @@ func TooDeep(text []byte, limit int) bool {
 	return false
 }
 
-// MaxDepth is how many arrays and objects may be open at once in a frame, its envelope counted (PROTOCOL 2).
+// MaxDepth is the deepest nesting of arrays and objects in a frame, including its envelope (PROTOCOL 2).
 const MaxDepth = 64
 
-// Valid reports whether text is one strict JSON value within MaxDepth: a message's data can be such a value.
+// Valid reports whether text is one strict JSON value that is nested at most MaxDepth deep.
 func Valid(text []byte) bool { return ValidWithin(text, MaxDepth) }
 
-// ValidWithin reports whether text is one strict JSON value with at most depth arrays and objects open at once.
+// ValidWithin reports whether text is one strict JSON value that is nested at most depth deep.
 func ValidWithin(text []byte, depth int) bool {
 	return !TooDeep(text, depth) && jsontext.Value(text).IsValid()
 }
@@ -176,7 +176,7 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// Canonical returns a valid JSON value in the one form that RFC 8785 gives it.
+// Canonical returns a valid JSON value in canonical form (RFC 8785).
 func Canonical(value []byte) ([]byte, error) {
 	text := jsontext.Value(bytes.Clone(value))
 	if err := text.Canonicalize(); err != nil {

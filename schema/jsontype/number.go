@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// ParseInteger reads a JSON value as an integer the way JSON Schema counts one: 3, 3.0 and 3e0 are the same. It
-// returns false for what is no number, has a fraction, or does not fit an int64.
+// ParseInteger parses a JSON value as an integer as JSON Schema defines it: 3, 3.0 and 3e0 are the same. It
+// returns false if the value is not a number, has a fraction, or does not fit an int64.
 func ParseInteger(raw []byte) (int64, bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, true
@@ -34,7 +34,7 @@ func ParseInteger(raw []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// finiteNumber reads a JSON value as a finite number.
+// finiteNumber parses a JSON value as a finite number.
 func finiteNumber(raw []byte) (float64, bool) {
 	if !isNumber(raw) {
 		return 0, false
@@ -43,30 +43,30 @@ func finiteNumber(raw []byte) (float64, bool) {
 	return f, err == nil && !math.IsInf(f, 0)
 }
 
-// isNumber tells a JSON number from the other kinds of valid value.
+// isNumber reports whether a valid JSON value is a number.
 func isNumber(raw []byte) bool {
 	return raw[0] == '-' || (raw[0] >= '0' && raw[0] <= '9')
 }
 
-// Number is a JSON number, exactly: 0.digits × 10^point. The digits neither begin nor end with a zero, so that each
-// number has one form; zero has no digits. Its cost depends on the length of the text, not on the exponent:
-// 1e1000000000 is never written out.
+// Number is an exact JSON number: 0.digits × 10^point. The digits neither begin nor end with a zero, so that each
+// number has one form; zero has no digits. Its size depends on the length of the text, not on the exponent:
+// 1e1000000000 is not expanded.
 type Number struct {
 	negative bool
 	digits   []byte
 	point    int
 }
 
-// ParseNumber reads a JSON number.
+// ParseNumber parses a valid JSON number.
 func ParseNumber(raw []byte) Number {
-	const far = 1 << 30 // no line has enough digits to bring an exponent back from here
+	const far = 1 << 30 // larger than the number of digits in any line
 	negative := raw[0] == '-'
 	if negative {
 		raw = raw[1:]
 	}
 	exponent := 0
 	if e := bytes.IndexAny(raw, "eE"); e >= 0 {
-		exponent, _ = strconv.Atoi(string(raw[e+1:])) // out of range, it is the farthest int
+		exponent, _ = strconv.Atoi(string(raw[e+1:])) // if it is out of range, Atoi returns the nearest int
 		exponent = max(-far, min(exponent, far))
 		raw = raw[:e]
 	}
@@ -83,16 +83,16 @@ func ParseNumber(raw []byte) Number {
 	}
 }
 
-// numberOf returns the number that the JSON Schema shows for the bound f.
+// numberOf returns the number of the bound f in the JSON Schema.
 func numberOf(f float64) Number { return ParseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64)) }
 
-// Digits is how many digits it has, without zeros at either end.
+// Digits returns the number of digits, without zeros at either end.
 func (d Number) Digits() int { return len(d.digits) }
 
-// Whole reports whether it has no fraction.
+// Whole reports whether the number has no fraction.
 func (d Number) Whole() bool { return d.point >= len(d.digits) }
 
-// Append appends the number in the one form that it has.
+// Append appends the number in its canonical form.
 func (d Number) Append(dst []byte) []byte {
 	if d.negative {
 		dst = append(dst, '-')
@@ -100,14 +100,14 @@ func (d Number) Append(dst []byte) []byte {
 	return strconv.AppendInt(append(append(dst, d.digits...), 'e'), int64(d.point), 10)
 }
 
-// MultipleOf reports whether it is a whole number of times other, which is not zero.
+// MultipleOf reports whether d is an integer multiple of other, which must not be zero.
 func (d Number) MultipleOf(other Number) bool {
 	zeros := d.point - len(d.digits) - (other.point - len(other.digits))
 	if len(d.digits) == 0 {
 		return true
 	}
 	if zeros < 0 {
-		return false // it does not end with a zero
+		return false // the last digit is not zero
 	}
 	n, m := new(big.Int), new(big.Int)
 	n.SetString(string(d.digits), 10)

@@ -33,8 +33,8 @@ var (
 
 func boxed(number string) []byte { return []byte(`{"n":` + number + `}`) }
 
-// An integer is what JSON Schema counts as one (draft 6 and later: 1.0 is), within the range that every reader
-// represents.
+// TestIntegers checks that an integer is one as defined by JSON Schema (in draft 6 and later, 1.0 is an integer), in the range that every
+// JSON reader represents exactly.
 func TestIntegers(t *testing.T) {
 	t.Parallel()
 	zeros := strings.Repeat("0", 500)
@@ -62,7 +62,7 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// Exponents near enough to be written out are checked against exact arithmetic.
+// TestIntegersAgainstRationals compares numbers with small exponents with exact arithmetic.
 func TestIntegersAgainstRationals(t *testing.T) {
 	t.Parallel()
 	numbers := rapid.StringMatching(`-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?`)
@@ -87,7 +87,7 @@ func TestIntegersAgainstRationals(t *testing.T) {
 	})
 }
 
-// A bound decides by a number's digits, as in the schema; rounding would let a neighbour in.
+// TestNumbers checks that a bound is compared with all digits of a number, as in the schema: a rounded number could be within the bound.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -140,8 +140,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A number costs no more than its text, whatever its exponent: 4,096 hostile ones are read in the time that one
-// expanded to its digits would take alone.
+// TestHostileExponentsCostNothing checks that the cost of a number does not depend on its exponent: parsing 4,096 numbers with large
+// exponents takes less time than expanding one of them to its digits.
 func TestHostileExponentsCostNothing(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Confidential is implemented by data with members tagged `keep:"applied"` to narrow that: a failed call that is not
-// confidential keeps them too.
+// Confidential is implemented by data with members tagged `keep:"applied"`. If it reports false, the journal keeps these members
+// of a failed call too.
 type Confidential interface {
 	Confidential() bool
 }
 
-// redacted replaces a withheld value.
+// redacted is the value of a withheld member.
 const redacted = `"[redacted]"`
 
-// Redact returns data, which Decode has accepted as in, in the form that the journal may hold: a
-// withheld member keeps its name and loses its value. failed says that the call did not succeed. If
-// nothing is withheld, Redact returns data itself; redacting twice changes nothing more.
+// Redact returns data with the values of withheld members replaced, as the journal may contain it. in is the decoded data, and
+// failed reports whether the call failed. If nothing is withheld, Redact returns data itself. A second Redact changes
+// nothing.
 func (t *Type) Redact(data []byte, in any, failed bool) []byte {
 	mode := modeOf(in, failed)
 	if !t.changes[mode] || len(data) == 0 || string(data) == "null" {
@@ -26,7 +26,7 @@ func (t *Type) Redact(data []byte, in any, failed bool) []byte {
 	return t.redactValue(data, mode)
 }
 
-// Withholds reports whether Redact leaves out all of a member, so that the record does not tell what was asked for.
+// Withholds reports whether Redact withholds all of a member, so that the record does not show the whole call.
 func (t *Type) Withholds(in any, failed bool) bool { return t.omits[modeOf(in, failed)] }
 
 // Undecided returns the members without a tag `keep`, nested ones included.
@@ -34,13 +34,13 @@ func (t *Type) Undecided() []string {
 	return t.membersThat("", func(f *field) bool { return f.keep == undecided })
 }
 
-// Withheld returns the members, nested ones included, that are not kept entirely even if the call succeeded. A row
-// that recovery applies must have none, since they would be missing.
+// Withheld returns the members, nested ones included, that are not kept entirely even if the call succeeded. A command
+// must not have any that a replay needs.
 func (t *Type) Withheld() []string {
 	return t.membersThat("", func(f *field) bool { return f.withheld(false) || f.filter != nil })
 }
 
-// membersThat returns the paths of the members that satisfy is.
+// membersThat returns the paths of the members for which is returns true.
 func (t *Type) membersThat(at string, is func(*field) bool) (paths []string) {
 	switch t.shape {
 	case array:
@@ -71,7 +71,7 @@ func modeOf(in any, failed bool) int {
 	return failure
 }
 
-// withholding notes what Redact does to values of t.
+// withholding computes t.changes and t.omits.
 func (t *Type) withholding() {
 	if t.elem != nil {
 		t.changes, t.omits = t.elem.changes, t.elem.omits
@@ -86,8 +86,7 @@ func (t *Type) withholding() {
 	}
 }
 
-// redactValue returns a value of t in the form that the journal may hold. A value of another shape is
-// withheld.
+// redactValue returns a value of t as the journal may contain it. It withholds a value of another shape.
 func (t *Type) redactValue(value []byte, mode int) []byte {
 	switch {
 	case !t.changes[mode]:
@@ -121,7 +120,7 @@ func (f *field) redact(value []byte, mode int) []byte {
 	return f.typ.redactValue(value, mode)
 }
 
-// redactArray returns the array as it was written where no element changes.
+// redactArray returns the array with redacted elements, or unchanged if no element changes.
 func (t *Type) redactArray(value []byte, mode int) []byte {
 	out, some := []byte{'['}, false
 	Elements(value, func(elem []byte) bool {
@@ -139,7 +138,7 @@ func (t *Type) redactArray(value []byte, mode int) []byte {
 	return append(out, ']')
 }
 
-// replace appends the object raw with each value as by returns it, and reports whether one differs. Otherwise it appends raw.
+// replace appends the object raw with the values that by returns, and reports whether one differs. If none does, it appends raw.
 func replace(dst, raw []byte, by func(name, value []byte) []byte) (out []byte, some bool) {
 	out = append(dst, '{')
 	Members(raw, func(name, value []byte) bool {
@@ -157,13 +156,13 @@ func replace(dst, raw []byte, by func(name, value []byte) []byte) (out []byte, s
 	return append(out, '}'), true
 }
 
-// credentials are parts of the names of headers whose values are credentials (RFC 9110, RFC 6265, and what services use).
+// credentials has parts of the names of headers with credentials (RFC 9110, RFC 6265, and common services).
 var credentials = [...]string{
 	"auth", "cookie", "token", "secret", "pass", "credential", "session", "api-key", "apikey", "jwt", "assertion", "otp",
 }
 
-// isCredential reports whether a header of that name, in lower case, carries a credential. Keys do, except for those that name a
-// request.
+// isCredential reports whether a header with a name, in lower case, has a credential. Headers with a key are credentials, except
+// those that identify a request.
 func isCredential(name []byte) bool {
 	for _, part := range credentials {
 		if bytes.Contains(name, []byte(part)) {
@@ -173,9 +172,9 @@ func isCredential(name []byte) bool {
 	return bytes.HasSuffix(name, []byte("key")) && !bytes.HasSuffix(name, []byte("idempotency-key"))
 }
 
-// shownHeaders is a dictionary of headers without the credentials that are not sealed.
+// shownHeaders returns a dictionary of headers without credentials that are not sealed.
 func shownHeaders(value []byte) []byte {
-	if value[0] != '{' { // it was refused
+	if value[0] != '{' { // invalid: the call was refused
 		return value
 	}
 	shown, _ := replace(nil, value, func(name, value []byte) []byte {
@@ -187,7 +186,7 @@ func shownHeaders(value []byte) []byte {
 	return shown
 }
 
-// sealed reports whether a JSON string has the form of a sealed value, so that it may be one.
+// sealed reports whether a JSON string has the form of a sealed value.
 func sealed(value []byte) bool {
 	if value[0] != '"' {
 		return false
@@ -200,10 +199,10 @@ func sealed(value []byte) bool {
 	return err == nil && bytes.HasPrefix(inner, []byte("{")) && bytes.HasSuffix(inner, []byte("}"))
 }
 
-// shownURL is a URL without its user and password. A text that no syscall accepts as a URL loses all that may be one of them; any
-// other stays as it was.
+// shownURL returns a URL without its user and password. From a text that no syscall accepts as a URL, it removes everything that may be
+// a user or password. Any other text is unchanged.
 func shownURL(value []byte) []byte {
-	if value[0] != '"' { // it was refused
+	if value[0] != '"' { // invalid: the call was refused
 		return value
 	}
 	text := Unquote(value)
@@ -215,10 +214,10 @@ func shownURL(value []byte) []byte {
 	return AppendString(nil, string(text[:start])+userinfo+string(text[at:]))
 }
 
-// userinfo replaces a user and a password. It is not a valid one.
+// userinfo replaces a user and password. It is not valid as one.
 const userinfo = "[redacted]"
 
-// behindScheme is the index after the scheme of text and its slashes, or 0 if text is a path.
+// behindScheme returns the index after the scheme of text and its slashes, or 0 if text is a path.
 func behindScheme(text []byte) int {
 	end := bytes.IndexAny(text, ":/?#") + 1
 	if end == 0 || text[end-1] != ':' && !bytes.HasPrefix(text, []byte("//")) {
@@ -227,7 +226,7 @@ func behindScheme(text []byte) int {
 	return len(text) - len(bytes.TrimLeft(text[end:], "/"))
 }
 
-// harmless reports whether what follows a scheme begins with a host, with or without a port, or has no host.
+// harmless reports whether the rest of a URL after its scheme begins with a host and an optional port, or has no host.
 func harmless(rest []byte, scheme string) bool {
 	switch strings.ToLower(scheme) {
 	case "os:///":

@@ -36,8 +36,8 @@ type keptTree struct {
 	Headers map[string]string   `json:"headers,omitzero" keep:"headers"`
 }
 
-// TestRedact: only what a member's tag keeps may be in the journal, at any depth; the rest of the data stays byte for
-// byte. Redacting twice changes nothing, so that recovery gets the same hash.
+// TestRedact checks that the journal has only the values that tags keep, at any depth, and that all other bytes are unchanged. A second
+// Redact changes nothing, so that recovery computes the same hash.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	tree := jsontype.Of[keptTree]()
@@ -78,7 +78,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestUndecided lists the members without a tag, and those that a replay would miss.
+// TestUndecided checks the results of Undecided and Withheld.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	tree := jsontype.Of[keptTree]()
@@ -117,8 +117,8 @@ type keptInner struct {
 	Leaf keptLeaf `json:"leaf" keep:"always"`
 }
 
-// TestWithholds: a record shows what was asked for unless a whole member is missing from it. A type may narrow what a
-// failed call withholds.
+// TestWithholds checks that Withholds reports whether a whole member is withheld, and that Confidential can keep members of a failed
+// call.
 func TestWithholds(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -146,7 +146,7 @@ func TestWithholds(t *testing.T) {
 	}
 }
 
-// TestRedactCostsNothing if nothing is withheld, as in nearly all calls.
+// TestRedactCostsNothing checks that Redact does not allocate if nothing is withheld.
 func TestRedactCostsNothing(t *testing.T) {
 	typ, data, in := jsontype.Of[keptNarrow](), []byte(`{"open":true,"value":"a"}`), &keptNarrow{Open: true}
 	if n := testing.AllocsPerRun(100, func() { typ.Redact(data, in, true) }); n != 0 {
@@ -160,8 +160,8 @@ type keptHeaders struct {
 	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"What goes with it."`
 }
 
-// TestRedactHeaders leaves out the values of headers that carry a credential, however the name is written, and
-// nothing else. Redacting twice changes nothing.
+// TestRedactHeaders checks that exactly the values of headers with credentials are withheld, however the name is written, and that a
+// second Redact changes nothing.
 func TestRedactHeaders(t *testing.T) {
 	t.Parallel()
 	form := jsontype.Of[keptHeaders]()
@@ -201,7 +201,7 @@ type keptURL struct {
 	URL string `json:"url" keep:"url" doc:"Where it is."`
 }
 
-// TestRedactURL leaves out the user and the password of a URL, however it is written, and nothing else.
+// TestRedactURL checks that exactly the user and password of a URL are withheld, however the URL is written.
 func TestRedactURL(t *testing.T) {
 	t.Parallel()
 	form := jsontype.Of[keptURL]()

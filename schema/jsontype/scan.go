@@ -7,28 +7,28 @@ import (
 	"unicode/utf8"
 )
 
-// The functions of this file are the one grammar of JSON in the tree (RFC 8259). A scan keeps no state and allocates nothing.
+// The functions of this file are the only JSON grammar of the tree (RFC 8259). They have no state and do not allocate.
 
-// Skip returns the index after the JSON value that begins at b[i], or -1 if there is none, or if it
-// has more than depth arrays and objects open at once. As in the JSON grammar, names may repeat and
-// escaped surrogates may be unpaired; invalid UTF-8 is refused.
+// Skip returns the index after the JSON value that begins at b[i], or -1 if there is none or if it
+// is nested deeper than depth. As in the JSON grammar, names may repeat and
+// escaped surrogates may be unpaired. Invalid UTF-8 is refused.
 func Skip(b []byte, i, depth int) int { return scanValue(b, i, depth, false) }
 
-// fewMembers is how many members an Object may have: few enough to compare every name with every other.
+// fewMembers is the largest number of members of an Object, for which each name is compared with all others.
 const fewMembers = 16
 
-// member is a member's position in its text: its name without the quotes, and its value.
+// member has the offsets of a member's name, without the quotes, and value.
 type member struct{ name, nameEnd, value, valueEnd int32 }
 
-// Object is a scanned object: the positions of its members.
+// Object has the offsets of the members of a scanned object.
 type Object struct {
 	members [fewMembers]member
 	count   int
 }
 
-// Scan reads line as one object, white space around it, and notes its members. It accepts the frames that nearly all are:
-// strict JSON, no escape in a name, no \u in a text, objects of few members. It costs half of what the library does, and
-// accepts nothing that the library would not. False says nothing about line: the library decides then.
+// Scan scans line as one object, with white space around it, and records its members. It is a fast path for usual frames:
+// strict JSON, no escapes in names, no \u in strings, at most fewMembers members. It accepts nothing that the library
+// refuses. If it returns false, the library must decide.
 func (o *Object) Scan(line []byte) bool {
 	i := SkipSpace(line, 0)
 	if i == len(line) || line[i] != '{' {
@@ -38,10 +38,10 @@ func (o *Object) Scan(line []byte) bool {
 	return i > 0 && SkipSpace(line, i) == len(line)
 }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (o *Object) Len() int { return o.count }
 
-// Member returns member k of the object that was scanned in line: its name, and its value as written.
+// Member returns the name and the raw value of member k of the object that was scanned in line.
 func (o *Object) Member(line []byte, k int) (name, value []byte) {
 	m := &o.members[k]
 	return line[m.name:m.nameEnd], line[m.value:m.valueEnd]
@@ -57,8 +57,8 @@ func (o *Object) has(b, name []byte) bool {
 	return false
 }
 
-// scanValue returns the index after the value that begins at b[i], or -1. A strict scan refuses what it cannot tell to be strict
-// JSON: see Object.Scan.
+// scanValue returns the index after the value that begins at b[i], or -1. A strict scan accepts only what Object.Scan
+// accepts.
 func scanValue(b []byte, i, depth int, strict bool) int {
 	if i >= len(b) {
 		return -1
@@ -84,7 +84,7 @@ func scanValue(b []byte, i, depth int, strict bool) int {
 	return scanNumber(b, i)
 }
 
-// scanObject reads the object that begins at b[i]. A strict scan records its members in o;
+// scanObject scans the object that begins at b[i]. A strict scan records its members in o;
 // otherwise o is nil.
 func scanObject(b []byte, i, depth int, o *Object) int {
 	names := textEscapes(false)
@@ -133,8 +133,8 @@ func scanArray(b []byte, i, depth int, strict bool) int {
 	return i
 }
 
-// scanNext reads what follows a member or an element: a comma and the start of the next one, or the
-// end and the index after it. It returns -1 if it finds neither.
+// scanNext scans the text after a member or element. If there is a comma, it returns the index of the next member or element and
+// true. If there is the byte end, it returns the index after it and false. Otherwise it returns -1 and false.
 func scanNext(b []byte, i int, end byte) (next int, more bool) {
 	i = SkipSpace(b, i)
 	switch {
@@ -146,7 +146,7 @@ func scanNext(b []byte, i int, end byte) (next int, more bool) {
 	return -1, false
 }
 
-// textEscapes are the bytes that may follow a backslash in a text; a strict scan leaves surrogates to the library.
+// textEscapes returns the bytes that may follow a backslash in a string. A strict scan leaves \u to the library.
 func textEscapes(strict bool) string {
 	const escapes = `"\/bfnrtu`
 	if strict {
@@ -155,13 +155,13 @@ func textEscapes(strict bool) string {
 	return escapes
 }
 
-// scanString reads the string that begins at b[i]. Only the given escapes are allowed.
+// scanString scans the string that begins at b[i]. escapes has the allowed escapes.
 func scanString(b []byte, i int, escapes string) int {
 	if i >= len(b) || b[i] != '"' {
 		return -1
 	}
 	for i++; ; {
-		for short := min(i+24, len(b)); i < short && itself[b[i]]; { // most strings end here
+		for short := min(i+24, len(b)); i < short && itself[b[i]]; { // most strings are short
 			i++
 		}
 		if i < len(b) && itself[b[i]] {
@@ -179,7 +179,7 @@ func scanString(b []byte, i int, escapes string) int {
 			if b[i] == 'u' && !hex(b[i+1:]) {
 				return -1
 			}
-			i++ // each digit is checked as a plain character below
+			i++ // the hexadecimal digits are scanned as plain characters
 		case b[i] < utf8.RuneSelf:
 			return -1
 		default:
@@ -231,12 +231,12 @@ var itself = func() (t [256]bool) {
 	return t
 }()
 
-// scanNumber returns -1 for anything that no other value begins like either.
+// scanNumber returns the index after the number that begins at b[i], or -1 if there is none.
 func scanNumber(b []byte, i int) int {
 	if i < len(b) && b[i] == '-' {
 		i++
 	}
-	if i < len(b) && b[i] == '0' { // a number of several digits does not begin with zero
+	if i < len(b) && b[i] == '0' { // a number with several digits must not begin with 0
 		i++
 	} else if i = scanDigits(b, i); i < 0 {
 		return -1
@@ -255,7 +255,7 @@ func scanNumber(b []byte, i int) int {
 	return i
 }
 
-// scanDigits needs at least one.
+// scanDigits returns the index after the digits that begin at b[i], or -1 if there are none.
 func scanDigits(b []byte, i int) int {
 	start := i
 	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
@@ -274,7 +274,7 @@ func scanWord(b []byte, i int, word string) int {
 	return i + len(word)
 }
 
-// SkipSpace returns the index of the first byte from b[i] on that is no white space.
+// SkipSpace returns the index of the first byte from b[i] on that is not white space.
 func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
 		i++

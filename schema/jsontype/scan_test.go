@@ -13,8 +13,8 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// FuzzScan compares the grammar with two other readers: Skip accepts what the standard library calls JSON and is
-// UTF-8, and Scan accepts only strict JSON, with the members that Members finds.
+// FuzzScan checks that Skip accepts exactly the JSON in UTF-8 that the standard library accepts, and that Scan accepts only strict JSON
+// and finds the same members as Members.
 func FuzzScan(f *testing.F) {
 	for _, text := range []string{
 		`{"a":[1,-2.5e+9,"\ud83d\ude00",true,false,null,{}]}`, `"\u00`, `[[[]]]`, `-0.0`, "\"\xff\"", "{\"a\"\r:\t1 }", `1e5`, "[\n]", `{"a":1,"a":2}`,
@@ -52,7 +52,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestScanTakesUsualFrames: usual frames are scanned, not left to the library.
+// TestScanTakesUsualFrames checks that Scan accepts usual frames.
 func TestScanTakesUsualFrames(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
@@ -77,7 +77,7 @@ func TestScanTakesUsualFrames(t *testing.T) {
 	}
 }
 
-// TestScanFindsEveryByte: a byte that ends a string or is special in it is found at any position.
+// TestScanFindsEveryByte checks that a byte that ends a string or is special in it is found at any position.
 func TestScanFindsEveryByte(t *testing.T) {
 	t.Parallel()
 	for at := range 80 {

@@ -4,7 +4,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// The types of this file have every shape and bound that a syscall's data may have.
+// The types of this file have every shape and bound of the data of syscalls.
 
 type shapeCommon struct {
 	PID  *int64 `json:"pid,omitzero" min:"0" doc:"The process."`
@@ -59,7 +59,7 @@ type shapeNested struct {
 
 type shapeNone struct{}
 
-// shapes names the types; the lists among them prove that data need not be an object.
+// shapes has the types by name. Some are lists, because data need not be an object.
 func shapes() map[string]*jsontype.Type {
 	return map[string]*jsontype.Type{
 		"texts":      jsontype.Of[shapeTexts](),

@@ -1,8 +1,8 @@
 // Package jsontype describes the JSON form of a Go type.
 //
-// The decoder, the JSON Schema and the filter for the journal come from the one declaration: what the decoder accepts
-// is what the schema describes, and a member without a tag that says otherwise is withheld from the journal. The
-// scanner beneath the decoder is the only JSON grammar of the tree; texts that it does not recognise go to the library.
+// The decoder, the JSON Schema and the filter for the journal are derived from one declaration. The decoder accepts exactly what
+// the schema describes, and a member is withheld from the journal unless its tag says otherwise. The
+// scanner of the decoder is the only JSON grammar of the tree; the library decodes texts that it does not accept.
 package jsontype
 
 import (
@@ -41,20 +41,20 @@ func (s MaybeText) MarshalJSON() ([]byte, error) {
 	return AppendString(nil, string(s)), nil
 }
 
-// Decimal is a number with all its digits, exactly as written: a float64 holds only 17. The empty
-// one is 0.
+// Decimal is a number as text with all its digits, of which a float64 has only 17. The empty
+// Decimal is 0.
 type Decimal string
 
 // MarshalJSON returns d as a JSON number.
 func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(cmp.Or(d, "0")), nil }
 
-// Float returns the nearest number that a float64 holds.
+// Float returns the nearest float64.
 func (d Decimal) Float() float64 {
 	f, _ := finiteNumber([]byte(cmp.Or(d, "0")))
 	return f
 }
 
-// shape is what a value must look like in JSON.
+// shape is the form of a value in JSON.
 type shape uint8
 
 const (
@@ -68,19 +68,19 @@ const (
 	dictionary // any names, values of one type
 )
 
-// Type describes the data of one side of a syscall. It is made from a Go struct, and both the decoder and the JSON
-// Schema are made from it: what one accepts is what the other describes.
+// Type describes the data of a request or a reply of a syscall. It is derived from a Go type, and both the decoder and the JSON
+// Schema are derived from it, so that the decoder accepts exactly what the schema describes.
 //
 // Struct tags: `json:"name"` names the member; with ",omitzero" it is optional, else required. `doc` is its description.
 // `min` and `max` bound a number, `minlen` and `maxlen` the characters of a string, `enum` lists the allowed strings,
-// separated by spaces. `null:"allowed"` has a member that is a pointer to an integer accept null, which stands for none. Embedded
-// structs add their members. `short:"name"` is for a struct: a string stands for one with that member alone. `instead:"name"` is for
-// an optional member that may stand in place of another optional one: one of the two is required.
+// separated by spaces. With `null:"allowed"`, a member that is a pointer to an integer accepts null as no value. Embedded
+// structs add their members. With `short:"name"`, a struct accepts a string in place of an object with only that member.
+// `instead:"name"` is for an optional member that is an alternative to another optional one: one of the two is required.
 //
-// `keep` says what of the member's value may stand in the journal (see Redact): "always" all of it, "applied" all of
+// `keep` defines which part of the member's value the journal may contain (see Redact): "always" all of it, "applied" all of
 // it if the call succeeded, "never" nothing, "headers" HTTP headers without credentials that are not sealed, "url" a
-// URL without its user and password. A member without it is withheld. Of a kept value that is an object, an array or
-// a dictionary, the members inside decide for themselves.
+// URL without its user and password. A member without the tag is withheld. In a kept value that is an object, an array or
+// a dictionary, the tags of the inner members apply.
 type Type struct {
 	goType reflect.Type
 	shape  shape
@@ -91,8 +91,7 @@ type Type struct {
 	either [][2]int // of an object: two fields of which one is required; at most one such pair
 	elem   *Type    // of an array or a dictionary
 
-	// What Redact does to a value, of a call that succeeded or failed: computed once, so that a type that withholds
-	// nothing costs nothing.
+	// What Redact changes in the data of a call that succeeded (0) or failed (1), computed once.
 	changes [2]bool // it withholds a member, or a part of one
 	omits   [2]bool // it withholds the whole member
 
@@ -108,22 +107,22 @@ type field struct {
 	required bool
 	instead  string // the member that this one may replace, or ""
 	keep     keep
-	filter   func(value []byte) []byte // of a kept value, what may be shown; nil: all
+	filter   func(value []byte) []byte // returns the part of a kept value that the journal may contain; nil: all
 	pointer  bool
 	typ      *Type
 }
 
-// keep says when the journal may hold a value.
+// keep defines when the journal may contain a value.
 type keep uint8
 
 const (
-	undecided keep = iota // as never
+	undecided keep = iota // no tag: like keepNever
 	keepNever
 	keepApplied
 	keepAlways
 )
 
-// withheld reports whether the whole field is left out, for a failed call or for any.
+// withheld reports whether the whole field is withheld from the record of a call that failed or succeeded.
 func (f *field) withheld(failed bool) bool {
 	return f.keep < keepApplied || f.keep == keepApplied && failed
 }
@@ -133,16 +132,16 @@ const maxSafe = 1<<53 - 1
 
 const maxFloat = 0x1p1023 * (1 + (1 - 0x1p-52))
 
-// Of describes the Go type T. It panics on what has no place on the wire, so it belongs in tables that a test covers.
+// Of returns the description of the Go type T. It panics if T is not supported, so a test must call it for every type.
 func Of[T any]() *Type { return describe(reflect.TypeFor[T](), "") }
 
-// GoType is the Go type that t was made from.
+// GoType returns the Go type that t describes.
 func (t *Type) GoType() reflect.Type { return t.goType }
 
-// Anything reports whether t is any JSON value.
+// Anything reports whether t accepts any JSON value.
 func (t *Type) Anything() bool { return t.shape == anything }
 
-// HasText reports whether t is an object with a member of that name which is a string.
+// HasText reports whether t is an object with a string member of the given name.
 func (t *Type) HasText(name string) bool {
 	i := t.find([]byte(name))
 	return i >= 0 && t.fields[i].typ.shape == text
@@ -186,7 +185,7 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	return d
 }
 
-// innerTag is what the tag of a list or a dictionary says about its elements: the bounds, not the description.
+// innerTag returns the part of the tag of a list or dictionary that applies to its elements: the bounds, not the description.
 func innerTag(tag reflect.StructTag) reflect.StructTag {
 	return reflect.StructTag(strings.ReplaceAll(string(tag), `doc:"`, `list:"`))
 }
@@ -225,7 +224,7 @@ func structFields(t reflect.Type, at []int) []field {
 	return fields
 }
 
-// keepOf is what the tag `keep` says.
+// keepOf returns the value of the tag `keep`.
 func keepOf(sf reflect.StructField) (k keep, filter func(value []byte) []byte) {
 	switch tag, decided := sf.Tag.Lookup("keep"); {
 	case !decided:

@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
-// The JSON Schema of each shape and bound, word for word (MESSAGE 4.8 #1-#5).
+// TestJSONSchemaGolden checks the text of the JSON Schema of each shape and bound (MESSAGE 4.8 #1-#5).
 func TestJSONSchemaGolden(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -49,7 +49,7 @@ func TestJSONSchemaGolden(t *testing.T) {
 	}
 }
 
-// A type that has no place on the wire is found when the table is built, not by a request.
+// TestTypeOfPanics checks that Of panics for a type that is not supported.
 func TestTypeOfPanics(t *testing.T) {
 	t.Parallel()
 	type namedString string
@@ -84,7 +84,7 @@ func TestTypeOfPanics(t *testing.T) {
 	jsontype.Of[map[namedString]namedString]() // these are texts
 }
 
-// A MaybeText comes back as it was; an empty one is null.
+// TestMaybeText checks that a MaybeText is encoded and decoded unchanged, an empty one as null.
 func TestMaybeText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[jsontype.MaybeText]string{"": "null", "null": `"null"`, "a\"\n": `"a\"\n"`} {
@@ -98,7 +98,7 @@ func TestMaybeText(t *testing.T) {
 	}
 }
 
-// A Value is JSON that other packages marshal as it is.
+// TestValue checks that encoding/json marshals a Value unchanged.
 func TestValue(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[string]string{"": "null", "1e400": "1e400", `{"a":[]}`: `{"a":[]}`} {

@@ -24,14 +24,14 @@ type Options struct {
 	Start  Start
 	// Note gets messages about the server, for the agent's log.
 	Note    func(format string, args ...any)
-	Version string // of the client, as it tells servers
+	Version string // of this client, reported to servers
 	// Patience is the time limit for a server's start; 0: 30 s.
 	Patience time.Duration
-	// Executable is the file that is started, whose digest is in a pin, or empty.
+	// Executable is the program of the server, which the entry may pin by its digest; "" for a remote server.
 	Executable string
 }
 
-// bridge provides an entry.
+// bridge is the provider of an entry and its tools.
 type bridge struct {
 	entry  string
 	kernel *client.Client
@@ -43,7 +43,7 @@ type bridge struct {
 	calls map[string]context.CancelFunc // in flight, by id
 }
 
-// Run provides an entry until ctx or the connection ends, and returns why.
+// Run provides the entry and its tools until ctx or the connection ends, and returns the reason.
 func Run(ctx context.Context, o *Options) error {
 	entry := "mcp/" + o.Name
 	b := &bridge{entry: entry, kernel: o.Kernel, file: o.Executable, calls: make(map[string]context.CancelFunc)}
@@ -94,7 +94,7 @@ func Run(ctx context.Context, o *Options) error {
 	})
 }
 
-// over ends a call.
+// over cancels a call, and removes it from the calls in flight.
 func (b *bridge) over(id string) {
 	b.mu.Lock()
 	cancel := b.calls[id]
@@ -105,7 +105,7 @@ func (b *bridge) over(id string) {
 	}
 }
 
-// carryOut carries out a call, and answers it.
+// carryOut runs a call and sends its answer to the kernel.
 func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 	answer := &schema.CompleteInput{CallID: call.CallID}
 	var err error
@@ -115,7 +115,7 @@ func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 		answer.Data, err = b.server.call(ctx, call, b.reporting(ctx, call))
 	}
 	if ctx.Err() != nil {
-		return // no caller waits for it
+		return // the call was canceled
 	}
 	if err == nil {
 		if err = b.answer(ctx, answer); err == nil {
@@ -131,28 +131,28 @@ func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 	_, _ = client.Call(ctx, b.kernel, schema.SyscallComplete, answer) // fails if the call is already over
 }
 
-// longestAnswer is the number of bytes of an answer that fit a line of the kernel.
+// longestAnswer is the longest answer, in bytes, that fits a line of the kernel.
 const longestAnswer = schema.MaxEventLine - 4096
 
-// answer passes on an answer. It puts what does not fit a line into a blob.
+// answer sends an answer to the kernel. It stores data that does not fit a line in a blob.
 func (b *bridge) answer(ctx context.Context, answer *schema.CompleteInput) error {
 	if len(answer.Data) > longestAnswer {
 		at, remove, err := b.kernel.PutBlob(answer.Data)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = remove() }() // if this fails, the kernel removes it later
+		defer func() { _ = remove() }() // if this fails, the kernel removes the blob later
 		answer.Data, answer.DataRef = nil, (*schema.BlobRef)(&at)
 	}
 	_, err := client.Call(ctx, b.kernel, schema.SyscallComplete, answer)
 	return err
 }
 
-// progressEvery is the minimum time between two progress reports, since the kernel passes on no more.
+// progressEvery is the minimum time between two progress reports: the kernel drops more frequent ones.
 const progressEvery = 100 * time.Millisecond
 
-// reporting returns a function that reports the progress of a call to the kernel until ctx ends; nil if the caller does
-// not want it. If reports come too often, only the latest is sent.
+// reporting returns a function that reports the progress of a call to the kernel until ctx ends; nil if the caller did
+// not request it. If reports are too frequent, only the latest is sent.
 func (b *bridge) reporting(ctx context.Context, call *schema.RequestedEvent) func(*schema.ProgressInput) {
 	if !call.Progress {
 		return nil
@@ -163,7 +163,7 @@ func (b *bridge) reporting(ctx context.Context, call *schema.RequestedEvent) fun
 			select {
 			case in := <-latest:
 				if _, err := client.Call(ctx, b.kernel, schema.SyscallProgress, in); err != nil {
-					return // no caller waits any more
+					return // the call is over
 				}
 			case <-ctx.Done():
 				return
@@ -182,7 +182,7 @@ func (b *bridge) reporting(ctx context.Context, call *schema.RequestedEvent) fun
 		}
 		select {
 		case latest <- in:
-		default: // another one was faster
+		default: // another report was added first
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (b *bridge) reporting(ctx context.Context, call *schema.RequestedEvent) fun
 // longestMessage bounds an error's text in bytes.
 const longestMessage = 2048
 
-// clip returns a text cut to at most that many bytes.
+// clip returns a text cut to at most the given number of bytes.
 func clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {
@@ -203,7 +203,7 @@ func clip(text string, most int) string {
 	return text + "..."
 }
 
-// offer answers a call of the entry itself.
+// offer answers a call of the entry with a page of the server's offer.
 func (b *bridge) offer(ctx context.Context, data schema.Value) (schema.Value, error) {
 	in, wrong := schema.TypeOf[OfferInput]().Decode(data)
 	if wrong != nil {
@@ -226,7 +226,7 @@ func (b *bridge) offer(ctx context.Context, data schema.Value) (schema.Value, er
 	return schema.Marshal(out)
 }
 
-// pin returns the digest of the accepted executable; "" if it is not pinned.
+// pin returns the digest of the accepted executable; "" if the entry has no pin.
 func (b *bridge) pin(ctx context.Context) (string, error) {
 	described, err := client.Call(ctx, b.kernel, schema.SyscallDescribe, &schema.DescribeInput{Name: b.entry})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Ask asks what a server offers now. It waits for an agent that has not connected yet.
+// Ask returns the present offer of a server, all pages of it. If the server's agent has not connected yet, Ask waits for it.
 func Ask(ctx context.Context, c *client.Client, name string) (*Offer, error) {
 	all := &Offer{}
 	for after := int64(0); ; {
@@ -52,7 +52,7 @@ func Ask(ctx context.Context, c *client.Client, name string) (*Offer, error) {
 	}
 }
 
-// How a tool changed since it was accepted.
+// The kinds of a Change.
 const (
 	New     = "new"
 	Changed = "changed"
@@ -60,7 +60,7 @@ const (
 	Unfit   = "unfit" // it cannot be accepted
 )
 
-// Change is a difference between a server's offer and what was accepted.
+// Change is a difference between a server's offer and the accepted tools.
 type Change struct {
 	Tool   string `json:"tool"`
 	Change string `json:"change"`
@@ -69,10 +69,10 @@ type Change struct {
 	Now    *Tool  `json:"now,omitzero"`
 }
 
-// Executable is the executable's name in a list of changes: no tool can have it.
+// Executable is the name of the server's program in a list of changes. It is not valid as the name of a tool.
 const Executable = "(executable)"
 
-// Changes compares a server's offer with what was accepted.
+// Changes returns the differences between a server's offer and the accepted tools.
 func Changes(ctx context.Context, c *client.Client, name string, accepted []string, offer *Offer) ([]Change, error) {
 	entry := "mcp/" + name
 	var changes []Change
@@ -116,7 +116,7 @@ func Changes(ctx context.Context, c *client.Client, name string, accepted []stri
 	return changes, nil
 }
 
-// Accept registers a change with the kernel, as the operator.
+// Accept applies a change to the kernel's registrations, as the operator. It does nothing for an unfit tool.
 func (ch *Change) Accept(ctx context.Context, c *client.Client, name string, offer *Offer) error {
 	entry := "mcp/" + name
 	path, register := entry+"/"+ch.Tool, (*schema.RegisterInput)(nil)

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// place is a kernel with the entry mcp/fake, provided by a bridge that is the process mcp.fake.
+// place is a running kernel. provide adds the entry mcp/fake, whose bridge is the process mcp.fake.
 type place struct {
 	t        *testing.T
 	runtime  string // the runtime directory
@@ -37,13 +37,13 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// dial makes a connection of the operator's.
+// dial returns a connection of the operator.
 func (p *place) dial(events bool) *client.Client {
 	p.t.Helper()
 	return testkernel.DialWith(p.t, client.Options{RuntimeDir: p.runtime, Events: events})
 }
 
-// agent makes a connection that is the process of a name.
+// agent returns a connection that acts as the process of a name.
 func (p *place) agent(name string, events bool, allow ...string) *client.Client {
 	p.t.Helper()
 	c := p.dial(events)
@@ -56,7 +56,7 @@ func (p *place) agent(name string, events bool, allow ...string) *client.Client 
 	return c
 }
 
-// provide has a bridge provide the entry. start is asked for each life of the server.
+// provide registers the entry and runs a bridge that provides it. The bridge calls start each time it starts the server.
 func (p *place) provide(start upstream.Start, o upstream.Options) {
 	p.t.Helper()
 	_, err := client.Call(testkit.Context(p.t), p.operator, schema.SyscallRegister, upstream.Entry("mcp/fake", ""))
@@ -74,7 +74,7 @@ func (p *place) provide(start upstream.Start, o upstream.Options) {
 	})
 }
 
-// offer is what the server offers now.
+// offer returns the present offer of the server.
 func (p *place) offer() *upstream.Offer {
 	p.t.Helper()
 	offer, err := upstream.Ask(testkit.Context(p.t), p.operator, "fake")
@@ -82,7 +82,7 @@ func (p *place) offer() *upstream.Offer {
 	return offer
 }
 
-// changes are what has changed, a word and a name each.
+// changes returns the changes, each as a kind and a name, and accepts them if accept is true.
 func (p *place) changes(accept bool) string {
 	p.t.Helper()
 	list, err := client.Call(testkit.Context(p.t), p.operator, schema.SyscallList, &schema.ListInput{})
@@ -105,7 +105,7 @@ func (p *place) changes(accept bool) string {
 	return strings.Join(all, ", ")
 }
 
-// call calls a tool.
+// call calls a tool and returns its answer.
 func call(ctx context.Context, c *client.Client, tool, data string) (string, error) {
 	out, err := client.Call(ctx, c, schema.SyscallCall, &schema.CallInput{Syscall: "os/mcp/fake/" + tool, Args: []schema.Value{schema.Value(data)}})
 	if err != nil {
@@ -114,7 +114,7 @@ func call(ctx context.Context, c *client.Client, tool, data string) (string, err
 	return string(*out), nil
 }
 
-// expect calls a tool that answers with this.
+// expect calls a tool, and checks that the answer is want.
 func (p *place) expect(tool, data, want string) {
 	p.t.Helper()
 	if got, err := call(testkit.Context(p.t), p.operator, tool, data); err != nil || got != want {
@@ -122,7 +122,7 @@ func (p *place) expect(tool, data, want string) {
 	}
 }
 
-// refused calls a tool that fails with a message that has all of these.
+// refused calls a tool, and checks that it fails with a message that has all texts of want.
 func (p *place) refused(c *client.Client, tool, data string, want ...string) {
 	p.t.Helper()
 	got, err := call(testkit.Context(p.t), c, tool, data)
@@ -133,7 +133,7 @@ func (p *place) refused(c *client.Client, tool, data string, want ...string) {
 	}
 }
 
-// tool is one of a server's, with a handler.
+// tool adds a tool to a server.
 func tool(s *sdk.Server, name, description string, do func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)) {
 	s.AddTool(&sdk.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}, do)
 }
@@ -142,7 +142,7 @@ func texts(text string) *sdk.CallToolResult {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
 }
 
-// says is the handler that always says the same.
+// says returns a handler that always answers with text.
 func says(text string) func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	return func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return texts(text), nil }
 }
@@ -151,19 +151,19 @@ func newServer() *sdk.Server {
 	return sdk.NewServer(&sdk.Implementation{Name: "fake", Version: "1"}, nil)
 }
 
-// serving starts a server in this process, one life after the other.
+// serving returns a Start that runs the server in this process.
 func serving(t *testing.T, server *sdk.Server) upstream.Start {
 	t.Helper()
 	var lives sync.WaitGroup
 	t.Cleanup(lives.Wait)
 	return func(context.Context) (sdk.Transport, error) {
 		ours, theirs := sdk.NewInMemoryTransports()
-		lives.Go(func() { _ = server.Run(context.Background(), theirs) }) // it ends as its client does
+		lives.Go(func() { _ = server.Run(context.Background(), theirs) }) // it ends with its client
 		return ours, nil
 	}
 }
 
-// scripted is a server that is given each line and answers with lines, or with none; it dies at an empty one.
+// scripted returns a Start of a server that answers each line with the lines that answer returns. It ends at an empty line.
 func scripted(t *testing.T, answer func(line string) []string) upstream.Start {
 	t.Helper()
 	var lives sync.WaitGroup
@@ -180,7 +180,7 @@ func scripted(t *testing.T, answer func(line string) []string) upstream.Start {
 					return
 				}
 				for _, text := range answer(string(line)) {
-					if text == "" { // it dies
+					if text == "" { // the server ends
 						_ = in.Close()
 						return
 					}

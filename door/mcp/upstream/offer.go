@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/jsonschema"
 )
 
-// Tool is a tool that a server offers, in the form of its registration.
+// Tool is a tool that a server offers, with the fields of a registration.
 type Tool struct {
 	Name        string       `json:"name"`
 	Kind        string       `json:"kind,omitzero"` // query if it declares that it only reads
@@ -22,23 +22,23 @@ type Tool struct {
 	Unfit       string       `json:"unfit,omitzero"` // why it cannot be registered
 }
 
-// Offer is the answer of an entry: the present offer of its server, in pages.
+// Offer is the answer of a call of an entry: a page of the present offer of its server.
 type Offer struct {
-	Away       string `json:"away,omitzero"`       // why the server cannot be asked
-	Executable string `json:"executable,omitzero"` // digest of the server's program, if it is pinned to another
+	Away       string `json:"away,omitzero"`       // why the server is not available
+	Executable string `json:"executable,omitzero"` // digest of the server's program, if it differs from the pin
 	Tools      []Tool `json:"tools"`
 	Next       int64  `json:"next,omitzero"` // of the next page; 0 on the last page
 }
 
 // OfferInput is the data of a call of an entry.
 type OfferInput struct {
-	After int64 `json:"after,omitzero"` // as Next of the page before
+	After int64 `json:"after,omitzero"` // Next of the previous page
 }
 
 // pageSize is the approximate size of a page of tools in bytes: it must fit a line.
 const pageSize = 256 << 10
 
-// page is the page of tools that begins at an index.
+// page returns the page of tools that begins at an index.
 func page(tools []Tool, after int64) *Offer {
 	out, size := &Offer{Tools: []Tool{}}, 0
 	for i := max(0, after); i < int64(len(tools)); i++ {
@@ -60,7 +60,7 @@ const (
 	longestSchemas     = 16 << 10
 )
 
-// toolOf returns a server's tool in the form of its registration.
+// toolOf converts a tool of a server to a Tool. If it cannot be registered, Unfit says why.
 func toolOf(entry string, t *sdk.Tool) Tool {
 	path := entry + "/" + t.Name
 	own := Tool{Name: fault.Clip(t.Name)}
@@ -109,8 +109,8 @@ func (t *Tool) unfit(path string) string {
 	return ""
 }
 
-// outputOf returns the schema of a tool's answer: MCP's result. The server's schema of the structured content is pinned
-// with it, but not checked: its references are to another document.
+// outputOf returns the schema of a tool's answer, which is an MCP result. It includes the server's schema of the structured content, so
+// that this is pinned too, under a member that is not checked, because its references are to another document.
 func outputOf(t *sdk.Tool) (schema.Value, error) {
 	out := map[string]any{
 		"type": "object", "required": []string{"content"}, "properties": map[string]any{"content": map[string]any{"type": "array"}},
@@ -121,7 +121,7 @@ func outputOf(t *sdk.Tool) (schema.Value, error) {
 	return schema.Marshal(out)
 }
 
-// Registration is a registered tool in the kernel's form.
+// Registration returns the registration of a tool below an entry.
 func (t *Tool) Registration(entry string) *schema.Registration {
 	return &schema.Registration{Name: entry + "/" + t.Name, Kind: t.Kind, Description: t.Description, Input: t.Input, Output: t.Output}
 }
@@ -136,7 +136,7 @@ func registers(r *schema.Registration) *schema.RegisterInput {
 	return &schema.RegisterInput{Name: r.Name, Kind: &r.Kind, Description: &r.Description, Input: r.Input, Output: r.Output, Provider: &provider}
 }
 
-// Entry returns the data that registers an entry. executable is the digest that pins its server's program; "" for
+// Entry returns the data that registers an entry. executable is the digest of the pinned program; "" for
 // no pin.
 func Entry(entry, executable string) *schema.RegisterInput {
 	input := schema.Value(`{"type":"object"}`)
@@ -148,7 +148,7 @@ func Entry(entry, executable string) *schema.RegisterInput {
 	})
 }
 
-// Pinned returns the digest of the executable that an entry is pinned to, from its input schema.
+// Pinned returns the digest of the pinned program from the input schema of an entry; "" if there is none.
 func Pinned(input schema.Value) string {
 	type pin struct {
 		Type       string `json:"type"`

@@ -27,18 +27,18 @@ const (
 	mostTools  = 2000
 )
 
-// protocol is the version of the protocol for servers: one that begins with initialize, as present servers expect.
+// protocol is the protocol version for servers. It begins with initialize, which present servers expect.
 const protocol = "2025-11-25"
 
-// server is an MCP server, restarted when it ends. mu guards the fields below it, its present state.
+// server is an MCP server that is restarted when it ends. mu guards the fields below it.
 type server struct {
 	entry    string
 	start    Start
 	patience time.Duration // of its start
 	note     func(format string, args ...any)
 	client   *sdk.Client
-	again    chan struct{} // the server is needed: a pause ends
-	stale    chan struct{} // its list has changed
+	again    chan struct{} // ends the pause before a restart
+	stale    chan struct{} // the server's list of tools has changed
 	reports  sync.Map      // of calls whose callers asked for progress, by call_id: func(*schema.ProgressInput)
 
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ func newServer(entry string, o *Options) *server {
 	return s
 }
 
-// poke puts a token into a channel with room for one.
+// poke sends to a channel of capacity one, and does nothing if the channel is full.
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -102,7 +102,8 @@ func (s *server) set(session *sdk.ClientSession, why string, tools []Tool) {
 	s.come = make(chan struct{})
 }
 
-// live is one run of the server. It returns why that ended.
+// live starts the server, and returns the reason when it ends. While the server runs, live lists its tools after the start and after
+// each change.
 func (s *server) live(ctx context.Context) error {
 	starting, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("it did not answer within %v of its start", s.patience))
 	defer cancel()
@@ -117,7 +118,7 @@ func (s *server) live(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }()
 	over := func(err error) error {
-		_ = session.Close() // err has its outcome
+		_ = session.Close() // err is the reason
 		<-ended
 		return err
 	}
@@ -137,7 +138,7 @@ func (s *server) live(ctx context.Context) error {
 			return over(errors.Join(errors.New("it has ended"), err))
 		case <-ctx.Done():
 			return over(context.Cause(ctx))
-		case <-s.again: // it is there
+		case <-s.again: // the server is running already
 		case <-s.stale:
 			settled.Reset(quiet)
 		case <-settled.C:
@@ -153,7 +154,7 @@ func (s *server) live(ctx context.Context) error {
 	}
 }
 
-// reason describes what failed with err, or that its time was over.
+// reason returns the error of what, which failed with err, or the cause of ctx if ctx is done.
 func reason(ctx context.Context, what string, err error) error {
 	switch {
 	case err == nil:
@@ -167,7 +168,7 @@ func reason(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// list asks a server for all its tools.
+// list returns all tools of a server.
 func (s *server) list(ctx context.Context, session *sdk.ClientSession) ([]Tool, error) {
 	tools := []Tool{}
 	names := make(map[string]bool)
@@ -209,8 +210,8 @@ func (s *server) offer(ctx context.Context, after int64) *Offer {
 	return page(s.tools, after)
 }
 
-// call makes the server carry out a call of a tool that was accepted with a digest. report gets the progress; nil means
-// no reports. The error is for the caller.
+// call calls a tool of the server, if the tool has the digest that was accepted. report gets the progress; nil: no
+// reports. The error is for the caller.
 func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report func(*schema.ProgressInput)) (schema.Value, error) {
 	path, params := asked.Type, &sdk.CallToolParams{Arguments: asked.Data}
 	s.mu.Lock()
@@ -283,7 +284,7 @@ func (s *server) progressed(n *sdk.ProgressNotificationParams) {
 	report.(func(*schema.ProgressInput))(in)
 }
 
-// said returns the text of a result.
+// said returns the text of a failed result.
 func said(result *sdk.CallToolResult) string {
 	var texts []string
 	for _, c := range result.Content {

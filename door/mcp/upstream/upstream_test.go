@@ -21,7 +21,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCall: a tool that is accepted is a user-space syscall that callers need a grant for; its call is recorded with its end.
+// TestCall checks that an accepted tool is a user-space syscall that needs a grant, and that the record has its intent and outcome.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
@@ -38,7 +38,7 @@ func TestCall(t *testing.T) {
 		return texts(strings.Repeat("x", in.N)), nil
 	})
 	p.provide(serving(t, server), upstream.Options{})
-	p.refused(p.operator, "say", `{}`, "no mount holds") // it was not accepted
+	p.refused(p.operator, "say", `{}`, "no mount holds") // it is not accepted yet
 	if got := p.changes(true); got != "new draw, new fail, new long, new say" {
 		t.Errorf("at first: %s", got)
 	}
@@ -89,7 +89,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestRugPull: a tool that is another than was accepted is suspended until it is accepted again, one that is new or gone alike.
+// TestRugPull checks that a changed tool is suspended until it is accepted again, and that new and removed tools cannot be called.
 func TestRugPull(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
@@ -118,7 +118,7 @@ func TestRugPull(t *testing.T) {
 	p.refused(p.operator, "more", `{}`, "no mount holds")
 }
 
-// TestServerDies: a call of a server that ends fails, and the server is started again.
+// TestServerDies checks that a call fails if the server ends, and that the server is restarted.
 func TestServerDies(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -131,11 +131,11 @@ func TestServerDies(t *testing.T) {
 	})), upstream.Options{})
 	p.changes(true)
 	p.refused(p.operator, "say", `{}`, "the MCP server fake ended before it answered")
-	p.offer() // which waits for its next life
+	p.offer() // waits for the restart
 	p.expect("say", `{}`, `{"content":[]}`)
 }
 
-// TestGivenUp: a server is told when nobody waits for a call any more.
+// TestGivenUp checks that a call is canceled at the server when its caller disconnects.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
@@ -164,8 +164,8 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestProgress: progress of a call in flight reaches its caller if the caller asked for it; a text that is too long is cut. What it
-// tells of other calls, or without having been asked, is dropped.
+// TestProgress checks that progress of a call in flight reaches a caller that asked for it, with long messages cut, and that reports
+// of other calls, or that the caller did not ask for, are dropped.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
@@ -205,7 +205,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// lines answers the requests that a server gets before anything is called.
+// lines returns an answer function that handles initialize and tools/list, and passes other requests to more.
 func lines(more func(id, method string) []string) func(string) []string {
 	return func(line string) []string {
 		var m struct {
@@ -230,7 +230,8 @@ func lines(more func(id, method string) []string) func(string) []string {
 	}
 }
 
-// TestHostileServer: what a server answers twice counts once, and tools that cannot be registered are told, and harm no other.
+// TestHostileServer checks that a second answer to a request is ignored, and that tools that cannot be registered are unfit and do not
+// affect others.
 func TestHostileServer(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -247,7 +248,7 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// TestHangsAtStart: who asks for what a server offers that never answers is told so, and so is who calls a tool of it.
+// TestHangsAtStart checks the errors of Ask and of a tool call if the server does not answer at its start.
 func TestHangsAtStart(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -262,7 +263,7 @@ func TestHangsAtStart(t *testing.T) {
 	p.refused(p.operator, "say", `{}`, "the MCP server fake is away: it did not answer within 50ms")
 }
 
-// TestManyTools: all of them are offered, over several pages.
+// TestManyTools checks that an offer of several pages is complete, and that registrations beyond the limit fail.
 func TestManyTools(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
@@ -279,14 +280,14 @@ func TestManyTools(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	_, err := client.Call(testkit.Context(t), p.operator, schema.SyscallRegister, offer.Tools[999].Register("mcp/fake"))
-	if !errors.Is(err, fault.SyscallTooMany) { // the entry is one too
+	if !errors.Is(err, fault.SyscallTooMany) { // the entry counts too
 		t.Errorf("the last one: %v", err)
 	}
 	p.expect(offer.Tools[998].Name, `{}`, `{"content":[{"type":"text","text":"hi"}]}`)
 }
 
-// TestRemote: a server elsewhere is spoken to, and nobody that it sends on to. What the kernel answers in its place is told in its words:
-// a request is sent again where the kernel has another token by then, once, and tools are away while it has none.
+// TestRemote checks calls of a remote server: redirects are not followed, a request is repeated once if the kernel reports a new
+// token, and calls fail with the kernel's message while it has no token.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
@@ -313,7 +314,7 @@ func TestRemote(t *testing.T) {
 	t.Cleanup(web.Close)
 	t.Cleanup(func() {
 		for session := range server.Sessions() {
-			_ = session.Close() // its client has gone
+			_ = session.Close() // the client has disconnected
 		}
 	})
 	p.provide(upstream.Remote(web.URL), upstream.Options{})
@@ -342,7 +343,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestNotifiedOften: a server that says many times at once that its tools have changed is not asked each time.
+// TestNotifiedOften checks that a burst of tools/list_changed notifications does not cause one tools/list each.
 func TestNotifiedOften(t *testing.T) {
 	t.Parallel()
 	const often = 200
