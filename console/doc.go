@@ -1,4 +1,4 @@
-// Package console serves a web page that shows a kernel and its record.
+// Package console serves a web page that shows a kernel with its record.
 //
 // A Server is a client of the kernel: it calls with the authority of the user that started it, and formats with package view.
 // It runs outside the daemon. A page can make only the calls that the table calls has.

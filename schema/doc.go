@@ -1,4 +1,4 @@
-// Package schema defines the wire format of pwos: frames, syscalls and their data.
+// Package schema defines the wire format of pwos: frames, syscalls with their data.
 //
 // One frame is one line of JSON. There are two dialects of the envelope, recognised frame by frame: OsMessage ({kind,
 // type, data, metadata}, MESSAGE 4.1) and the older OsEvent ({type, name, payload, metadata}, EVENT 4.1). Decode

@@ -1,4 +1,4 @@
-// Package ingest loads a resource by its name, and returns an identity that a process can adopt (ABI 8).
+// Package ingest loads a resource by its name into an identity that a process can adopt (ABI 8).
 //
 // There are four phases, in this order. Each takes the result of the previous one:
 //

@@ -1,2 +1,2 @@
-// Package authority_test tests the rules of authority with random sequences of commands, and under concurrent load.
+// Package authority_test tests the rules of authority with random sequences of commands, also under concurrent load.
 package authority_test

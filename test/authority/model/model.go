@@ -1,4 +1,4 @@
-// Package model computes the outcome of calls that PROTOCOL 5 and 6 (CAP) require. It models the tree of
+// Package model computes the outcome of calls that CAP requires (PROTOCOL 5, 6). It models the tree of
 // processes, and the capabilities, quotas and mail of each process, independently of the kernel's implementation.
 package model
 
