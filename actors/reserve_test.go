@@ -43,7 +43,7 @@ func revoke(id string, pid int) string {
 }
 
 // TestUrgentOnAFullDisk shows that the operator can end processes, revoke tokens and end the kernel on a full disk, with
-// entries on disk, while other calls are refused: a thousand refusals have no effect, whoever causes them.
+// entries on disk, while other calls are refused: a thousand refusals, by any caller, have no effect.
 func TestUrgentOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

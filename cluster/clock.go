@@ -4,5 +4,6 @@ package cluster
 
 import "time"
 
-// BootClock is the clock of the machine since its start, the time that it slept included where the system tells it. It never goes back.
+// BootClock returns the time since the machine started, including the time that it was asleep if the system tells it. It never goes
+// back.
 func BootClock() time.Duration { return bootTime() }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootTime is how long the machine has run, the time that it slept included.
+// bootTime returns the time since the machine started, including the time that it was asleep.
 func bootTime() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

@@ -4,5 +4,5 @@ package cluster
 
 import "time"
 
-// bootTime is how long this process has run.
+// bootTime returns the time since this process started.
 func bootTime() time.Duration { return time.Since(started) }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// With the build tag pwos_clock, the clock of a lease runs at PWOS_CLOCK percent of the machine's, and is that many hours ahead. So a
-// test can have hosts whose clocks differ in processes of their own.
+// With the build tag pwos_clock, the clock of a lease runs at PWOS_CLOCK percent of the machine's rate, and is that many hours ahead.
+// Tests use it for hosts whose clocks differ, each in a process of its own.
 //
 //	go build -tags pwos_clock -o pwosd ./cmd/pwosd
 
@@ -22,5 +22,5 @@ var percent = func() time.Duration {
 	return time.Duration(n)
 }()
 
-// BootClock is the clock of the machine since its start, at another rate.
+// BootClock returns the time since the machine started, at another rate.
 func BootClock() time.Duration { return bootTime()/100*percent + percent*time.Hour }

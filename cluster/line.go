@@ -116,8 +116,8 @@ func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool
 // maxReplies is how many messages may wait at the inbox of a request.
 const maxReplies = 64
 
-// ask sends a request, and returns the first message at its inbox that is signed. One that is not keeps none from being awaited: it
-// may be of somebody else. If no other arrives before ctx ends, the error is that of signed.
+// ask sends a request, and returns the first signed message at its inbox. It ignores unsigned ones, which another member may have sent.
+// If no signed one arrives before ctx ends, the error is that of the last unsigned one.
 func (l *line) ask(ctx context.Context, m *nats.Msg, signed func(*nats.Msg) error) (*nats.Msg, error) {
 	lost := l.conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer l.conn.RemoveStatusListener(lost)

@@ -16,8 +16,8 @@ import (
 // maxReplicas is how many nodes may have a stream.
 const maxReplicas = 5
 
-// StreamConfig is the configuration of a kernel's stream. Messages are read through the node that leads the stream, and not directly:
-// the answer to a direct reading is a message as it was stored, which a member could have sent to the stream of another kernel.
+// StreamConfig returns the configuration of a kernel's stream. It does not allow direct reads: their answer is the message as it was
+// stored, and a member could have it sent to the stream of another kernel.
 func StreamConfig(kernel string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: Stream(kernel), Subjects: []string{JournalSubject(kernel)},
@@ -28,8 +28,7 @@ func StreamConfig(kernel string, replicas int) jetstream.StreamConfig {
 	}
 }
 
-// LeaseConfig is the configuration of the stream of a kernel's lease, a bucket of keys and values whose messages are not read directly
-// either.
+// LeaseConfig returns the configuration of the stream of a kernel's lease: a key-value bucket that does not allow direct reads either.
 func LeaseConfig(kernel string, replicas int) jetstream.StreamConfig {
 	bucket := LeaseBucket(kernel)
 	return jetstream.StreamConfig{
@@ -41,8 +40,8 @@ func LeaseConfig(kernel string, replicas int) jetstream.StreamConfig {
 	}
 }
 
-// Make makes what a kernel asks for at a MakeSubject, for the bus: its stream, or the bucket of its lease, each with the settings that
-// all have. replicas is the text of the request. What is there already stays as it is.
+// Make creates what a kernel requests at a MakeSubject: its stream, or the bucket of its lease, with the same settings for all kernels.
+// replicas is the text of the request. A stream that exists is not changed.
 func Make(ctx context.Context, js jetstream.JetStream, what, kernel string, replicas []byte) error {
 	n, err := strconv.Atoi(string(replicas))
 	if err != nil || n < 1 || n > maxReplicas {
@@ -65,8 +64,8 @@ func Make(ctx context.Context, js jetstream.JetStream, what, kernel string, repl
 	return nil
 }
 
-// AskToMake has the bus make the stream of a kernel, or the bucket of its lease. An existing NATS server has nobody who does: there
-// the kernel does it itself.
+// AskToMake requests the stream of a kernel, or the bucket of its lease, from the bus. If nothing answers, as on an existing NATS
+// server, it creates it itself.
 func AskToMake(ctx context.Context, js jetstream.JetStream, what, kernel string, replicas int) error {
 	text := []byte(strconv.Itoa(replicas))
 	ctx, cancel := context.WithTimeout(ctx, makeTime)
@@ -83,5 +82,5 @@ func AskToMake(ctx context.Context, js jetstream.JetStream, what, kernel string,
 	return nil
 }
 
-// makeTime is how long the bus may take to make a stream.
+// makeTime is the time limit of the request.
 const makeTime = 5 * time.Second

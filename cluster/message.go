@@ -114,15 +114,15 @@ func partOf(text string) (part, of int, ok bool) {
 	return part, of, wrong == nil && wrongOf == nil && 1 <= part && part <= of
 }
 
-// readMessage reads message seq of a stream. ours is false for an answer of the bus that somebody had sent to the stream's subject: NATS
-// does not check where the answers to a client go. Readers skip it, since nothing in it is of a kernel.
+// readMessage reads message seq of a stream. ours is false if it is an answer of JetStream that a member had sent to the stream's
+// subject, since NATS does not check where answers go. Readers skip such a message.
 func readMessage(ctx context.Context, stream jetstream.Stream, seq uint64) (m *jetstream.RawStreamMsg, ours bool, err error) {
 	m, err = stream.GetMsg(ctx, seq)
 	if err != nil {
 		return nil, false, err
 	}
-	read := 0                                   // how many of these headers the reading itself adds
-	if stream.CachedInfo().Config.AllowDirect { // on a server whose streams were made otherwise
+	read := 0                                   // headers that the read itself adds
+	if stream.CachedInfo().Config.AllowDirect { // a stream of an earlier build
 		read = 1
 	}
 	answer := len(m.Header.Values(jetstream.StreamHeader)) > read

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// unreached says why an attempt to reach the bus failed, and what to do.
+// unreached returns the error of an attempt to reach the bus with what to do about it.
 func unreached(err error) error {
 	var authority x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -32,7 +32,7 @@ func unreached(err error) error {
 	return err
 }
 
-// namesOf are the names and addresses that a certificate is for.
+// namesOf returns the names and addresses that a certificate is for.
 func namesOf(c *x509.Certificate) []string {
 	list := append([]string{}, c.DNSNames...)
 	for _, ip := range c.IPAddresses {

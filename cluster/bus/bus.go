@@ -82,14 +82,14 @@ func address(text, flag string) (string, int, error) {
 }
 
 // Permissions are what a kernel may do on the bus: append to its own stream, read all streams, send requests to others, and
-// answer those that it gets. No kernel may delete or change what is in a stream. The bus makes the streams: a kernel may ask for its own.
+// answer those that it gets. No kernel may delete or change what is in a stream. The bus creates the streams: a kernel may request its own.
 func Permissions(kernel string) *server.Permissions {
 	api := "$JS.API."
 	return &server.Permissions{
 		Publish: &server.SubjectPermission{Allow: []string{
 			cluster.JournalSubject(kernel), cluster.RequestSubject("*"), cluster.MakeSubject("*", kernel),
 			api + "INFO", api + "STREAM.NAMES", api + "STREAM.LIST", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*",
-			"$KV." + cluster.LeaseBucket(kernel) + ".>",
+			"$KV." + cluster.LeaseBucket(kernel) + ".>", api + "DIRECT.GET.>", // for streams of earlier builds, which allow it
 		}},
 		Subscribe: &server.SubjectPermission{Allow: []string{cluster.RequestSubject(kernel), cluster.InboxPrefix(kernel) + ".>"}},
 		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: time.Minute},

@@ -14,10 +14,10 @@ import (
 	"github.com/promptware-os/pwos/cluster"
 )
 
-// makeTime is how long it may take to make a stream.
+// makeTime is the time limit for creating a stream. It is shorter than that of the kernel's request, which so gets the error.
 const makeTime = 4 * time.Second
 
-// maker makes the streams of members, as a user of the node's own that may do anything on the bus. Its key is in this process only.
+// maker creates the streams of members. It is a user of the bus that may do anything; its key is in this process only.
 type maker struct {
 	user string
 	key  nkeys.KeyPair
@@ -38,7 +38,7 @@ func newMaker(log *slog.Logger) (*maker, error) {
 	return &maker{user: user, key: key, log: log}, nil
 }
 
-// start takes requests, until close.
+// start serves requests until close.
 func (m *maker) start(server nats.InProcessConnProvider) (err error) {
 	if m.conn, err = nats.Connect("", nats.InProcessServer(server), nats.Nkey(m.user, m.key.Sign), nats.MaxReconnects(-1)); err != nil {
 		return fmt.Errorf("connect to the bus: %w", err)
@@ -58,8 +58,8 @@ func (m *maker) close() {
 	}
 }
 
-// make answers a request: with nothing if it is done, or else with the reason. The answer goes to an inbox of the kernel and nowhere
-// else: this user may publish to all streams.
+// make answers a request: with an empty message, or with an error. It answers to inboxes of the kernel only, since this user may publish
+// to all streams.
 func (m *maker) make(request *nats.Msg) {
 	what, kernel := cluster.MakeOf(request.Subject)
 	if !strings.HasPrefix(request.Reply, cluster.InboxPrefix(kernel)+".") {

@@ -25,8 +25,8 @@ type Node struct {
 	lock     *os.File // locks the directory
 }
 
-// Start runs a node until Close. It listens when Start returns. The server does not notice another one in its
-// directory, and each would write over what the other one has acknowledged: Start refuses a directory in use.
+// Start starts a node, which runs until Close. It listens when Start returns. Start refuses a directory that another node uses, which
+// the server does not check: each would overwrite what the other has acknowledged.
 func Start(s Settings, log *slog.Logger) (*Node, error) {
 	m, err := newMaker(log)
 	if err != nil {
@@ -78,7 +78,7 @@ func lockDir(dir string) (*os.File, error) {
 	return nil, errors.Join(err, lock.Close())
 }
 
-// optionsWith are the server's options, with the user of the node's own.
+// optionsWith returns the server's options, with the maker as a user.
 func (s Settings) optionsWith(m *maker) (*server.Options, error) {
 	o, err := s.Options()
 	if err == nil {

@@ -21,7 +21,7 @@ func Users(members *access.AuthorizedKeys) (string, error) {
 			return "", err
 		}
 		p := Permissions(member.Kernel)
-		// Nobody makes streams there but the kernels themselves.
+		// There the kernels create the streams themselves.
 		p.Publish.Allow = append(p.Publish.Allow, "$JS.API.STREAM.CREATE."+cluster.Stream(member.Kernel), "$JS.API.STREAM.CREATE.KV_"+cluster.LeaseBucket(member.Kernel))
 		fmt.Fprintf(&b, "    {\n      nkey: %s # %s\n      permissions: {\n", user, member.Kernel)
 		fmt.Fprintf(&b, "        publish: {allow: [%s]}\n", quoted(p.Publish.Allow))

@@ -18,13 +18,13 @@ const tempPrefix = "pwt"
 // onDisk is the directory of temporary files before Main sets TMPDIR.
 var onDisk = os.TempDir()
 
-// DiskTempDir returns the directory of temporary files on the disk, which os.TempDir is only where Main has not moved them into memory. It is
-// for tests of what a file system in memory does otherwise.
+// DiskTempDir returns the directory of temporary files on the disk, for tests that a file system in memory would fail. os.TempDir is
+// another one if Main has moved temporary files into memory.
 func DiskTempDir() string { return onDisk }
 
-// saveWork has this process, and those that it starts, spend less time on disks and on garbage collection in a plain run: temporary files
-// are kept in memory where the system has room for that, and GOGC is 400. TMPDIR and GOGC take precedence. The race detector and PWOS_LONG
-// change nothing: their runs show what happens on a disk, and need more memory anyway. cleanUp removes the files.
+// saveWork sets TMPDIR to a directory in memory, if the system has room for it, and GOGC to 400, for this process and those that it
+// starts. Variables that are set already are kept. Runs with the race detector or PWOS_LONG keep the disk and the usual GOGC, since they
+// test what happens on a disk, and need more memory. cleanUp removes the files.
 func saveWork() (cleanUp func() error, err error) {
 	cleanUp = func() error { return nil }
 	if RaceDetector() || os.Getenv("PWOS_LONG") != "" {
@@ -42,8 +42,8 @@ func saveWork() (cleanUp func() error, err error) {
 	return cleanUp, err
 }
 
-// setTempDir sets TMPDIR to a new directory in parent. It also removes those there that tests left when they were killed: a directory is
-// locked while it is in use. cleanUp removes the new one, and fails if a file was left in it.
+// setTempDir sets TMPDIR to a new directory in parent, and locks it. It also removes directories of killed tests, which nothing locks.
+// cleanUp removes the new one, and returns an error if a file was left in it.
 func setTempDir(parent string) (cleanUp func() error, err error) {
 	// One process at a time, so that none removes a directory that another has made and not locked yet.
 	turn, err := os.Open(parent)
@@ -80,7 +80,7 @@ func setTempDir(parent string) (cleanUp func() error, err error) {
 	}, nil
 }
 
-// removeAbandoned removes the directories in parent that nobody has locked, except those of other users.
+// removeAbandoned removes the directories in parent that are not locked, except those of other users.
 func removeAbandoned(parent string) error {
 	dirs, err := filepath.Glob(filepath.Join(parent, tempPrefix+"*"))
 	if err != nil {

@@ -15,7 +15,7 @@ type subject struct {
 	strange    bool
 }
 
-// subject picks one. Each pick uses the same random numbers, whoever else is there.
+// subject picks one. Each pick uses the same random numbers, with or without other agents.
 func (d *dweller) subject() *subject {
 	own, on := d.pids[d.choose.IntN(len(d.pids))], &subject{foreign: d.foreign()}
 	on.pid, on.child, on.blob = own, on.foreign, d.foreignBlob()

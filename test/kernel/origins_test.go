@@ -100,7 +100,7 @@ func succeeded(t *testing.T, transcript []string) {
 type world struct {
 	t        *testing.T
 	operator *client
-	turns    *rand.Rand // the order of the agents' calls, which does not depend on who is there
+	turns    *rand.Rand // the order of the agents' calls; it does not depend on which agents exist
 	agents   map[string]*dweller
 }
 
