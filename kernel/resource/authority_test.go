@@ -117,6 +117,17 @@ func TestCheckRefuses(t *testing.T) {
 		"Invalid input: resource_id is missing: amount is of a resource")
 }
 
+// TestUnborn: a spawn that failed half-way has left a token for a pid that no process ever had. It allows nothing, and
+// is not shown.
+func TestUnborn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.tokens.grant(9, map[string]float64{"gpu": 1})
+	const why = `no process ever had this pid: \"pwos ps\" lists the processes`
+	b.must(0, "Capability.Check", `{"pid":9,"syscall":"Memory.Set"}`, `{"allowed":false,"reason":"pid 9 may not call Memory.Set: `+why+`"}`)
+	b.refused(0, "Capability.Get", `{"pid":9}`, fault.NotFound, `pid 9 has no token: no process ever had this pid: "pwos ps" lists the processes`)
+}
+
 // TestGetBelow: the effective part of a token, and the holdings by its grants.
 func TestGetBelow(t *testing.T) {
 	t.Parallel()

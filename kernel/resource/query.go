@@ -51,7 +51,7 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (out sche
 	if err := kernel.MayAskAbout(l.processes, call.PID, pid); err != nil {
 		return out, err
 	}
-	token := l.tokens.Token(pid)
+	token := l.token(pid)
 	if token == nil {
 		return out, l.withoutToken(pid)
 	}
@@ -91,6 +91,15 @@ func (l *Ledger) withoutToken(pid int64) error {
 	return fault.CapabilityNotFound.New("pid %d has no token: %s", pid, why).With("pid", strconv.FormatInt(pid, 10))
 }
 
+// token returns the token of a process, nil if it has none. A pid that no process ever had can have a token too: a spawn
+// that fails half-way leaves that of its child to the next spawn, which replaces it.
+func (l *Ledger) token(pid int64) *kernel.Token {
+	if l.processes.Process(pid) == nil {
+		return nil
+	}
+	return l.tokens.Token(pid)
+}
+
 // check reports whether the call would pass capability and quota now. It runs the call's own checks, so that the reason
 // is word for word the call's.
 func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOutput, error) {
@@ -100,7 +109,7 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 	}
 	row, ok := kernel.Named(in.Syscall)
 	if !ok && kernel.Known(l.registry, call.Origin)(in.Syscall) {
-		if denied := kernel.AuthorizeRegistered(l.processes, pid, l.tokens.Token(pid), in.Syscall, call.Tick); denied != nil {
+		if denied := kernel.AuthorizeRegistered(l.processes, pid, l.token(pid), in.Syscall, call.Tick); denied != nil {
 			return schema.CheckOutput{Reason: denied.Text()}, nil
 		}
 		return schema.CheckOutput{Allowed: true}, nil
@@ -114,7 +123,7 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 	if in.Amount != nil && in.ResourceID == nil {
 		return schema.CheckOutput{}, kernel.Invalid("resource_id", "is missing: amount is of a resource")
 	}
-	token := l.tokens.Token(pid)
+	token := l.token(pid)
 	if denied := kernel.Authorize(l.processes, pid, token, row, call.Tick); denied != nil {
 		return schema.CheckOutput{Reason: denied.Text()}, nil
 	}
