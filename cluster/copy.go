@@ -19,7 +19,7 @@ import (
 
 const (
 	// linger is how long the copy waits for more entries before it sends. It limits how often the bus syncs.
-	linger = 20 * time.Millisecond
+	linger = 50 * time.Millisecond
 	// ackWait is how long the bus may take to acknowledge a message, and quorumWait the same if answers wait for the copy.
 	ackWait, quorumWait = 15 * time.Second, 3 * time.Second
 	// minPause and maxPause bound the time between two attempts.
@@ -47,6 +47,7 @@ type Copy struct {
 	log      *slog.Logger
 	leaders  func() []access.PublicKey // keys of the hosts that may lead the kernel; nil: unknown
 	quorum   bool                      // answers wait for the copy
+	group    group                     // the last one that was sent
 
 	mu     sync.Mutex
 	told   *Quorum // nil: progress is not reported
@@ -325,10 +326,10 @@ func (c *Copy) await(ctx context.Context, entry, last uint64) error {
 // catchUp sends the rest of the journal from r on. It returns the last entry, 0 if there was none, and the number of the
 // stream's last message.
 func (c *Copy) catchUp(ctx context.Context, r *journal.Reader, last uint64) (through, _ uint64, err error) {
+	g := &c.group
 	for more := true; more; {
-		var g group
 		var stopped error
-		if g, more, stopped = c.gather(ctx, r); len(g.lines) == 0 {
+		if more, stopped = g.gather(ctx, r); len(g.lines) == 0 {
 			return through, last, stopped
 		}
 		list, err := g.messages(c.name, c.signer, int(c.conn.MaxPayload()), time.Now())
@@ -367,21 +368,23 @@ func (c *Copy) append(ctx context.Context, m *nats.Msg, last uint64) error {
 	return nil
 }
 
-// gather reads a group. more says that the journal may have another one at once. An error comes with the lines before it.
-func (c *Copy) gather(ctx context.Context, r *journal.Reader) (g group, more bool, err error) {
+// gather makes g the next group of a journal. more says that there may be another one at once. An error comes with the lines
+// before it.
+func (g *group) gather(ctx context.Context, r *journal.Reader) (more bool, err error) {
+	g.reset()
 	for len(g.lines) < groupBytes {
 		record, err := r.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return g, false, nil
+			return false, nil
 		}
 		if err != nil {
-			return g, false, fmt.Errorf("read journal: %w", err)
+			return false, fmt.Errorf("read journal: %w", err)
 		}
 		if record.Redacted { // its hash in the chain is that of the line that it had
-			return g, false, fmt.Errorf("the bus has lost entry %d, of which a member was removed since: the chain there cannot go on, unless the disk of the bus is restored", record.Seq)
+			return false, fmt.Errorf("the bus has lost entry %d, of which a member was removed since: the chain there cannot go on, unless the disk of the bus is restored", record.Seq)
 		}
 		g.lines = append(append(g.lines, record.Line...), '\n')
 		g.head = journal.Head{Seq: record.Seq, Hash: record.Hash}
 	}
-	return g, true, nil
+	return true, nil
 }

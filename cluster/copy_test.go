@@ -3,11 +3,15 @@ package cluster_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,12 +52,25 @@ func (s *scribe) open() {
 // write appends n entries, each with some bytes of text, as one batch.
 func (s *scribe) write(n, size int) {
 	s.t.Helper()
-	for range n {
-		s.log.Append(&journal.Entry{Time: 1, Request: []byte(`"` + strings.Repeat("x", size) + `"`), Outcome: []byte(`"ok"`)})
+	s.append(slices.Repeat([]string{strings.Repeat("x", size)}, n)...)
+}
+
+// append appends an entry with each text, as one batch.
+func (s *scribe) append(texts ...string) {
+	s.t.Helper()
+	for _, text := range texts {
+		s.log.Append(&journal.Entry{Time: 1, Request: []byte(`"` + text + `"`), Outcome: []byte(`"ok"`)})
 	}
 	testkit.Must(s.t, s.log.Flush())
 	_, err := s.log.Sync()
 	testkit.Must(s.t, err)
+}
+
+// noise returns a text that cannot be compressed.
+func noise(size int) string {
+	random := make([]byte, base64.StdEncoding.DecodedLen(size))
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(random) // never fails
+	return base64.StdEncoding.EncodeToString(random)
 }
 
 func (s *scribe) source() cluster.Source {
@@ -135,8 +152,9 @@ func whole(t *testing.T, m *member, s *scribe, name string) {
 	}
 }
 
-// The stream gets the whole chain of the journal: entries written before the copy started, lines longer than a message,
-// entries written while the bus was stopped, and later ones.
+// The stream gets the whole chain of the journal: entries written before the copy started, lines longer than a message with
+// others before them, entries written while the bus was stopped, and later ones. Only short messages, and those that would
+// not get shorter, are not compressed.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
@@ -147,10 +165,18 @@ func TestCopy(t *testing.T) {
 	c, stop := m.copy(t, s, "alpha")
 	copied(t, c, s)
 	s.write(2000, 1000)
-	s.write(1, 3<<20)
+	copied(t, c, s)
+	if got := m.encodings(t, "alpha"); !slices.Contains(got, "s2") || got[0] != "" {
+		t.Errorf("the messages have the encodings %q, want none for the first, and s2 for some", got)
+	}
+	before := len(m.encodings(t, "alpha"))
+	s.append(strings.Repeat("x", 4<<10), noise(journal.MaxLine-1<<10))
 	s.write(1, 10)
 	copied(t, c, s)
 	whole(t, m, s, "alpha")
+	if got := m.encodings(t, "alpha")[before:]; slices.Contains(got, "s2") || len(got) < journal.MaxLine>>20 {
+		t.Errorf("what cannot be compressed has the encodings %q, want none, in parts", got)
+	}
 
 	b.Stop()
 	s.write(5, 10)
@@ -161,6 +187,17 @@ func TestCopy(t *testing.T) {
 	c, _ = m.copy(t, s, "alpha")
 	copied(t, c, s)
 	whole(t, m, s, "alpha")
+}
+
+// encodings returns the encoding of each message of a stream.
+func (m *member) encodings(t *testing.T, kernel string) (list []string) {
+	t.Helper()
+	stream := testkit.Value(m.js.Stream(testkit.Context(t), cluster.Stream(kernel)))(t)
+	for seq := range stream.CachedInfo().State.LastSeq {
+		one := testkit.Value(stream.GetMsg(testkit.Context(t), seq+1))(t)
+		list = append(list, one.Header.Get("Pwos-Encoding"))
+	}
+	return list
 }
 
 // A bus that restarts with an older state, or with none, gets the missing entries again.
@@ -348,6 +385,22 @@ func TestForgedStream(t *testing.T) {
 			m.Header.Set("Pwos-Part", "2/2")
 			return m
 		}, "follows no part 1"},
+		"an unknown encoding": {func(s *scribe) *nats.Msg {
+			m := s.message(key)
+			m.Header.Set("Pwos-Encoding", "zip")
+			return m
+		}, `does not know its encoding "zip"`},
+		"not compressed": {func(s *scribe) *nats.Msg {
+			m := s.message(key)
+			m.Header.Set("Pwos-Encoding", "s2")
+			return m
+		}, "cannot be decompressed"},
+		"compressed lines that take all memory": {func(s *scribe) *nats.Msg {
+			m := s.message(key)
+			m.Header.Set("Pwos-Encoding", "s2")
+			m.Data = append(binary.AppendUvarint(nil, 1<<32-1), m.Data...) // the length that it claims
+			return m
+		}, "longer than those of a message may be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

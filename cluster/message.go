@@ -8,29 +8,50 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Headers of a stream's messages. A message has whole lines of the journal, each with its '\n'. A line that is longer than
-// a message may be is cut into parts; the last one has the checkpoint.
+// Headers of a stream's messages. A message has whole lines of the journal, each with its '\n'. Lines that are together longer
+// than a message may be are cut into parts; the last one has the other headers.
 const (
 	checkpointHeader = "Pwos-Checkpoint" // of the last line
+	encodingHeader   = "Pwos-Encoding"   // encodingS2; absent: the lines as they are
 	partHeader       = "Pwos-Part"       // N/OF, from 1
 )
+
+// encodingS2 says that the lines are compressed as one S2 block.
+const encodingS2 = "s2"
 
 // headerRoom is the most that a message's headers take, in bytes.
 const headerRoom = 2 << 10
 
-// groupBytes is how many bytes of lines are put into one message.
-const groupBytes = 256 << 10
+const (
+	// groupBytes is how many bytes of lines begin a new message. That many fit into one even if they cannot be compressed.
+	groupBytes = 900 << 10
+	// maxGroup is the length of the longest group.
+	maxGroup = groupBytes + journal.MaxLine
+	// compressFrom is the length of the shortest group that is compressed: a single entry would hardly get shorter.
+	compressFrom = 4 << 10
+)
 
-// A group is the part of a journal that one message, or the parts of one line, carry.
+// A group is the part of a journal that one message, or its parts, carry. Its buffers can be used again once the messages are sent.
 type group struct {
-	lines []byte
-	head  journal.Head // of the last line
+	lines  []byte
+	packed []byte       // the lines in encodingS2
+	head   journal.Head // of the last line
+}
+
+// reset empties g. It keeps buffers of the usual length.
+func (g *group) reset() {
+	if cap(g.lines) > 2*groupBytes {
+		*g = group{}
+	}
+	g.lines, g.head = g.lines[:0], journal.Head{}
 }
 
 // messages returns the messages of a group, each of at most most bytes.
@@ -39,17 +60,26 @@ func (g *group) messages(kernel string, signer journal.Signer, most int, now tim
 	if err != nil {
 		return nil, err
 	}
+	data, encoding := g.lines, ""
+	if len(g.lines) >= compressFrom {
+		if g.packed = s2.Encode(g.packed, g.lines); len(g.packed) < len(g.lines) {
+			data, encoding = g.packed, encodingS2
+		}
+	}
 	subject, most := JournalSubject(kernel), most-headerRoom
-	parts := (len(g.lines) + most - 1) / most
+	parts := (len(data) + most - 1) / most
 	list := make([]*nats.Msg, 0, parts)
 	for part := range parts {
 		m := nats.NewMsg(subject)
-		m.Data = g.lines[part*most : min((part+1)*most, len(g.lines))]
+		m.Data = data[part*most : min((part+1)*most, len(data))]
 		if parts > 1 {
 			m.Header.Set(partHeader, fmt.Sprintf("%d/%d", part+1, parts))
 		}
 		if part == parts-1 {
 			m.Header.Set(checkpointHeader, string(checkpoint.AppendLine(nil)))
+			if encoding != "" {
+				m.Header.Set(encodingHeader, encoding)
+			}
 		}
 		list = append(list, m)
 	}
@@ -70,20 +100,20 @@ type received struct {
 }
 
 // add adds the next message, and returns the group that it completes, or nil. reason says what is wrong with the message.
-// Parts of an incomplete line are dropped: the writer was interrupted, and started the line again.
+// Parts of an incomplete group are dropped: the writer was interrupted, and started the group again.
 func (a *assembly) add(header nats.Header, data []byte) (_ *received, reason string) {
 	part, of, ok := partOf(header.Get(partHeader))
 	if !ok {
 		return nil, "the message's part is not written as N/OF"
 	}
 	if part > 1 && (part != a.next || of != a.of) {
-		return nil, fmt.Sprintf("part %d of %d of a line follows no part %d", part, of, part-1)
+		return nil, fmt.Sprintf("part %d of %d of some lines follows no part %d", part, of, part-1)
 	}
 	if part == 1 {
 		a.parts, a.next, a.of = a.parts[:0], 0, 0
 	}
-	if len(a.parts)+len(data) > journal.MaxLine+1 && of > 1 {
-		return nil, "the parts of a line are together longer than a line may be"
+	if len(a.parts)+len(data) > maxGroup && of > 1 {
+		return nil, tooLong
 	}
 	if part < of {
 		a.parts, a.next, a.of = append(a.parts, data...), part+1, of
@@ -94,13 +124,41 @@ func (a *assembly) add(header nats.Header, data []byte) (_ *received, reason str
 		a.parts, a.next, a.of = nil, 0, 0
 	}
 	checkpoint, err := journal.ParseCheckpoint([]byte(header.Get(checkpointHeader)))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, "the message has no checkpoint of its last line"
+	}
+	if data, reason = decoded(header.Get(encodingHeader), data); reason != "" {
+		return nil, reason
+	}
+	switch {
 	case !bytes.HasSuffix(data, []byte("\n")):
 		return nil, "the message does not end with a line end"
 	}
 	return &received{data, checkpoint}, ""
+}
+
+// tooLong says that a message, or its parts together, have more bytes than gather puts into a group.
+const tooLong = "its lines are together longer than those of a message may be"
+
+// decoded returns the lines of a group.
+func decoded(encoding string, data []byte) (lines []byte, reason string) {
+	switch encoding {
+	case "":
+		return data, ""
+	case encodingS2:
+		n, err := s2.DecodedLen(data)
+		if err == nil && n > maxGroup {
+			return nil, tooLong
+		}
+		if err == nil {
+			data, err = s2.Decode(nil, data)
+		}
+		if err != nil {
+			return nil, fmt.Sprintf("its lines cannot be decompressed: %v", err)
+		}
+		return data, ""
+	}
+	return nil, fmt.Sprintf("this build of pwos does not know its encoding %q", fault.Clip(encoding))
 }
 
 // partOf reads a part header; a message without one is whole.
