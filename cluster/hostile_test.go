@@ -49,6 +49,34 @@ func TestAnswersGoToInboxes(t *testing.T) {
 	}
 }
 
+// TestNoJSON: what a member sends is read before it is known who has signed it. A kernel refuses requests and answers that are not
+// JSON, and goes on.
+func TestNoJSON(t *testing.T) {
+	t.Parallel()
+	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	beta, lineOfBeta := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, lineOfAlpha, lineOfBeta)
+	texts := []string{"", "{", `{"from":"be`, `{"from":"beta","to"`, "{]", "\x00", strings.Repeat("[", 100_000), `{"from":"beta","from":"beta"}`}
+	hostile := join(t, b, "beta", beta)
+	testkit.Value(hostile.conn.Subscribe(cluster.RequestSubject("beta"), func(m *nats.Msg) { reply(t, beta, m, "{") }))(t)
+	testkit.Must(t, hostile.conn.Flush())
+	from, sender := linked(t, b, "alpha", alpha, lineOfAlpha+"\n"+lineOfBeta+"\n")
+	for _, text := range texts {
+		m := nats.NewMsg(cluster.RequestSubject("alpha"))
+		m.Data, m.Reply = []byte(text), hostile.conn.NewInbox()
+		testkit.Must(t, hostile.conn.PublishMsg(m))
+	}
+	from.Link().Post(letter(1, `1`))
+	if status, _, err := from.Link().Wait(testkit.Context(t), 1); err != nil || status != schema.MailQueued {
+		t.Errorf("%s, %v", status, err)
+	}
+	testkit.Eventually(t, "alpha has refused requests and answers", func() bool {
+		sender.mu.Lock()
+		defer sender.mu.Unlock()
+		return len(sender.refused) > len(texts)
+	})
+}
+
 // Mirror refuses a stream that ends before the mirror does, or that is missing. The mirror stays unchanged, and continues
 // when the entries are back.
 func TestMirrorOfShorterStream(t *testing.T) {

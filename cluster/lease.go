@@ -92,6 +92,10 @@ func (w *Watch) Look(ctx context.Context) (seen Seen, expired bool, err error) {
 	return w.seen, w.seen.Revision > 0 && now-w.seen.Since >= w.Term, nil
 }
 
+// noLease is the key of an entry that no host wrote: the answer to a request to JetStream, which a member had sent to the subject
+// of the lease, since NATS does not check where answers go. It may have replaced a lease that this host has not read.
+const noLease = "unknown"
+
 func readLease(ctx context.Context, kv jetstream.KeyValue) (Seen, error) {
 	entry, err := kv.Get(ctx, leaseKey)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -100,8 +104,8 @@ func readLease(ctx context.Context, kv jetstream.KeyValue) (Seen, error) {
 	if err != nil {
 		return Seen{}, busFault("read lease", err)
 	}
-	seen := Seen{Revision: entry.Revision(), Key: "unknown"}
-	if value, invalid := leaseEntries().Decode(entry.Value()); invalid == nil {
+	seen := Seen{Revision: entry.Revision(), Key: noLease}
+	if value, invalid := leaseEntries().DecodeText(entry.Value()); invalid == nil {
 		e := value.(*leaseEntry)
 		seen.Key, seen.Epoch = e.Key, e.Epoch
 	}
@@ -237,7 +241,11 @@ func (l *Lease) look(ctx context.Context) error {
 	if next.Epoch > l.own.Epoch {
 		l.deposed = true
 	}
-	if next.Revision != l.seen.Revision {
+	switch {
+	case next.Revision == l.seen.Revision:
+	case next.Key == noLease && l.held && now < l.until: // it has replaced this host's lease: no other host can have written one meanwhile
+		l.seen.Revision = next.Revision
+	default:
 		next.Since = now
 		l.seen = next
 	}

@@ -135,3 +135,47 @@ func TestLeaseByHand(t *testing.T) {
 		t.Error("a host without a standby waits for a lease")
 	}
 }
+
+// TestAnswersInLease shows that an answer of JetStream that a member had sent to the lease of another kernel does not stop the leader,
+// and that a leader whose lease has ended meanwhile waits for a term, since a standby may have written the entry that was replaced.
+func TestAnswersInLease(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	other, otherLine := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b := testbus.Start(t, line, otherLine)
+	alpha, beta := join(t, b, "alpha", key), join(t, b, "beta", other)
+	real := new(time.Duration)
+	leader := cluster.NewLease(alpha.js, cluster.LeaseOptions{Kernel: "alpha", Replicas: 1, Term: leaseTerm, Clock: clock{real, 1, 0}.now},
+		"first", 1, cluster.Seen{}, func() bool { return true })
+	testkit.Must(t, leader.Renew(testkit.Context(t)))
+	disturb := func() {
+		t.Helper()
+		kv := testkit.Value(alpha.js.KeyValue(testkit.Context(t), cluster.LeaseBucket("alpha")))(t)
+		before := testkit.Value(kv.Get(testkit.Context(t), "leader"))(t).Revision()
+		testkit.Must(t, beta.conn.PublishRequest("$JS.API.INFO", "$KV."+cluster.LeaseBucket("alpha")+".leader", nil))
+		testkit.Eventually(t, "the answer has replaced the lease", func() bool {
+			return testkit.Value(kv.Get(testkit.Context(t), "leader"))(t).Revision() > before
+		})
+		if leader.Renew(testkit.Context(t)) == nil {
+			t.Error("an entry of another is renewed unread")
+		}
+	}
+	for range 20 {
+		*real += leaseTerm / 5
+		disturb()
+		testkit.Must(t, leader.Renew(testkit.Context(t)))
+		if !leader.Held() {
+			t.Fatal("the leader has lost its lease")
+		}
+	}
+	*real += leaseTerm
+	disturb()
+	ended := *real
+	for *real < ended+2*leaseTerm {
+		testkit.Must(t, leader.Renew(testkit.Context(t)))
+		if held := leader.Held(); held != (*real >= ended+leaseTerm) {
+			t.Fatalf("%v after its lease had ended: held is %v", *real-ended, held)
+		}
+		*real += leaseTerm / 5
+	}
+}

@@ -295,10 +295,7 @@ does. The PIDs and states are printed, as "pwos mcp ls" does.`,
 
 // importOf returns the servers of a .mcp.json, sorted by name. Its errors are about the file.
 func importOf(text []byte) ([]*mcpServer, error) {
-	if !schema.Valid(text) {
-		return nil, errors.New("is not one strict JSON value")
-	}
-	in, wrong := schema.TypeOf[mcpFile]().Decode(text)
+	in, wrong := schema.TypeOf[mcpFile]().DecodeText(text)
 	if wrong != nil {
 		return nil, wrong
 	}

@@ -30,6 +30,14 @@ func (t *Type) Decode(data []byte) (any, *fault.Fault) {
 	return dst.Interface(), nil
 }
 
+// DecodeText is Decode for a text that may not be valid JSON.
+func (t *Type) DecodeText(text []byte) (any, *fault.Fault) {
+	if !Valid(text) {
+		return nil, fault.WireInvalidInput.New("Invalid input: it is not one strict JSON value")
+	}
+	return t.Decode(text)
+}
+
 func (t *Type) decodeInto(dst reflect.Value, raw []byte, at string) *fault.Fault {
 	switch t.shape {
 	case anything:

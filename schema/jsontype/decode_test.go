@@ -116,3 +116,24 @@ func TestDecodeDataValues(t *testing.T) {
 		})
 	}
 }
+
+// TestDecodeText: a text from outside may be cut off anywhere, or be no JSON at all.
+func TestDecodeText(t *testing.T) {
+	t.Parallel()
+	type pair struct {
+		Name string  `json:"name"`
+		List []int64 `json:"list"`
+	}
+	const whole = `{"name":"a\u0062","list":[1,-2]}`
+	of := jsontype.Of[pair]()
+	if got, err := of.DecodeText([]byte(whole)); err != nil || got.(*pair).Name != "ab" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for n := range len(whole) {
+		for _, end := range []string{"", "]", "\x00", `"`} {
+			if got, err := of.DecodeText([]byte(whole[:n] + end)); err == nil {
+				t.Errorf("%q is decoded as %v", whole[:n]+end, got)
+			}
+		}
+	}
+}
