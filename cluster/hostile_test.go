@@ -1,13 +1,18 @@
 package cluster_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/cluster"
@@ -198,5 +203,109 @@ func TestForgedAnswerFirst(t *testing.T) {
 	}
 	if want := string(fault.ClusterSigned); !sender.has(&sender.refused, want, want, want, want) { // of the session, and of the message
 		t.Errorf("refused %q", sender.refused)
+	}
+}
+
+// copiedBeside copies a short journal of alpha to a bus whose other member is beta.
+func copiedBeside(t *testing.T) (b *testbus.Bus, s *scribe, c *cluster.Copy, alpha, beta *member) {
+	t.Helper()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	other, otherLine := testbus.Key(t, testkit.Dir(t), "beta", "")
+	b = testbus.Start(t, line, otherLine)
+	s = newScribe(t, key)
+	s.write(3, 10)
+	alpha, beta = join(t, b, "alpha", key), join(t, b, "beta", other)
+	c, _ = alpha.copy(t, s, "alpha")
+	copied(t, c, s)
+	return b, s, c, alpha, beta
+}
+
+// A kernel can neither write the stream of another kernel nor delete or change anything, and the bus refuses everyone who
+// is no member.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	b, _, _, alpha, beta := copiedBeside(t)
+	ctx, cancel := context.WithTimeout(testkit.Context(t), 2*time.Second)
+	defer cancel()
+	if _, err := beta.js.Publish(ctx, cluster.JournalSubject("alpha"), []byte("x")); err == nil {
+		t.Error("beta wrote to alpha's stream")
+	}
+	for what, do := range map[string]func() error{
+		"delete": func() error { return alpha.js.DeleteStream(ctx, cluster.Stream("alpha")) },
+		"update": func() error {
+			_, err := alpha.js.UpdateStream(ctx, jetstream.StreamConfig{Name: cluster.Stream("alpha"), Subjects: []string{"x"}})
+			return err
+		},
+		"make": func() error {
+			_, err := beta.js.CreateStream(ctx, jetstream.StreamConfig{Name: cluster.Stream("beta"), Subjects: []string{cluster.JournalSubject("gamma")}})
+			return err
+		},
+		"have another's made": func() error {
+			_, err := alpha.conn.RequestWithContext(ctx, cluster.MakeSubject("stream", "beta"), []byte("1"))
+			return err
+		},
+		"make another's": func() error {
+			_, err := alpha.js.CreateStream(ctx, jetstream.StreamConfig{Name: cluster.Stream("beta"), Subjects: []string{cluster.JournalSubject("beta")}})
+			return err
+		},
+	} {
+		if do() == nil {
+			t.Errorf("a kernel may %s a stream", what)
+		}
+	}
+	if r := verify(t, beta, "alpha", alpha.key.Key()); r.Finding != nil {
+		t.Error(r.Finding)
+	}
+	stranger, _ := testbus.Key(t, testkit.Dir(t), "gamma", "")
+	short, stop := context.WithTimeout(testkit.Context(t), time.Second)
+	defer stop()
+	if _, _, err := cluster.Dial(short, cluster.Options{Name: "gamma", Servers: b.URL(), Key: stranger, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "does not know the key") {
+		t.Errorf("a stranger is let in: %v", err)
+	}
+}
+
+// A member may have answers of the bus sent to the stream of another kernel. They stop neither its copy nor those who read it.
+func TestAnswersInStream(t *testing.T) {
+	t.Parallel()
+	_, s, c, m, other := copiedBeside(t)
+	other.makes(t, "stream", "beta")
+	other.makes(t, "lease", "beta")
+	stream := testkit.Value(m.js.Stream(testkit.Context(t), cluster.Stream("alpha")))(t)
+	ends := func() uint64 { return testkit.Value(stream.Info(testkit.Context(t)))(t).State.LastSeq }
+	for _, one := range [][3]string{
+		{"$JS.API.INFO", ""},
+		{"$JS.API.STREAM.MSG.GET.pwos-journal-alpha", `{"seq":1}`},
+		{"$JS.API.STREAM.MSG.GET.pwos-journal-nothing", `{"seq":1}`},
+		{cluster.JournalSubject("beta"), "x"},
+		{"$KV." + cluster.LeaseBucket("beta") + ".x", "y"},
+		{cluster.JournalSubject("beta"), "refused", "99"},
+	} {
+		before := ends()
+		answered := nats.NewMsg(one[0])
+		answered.Reply, answered.Data = cluster.JournalSubject("alpha"), []byte(one[1])
+		if one[2] != "" {
+			answered.Header.Set(jetstream.ExpectedLastSeqHeader, one[2])
+		}
+		testkit.Must(t, other.conn.PublishMsg(answered))
+		testkit.Eventually(t, "the answer to "+one[0]+one[1]+" is in the stream", func() bool { return ends() > before })
+		s.write(1, 10)
+		copied(t, c, s)
+		whole(t, m, s, "alpha")
+	}
+	// The answer to a direct read would be the message itself.
+	for _, bucket := range []string{cluster.Stream("beta"), "KV_" + cluster.LeaseBucket("beta"), cluster.Stream("alpha")} {
+		if reply, err := other.conn.RequestWithContext(testkit.Context(t), "$JS.API.DIRECT.GET."+bucket, []byte(`{"seq":1}`)); !errors.Is(err, nats.ErrNoResponders) {
+			t.Errorf("%s is read directly: %v, %v", bucket, reply, err)
+		}
+	}
+	last := testkit.Value(cluster.LastCheckpoint(testkit.Context(t), m.js, "alpha"))(t)
+	if last == nil || last.Head != s.log.Head() {
+		t.Errorf("the last checkpoint is %v", last)
+	}
+	testkit.Must(t, s.log.Close())
+	dir := testkit.Dir(t)
+	done := testkit.Value(cluster.Rejoin(testkit.Context(t), m.js, "alpha", []access.PublicKey{m.key.Key()}, dir))(t)
+	if done.Fetched != s.log.Head().Seq {
+		t.Errorf("another host fetches %d entries of %d", done.Fetched, s.log.Head().Seq)
 	}
 }

@@ -105,7 +105,7 @@ func readLease(ctx context.Context, kv jetstream.KeyValue) (Seen, error) {
 		return Seen{}, busFault("read lease", err)
 	}
 	seen := Seen{Revision: entry.Revision(), Key: noLease}
-	if value, invalid := leaseEntries().DecodeText(entry.Value()); invalid == nil {
+	if value, invalid := leaseEntries().DecodeUntrusted(entry.Value()); invalid == nil {
 		e := value.(*leaseEntry)
 		seen.Key, seen.Epoch = e.Key, e.Epoch
 	}

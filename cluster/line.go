@@ -101,7 +101,7 @@ func (l *line) exchange(ctx context.Context, req *request) (_ *answer, sent bool
 		l.refuse(l.to, true, f)
 		return nil, true, f
 	}
-	value, invalid := answers().DecodeText(reply.Data)
+	value, invalid := answers().DecodeUntrusted(reply.Data)
 	if invalid != nil {
 		return refuse(fault.ClusterRequest.New("the answer of %s does not have its form: %s", l.to, invalid.Message))
 	}

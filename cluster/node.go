@@ -145,36 +145,36 @@ func (n *Node) release() {
 	if n.lease == nil || !n.conn.IsConnected() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+	ctx, cancel := context.WithTimeout(context.Background(), copyWait)
 	defer cancel()
 	if err := n.lease.Release(ctx); err != nil {
 		n.Log.Debug("lease", "error", err)
 	}
 }
 
-// Copied returns the last entry that the bus has; 0 without a copy, as in a process that makes one call.
-func (n *Node) Copied() uint64 {
+// copyWait is how long a kernel waits for its copy.
+const copyWait = 2 * time.Second
+
+// Copied waits until the bus has an entry, while the bus is reached, for up to copyWait and until ctx ends. It returns the
+// last entry that the bus has; 0 without a copy, as in a process that makes one call.
+func (n *Node) Copied(ctx context.Context, entry uint64) uint64 {
 	if n == nil {
 		return 0
 	}
-	return n.copy.Progress().Copied
+	ctx, cancel := context.WithTimeout(ctx, copyWait)
+	defer cancel()
+	for {
+		p := n.copy.Progress()
+		if p.Copied >= entry || p.Alarm != "" || !n.conn.IsConnected() || !sleep(ctx, linger/4) {
+			return p.Copied
+		}
+	}
 }
 
-// drainWait is how long a kernel waits for its copy when it ends.
-const drainWait = 2 * time.Second
-
-// Drain waits until the copy has all entries of a journal that no longer grows, up to drainWait, while the bus is reached
-// and until ctx ends. The next start copies the rest.
+// Drain waits until the bus has the whole journal, which no longer grows, as Copied does. The next start copies the rest.
 func (n *Node) Drain(ctx context.Context) {
-	if n == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, drainWait)
-	defer cancel()
-	for n.conn.IsConnected() && n.copy.Progress().Alarm == "" && n.copy.Progress().Copied < n.source.Synced() {
-		if !sleep(ctx, linger/4) {
-			return
-		}
+	if n != nil {
+		n.Copied(ctx, n.source.Synced())
 	}
 }
 

@@ -63,7 +63,7 @@ func (r *receiver) handle(m *nats.Msg) {
 		r.refuse("", false, fault.ClusterRequest.New("a request wants its answer at %q, which is no inbox of a kernel", fault.Clip(m.Reply)))
 		return
 	}
-	value, invalid := requests().DecodeText(m.Data)
+	value, invalid := requests().DecodeUntrusted(m.Data)
 	if invalid != nil {
 		r.refuse("", false, fault.ClusterRequest.New("a request does not have its form: %s", invalid.Message))
 		return // its sender is unknown

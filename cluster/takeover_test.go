@@ -239,7 +239,7 @@ func TestIdleLeader(t *testing.T) {
 	t.Cleanup(func() { testkit.Must(t, n.Close()) })
 	fenced := make(chan error, 1)
 	n.Begin(&cluster.Quorum{Fenced: func(err error) { fenced <- err }})
-	testkit.Eventually(t, "the journal is copied", func() bool { return n.Copied() == leads.log.Synced() })
+	testkit.Eventually(t, "the journal is copied", func() bool { return n.Copied(t.Context(), 0) == leads.log.Synced() })
 
 	other, here := join(t, b, "alpha", second), newScribe(t, second)
 	testkit.Must(t, here.log.Close())

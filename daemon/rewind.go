@@ -16,7 +16,7 @@ import (
 func (d *Daemon) lookBack() {
 	past := d.state.Past(d.kernel.Recorded)
 	d.state.Rewind.Serve(rewind.Shell{Past: past, May: d.kernel.May})
-	var copied func() uint64
+	var copied func(ctx context.Context, entry uint64) uint64
 	if d.config.Cluster.Name != "" {
 		copied = d.cluster.Copied
 	}

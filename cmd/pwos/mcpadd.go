@@ -295,7 +295,7 @@ does. The PIDs and states are printed, as "pwos mcp ls" does.`,
 
 // importOf returns the servers of a .mcp.json, sorted by name. Its errors are about the file.
 func importOf(text []byte) ([]*mcpServer, error) {
-	in, wrong := schema.TypeOf[mcpFile]().DecodeText(text)
+	in, wrong := schema.TypeOf[mcpFile]().DecodeUntrusted(text)
 	if wrong != nil {
 		return nil, wrong
 	}

@@ -24,16 +24,16 @@ import (
 // Archiver moves the oldest segments of the journal to another directory while the kernel runs.
 type Archiver struct {
 	past    *Past
-	end     func(context.Context) error // ends the segment that is being written
-	copied  func() uint64               // the last entry that the cluster's bus has; nil: no cluster
-	private []string                    // directories of the kernel, in which no archive may be
-	busy    chan struct{}               // one at a time
+	end     func(context.Context) error                    // ends the segment that is being written
+	copied  func(ctx context.Context, entry uint64) uint64 // see Past.Archiver; nil: no cluster
+	private []string                                       // directories of the kernel, in which no archive may be
+	busy    chan struct{}                                  // one at a time
 	log     *slog.Logger
 }
 
-// Archiver returns an Archiver. end ends the segment that is being written. copied returns the last entry that the
-// cluster's bus has; nil if there is no cluster. private are the kernel's own directories.
-func (p *Past) Archiver(end func(context.Context) error, copied func() uint64, private ...string) *Archiver {
+// Archiver returns an Archiver. end ends the segment that is being written. copied waits briefly for the
+// cluster's bus to have an entry, and returns the last one that it has; nil if there is no cluster. private are the kernel's own directories.
+func (p *Past) Archiver(end func(context.Context) error, copied func(ctx context.Context, entry uint64) uint64, private ...string) *Archiver {
 	return &Archiver{past: p, end: end, copied: copied, private: private, busy: make(chan struct{}, 1), log: p.state.log}
 }
 
@@ -67,7 +67,7 @@ func (a *Archiver) Archive(ctx context.Context, job *kernel.Job, do *audit.Archi
 		return out, err
 	}
 	if a.copied != nil {
-		if through := a.copied(); through < plan.Seq {
+		if through := a.copied(ctx, plan.Seq); through < plan.Seq {
 			return out, fault.JournalUncopied.New("the bus has the entries up to %d, and %d was to be the last that is archived: the bus gets the rest from the journal", through, plan.Seq)
 		}
 	}

@@ -16,8 +16,8 @@ type Redactor struct {
 	past   *Past
 	kernel Redacting
 	blobs  Blobs
-	copied func() uint64 // that of the Archiver
-	busy   chan struct{} // that of the Archiver: one of both runs at a time
+	copied func(ctx context.Context, entry uint64) uint64 // that of the Archiver
+	busy   chan struct{}                                  // that of the Archiver: one of both runs at a time
 }
 
 // Redacting is what a Redactor needs from the kernel.
@@ -66,7 +66,7 @@ func (r *Redactor) Redact(ctx context.Context, job *kernel.Job, do *audit.Redact
 	out = e.output(r.copied != nil)
 	if !e.done && e.blob == "" {
 		if r.copied != nil {
-			if err := e.mustBeCopied(r.copied()); err != nil {
+			if err := e.mustBeCopied(r.copied(ctx, e.seq)); err != nil {
 				return out, err
 			}
 		}

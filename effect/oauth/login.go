@@ -33,7 +33,7 @@ func Parse(secret string) (l *Login, ok bool) {
 	if !strings.HasPrefix(secret, "{") {
 		return nil, false
 	}
-	in, err := schema.TypeOf[Login]().DecodeText([]byte(secret))
+	in, err := schema.TypeOf[Login]().DecodeUntrusted([]byte(secret))
 	if err != nil {
 		return nil, false
 	}

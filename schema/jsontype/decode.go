@@ -30,8 +30,8 @@ func (t *Type) Decode(data []byte) (any, *fault.Fault) {
 	return dst.Interface(), nil
 }
 
-// DecodeText is Decode for a text that may not be valid JSON.
-func (t *Type) DecodeText(text []byte) (any, *fault.Fault) {
+// DecodeUntrusted is Decode for a text that may not be valid JSON.
+func (t *Type) DecodeUntrusted(text []byte) (any, *fault.Fault) {
 	if !Valid(text) {
 		return nil, fault.WireInvalidInput.New("Invalid input: it is not one strict JSON value")
 	}

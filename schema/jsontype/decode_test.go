@@ -117,8 +117,8 @@ func TestDecodeDataValues(t *testing.T) {
 	}
 }
 
-// TestDecodeText: a text from outside may be cut off anywhere, or be no JSON at all.
-func TestDecodeText(t *testing.T) {
+// TestDecodeUntrusted: a text from outside may be cut off anywhere, or be no JSON at all.
+func TestDecodeUntrusted(t *testing.T) {
 	t.Parallel()
 	type pair struct {
 		Name string  `json:"name"`
@@ -126,12 +126,12 @@ func TestDecodeText(t *testing.T) {
 	}
 	const whole = `{"name":"a\u0062","list":[1,-2]}`
 	of := jsontype.Of[pair]()
-	if got, err := of.DecodeText([]byte(whole)); err != nil || got.(*pair).Name != "ab" {
+	if got, err := of.DecodeUntrusted([]byte(whole)); err != nil || got.(*pair).Name != "ab" {
 		t.Errorf("%v, %v", got, err)
 	}
 	for n := range len(whole) {
 		for _, end := range []string{"", "]", "\x00", `"`} {
-			if got, err := of.DecodeText([]byte(whole[:n] + end)); err == nil {
+			if got, err := of.DecodeUntrusted([]byte(whole[:n] + end)); err == nil {
 				t.Errorf("%q is decoded as %v", whole[:n]+end, got)
 			}
 		}
