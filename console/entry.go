@@ -14,7 +14,7 @@ import (
 func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
 	seq, err := strconv.ParseInt(r.PathValue("seq"), 10, 64)
 	if err != nil || seq < 1 || seq > lastNumber {
-		refuse(w, http.StatusUnprocessableEntity, "console.input", "that is no number that an entry can have")
+		refuse(w, http.StatusUnprocessableEntity, "console.input", "that is not the number of an entry")
 		return
 	}
 	at, err := s.kernels.at(r)

@@ -101,7 +101,7 @@ func logQuery(q url.Values) (*schema.AuditLogInput, error) {
 		case numbers[name] != nil:
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil || n < 0 || n > lastNumber {
-				return nil, fmt.Errorf("%s is no number that an entry can have", name)
+				return nil, fmt.Errorf("%s is not the number of an entry", name)
 			}
 			*numbers[name] = &n
 		case name == "kernel": // selects the kernel
@@ -206,7 +206,7 @@ func (s *Server) first(ctx context.Context, since string) (int64, error) {
 	if since != "" {
 		n, err := strconv.ParseInt(since, 10, 64)
 		if err != nil || n < 1 || n > lastNumber {
-			return 0, wrongInput("since is no number that an entry can have")
+			return 0, wrongInput("since is not the number of an entry")
 		}
 		return n, nil
 	}

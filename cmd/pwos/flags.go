@@ -157,7 +157,7 @@ func processAt(text string) (process string, kernel *string, err error) {
 		return process, nil, nil
 	}
 	if !access.KernelName(name) {
-		return "", nil, fmt.Errorf("%q is no name of a kernel: 12@beta is process 12 of the kernel beta", name)
+		return "", nil, fmt.Errorf("%q is not the name of a kernel: 12@beta is process 12 of the kernel beta", name)
 	}
 	return process, &name, nil
 }

@@ -158,7 +158,7 @@ func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInp
 	}
 	for _, arg := range args[1:] {
 		if (strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, "[")) && !schema.Valid([]byte(arg)) {
-			return nil, fault.WireInvalidJSON.New("%s begins as JSON, and is none: quote what is to be a text, '\"{\"'", fault.Clip(arg))
+			return nil, fault.WireInvalidJSON.New("%s starts like JSON and is not valid JSON: quote it if it is a text, '\"{\"'", fault.Clip(arg))
 		}
 		in.Args = append(in.Args, appendArgument(nil, arg))
 	}

@@ -161,7 +161,7 @@ func (c *Caller) find(name, base string) (*tool, error) {
 	case f.Executable:
 		t.kind = Program
 	default:
-		return nil, fault.ToolNotCallable.New("call %s: it is no WebAssembly module, and no executable file", at.URI)
+		return nil, fault.ToolNotCallable.New("call %s: it is neither a WebAssembly module nor an executable file", at.URI)
 	}
 	return t, nil
 }
