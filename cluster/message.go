@@ -130,8 +130,7 @@ func (a *assembly) add(header nats.Header, data []byte) (_ *received, reason str
 	if data, reason = decoded(header.Get(encodingHeader), data); reason != "" {
 		return nil, reason
 	}
-	switch {
-	case !bytes.HasSuffix(data, []byte("\n")):
+	if !bytes.HasSuffix(data, []byte("\n")) {
 		return nil, "the message does not end with a line end"
 	}
 	return &received{data, checkpoint}, ""
