@@ -359,6 +359,13 @@ func TestForgedStream(t *testing.T) {
 	t.Parallel()
 	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
 	stranger, _ := testbus.Key(t, testkit.Dir(t), "stranger", "")
+	with := func(header, value string) func(*scribe) *nats.Msg {
+		return func(s *scribe) *nats.Msg {
+			m := s.message(key)
+			m.Header.Set(header, value)
+			return m
+		}
+	}
 	for name, c := range map[string]struct {
 		forge func(s *scribe) *nats.Msg // the message that is appended after a good entry
 		want  string
@@ -379,24 +386,11 @@ func TestForgedStream(t *testing.T) {
 			m.Header = nil
 			return m
 		}, "no checkpoint"},
-		"half a line": {func(s *scribe) *nats.Msg {
-			m := s.message(key)
-			m.Header.Set("Pwos-Part", "2/2")
-			return m
-		}, "follows no part 1"},
-		"an unknown encoding": {func(s *scribe) *nats.Msg {
-			m := s.message(key)
-			m.Header.Set("Pwos-Encoding", "zip")
-			return m
-		}, `does not know its encoding "zip"`},
-		"not compressed": {func(s *scribe) *nats.Msg {
-			m := s.message(key)
-			m.Header.Set("Pwos-Encoding", "s2")
-			return m
-		}, "cannot be decompressed"},
+		"half a line":         {with("Pwos-Part", "2/2"), "follows no part 1"},
+		"an unknown encoding": {with("Pwos-Encoding", "zip"), `does not know its encoding "zip"`},
+		"not compressed":      {with("Pwos-Encoding", "s2"), "cannot be decompressed"},
 		"compressed lines that take all memory": {func(s *scribe) *nats.Msg {
-			m := s.message(key)
-			m.Header.Set("Pwos-Encoding", "s2")
+			m := with("Pwos-Encoding", "s2")(s)
 			m.Data = append(binary.AppendUvarint(nil, 1<<32-1), m.Data...) // the length that it claims
 			return m
 		}, "longer than those of a message may be"},

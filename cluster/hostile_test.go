@@ -54,8 +54,8 @@ func TestAnswersGoToInboxes(t *testing.T) {
 	}
 }
 
-// TestNoJSON: what a member sends is read before it is known who has signed it. A kernel refuses requests and answers that are not
-// JSON, and goes on.
+// TestNoJSON shows that a kernel refuses requests and answers that are not JSON, and keeps running. Requests are decoded before
+// their signatures are checked.
 func TestNoJSON(t *testing.T) {
 	t.Parallel()
 	alpha, lineOfAlpha := testbus.Key(t, testkit.Dir(t), "alpha", "")

@@ -140,10 +140,7 @@ func TestLeaseByHand(t *testing.T) {
 // and that a leader whose lease has ended meanwhile waits for a term, since a standby may have written the entry that was replaced.
 func TestAnswersInLease(t *testing.T) {
 	t.Parallel()
-	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
-	other, otherLine := testbus.Key(t, testkit.Dir(t), "beta", "")
-	b := testbus.Start(t, line, otherLine)
-	alpha, beta := join(t, b, "alpha", key), join(t, b, "beta", other)
+	_, _, _, alpha, beta := copiedBeside(t)
 	real := new(time.Duration)
 	leader := cluster.NewLease(alpha.js, cluster.LeaseOptions{Kernel: "alpha", Replicas: 1, Term: leaseTerm, Clock: clock{real, 1, 0}.now},
 		"first", 1, cluster.Seen{}, func() bool { return true })

@@ -16,9 +16,9 @@ func Invalid(field, format string, args ...any) *fault.Fault {
 	return fault.WireInvalidInput.New("Invalid input: "+field+" "+format, args...).At(field)
 }
 
-// Decode decodes a message's data, valid JSON, as the Go type behind t and returns a pointer to it.
-// Null data means an empty object. Data that does not fit is an InvalidInput error that names the
-// member. Raw values alias data.
+// Decode decodes a message's data, valid JSON, as the Go type behind t and returns a pointer to it. It panics on a text that
+// is not valid JSON: see DecodeUntrusted. Null data means an empty object. Data that does not fit is an InvalidInput error
+// that names the member. Raw values alias data.
 func (t *Type) Decode(data []byte) (any, *fault.Fault) {
 	dst := reflect.New(t.goType)
 	if t.shape == record && string(data) == "null" {

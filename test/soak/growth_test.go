@@ -40,7 +40,7 @@ func TestGrowth(t *testing.T) {
 			each = (p.quiet(t, p.read(t)).heap - before) / int64(n-n/10)
 			t.Logf("%s: %d bytes each, %d when taken away", g.what, took, each)
 		}
-		if g.most > 0 && each > g.most+noise()/int64(n) {
+		if g.most > 0 && each > g.most+noise/int64(n) {
 			t.Errorf("%s: %d bytes each stay, want at most %d", g.what, each, g.most)
 		}
 	}
