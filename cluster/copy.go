@@ -31,15 +31,21 @@ const (
 // Source is the journal that is copied.
 type Source struct {
 	Dir    string
-	Synced func() uint64                           // (*journal.Log).Synced: no later entry is copied
-	Await  func(ctx context.Context, entry uint64) // (*journal.Log).AwaitSynced
-	FS     journal.FS                              // nil: the system's
+	Synced func() uint64 // (*journal.Log).Synced
+
+	// Last returns the last entry to copy, and Await returns when an entry is to be copied. They are (*journal.Log).Synced and
+	// AwaitSynced; or Written and AwaitWritten, so that entries are sent while they are synced here. Then a power cut may leave
+	// entries in the stream that the journal does not have.
+	Last  func() uint64
+	Await func(ctx context.Context, entry uint64)
+
+	FS journal.FS // nil: the system's
 }
 
 // Copy copies the journal of a kernel to its stream.
 type Copy struct {
 	name     string
-	signer   journal.Signer
+	signer   *journal.HeadSigner
 	source   Source
 	replicas int
 	conn     *nats.Conn
@@ -62,7 +68,11 @@ func NewCopy(name string, signer journal.Signer, source Source, replicas int, co
 	if err != nil {
 		return nil, fmt.Errorf("use the bus: %w", err)
 	}
-	return &Copy{name: name, signer: signer, source: source, replicas: replicas, conn: conn, stream: stream, log: log}, nil
+	heads, err := journal.NewHeadSigner(signer)
+	if err != nil {
+		return nil, err
+	}
+	return &Copy{name: name, signer: heads, source: source, replicas: replicas, conn: conn, stream: stream, log: log}, nil
 }
 
 // Quorum has the functions that a Copy reports to.
@@ -197,20 +207,26 @@ func (c *Copy) follow(ctx context.Context) error {
 	defer watch.Wait()
 	defer cancel(nil)
 
-	at, last, err := c.align(ctx)
+	at, err := c.align(ctx)
 	if err != nil {
 		return err
 	}
 	c.set(func() { c.wrong = "" })
 	c.acknowledged(at.Seq)
-	if err := c.send(ctx, at.Seq+1, last); ctx.Err() == nil {
+	if err := c.send(ctx, at.Seq+1, at.last); ctx.Err() == nil {
 		return err
 	}
 	return context.Cause(ctx)
 }
 
-// align finds the entry that the stream ends with, and the number of its last message.
-func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err error) {
+// streamEnd is the end of a stream.
+type streamEnd struct {
+	journal.Head        // its last entry
+	last         uint64 // its last message
+}
+
+// align finds the end of the stream, which it makes if there is none.
+func (c *Copy) align(ctx context.Context) (at streamEnd, err error) {
 	stream, err := c.stream.Stream(ctx, Stream(c.name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if err = AskToMake(ctx, c.stream, makeStream, c.name, c.replicas); err == nil {
@@ -218,40 +234,41 @@ func (c *Copy) align(ctx context.Context) (at journal.Head, last uint64, err err
 		}
 	}
 	if err != nil {
-		return at, 0, fmt.Errorf("open stream: %w", err)
+		return at, fmt.Errorf("open stream: %w", err)
 	}
 	info, err := stream.Info(ctx)
 	if err != nil {
-		return at, 0, fmt.Errorf("look at stream: %w", err)
+		return at, fmt.Errorf("look at stream: %w", err)
 	}
-	last = info.State.LastSeq
-	for seq := last; seq > 0 && seq >= info.State.FirstSeq; seq-- {
+	at.last = info.State.LastSeq
+	for seq := at.last; seq > 0 && seq >= info.State.FirstSeq; seq-- {
 		m, ours, err := readMessage(ctx, stream, seq)
 		if err != nil {
-			return at, 0, fmt.Errorf("read stream: %w", err)
+			return at, fmt.Errorf("read stream: %w", err)
 		}
 		if part, of, ok := partOf(m.Header.Get(partHeader)); !ours || ok && part < of {
 			continue // or a part of an incomplete line
 		}
 		checkpoint, err := journal.ParseCheckpoint([]byte(m.Header.Get(checkpointHeader)))
 		if err != nil {
-			return at, 0, fmt.Errorf("%w: its message %d has no checkpoint", errDiverged, seq)
+			return at, fmt.Errorf("%w: its message %d has no checkpoint", errDiverged, seq)
 		}
-		err = c.compare(ctx, checkpoint.Head)
+		at.Head = checkpoint.Head
+		err = c.compare(ctx, at.Head)
 		if errors.Is(err, errDiverged) && c.deposed(checkpoint) {
 			err = fmt.Errorf("%w, with the key %s (%v)", errDeposed, fingerprint(checkpoint.Key), err)
 		}
-		return checkpoint.Head, last, err
+		return at, err
 	}
-	if last > 0 && info.State.Msgs == 0 {
-		return at, 0, fmt.Errorf("%w: its messages up to %d were removed", errDiverged, last)
+	if at.last > 0 && info.State.Msgs == 0 {
+		return at, fmt.Errorf("%w: its messages up to %d were removed", errDiverged, at.last)
 	}
-	return at, last, nil
+	return at, nil
 }
 
 // deposed reports whether another host that may lead the kernel has signed the end of the stream.
 func (c *Copy) deposed(at journal.Checkpoint) bool {
-	if c.leaders == nil || at.Verify() != nil || at.Key == canonical(c.signer.Public()) {
+	if c.leaders == nil || at.Verify() != nil || at.Key == c.signer.Key() {
 		return false
 	}
 	return slices.ContainsFunc(c.leaders(), func(key access.PublicKey) bool { return key.String() == at.Key })
@@ -259,8 +276,8 @@ func (c *Copy) deposed(at journal.Checkpoint) bool {
 
 // compare returns errDiverged if the journal does not have the entry that the stream ends with.
 func (c *Copy) compare(ctx context.Context, at journal.Head) (err error) {
-	if synced := c.source.Synced(); at.Seq > synced {
-		return fmt.Errorf("%w: it goes up to entry %d, the journal only to %d: another kernel has this name, or this state directory is an older copy", errDiverged, at.Seq, synced)
+	if last := c.source.Last(); at.Seq > last {
+		return fmt.Errorf("%w: it goes up to entry %d, the journal only to %d: another kernel has this name, or this state directory is an older copy", errDiverged, at.Seq, last)
 	}
 	r := c.read(at.Seq)
 	defer func() { err = errors.Join(err, r.Close()) }()
@@ -275,7 +292,7 @@ func (c *Copy) compare(ctx context.Context, at journal.Head) (err error) {
 }
 
 func (c *Copy) read(from uint64) *journal.Reader {
-	return journal.NewReader(c.source.FS, c.source.Dir, journal.ReaderOptions{From: from, Limit: c.source.Synced})
+	return journal.NewReader(c.source.FS, c.source.Dir, journal.ReaderOptions{From: from, Limit: c.source.Last, Lines: true})
 }
 
 // send copies the entries from from on. last is the number of the stream's last message, which the next message must
@@ -301,8 +318,8 @@ func (c *Copy) send(ctx context.Context, from, last uint64) (err error) {
 	}
 }
 
-// await waits until an entry of the journal is synced, or ctx is done. Meanwhile it checks that the stream still ends with message
-// last, so that an idle kernel notices that another host has taken over.
+// await waits until an entry of the journal is to be copied, or ctx is done. Meanwhile it checks that the stream still ends
+// with message last, so that an idle kernel notices that another host has taken over.
 func (c *Copy) await(ctx context.Context, entry, last uint64) error {
 	for ctx.Err() == nil {
 		waiting, stop := context.WithTimeout(ctx, lookEvery)

@@ -73,7 +73,7 @@ func noise(size int) string {
 }
 
 func (s *scribe) source() cluster.Source {
-	return cluster.Source{Dir: s.dir, Synced: s.log.Synced, Await: s.log.AwaitSynced}
+	return cluster.Source{Dir: s.dir, Synced: s.log.Synced, Last: s.log.Synced, Await: s.log.AwaitSynced}
 }
 
 // member is a kernel on a bus.
@@ -421,7 +421,7 @@ func (s *scribe) message(key *access.HostKey) *nats.Msg {
 	record := testkit.Value(r.Next(s.t.Context()))(s.t)
 	m := nats.NewMsg(cluster.JournalSubject("alpha"))
 	m.Data = append(append(m.Data, record.Line...), '\n')
-	checkpoint := testkit.Value(journal.SignHead(key, journal.Head{Seq: record.Seq, Hash: record.Hash}, time.UnixMilli(1)))(s.t)
+	checkpoint := testkit.Value(testkit.Value(journal.NewHeadSigner(key))(s.t).Sign(journal.Head{Seq: record.Seq, Hash: record.Hash}, time.UnixMilli(1)))(s.t)
 	m.Header.Set("Pwos-Checkpoint", string(checkpoint.AppendLine(nil)))
 	testkit.Must(s.t, r.Close())
 	return m

@@ -55,8 +55,8 @@ func (g *group) reset() {
 }
 
 // messages returns the messages of a group, each of at most most bytes.
-func (g *group) messages(kernel string, signer journal.Signer, most int, now time.Time) ([]*nats.Msg, error) {
-	checkpoint, err := journal.SignHead(signer, g.head, now)
+func (g *group) messages(kernel string, signer *journal.HeadSigner, most int, now time.Time) ([]*nats.Msg, error) {
+	checkpoint, err := signer.Sign(g.head, now)
 	if err != nil {
 		return nil, err
 	}

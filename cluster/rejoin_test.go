@@ -161,3 +161,44 @@ func TestQuorumIsTold(t *testing.T) {
 		t.Error("another writer is not told of")
 	}
 }
+
+// TestSentWhileSynced: a copy of what is written sends it before it is synced, and goes on with it. What a power cut then takes
+// from the journal is fetched at the next start.
+func TestSentWhileSynced(t *testing.T) {
+	t.Parallel()
+	key, line := testbus.Key(t, testkit.Dir(t), "alpha", "")
+	m := join(t, testbus.Start(t, line), "alpha", key)
+	s := newScribe(t, key)
+	s.write(3, 10)
+	lost := filepath.Join(testkit.Dir(t), "journal")
+	testkit.Must(t, os.CopyFS(lost, os.DirFS(s.dir)))
+	source := s.source()
+	source.Last, source.Await = s.log.Written, s.log.AwaitWritten
+	begin := func() (c *cluster.Copy, stop func()) {
+		c = testkit.Value(cluster.NewCopy("alpha", key, source, 1, m.conn, quiet))(t)
+		c.Tell(&cluster.Quorum{Acknowledged: func(uint64) {}, Fenced: func(err error) { t.Error(err) }})
+		return c, running(t, c)
+	}
+	sent := func(c *cluster.Copy, entry uint64) {
+		t.Helper()
+		testkit.Eventually(t, "it is sent", func() bool { return c.Progress().Copied == entry })
+	}
+	c, stop := begin()
+	sent(c, 3)
+	for entry := range uint64(5) {
+		s.log.Append(&journal.Entry{Time: 1, Request: []byte(`"x"`), Outcome: []byte(`"ok"`)})
+		testkit.Must(t, s.log.Flush())
+		sent(c, entry+4)
+	}
+	stop()
+	c, stop = begin()
+	sent(c, 8)
+	stop()
+	if synced := s.log.Synced(); synced != 3 {
+		t.Errorf("entry %d was synced", synced)
+	}
+	done := testkit.Value(cluster.Rejoin(testkit.Context(t), m.js, "alpha", []access.PublicKey{key.Key()}, lost))(t)
+	if done.Fetched != 5 || done.Aside != "" {
+		t.Errorf("the next start: %+v", done)
+	}
+}

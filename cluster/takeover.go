@@ -39,13 +39,13 @@ func Lead(ctx context.Context, name string, signer journal.Signer, source Source
 // lead sends what the stream does not have. A message without an acknowledgment may have arrived; the next attempt finds
 // out.
 func (c *Copy) lead(ctx context.Context) (err error) {
-	at, last, err := c.align(ctx)
-	if err != nil || at.Seq == c.source.Synced() {
+	at, err := c.align(ctx)
+	if err != nil || at.Seq == c.source.Last() {
 		return err
 	}
 	r := c.read(at.Seq + 1)
 	defer func() { err = errors.Join(err, r.Close()) }()
-	_, _, err = c.catchUp(ctx, r, last)
+	_, _, err = c.catchUp(ctx, r, at.last)
 	return err
 }
 

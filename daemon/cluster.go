@@ -30,11 +30,12 @@ func (d *Daemon) joinCluster(leader *lead.Host) (err error) {
 	if c.Name == "" || d.once && c.Acknowledge != config.Quorum {
 		return nil
 	}
+	log := d.state.Journal
 	o := cluster.NodeOptions{
 		Options:  leader.Bus(d.log.With("component", "cluster")),
 		Members:  d.config.MembersFile(),
 		Replicas: c.Replicas,
-		Journal:  cluster.Source{Dir: filepath.Clean(d.state.Dir), Synced: d.state.Journal.Synced, Await: d.state.Journal.AwaitSynced},
+		Journal:  cluster.Source{Dir: filepath.Clean(d.state.Dir), Synced: log.Synced, Last: log.Synced, Await: log.AwaitSynced},
 		Epoch:    d.state.Booted.Epoch, Seen: d.seen,
 	}
 	if c.Acknowledge == config.Quorum && !d.once {

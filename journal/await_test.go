@@ -10,9 +10,15 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
-// TestAwaitSynced shows that a waiter returns when its entry is durable, not before, and when the log has stopped.
-func TestAwaitSynced(t *testing.T) {
+// TestAwait shows that a waiter returns when its entry is written, or durable, not before, and when the log has stopped.
+func TestAwait(t *testing.T) {
 	t.Parallel()
+	t.Run("written", func(t *testing.T) { t.Parallel(); await(t, (*journal.Log).AwaitWritten, 1) })
+	t.Run("synced", func(t *testing.T) { t.Parallel(); await(t, (*journal.Log).AwaitSynced, 0) })
+}
+
+// await checks wait. When entries are written and not yet durable, it must reach ahead of them: 1, or none: 0.
+func await(t *testing.T, wait func(*journal.Log, context.Context, uint64), ahead int) {
 	synctest.Test(t, func(t *testing.T) {
 		log, _, err := journal.Open(journal.Options{Dir: "/journal", FS: faultfs.NewDisk()})
 		testkit.Must(t, err)
@@ -21,7 +27,7 @@ func TestAwaitSynced(t *testing.T) {
 			told := make(chan struct{})
 			go func() {
 				defer close(told)
-				log.AwaitSynced(ctx, seq)
+				wait(log, ctx, seq)
 			}()
 			synctest.Wait()
 			return told
@@ -42,11 +48,10 @@ func TestAwaitSynced(t *testing.T) {
 				}
 			}
 		}
-		e := benchEntry()
 		for seq := range 3 {
-			log.Append(e)
+			log.Append(benchEntry())
 			testkit.Must(t, log.Flush())
-			check("written", seq > 1, false, false, false)
+			check("written", seq+ahead > 1, seq+ahead > 2, false, false)
 			if _, err := log.Sync(); err != nil {
 				t.Fatal(err)
 			}

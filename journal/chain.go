@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // unfinished is the reason for a segment that ends in the middle of a line and is not the last.
@@ -128,13 +127,4 @@ func (c *Chain) Add(line []byte) (*Record, string) {
 	c.rec.Hash = hashLine(line)
 	c.Head = Head{Seq: c.rec.Seq, Hash: c.rec.Hash}
 	return &c.rec, ""
-}
-
-// SignHead returns the signed checkpoint of a durable entry.
-func SignHead(s Signer, h Head, at time.Time) (Checkpoint, error) {
-	_, key, err := parseKey(s.Public())
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	return signCheckpoint(s, key, h, at.UnixMilli())
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const checkpointsName = "checkpoints"
@@ -84,6 +85,35 @@ func ParseCheckpoint(line []byte) (Checkpoint, error) {
 func signCheckpoint(s Signer, key string, h Head, ms int64) (c Checkpoint, err error) {
 	c = Checkpoint{Head: h, Time: ms}
 	if c.seal, err = sealed(s, key, c.text()); err != nil {
+		return Checkpoint{}, fmt.Errorf("sign checkpoint: %w", err)
+	}
+	return c, nil
+}
+
+// A HeadSigner signs checkpoints, as of each message of a stream.
+type HeadSigner struct {
+	signer Signer
+	key    string // canonical line of its key
+}
+
+// NewHeadSigner returns a HeadSigner, after it has verified a signature of the signer: verifying each takes twice as long as
+// signing it.
+func NewHeadSigner(s Signer) (*HeadSigner, error) {
+	_, key, err := parseKey(s.Public())
+	if err != nil {
+		return nil, err
+	}
+	_, err = signCheckpoint(s, key, Head{}, 0)
+	return &HeadSigner{s, key}, err
+}
+
+// Key returns the line of authorized_keys with which checkpoints name the key.
+func (s *HeadSigner) Key() string { return s.key }
+
+// Sign returns the signed checkpoint of an entry that is written.
+func (s *HeadSigner) Sign(h Head, at time.Time) (c Checkpoint, err error) {
+	c = Checkpoint{Head: h, Time: at.UnixMilli(), seal: seal{Key: s.key}}
+	if c.Sig, err = s.signer.Sign(c.text()); err != nil {
 		return Checkpoint{}, fmt.Errorf("sign checkpoint: %w", err)
 	}
 	return c, nil

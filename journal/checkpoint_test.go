@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
@@ -248,3 +249,29 @@ func TestSyncsForCheckpoints(t *testing.T) {
 	}
 	testkit.Must(t, l.Close())
 }
+
+// A HeadSigner's checkpoints are those of its signer, whose first signature it verifies.
+func TestHeadSigner(t *testing.T) {
+	t.Parallel()
+	key, other := newHostKey(1), newHostKey(2)
+	heads := testkit.Value(journal.NewHeadSigner(key))(t)
+	head := journal.Head{Seq: 7, Hash: journal.Hash{1}}
+	got := testkit.Value(heads.Sign(head, time.UnixMilli(5)))(t)
+	testkit.Must(t, got.Verify())
+	if got.Head != head || got.Time != 5 || got.Key != heads.Key() {
+		t.Errorf("signed %+v", got)
+	}
+	if _, err := journal.NewHeadSigner(mixedKey{key, other}); err == nil {
+		t.Error("a key that signs with another one was accepted")
+	}
+	key.err = errors.New("no key")
+	if _, err := heads.Sign(head, time.UnixMilli(5)); !errors.Is(err, key.err) {
+		t.Errorf("a signer that fails: %v", err)
+	}
+}
+
+// mixedKey has the public key of one key, and signs with another.
+type mixedKey struct{ shows, signs journal.Signer }
+
+func (k mixedKey) Public() string                   { return k.shows.Public() }
+func (k mixedKey) Sign(data []byte) ([]byte, error) { return k.signs.Sign(data) }

@@ -47,10 +47,10 @@ type Log struct {
 	target  File       // the segment, for Sync
 	flushed Head       // written, for Sync
 	synced  Head
-	ended   Head          // of the last complete segment, if no checkpoint of it was tried
-	dead    error         // why the log stopped
-	awaited uint64        // the first entry that AwaitSynced waits for, or 0
-	reached chan struct{} // closed when awaited is durable, or the log has stopped
+	ended   Head    // of the last complete segment, if no checkpoint of it was tried
+	dead    error   // why the log stopped
+	toWrite waiters // of AwaitWritten
+	toSync  waiters // of AwaitSynced
 
 	checkMu   ioLock
 	checks    File // nil without a signer
@@ -134,6 +134,7 @@ func (l *Log) flushPending(reserved bool) error {
 	l.clear()
 	l.mu.Lock()
 	l.flushed = l.written
+	l.toWrite.reached(l.flushed.Seq)
 	l.mu.Unlock()
 	return nil
 }
@@ -238,7 +239,8 @@ func (l *Log) stop(cause error) error {
 	defer l.mu.Unlock()
 	if l.dead == nil {
 		l.dead = fmt.Errorf("%w: %w", ErrStopped, cause)
-		l.tellReached()
+		l.toWrite.tell()
+		l.toSync.tell()
 	}
 	return l.dead
 }

@@ -35,11 +35,8 @@ func ParseLine(line []byte, r *Record) error {
 	}
 	// Errors are checked only at the end: nearly all lines are good, and reading with a bad cursor is cheap.
 	c := cursor{b: line}
-	c.word(`{"seq":`)
-	r.Seq = c.uint()
-	c.word(`,"prev":"`)
-	c.hash(&r.Prev)
-	c.word(`","time":`)
+	c.place(r)
+	c.word(`,"time":`)
 	r.Time = c.int()
 	c.word(`,"tick":`)
 	r.Tick = c.int()
@@ -57,6 +54,16 @@ func ParseLine(line []byte, r *Record) error {
 	r.LatencyUS = c.int()
 	c.word(`}`)
 	if c.bad || c.i != len(line) || r.Seq == 0 {
+		return errLayout
+	}
+	r.Line = line
+	return nil
+}
+
+// parsePlace parses only the place of a line in the chain: Seq and Prev.
+func parsePlace(line []byte, r *Record) error {
+	c := cursor{b: line}
+	if c.place(r); c.bad || r.Seq == 0 {
 		return errLayout
 	}
 	r.Line = line
@@ -105,6 +112,15 @@ func (c *cursor) int() int64 {
 	}
 	c.bad = c.bad || n > math.MaxInt64
 	return int64(n)
+}
+
+// place reads the members with which all lines begin.
+func (c *cursor) place(r *Record) {
+	c.word(`{"seq":`)
+	r.Seq = c.uint()
+	c.word(`,"prev":"`)
+	c.hash(&r.Prev)
+	c.word(`"`)
 }
 
 func (c *cursor) hash(h *Hash) {

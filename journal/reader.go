@@ -32,6 +32,10 @@ type ReaderOptions struct {
 	// (*Log).Written those of a write that may fail. Without it a reader returns every whole line.
 	Limit func() uint64
 
+	// Lines makes Next set only Line of a Record, its place in the chain and in the files, and Redacted. What is in the line is
+	// not checked, except by the prev of the next one.
+	Lines bool
+
 	// Edit, if not nil, may replace Request and Outcome of an entry before Next returns it, to try a Rewrite. Its error
 	// ends Next.
 	Edit func(*Record) error
@@ -155,7 +159,11 @@ func (r *Reader) allow() error {
 // accept checks a line against the previous one.
 func (r *Reader) accept(line []byte) (*Record, error) {
 	start := r.lines.off - int64(len(line)) - 1
-	if err := ParseLine(line, &r.rec); err != nil {
+	parse := ParseLine
+	if r.opt.Lines {
+		parse = parsePlace
+	}
+	if err := parse(line, &r.rec); err != nil {
 		return nil, r.damage(start, err.Error())
 	}
 	if !r.known {

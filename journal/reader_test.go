@@ -41,7 +41,7 @@ func TestReaderFrom(t *testing.T) {
 		grow(t, l, 1000)
 		lines := slices.Collect(strings.Lines(segments(disk.Image())))
 		for _, from := range []uint64{0, 1, 2, 3, 57, 58, 499, 500, 501, 999, 1000} {
-			r := journal.NewReader(disk, dir, journal.ReaderOptions{From: from})
+			r := journal.NewReader(disk, dir, journal.ReaderOptions{From: from, Lines: from%2 == 1})
 			for seq := max(from, 1); seq <= 1000; seq++ {
 				rec, err := r.Next(t.Context())
 				testkit.Must(t, err)
@@ -188,25 +188,32 @@ func TestReaderRefusesDamage(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(image)
 		seq    uint64
+		lines  uint64 // the same for a reader of lines; 0: the same
 	}{
-		"edited entry":    {edit(4, `"pid":4`, `"pid":5`), 5},
-		"broken entry":    {edit(5, `"pid":5`, `"pid":x`), 5},
-		"segment cut":     {func(m image) { m[segmentPath(4)] = m[segmentPath(4)][:500] }, 5},
-		"line end gone":   {func(m image) { p := segmentPath(4); m[p] = m[p][:len(m[p])-1] }, 6},
-		"line unfinished": {func(m image) { m[segmentPath(4)] = append(m[segmentPath(4)], 'x') }, 7},
-		"first not there": {func(m image) { delete(m, segmentPath(1)) }, 1},
+		"edited entry":    {change: edit(4, `"pid":4`, `"pid":5`), seq: 5},
+		"broken entry":    {edit(5, `"pid":5`, `"pid":x`), 5, 6},
+		"segment cut":     {change: func(m image) { m[segmentPath(4)] = m[segmentPath(4)][:500] }, seq: 5},
+		"line end gone":   {change: func(m image) { p := segmentPath(4); m[p] = m[p][:len(m[p])-1] }, seq: 6},
+		"line unfinished": {change: func(m image) { m[segmentPath(4)] = append(m[segmentPath(4)], 'x') }, seq: 7},
+		"first not there": {change: func(m image) { delete(m, segmentPath(1)) }, seq: 1},
 	} {
 		m := image(disk.Image())
 		c.change(m)
-		r := journal.NewReader(faultfs.FromImage(m), dir, journal.ReaderOptions{})
-		var err error
-		for err == nil {
-			_, err = r.Next(t.Context())
+		for _, lines := range []bool{false, true} {
+			r := journal.NewReader(faultfs.FromImage(m), dir, journal.ReaderOptions{Lines: lines})
+			var err error
+			for err == nil {
+				_, err = r.Next(t.Context())
+			}
+			want := c.seq
+			if lines {
+				want = max(want, c.lines)
+			}
+			if damage := asDamage(t, err); damage.Seq != want {
+				t.Errorf("%s, lines: %t: got %v, want a fault at entry %d", name, lines, damage, want)
+			}
+			testkit.Must(t, r.Close())
 		}
-		if damage := asDamage(t, err); damage.Seq != c.seq {
-			t.Errorf("%s: got %v, want a fault at entry %d", name, damage, c.seq)
-		}
-		testkit.Must(t, r.Close())
 	}
 }
 

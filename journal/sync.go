@@ -38,9 +38,7 @@ func (l *Log) syncSegment() (through uint64, err error) {
 	}
 	l.mu.Lock()
 	l.synced = covers
-	if l.awaited != 0 && covers.Seq >= l.awaited {
-		l.tellReached()
-	}
+	l.toSync.reached(covers.Seq)
 	l.mu.Unlock()
 	if covers.Seq > 0 && covers != before {
 		l.writeMark(covers)
@@ -49,34 +47,60 @@ func (l *Log) syncSegment() (through uint64, err error) {
 }
 
 // AwaitSynced returns when entry seq is durable, the log has stopped, or ctx is done. Any goroutine may call it.
-func (l *Log) AwaitSynced(ctx context.Context, seq uint64) {
+func (l *Log) AwaitSynced(ctx context.Context, seq uint64) { l.await(ctx, seq, &l.synced, &l.toSync) }
+
+// AwaitWritten returns when a reader of the files can see entry seq, the log has stopped, or ctx is done. Any goroutine may
+// call it.
+func (l *Log) AwaitWritten(ctx context.Context, seq uint64) {
+	l.await(ctx, seq, &l.flushed, &l.toWrite)
+}
+
+func (l *Log) await(ctx context.Context, seq uint64, at *Head, w *waiters) {
 	for {
 		l.mu.Lock()
-		if l.synced.Seq >= seq || l.dead != nil {
+		if at.Seq >= seq || l.dead != nil {
 			l.mu.Unlock()
 			return
 		}
-		if l.reached == nil {
-			l.reached = make(chan struct{})
-		}
-		if l.awaited == 0 || seq < l.awaited {
-			l.awaited = seq
-		}
-		reached := l.reached
+		told := w.add(seq)
 		l.mu.Unlock()
 		select {
-		case <-reached:
+		case <-told:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// tellReached wakes all callers of AwaitSynced. mu is locked.
-func (l *Log) tellReached() {
-	if l.reached != nil {
-		close(l.reached)
-		l.reached, l.awaited = nil, 0
+// waiters are the callers that wait for an entry. The log's mu is locked for its methods.
+type waiters struct {
+	first uint64        // the first entry that one waits for; 0: none does
+	told  chan struct{} // closed when first is reached, or the log has stopped
+}
+
+// add returns the channel that is closed when seq may have been reached.
+func (w *waiters) add(seq uint64) (told chan struct{}) {
+	if w.told == nil {
+		w.told = make(chan struct{})
+	}
+	if w.first == 0 || seq < w.first {
+		w.first = seq
+	}
+	return w.told
+}
+
+// reached wakes all callers if one waits for seq or an entry before it.
+func (w *waiters) reached(seq uint64) {
+	if w.first != 0 && seq >= w.first {
+		w.tell()
+	}
+}
+
+// tell wakes all callers.
+func (w *waiters) tell() {
+	if w.told != nil {
+		close(w.told)
+		*w = waiters{}
 	}
 }
 

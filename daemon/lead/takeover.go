@@ -88,7 +88,7 @@ func (l *leading) takeOver(ctx context.Context) (t TakenOver, err error) {
 	if err := l.begin(ctx, &t); err != nil {
 		return t, err
 	}
-	source := cluster.Source{Dir: l.journal(), Synced: func() uint64 { return t.Last + 1 }, Await: func(context.Context, uint64) {}}
+	source := cluster.Source{Dir: l.journal(), Last: func() uint64 { return t.Last + 1 }, Await: func(context.Context, uint64) {}}
 	return t, cluster.Lead(ctx, name, l.Key, source, l.Config.Cluster.Replicas, l.conn)
 }
 
